@@ -1,0 +1,91 @@
+/**
+ * Every error that a person or a program outside can meet: one class, and one table that says which code means what.
+ *
+ * On the wire an error is `application/problem+json` (RFC 9457) with the code, a sentence, and for documents every
+ * fault with its path.
+ */
+
+/** code → HTTP status, and the title that never changes with the case at hand. */
+const table = {
+  bad_request: [400, 'The request is not understood'],
+  bad_document: [400, 'The document has faults'],
+  bad_reference: [400, 'The document refers to something that does not exist'],
+  unauthenticated: [401, 'A key is needed'],
+  forbidden: [403, 'This key may not do that'],
+  unknown_host: [403, 'The host name is not one of this server'],
+  not_found: [404, 'There is no such thing'],
+  conflict: [409, 'It clashes with something that exists'],
+  too_large: [413, 'The body is too large'],
+  unsupported_media_type: [415, 'The body is of a type that is not read here'],
+  upgrade_required: [426, 'This is a WebSocket'],
+  method_not_allowed: [405, 'That method is not for this path'],
+  internal: [500, 'Something went wrong here'],
+  no_engine: [503, 'No engine of this version is installed'],
+  tenant_unavailable: [503, 'The tenant cannot be served now'],
+  database_unavailable: [503, 'The database cannot be reached now'],
+  embedded_postgres: [500, 'The embedded PostgreSQL did not start'],
+  already_running: [409, 'Another one is running'],
+  bad_configuration: [400, 'The configuration has faults'],
+  unreachable: [503, 'The server cannot be reached'],
+} as const satisfies Record<string, readonly [number, string]>;
+
+export type ErrorCode = keyof typeof table;
+
+/** One thing wrong with an input: where (a path such as `tasks[2].depends[0]`), and what. */
+export interface Fault {
+  readonly path: string;
+  readonly message: string;
+}
+
+export interface Problem {
+  readonly type: string;
+  readonly title: string;
+  readonly status: number;
+  readonly code: ErrorCode;
+  readonly detail: string;
+  readonly faults?: readonly Fault[];
+}
+
+export class MillraceError extends Error {
+  readonly code: ErrorCode;
+  readonly faults: readonly Fault[];
+  override readonly name = 'MillraceError';
+
+  constructor(code: ErrorCode, detail: string, more: { faults?: readonly Fault[]; cause?: unknown } = {}) {
+    super(detail, more.cause === undefined ? undefined : { cause: more.cause });
+    this.code = code;
+    this.faults = more.faults ?? [];
+  }
+
+  get status(): number {
+    return table[this.code][0];
+  }
+
+  problem(): Problem {
+    const [status, title] = table[this.code];
+    const problem = { type: `urn:millrace:error:${this.code}`, title, status, code: this.code, detail: this.message };
+    return this.faults.length > 0 ? { ...problem, faults: this.faults } : problem;
+  }
+}
+
+export function isErrorCode(text: string): text is ErrorCode {
+  return Object.hasOwn(table, text);
+}
+
+const lostConnection = /^(08|57P0[1-4]|53300)/;
+const lostSocket = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ENOENT', 'ETIMEDOUT', 'EHOSTUNREACH', 'ENOTFOUND']);
+
+/** Whether the database was out of reach rather than the statement wrong: by SQLSTATE or errno, never by English. */
+export function isConnectionLoss(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  const code: unknown = Reflect.get(error, 'code');
+  if (typeof code === 'string') return lostConnection.test(code) || lostSocket.has(code);
+  // pg gives a connection that ended during a query no code of its own
+  return error.message.startsWith('Connection terminated') || error.message === 'timeout exceeded when trying to connect';
+}
+
+/** Two writers met in opposite order, or one gave way: the same work again will go through. */
+export function isSerialization(error: unknown): boolean {
+  const code: unknown = error instanceof Error ? Reflect.get(error, 'code') : undefined;
+  return code === '40P01' || code === '40001';
+}

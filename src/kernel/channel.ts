@@ -1,0 +1,74 @@
+/**
+ * A bounded channel that is drained in batches: cost per item falls as load rises.
+ *
+ * `send` waits while the channel is full, so a fast sender is slowed and memory stays bounded; `receive` waits for one
+ * item and then takes everything that is there, up to `max`.
+ */
+export class Channel<T> {
+  readonly #capacity: number;
+  readonly #items: T[] = [];
+  #receiver: (() => void) | undefined;
+  readonly #senders: (() => void)[] = [];
+  #closed = false;
+
+  constructor(capacity: number) {
+    this.#capacity = capacity;
+  }
+
+  get size(): number {
+    return this.#items.length;
+  }
+
+  async send(item: T): Promise<void> {
+    while (this.#items.length >= this.#capacity && !this.#closed) {
+      await new Promise<void>((resolve) => this.#senders.push(resolve));
+    }
+    this.#put(item);
+  }
+
+  /** Puts the item if there is room; for wake-ups, of which one too few is no loss. */
+  offer(item: T): boolean {
+    if (this.#closed || this.#items.length >= this.#capacity) return false;
+    this.#put(item);
+    return true;
+  }
+
+  #put(item: T): void {
+    if (this.#closed) return;
+    this.#items.push(item);
+    this.#wakeReceiver();
+  }
+
+  /** One batch, or an empty one when the channel is closed, the signal aborts or `timeoutMs` passes. One receiver at a time. */
+  async receive(max: number, signal?: AbortSignal, timeoutMs?: number): Promise<T[]> {
+    if (this.#items.length === 0 && !this.#closed && !signal?.aborted) await this.#arrival(signal, timeoutMs);
+    const batch = this.#items.splice(0, max);
+    for (const resolve of this.#senders.splice(0, batch.length)) resolve();
+    return batch;
+  }
+
+  async #arrival(signal: AbortSignal | undefined, timeoutMs: number | undefined): Promise<void> {
+    await new Promise<void>((resolve) => {
+      const timer = timeoutMs === undefined ? undefined : setTimeout(wake, Math.min(timeoutMs, 2 ** 31 - 1));
+      signal?.addEventListener('abort', wake, { once: true });
+      this.#receiver = wake;
+      function wake(): void {
+        clearTimeout(timer);
+        signal?.removeEventListener('abort', wake);
+        resolve();
+      }
+    });
+    this.#receiver = undefined;
+  }
+
+  #wakeReceiver(): void {
+    this.#receiver?.();
+  }
+
+  /** Nothing more is taken in; what is there can still be received. */
+  close(): void {
+    this.#closed = true;
+    this.#wakeReceiver();
+    for (const resolve of this.#senders.splice(0)) resolve();
+  }
+}

@@ -1,0 +1,81 @@
+/** Life cycle: everything that runs in the background is a `Service`, made of a loop, an interval or other services. */
+import { setTimeout as sleep } from 'node:timers/promises';
+
+/** `start` returns once it is running; `stop` returns once nothing of it is left. Both may be called twice. */
+export interface Service {
+  readonly name: string;
+  start(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** A service made of one long-running function, which must end soon after its signal aborts. */
+export function loop(name: string, run: (signal: AbortSignal) => Promise<void>, onError: (e: unknown) => void): Service {
+  let abort: AbortController | undefined;
+  let running: Promise<void> | undefined;
+  return {
+    name,
+    async start() {
+      if (running) return;
+      const control = new AbortController();
+      abort = control;
+      running = run(control.signal).catch((error: unknown) => {
+        if (!control.signal.aborted) onError(error);
+      });
+    },
+    async stop() {
+      abort?.abort();
+      await running;
+      running = undefined;
+    },
+  };
+}
+
+/** A service that does one thing at an interval. The pass under way finishes before `stop` returns. */
+export function every(
+  intervalMs: number,
+  name: string,
+  pass: (signal: AbortSignal) => Promise<void>,
+  onError: (e: unknown) => void,
+): Service {
+  return loop(
+    name,
+    async (signal) => {
+      while (!signal.aborted) {
+        await pass(signal).catch((error: unknown) => {
+          if (!signal.aborted) onError(error);
+        });
+        await pause(intervalMs, signal);
+      }
+    },
+    onError,
+  );
+}
+
+/** Sleeps, or returns early when the signal aborts; never throws. */
+export async function pause(ms: number, signal?: AbortSignal): Promise<void> {
+  await sleep(ms, undefined, signal ? { signal } : {}).catch(() => {});
+}
+
+/** Starts in order, and if one refuses, stops those already started. Stops in reverse. */
+export function all(name: string, services: readonly Service[]): Service {
+  const started: Service[] = [];
+  const stop = async (): Promise<void> => {
+    while (started.length > 0) await started.pop()?.stop();
+  };
+  return {
+    name,
+    async start() {
+      if (started.length > 0) return;
+      for (const service of services) {
+        try {
+          await service.start();
+          started.push(service);
+        } catch (error) {
+          await stop();
+          throw new Error(`${service.name} did not start`, { cause: error });
+        }
+      }
+    },
+    stop,
+  };
+}

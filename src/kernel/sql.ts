@@ -1,0 +1,143 @@
+/**
+ * SQL is written as SQL: a template tag that binds every value, and `Db`, what a query needs.
+ *
+ * Promises: nothing is ever concatenated into a statement but literals we wrote; a statement's text is constant per
+ * call site, so it is prepared once per connection under a name of its own; a transaction whose backend dies rejects
+ * and gives its connection up, it never ends the process.
+ */
+import { createHash } from 'node:crypto';
+import type { ClientBase, Pool, PoolClient, QueryResultRow } from 'pg';
+
+export class Sql {
+  readonly strings: readonly string[];
+  readonly values: readonly unknown[];
+
+  constructor(strings: readonly string[], values: readonly unknown[]) {
+    this.strings = strings;
+    this.values = values;
+  }
+
+  /** Flattens nested fragments into `$1`-style text. */
+  compile(): { name: string; text: string; values: unknown[] } {
+    const values: unknown[] = [];
+    const text = render(this, values);
+    return { name: statementName(text), text, values };
+  }
+}
+
+export function sql(strings: TemplateStringsArray, ...values: readonly unknown[]): Sql {
+  return new Sql(strings, values);
+}
+
+export const empty: Sql = sql``;
+
+/** `and`-joins conditions; no condition is true. */
+export function allOf(conditions: readonly Sql[]): Sql {
+  return conditions.length === 0 ? sql`true` : joined(conditions, ' and ');
+}
+
+function joined(parts: readonly Sql[], separator: string): Sql {
+  const between = parts.slice(1).map(() => separator);
+  return new Sql(['', ...between, ''], parts);
+}
+
+function render(part: Sql, values: unknown[]): string {
+  let text = part.strings[0] ?? '';
+  part.values.forEach((value, i) => {
+    text += value instanceof Sql ? render(value, values) : `$${values.push(value)}`;
+    text += part.strings[i + 1] ?? '';
+  });
+  return text;
+}
+
+const names = new Map<string, string>();
+
+function statementName(text: string): string {
+  let name = names.get(text);
+  if (name === undefined) {
+    name = createHash('sha1').update(text).digest('base64url').slice(0, 20);
+    names.set(text, name);
+  }
+  return name;
+}
+
+/** What a query function takes first: a pool and an open transaction both satisfy it. */
+export interface Db {
+  rows<R extends QueryResultRow>(query: Sql): Promise<R[]>;
+  one<R extends QueryResultRow>(query: Sql): Promise<R>;
+  maybeOne<R extends QueryResultRow>(query: Sql): Promise<R | undefined>;
+  exec(query: Sql): Promise<number>;
+  transaction<T>(work: (tx: Db) => Promise<T>): Promise<T>;
+}
+
+export function onPool(pool: Pool): Db {
+  return { ...queries(pool), transaction: (work) => transaction(pool, work) };
+}
+
+/** A `Db` on one connection that the caller owns. */
+export function onClient(client: ClientBase): Db {
+  return { ...queries(client), transaction: (work) => bracket(client, 'begin', 'commit', 'rollback', work) };
+}
+
+function queries(target: Pool | ClientBase): Omit<Db, 'transaction'> {
+  const rows = async <R extends QueryResultRow>(query: Sql): Promise<R[]> =>
+    (await target.query<R>(query.compile())).rows;
+  return {
+    rows,
+    maybeOne: async <R extends QueryResultRow>(query: Sql) => (await rows<R>(query))[0],
+    one: async <R extends QueryResultRow>(query: Sql) => {
+      const row = (await rows<R>(query))[0];
+      if (row === undefined) throw new Error('a statement that always answers a row answered none');
+      return row;
+    },
+    exec: async (query) => (await target.query(query.compile())).rowCount ?? 0,
+  };
+}
+
+async function transaction<T>(pool: Pool, work: (tx: Db) => Promise<T>): Promise<T> {
+  const client: PoolClient = await pool.connect();
+  // pg reports a connection lost between two queries only as an event; unheard, it would end the process.
+  const onLost = (): void => {};
+  client.on('error', onLost);
+  let broken: Error | undefined;
+  try {
+    return await bracket(client, 'begin', 'commit', 'rollback', work);
+  } catch (error) {
+    broken = error instanceof RollbackFailed ? error : undefined;
+    throw error instanceof RollbackFailed ? error.cause : error;
+  } finally {
+    client.off('error', onLost);
+    client.release(broken);
+  }
+}
+
+/** The connection is not to be used again: what made the work fail is the cause. */
+class RollbackFailed extends Error {}
+
+async function bracket<T>(
+  client: ClientBase,
+  open: string,
+  close: string,
+  undo: string,
+  work: (tx: Db) => Promise<T>,
+): Promise<T> {
+  try {
+    await client.query(open);
+    const result = await work(nested(client));
+    await client.query(close);
+    return result;
+  } catch (error) {
+    try {
+      await client.query(undo);
+    } catch {
+      throw new RollbackFailed('the rollback failed', { cause: error });
+    }
+    throw error;
+  }
+}
+
+/** Inside a transaction another one is a savepoint: an inner failure that is caught leaves the outer one usable. */
+function nested(client: ClientBase): Db {
+  const inner = ['savepoint inner_work', 'release savepoint inner_work', 'rollback to savepoint inner_work'] as const;
+  return { ...queries(client), transaction: (work) => bracket(client, ...inner, work) };
+}
