@@ -1,0 +1,141 @@
+/**
+ * The engine contract (design §4): the only way the shell (gateway, hosts, courier, conductor) touches what a tenant
+ * owns. Two versions of an engine may live in one process, so nothing here shares classes: a plain `pg` pool, plain
+ * data, web-standard requests.
+ */
+import type { Pool } from 'pg';
+import type { Log } from '../kernel/log.ts';
+import type { Service } from '../kernel/service.ts';
+import type { Telemetry } from '../kernel/telemetry.ts';
+import type { Time } from '../kernel/time.ts';
+import type { Caller } from './roles.ts';
+import type { ClaimedRun, DefinitionKey, HeldRun, Invalidation, LogChunk, Report, TaskDefinition } from './wire.ts';
+
+/** Changes when the shape below changes in a way that an older shell or engine could not live with. */
+export const contractNumber = 1;
+
+export interface Tenant {
+  readonly id: string;
+  readonly name: string;
+}
+
+/** What wake-ups are about. They are hints: slow sweeps find what a lost one missed. */
+export type WakeKind = 'ready' | 'triggers' | 'tokens' | 'retries' | 'events' | 'logs' | 'signals';
+
+export interface Wake {
+  /** After a commit: tells this process at once and the others by one coalesced NOTIFY. */
+  send(tenantId: string, kind: WakeKind): void;
+  /** Returns how to stop listening. */
+  on(tenantId: string, kind: WakeKind, listener: () => void): () => void;
+}
+
+/** Carries offers, results and broadcasts between scheduler, API and workers. Every message names tenant and lease. */
+export interface Broker {
+  /** Runs have become ready. */
+  offer(tenant: Tenant, runs: number): void;
+  /** Results that reach the scheduler through the broker; where workers report over HTTP, none ever do. */
+  results(tenant: Tenant, handler: (reports: readonly Report[]) => Promise<void>): Service;
+  /** Triggers of these jobs have changed. */
+  update(tenant: Tenant, jobIds: readonly string[]): void;
+  broadcast(invalidation: Invalidation): void;
+  cancel(run: HeldRun): void;
+}
+
+/** Encrypts what is at rest and signs what tasks carry (I12). */
+export interface Secrets {
+  encrypt(plain: Buffer): Buffer;
+  decrypt(sealed: Buffer): Buffer;
+  signRun(run: HeldRun): string;
+}
+
+/** A worker or scheduler as the control database knows it; shared by all tenants, so not the engine's own. */
+export interface WorkerInfo {
+  readonly id: string;
+  readonly name: string;
+  readonly addr: string;
+  readonly version: string;
+  readonly lastSeenAt: Date;
+  readonly running: number;
+  readonly places: number;
+  readonly runtimes: readonly string[];
+  readonly queues: readonly string[];
+}
+
+export interface SchedulerInfo {
+  readonly id: string;
+  readonly version: string;
+  readonly lastSeenAt: Date;
+  readonly queuedTriggers: number;
+  readonly nextTriggerId: string | null;
+}
+
+export interface Directory {
+  workers(seenSince: Date): Promise<WorkerInfo[]>;
+  schedulers(seenSince: Date): Promise<SchedulerInfo[]>;
+  /** Told by a scheduler about itself. */
+  noteScheduler(status: { queuedTriggers: number; nextTriggerId: string | null }): void;
+  /** Since when some gateway has been serving without a break: leases run out only while heartbeats can arrive. */
+  servingSince(): Promise<Date | undefined>;
+}
+
+/** What differs between installations, already parsed. */
+export interface EngineSettings {
+  readonly serverUrl: string;
+  readonly leaseMs: number;
+}
+
+export interface EngineContext {
+  readonly tenant: Tenant;
+  readonly pool: Pool;
+  readonly broker: Broker;
+  readonly wake: Wake;
+  readonly time: Time;
+  readonly log: Log;
+  readonly telemetry: Telemetry;
+  readonly settings: EngineSettings;
+  readonly directory: Directory;
+  readonly secrets: Secrets;
+}
+
+/** One worker's wish for work. */
+export interface Poll {
+  readonly worker: string;
+  readonly incarnation: number;
+  readonly free: number;
+  /** (runtime, queue) pairs it serves. */
+  readonly lanes: readonly string[];
+}
+
+export interface Heartbeat {
+  readonly worker: string;
+  readonly incarnation: number;
+  readonly holds: readonly HeldRun[];
+}
+
+export interface Reported {
+  readonly applied: number;
+  readonly created: number;
+}
+
+export interface Engine {
+  readonly contract: number;
+  readonly version: string;
+  /** Brings a tenant's schema to this version. The pool must be of a process that has no other pool to that tenant. */
+  migrate(pool: Pool): Promise<void>;
+  /** The one scheduler of a tenant. */
+  scheduler(ctx: EngineContext): Service;
+  /** A tenant's HTTP routes; the path carries no tenant prefix. */
+  fetch(request: Request, ctx: EngineContext, caller: Caller | undefined): Promise<Response>;
+  /** Hands ready runs to the polls, in rank order; answers one list per poll. */
+  claim(ctx: EngineContext, polls: readonly Poll[]): Promise<ClaimedRun[][]>;
+  report(ctx: EngineContext, reports: readonly Report[]): Promise<Reported>;
+  /** Renews the leases of these workers; answers per heartbeat which runs are lost and which are to be killed. */
+  renew(ctx: EngineContext, beats: readonly Heartbeat[]): Promise<{ lost: HeldRun[]; cancel: HeldRun[] }[]>;
+  /** Keeps chunks of runs that are still leased so; answers how many were kept. */
+  logs(ctx: EngineContext, chunks: readonly LogChunk[]): Promise<number>;
+  definitions(ctx: EngineContext, keys: readonly DefinitionKey[]): Promise<TaskDefinition[]>;
+  /** The stash values a leased run names; base64. */
+  stash(ctx: EngineContext, run: HeldRun, names: readonly string[]): Promise<Record<string, string>>;
+  /** Removes what retention no longer keeps; answers how many rows went. */
+  prune(ctx: EngineContext): Promise<number>;
+}

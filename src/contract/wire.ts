@@ -1,0 +1,147 @@
+/**
+ * What workers and the gateway say to each other under `/internal`: every message is a batch, and every item names
+ * tenant, run and lease (I3, I4). Parsed on both ends, so that neither can hurt the other (I11).
+ */
+import { z } from 'zod';
+
+export const runtimeNames = ['none', 'function', 'process', 'docker', 'kubernetes'] as const;
+export type RuntimeName = (typeof runtimeNames)[number];
+
+const id = z.uuid();
+const tenantName = z.string().min(1).max(200);
+
+/** A run as it is held by a worker: the lease says which hand-out. */
+const heldRun = z.object({ tenant: tenantName, run: id, lease: z.int().min(1) });
+export type HeldRun = z.infer<typeof heldRun>;
+
+/** A worker's identity: the id stays over restarts under `up`, the incarnation (start time) does not. */
+const workerIdentity = { worker: id, incarnation: z.int().min(0) };
+
+/** Something a worker may have cached that has changed. */
+const invalidation = z.object({ tenant: tenantName, kind: z.enum(['project', 'task']), id });
+export type Invalidation = z.infer<typeof invalidation>;
+
+/** What rides on every answer to a worker: runs to kill, runs it no longer holds, caches to drop. */
+const signals = z.object({
+  cancel: z.array(heldRun),
+  lost: z.array(heldRun),
+  invalidate: z.array(invalidation),
+  /** Sent back with the next poll or heartbeat, so that an invalidation is told once. */
+  seen: z.int().min(0),
+});
+export type Signals = z.infer<typeof signals>;
+
+export const claimRequest = z.object({
+  ...workerIdentity,
+  /** How many more runs fit; 0 waits for signals only. */
+  free: z.int().min(0).max(10_000),
+  runtimes: z.array(z.enum(runtimeNames)).max(10),
+  queues: z.array(z.string().min(1).max(200)).min(1).max(100),
+  wait_ms: z.int().min(0).max(60_000),
+  seen: z.int().min(0),
+});
+export type ClaimRequest = z.infer<typeof claimRequest>;
+
+export const claimedRun = z.object({
+  ...heldRun.shape,
+  engine: z.string(),
+  task: id,
+  version: z.int(),
+  instant: z.iso.datetime(),
+  attempt: z.int(),
+  priority: z.enum(['backfill', 'low', 'normal', 'high']),
+  params: z.record(z.string(), z.unknown()),
+  /** Bearer credential for the task itself; dies with the lease. */
+  credential: z.string(),
+});
+export type ClaimedRun = z.infer<typeof claimedRun>;
+
+export const claimAnswer = z.object({ runs: z.array(claimedRun), ...signals.shape });
+export type ClaimAnswer = z.infer<typeof claimAnswer>;
+
+/** `returned` is not final: the worker gives the run back unfinished, and it is handed out again. */
+export const reportStates = ['success', 'failure', 'timeout', 'error', 'cancelled', 'returned'] as const;
+export type ReportState = (typeof reportStates)[number];
+
+export const report = z.object({
+  ...heldRun.shape,
+  state: z.enum(reportStates),
+  /** For people: why it ended so. */
+  reason: z.string().max(4_000).nullable(),
+  exit_code: z.int().nullable(),
+  started_at: z.iso.datetime().nullable(),
+});
+export type Report = z.infer<typeof report>;
+
+export const reportRequest = z.object({ ...workerIdentity, reports: z.array(report).max(10_000) });
+export type ReportRequest = z.infer<typeof reportRequest>;
+/** A report that came too late or twice is acknowledged all the same; it is only counted (I3). */
+export const reportAnswer = z.object({ applied: z.int(), ignored: z.int() });
+
+export const heartbeatRequest = z.object({
+  ...workerIdentity,
+  name: z.string().max(200),
+  addr: z.string().max(300),
+  version: z.string().max(100),
+  places: z.int().min(0),
+  runtimes: z.array(z.enum(runtimeNames)),
+  queues: z.array(z.string().min(1).max(200)),
+  holds: z.array(heldRun).max(100_000),
+  seen: z.int().min(0),
+});
+export type HeartbeatRequest = z.infer<typeof heartbeatRequest>;
+export const heartbeatAnswer = signals;
+
+/** A piece of a task's output. `number` counts from 0 per (run, lease) over both streams, so order is kept. */
+export const logChunk = z.object({
+  ...heldRun.shape,
+  number: z.int().min(0),
+  stream: z.enum(['out', 'err']),
+  at: z.iso.datetime(),
+  data: z.base64(),
+});
+export type LogChunk = z.infer<typeof logChunk>;
+export const logsRequest = z.object({ ...workerIdentity, chunks: z.array(logChunk).max(1_000) });
+export type LogsRequest = z.infer<typeof logsRequest>;
+export const logsAnswer = z.object({ accepted: z.int() });
+
+export const definitionKey = z.object({ tenant: tenantName, task: id, version: z.int().min(1) });
+export type DefinitionKey = z.infer<typeof definitionKey>;
+export const definitionsRequest = z.object({ items: z.array(definitionKey).max(1_000) });
+
+const named = z.object({ id, name: z.string() });
+/** An environment value: the text itself, or the name of a stash entry to be read at the start of the run. */
+const envValue = z.union([z.string(), z.object({ stash: z.string() })]);
+
+/** What a worker needs to execute a task: immutable per (task, version), so it is cached without doubt. */
+export const taskDefinition = z.object({
+  ...definitionKey.shape,
+  name: z.string(),
+  job: named,
+  project: named,
+  timeout_ms: z.int().min(1),
+  runtime: z.discriminatedUnion('kind', [
+    z.object({ kind: z.literal('none') }),
+    z.object({ kind: z.literal('function'), name: z.string(), input: z.unknown() }),
+    z.object({
+      kind: z.literal('process'),
+      command: z.array(z.string()).min(1),
+      env: z.record(z.string(), envValue),
+      cwd: z.string().nullable(),
+    }),
+    z.object({
+      kind: z.literal('docker'),
+      image: z.string(),
+      args: z.array(z.string()),
+      env: z.record(z.string(), envValue),
+    }),
+  ]),
+});
+export type TaskDefinition = z.infer<typeof taskDefinition>;
+export type RuntimeBlock = TaskDefinition['runtime'];
+/** Definitions that do not exist (any more) are left out of the answer. */
+export const definitionsAnswer = z.object({ definitions: z.array(taskDefinition) });
+
+/** The stash values that a run's environment names; project entries win over global ones. */
+export const secretsRequest = z.object({ ...heldRun.shape, names: z.array(z.string().max(200)).max(1_000) });
+export const secretsAnswer = z.object({ values: z.record(z.string(), z.base64()) });
