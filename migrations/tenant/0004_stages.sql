@@ -1,0 +1,453 @@
+-- The stages of the pipeline. Each is one call, hence one commit, over a whole batch: the writes, then the events.
+--
+-- Lock order everywhere: firing, live by id, token by (task, instant), then the event log. Whoever breaks it deadlocks.
+-- Times are parameters (p_at), never now(): the caller's clock is disciplined to this server's, and tests move it.
+-- Joins between two sets of rows made in the statement itself are avoided: the planner knows nothing about either and
+-- picks a nested loop of n x m. What a later step needs is carried along in the row instead.
+
+-- How far ahead of its queue time a run of each priority is placed: a backfill waits at most that much longer.
+create function head_start(p_priority priority) returns interval language sql immutable as $$
+  select case p_priority
+    when 'high' then interval '4 hours'
+    when 'normal' then interval '1 hour'
+    when 'low' then interval '15 minutes'
+    else interval '0'
+  end
+$$;
+
+-- Events of the run topic: finished ones first, then those created, in one append.
+create function append_run_events(
+  p_finished uuid[], p_finished_bodies text[], p_created uuid[], p_created_causes uuid[], p_created_bodies text[],
+  p_actor text, p_at timestamptz
+) returns void language plpgsql as $$
+begin
+  if p_finished is null and p_created is null then
+    return;
+  end if;
+  perform open_event_log(coalesce(cardinality(p_finished), 0) + coalesce(cardinality(p_created), 0));
+  insert into event (seq, topic_id, type, subject, actor, cause, at, body)
+  select nextval('event_seq'), 3, e.type, e.subject, p_actor, e.cause, p_at, e.body
+    from (
+      select 'run.finished' as type, f.subject, null::uuid as cause, f.body
+        from unnest(p_finished, p_finished_bodies) as f (subject, body)
+      union all
+      select 'run.created', c.subject, c.cause, c.body
+        from unnest(p_created, p_created_causes, p_created_bodies) as c (subject, cause, body)
+    ) as e;
+end $$;
+
+-- Counts tokens up, and where the threshold is reached takes it off and creates the runs: one guarded statement (I2).
+-- (task, instant) must be distinct. Division gives all the runs that the sum releases at once; a paused task's reach is
+-- beyond any sum, so its tokens only collect.
+create function count_tokens(
+  p_tasks uuid[], p_instants timestamptz[], p_counts integer[], p_priorities priority[], p_causes uuid[],
+  p_at timestamptz,
+  out created uuid[], out causes uuid[], out bodies text[]
+) language plpgsql as $$
+begin
+  with counted as (
+    insert into token as t (task_id, instant, count, fire, reach, priority, cause)
+    select a.task_id, a.instant, a.n % k.reach, a.n / k.reach, k.reach, a.priority, a.cause
+      from unnest(p_tasks, p_instants, p_counts, p_priorities, p_causes) as a (task_id, instant, n, priority, cause)
+      join lateral (
+        select case when task.paused then 2147483647 else task.threshold end as reach
+          from task
+         where task.id = a.task_id
+      ) as k on true
+     order by 1, 2
+    on conflict (task_id, instant) do update set
+      count = (t.count + excluded.count + excluded.fire * excluded.reach) % excluded.reach,
+      fire = (t.count + excluded.count + excluded.fire * excluded.reach) / excluded.reach,
+      reach = excluded.reach,
+      priority = case when t.count > 0 then greatest(t.priority, excluded.priority) else excluded.priority end,
+      cause = excluded.cause
+    returning t.task_id, t.instant, t.count, t.fire, t.reach, t.priority, t.cause
+  ),
+  held_back as (
+    insert into held (task_id, instant, reason)
+    select c.task_id, c.instant, 'paused'
+      from counted c
+      join task k on k.id = c.task_id
+     where c.reach = 2147483647 and c.count >= k.threshold
+    on conflict do nothing
+  ),
+  readied as (
+    insert into live (id, task_id, instant, version, attempt, priority, lane, rank, cause, queued_at)
+    select new_id(), c.task_id, c.instant, k.version, 1, c.priority, k.lane, p_at - head_start(c.priority), c.cause, p_at
+      from counted c
+      join task k on k.id = c.task_id
+     cross join generate_series(1, c.fire)
+     where c.fire > 0
+    returning id, task_id, instant, priority, cause
+  )
+  select array_agg(r.id), array_agg(r.cause), array_agg(run_body(r.task_id, r.instant, 1, r.priority))
+    into created, causes, bodies
+    from readied r;
+end $$;
+
+create function run_body(p_task uuid, p_instant timestamptz, p_attempt integer, p_priority priority)
+returns text language sql stable as $$
+  select json_build_object(
+    'job', (select job_id from task where id = p_task), 'task', p_task, 'instant', p_instant,
+    'attempt', p_attempt, 'priority', p_priority)::text
+$$;
+
+-- Fires instants of triggers: each once per cause (I1), in the same commit as the tokens it puts.
+create function fire_triggers(
+  p_triggers uuid[], p_instants timestamptz[], p_cause text, p_priority priority, p_at timestamptz,
+  out fired integer, out created integer
+) language plpgsql as $$
+declare
+  v_tasks uuid[]; v_instants timestamptz[]; v_counts integer[]; v_priorities priority[]; v_causes uuid[];
+  v_runs record;
+begin
+  with first_time as (
+    insert into firing (trigger_id, instant, cause)
+    select d.trigger_id, d.instant, p_cause
+      from unnest(p_triggers, p_instants) as d (trigger_id, instant)
+     order by 1, 2
+    on conflict do nothing
+    returning trigger_id, instant
+  ),
+  arrived as (
+    select e.task_id, f.instant + e.offset_ms * interval '1 millisecond' as instant,
+           count(*)::integer as n, (array_agg(f.trigger_id))[1] as cause
+      from first_time f
+      join trigger_edge e using (trigger_id)
+     group by 1, 2
+  )
+  select (select count(*) from first_time), array_agg(a.task_id), array_agg(a.instant), array_agg(a.n),
+         array_agg(p_priority), array_agg(a.cause)
+    into fired, v_tasks, v_instants, v_counts, v_priorities, v_causes
+    from arrived a;
+  select * into v_runs from count_tokens(v_tasks, v_instants, v_counts, v_priorities, v_causes, p_at);
+  created := coalesce(cardinality(v_runs.created), 0);
+  perform append_run_events(null, null, v_runs.created, v_runs.causes, v_runs.bodies, 'scheduler', p_at);
+end $$;
+
+-- Moves the marks of triggers: what lies between them has been fired or skipped. Never moves them inwards.
+create function move_triggers(p_triggers uuid[], p_earliest timestamptz[], p_latest timestamptz[])
+returns void language plpgsql as $$
+begin
+  perform 1 from trigger where id = any (p_triggers) order by id for no key update;
+  update trigger t
+     set earliest = least(t.earliest, m.earliest), latest = greatest(t.latest, m.latest)
+    from unnest(p_triggers, p_earliest, p_latest) as m (id, earliest, latest)
+   where t.id = m.id;
+end $$;
+
+-- Hands ready runs to places: the n-th run in rank order goes to the n-th place. Each hand-out bumps the lease (I4).
+-- A run whose job was paused after it was queued is parked instead.
+create function claim_runs(p_lanes text[], p_workers uuid[], p_incarnations bigint[], p_until timestamptz, p_at timestamptz)
+returns table (
+  id uuid, task_id uuid, instant timestamptz, version integer, attempt integer, priority priority,
+  lease integer, worker_id uuid, params json
+) language plpgsql as $$
+#variable_conflict use_column
+declare
+  v_limit integer := cardinality(p_workers);
+  v_ids uuid[];
+begin
+  v_ids := array(
+    select c.id
+      from unnest(p_lanes) as l (lane)
+     cross join lateral (
+       select live.id, live.rank
+         from live
+        where live.lane = l.lane and live.worker_id is null and not live.parked
+        order by live.rank, live.id
+        limit v_limit
+          for update skip locked
+     ) as c
+     order by c.rank, c.id
+     limit v_limit
+  );
+  if v_ids = '{}' then
+    return;
+  end if;
+  insert into lease as w (worker_id, incarnation, until)
+  select distinct p.worker, p.incarnation, p_until
+    from unnest(p_workers[:cardinality(v_ids)], p_incarnations[:cardinality(v_ids)]) as p (worker, incarnation)
+   order by 1
+  on conflict (worker_id) do update set
+    until = greatest(w.until, excluded.until),
+    incarnation = greatest(w.incarnation, excluded.incarnation);
+  return query
+  with claimed as (
+    update live
+       set worker_id = case when k.paused then null else p.worker end,
+           incarnation = case when k.paused then null else p.incarnation end,
+           lease = live.lease + case when k.paused then 0 else 1 end,
+           claimed_at = case when k.paused then null else p_at end,
+           parked = k.paused
+      from unnest(v_ids, p_workers, p_incarnations) as p (id, worker, incarnation), task k
+     where live.id = p.id and p.worker is not null and k.id = live.task_id
+    returning live.id, live.task_id, live.instant, live.version, live.attempt, live.priority, live.lease,
+              live.worker_id, live.parked, k.job_id
+  )
+  select c.id, c.task_id, c.instant, c.version, c.attempt, c.priority, c.lease, c.worker_id, i.params
+    from claimed c
+    left join instant_params i on i.job_id = c.job_id and i.instant = c.instant
+   where not c.parked;
+end $$;
+
+-- Applies results (I3): only those that name the current lease. Result, retry or tokens downstream, and events are one
+-- commit. `p_runs` may hold a run more than once; one of them counts.
+create function finish_runs(
+  p_runs uuid[], p_leases integer[], p_states run_state[], p_reasons text[], p_exit_codes integer[],
+  p_started timestamptz[], p_at timestamptz,
+  out applied integer, out created integer, out retries integer
+) language plpgsql as $$
+declare
+  v_finished uuid[]; v_bodies text[];
+  v_tasks uuid[]; v_instants timestamptz[]; v_counts integer[]; v_priorities priority[]; v_causes uuid[];
+  v_runs record;
+begin
+  -- the same runs reported in two orders at once would deadlock (19 of 20 rounds) without this
+  perform 1 from live where id = any (p_runs) order by id for update;
+  with finished as (
+    delete from live
+     using unnest(p_runs, p_leases, p_states, p_reasons, p_exit_codes, p_started)
+        as r (id, lease, state, reason, exit_code, started_at)
+     where live.id = r.id and live.lease = r.lease and live.worker_id is not null
+    returning live.*, r.state, r.reason, r.exit_code, r.started_at
+  ),
+  recorded as (
+    insert into run (id, task_id, instant, origin, version, attempt, priority, lease, worker_id, state, reason,
+                     exit_code, cause, queued_at, started_at, finished_at)
+    select id, task_id, instant, origin, version, attempt, priority, lease, worker_id, state, reason,
+           exit_code, cause, queued_at, coalesce(started_at, claimed_at), p_at
+      from finished
+  ),
+  judged as materialized (
+    select f.*, k.job_id,
+           f.state = any (k.retry_on) and f.attempt < k.max_attempts and k.removed_at is null as again,
+           least(k.retry_delay_ms * k.retry_factor ^ least(f.attempt - 1, 60), coalesce(k.retry_cap_ms, 3.2e12))
+             * (1 - k.retry_jitter * random()) as delay_ms
+      from finished f
+      join task k on k.id = f.task_id
+  ),
+  retried as (
+    insert into retry (run_id, task_id, instant, attempt, priority, due_at)
+    select id, task_id, instant, attempt + 1, priority, p_at + delay_ms * interval '1 millisecond'
+      from judged
+     where again
+    returning 1
+  ),
+  arrived as (
+    select e.child_id as task_id, j.instant + e.offset_ms * interval '1 millisecond' as instant,
+           count(*)::integer as n, max(j.priority) as priority, (array_agg(j.id))[1] as cause
+      from judged j
+      join task_edge e on e.parent_id = j.task_id
+     where not j.again and j.state <> 'cancelled'
+       and (e.kind = 'done' or (e.kind = 'success') = (j.state = 'success'))
+     group by 1, 2
+  ),
+  arrivals as (
+    select array_agg(task_id) as tasks, array_agg(instant) as instants, array_agg(n) as counts,
+           array_agg(priority) as priorities, array_agg(cause) as causes
+      from arrived
+  ),
+  results as (
+    select array_agg(id) as ids,
+           array_agg(json_build_object(
+             'job', job_id, 'task', task_id, 'instant', instant, 'attempt', attempt, 'priority', priority,
+             'state', state, 'reason', reason, 'retry', again)::text) as bodies
+      from judged
+  )
+  select r.ids, r.bodies, a.tasks, a.instants, a.counts, a.priorities, a.causes, (select count(*) from retried)
+    into v_finished, v_bodies, v_tasks, v_instants, v_counts, v_priorities, v_causes, retries
+    from results r, arrivals a;
+  select * into v_runs from count_tokens(v_tasks, v_instants, v_counts, v_priorities, v_causes, p_at);
+  applied := coalesce(cardinality(v_finished), 0);
+  created := coalesce(cardinality(v_runs.created), 0);
+  perform append_run_events(v_finished, v_bodies, v_runs.created, v_runs.causes, v_runs.bodies, 'worker', p_at);
+end $$;
+
+-- Queues runs outright, whatever the tokens' counts are: activation by hand and due retries. The tokens' own counts are
+-- the caller's business.
+create function queue_runs(
+  p_tasks uuid[], p_instants timestamptz[], p_attempts integer[], p_priorities priority[], p_causes uuid[], p_at timestamptz,
+  out created uuid[], out causes uuid[], out bodies text[]
+) language plpgsql as $$
+begin
+  with readied as (
+    insert into live (id, task_id, instant, version, attempt, priority, lane, rank, parked, cause, queued_at)
+    select new_id(), a.task_id, a.instant, k.version, a.attempt, a.priority, k.lane,
+           p_at - head_start(a.priority), k.paused, a.cause, p_at
+      from unnest(p_tasks, p_instants, p_attempts, p_priorities, p_causes) as a (task_id, instant, attempt, priority, cause)
+      join task k on k.id = a.task_id
+    returning id, task_id, instant, attempt, priority, cause
+  )
+  select array_agg(r.id), array_agg(r.cause), array_agg(run_body(r.task_id, r.instant, r.attempt, r.priority))
+    into created, causes, bodies
+    from readied r;
+end $$;
+
+-- Due retries become runs of the next attempt. Removed tasks get none.
+create function queue_retries(p_limit integer, p_at timestamptz) returns integer language plpgsql as $$
+declare
+  v_tasks uuid[]; v_instants timestamptz[]; v_attempts integer[]; v_priorities priority[]; v_causes uuid[];
+  v_runs record;
+begin
+  with due as (
+    delete from retry
+     where run_id = any (array(
+       select run_id from retry where due_at <= p_at order by due_at limit p_limit for update skip locked))
+    returning *
+  )
+  select array_agg(d.task_id), array_agg(d.instant), array_agg(d.attempt), array_agg(d.priority), array_agg(d.run_id)
+    into v_tasks, v_instants, v_attempts, v_priorities, v_causes
+    from due d
+    join task k on k.id = d.task_id and k.removed_at is null;
+  select * into v_runs from queue_runs(v_tasks, v_instants, v_attempts, v_priorities, v_causes, p_at);
+  perform append_run_events(null, null, v_runs.created, v_runs.causes, v_runs.bodies, 'scheduler', p_at);
+  return coalesce(cardinality(v_runs.created), 0);
+end $$;
+
+-- Activates tokens by hand: each gets one run at once and its count starts again from nothing, as if it had been full.
+create function activate_tokens(p_tasks uuid[], p_instants timestamptz[], p_priority priority, p_actor text, p_at timestamptz)
+returns uuid[] language plpgsql as $$
+declare
+  v_runs record;
+begin
+  insert into token as t (task_id, instant, count, fire, reach, priority)
+  select a.task_id, a.instant, 0, 1, k.threshold, p_priority
+    from unnest(p_tasks, p_instants) as a (task_id, instant)
+    join task k on k.id = a.task_id
+   order by 1, 2
+  on conflict (task_id, instant) do update set count = 0, fire = 1, priority = excluded.priority, cause = null;
+  delete from held h using unnest(p_tasks, p_instants) as a (task_id, instant)
+   where h.task_id = a.task_id and h.instant = a.instant;
+  select * into v_runs
+    from queue_runs(p_tasks, p_instants, array_fill(1, array[cardinality(p_tasks)]),
+                    array_fill(p_priority, array[cardinality(p_tasks)]),
+                    array_fill(null::uuid, array[cardinality(p_tasks)]), p_at);
+  perform append_run_events(null, null, v_runs.created, v_runs.causes, v_runs.bodies, p_actor, p_at);
+  return coalesce(v_runs.created, '{}');
+end $$;
+
+-- Releases held tokens of tasks that may run again: every multiple of the threshold becomes a run, at the priority the
+-- tokens came with. Also unparks runs that were queued when their job was paused.
+create function release_tokens(p_limit integer, p_at timestamptz) returns integer language plpgsql as $$
+declare
+  v_runs record;
+  v_unparked integer;
+begin
+  with free as (
+    select live.id from live join task k on k.id = live.task_id
+     where live.parked and not k.paused
+     order by live.id limit p_limit for update of live
+  )
+  update live set parked = false where id = any (array(select id from free));
+  get diagnostics v_unparked = row_count;
+  with free as (
+    delete from held h using task k
+     where k.id = h.task_id and not k.paused
+       and (h.task_id, h.instant) in (
+         select x.task_id, x.instant from held x join task t on t.id = x.task_id
+          where not t.paused order by 1, 2 limit p_limit for update of x skip locked)
+    returning h.task_id, h.instant
+  )
+  -- counting nothing makes the token look at its threshold again
+  select c.* into v_runs
+    from (
+      select array_agg(f.task_id order by f.task_id, f.instant) as tasks,
+             array_agg(f.instant order by f.task_id, f.instant) as instants,
+             array_agg(t.priority order by f.task_id, f.instant) as priorities,
+             array_agg(t.cause order by f.task_id, f.instant) as causes
+        from free f join token t using (task_id, instant)
+    ) as a,
+    lateral count_tokens(a.tasks, a.instants, array_fill(0, array[coalesce(cardinality(a.tasks), 0)]),
+                         a.priorities, a.causes, p_at) as c;
+  perform append_run_events(null, null, v_runs.created, v_runs.causes, v_runs.bodies, 'scheduler', p_at);
+  return coalesce(cardinality(v_runs.created), 0) + v_unparked;
+end $$;
+
+-- Clears an instant of a job: counts go back to nothing, what was held or to be retried is dropped. Runs that are
+-- queued or running are left alone.
+create function clear_tokens(p_job uuid, p_instant timestamptz, p_at timestamptz) returns integer language plpgsql as $$
+declare
+  v_tasks uuid[] := array(select id from task where job_id = p_job order by id);
+  v_cleared integer;
+begin
+  perform 1 from token where task_id = any (v_tasks) and instant = p_instant order by task_id for update;
+  update token set count = 0, fire = 0, cleared_at = p_at, cause = null
+   where task_id = any (v_tasks) and instant = p_instant;
+  get diagnostics v_cleared = row_count;
+  delete from held where task_id = any (v_tasks) and instant = p_instant;
+  delete from retry where task_id = any (v_tasks) and instant = p_instant;
+  return v_cleared;
+end $$;
+
+-- Gives runs back unfinished: a worker that drains. Does not count as a loss.
+create function return_runs(p_runs uuid[], p_leases integer[]) returns integer language plpgsql as $$
+declare
+  v_returned integer;
+begin
+  perform 1 from live where id = any (p_runs) order by id for update;
+  update live set worker_id = null, incarnation = null, claimed_at = null
+    from unnest(p_runs, p_leases) as r (id, lease)
+   where live.id = r.id and live.lease = r.lease and live.worker_id is not null;
+  get diagnostics v_returned = row_count;
+  return v_returned;
+end $$;
+
+-- Takes runs back from workers that are lost (I4): no lease, one that ran out, another incarnation, or a heartbeat more
+-- than p_slack after the claim that does not name the run. A run lost three times ends in error.
+create function take_back_runs(p_slack interval, p_at timestamptz, out returned integer, out failed integer)
+language plpgsql as $$
+declare
+  v_lost uuid[];
+  v_over record;
+begin
+  v_lost := array(
+    select v.id
+      from live v
+      left join lease w on w.worker_id = v.worker_id
+     where v.worker_id is not null
+       and (w.worker_id is null or w.until <= p_at or w.incarnation > v.incarnation
+            or (w.beat_at > v.claimed_at + p_slack and not v.id = any (w.holds)))
+     order by v.id
+       for update of v
+  );
+  select array_agg(v.id) as ids, array_agg(v.lease) as leases, count(*) as n into v_over
+    from live v
+   where v.id = any (v_lost) and v.losses >= 2;
+  select f.applied into failed
+    from finish_runs(v_over.ids, v_over.leases, array_fill('error'::run_state, array[v_over.n::integer]),
+                     array_fill('its worker was lost three times'::text, array[v_over.n::integer]),
+                     array_fill(null::integer, array[v_over.n::integer]),
+                     array_fill(null::timestamptz, array[v_over.n::integer]), p_at) f;
+  update live set worker_id = null, incarnation = null, claimed_at = null, losses = losses + 1
+   where id = any (v_lost) and worker_id is not null;
+  get diagnostics returned = row_count;
+end $$;
+
+-- Cancels: what is queued ends at once, what runs is marked and killed by its worker. A retry that waits is dropped.
+create function cancel_run(p_run uuid, p_actor text, p_at timestamptz, out outcome text) language plpgsql as $$
+declare
+  v_run live%rowtype;
+begin
+  select * into v_run from live where id = p_run for update;
+  if not found then
+    delete from retry where run_id = p_run;
+    outcome := case when found then 'cancelled' else 'finished' end;
+    return;
+  end if;
+  if v_run.worker_id is not null then
+    update live set cancel = true where id = p_run;
+    outcome := 'cancelling';
+    return;
+  end if;
+  delete from live where id = p_run;
+  insert into run (id, task_id, instant, origin, version, attempt, priority, lease, worker_id, state, reason, cause,
+                   queued_at, finished_at)
+  values (v_run.id, v_run.task_id, v_run.instant, v_run.origin, v_run.version, v_run.attempt, v_run.priority,
+          v_run.lease, null, 'cancelled', 'cancelled by ' || p_actor, v_run.cause, v_run.queued_at, p_at);
+  perform append_run_events(array[p_run], array[json_build_object(
+    'job', (select job_id from task where id = v_run.task_id), 'task', v_run.task_id, 'instant', v_run.instant,
+    'attempt', v_run.attempt, 'priority', v_run.priority, 'state', 'cancelled', 'retry', false)::text],
+    null, null, null, p_actor, p_at);
+  outcome := 'cancelled';
+end $$;

@@ -1,0 +1,50 @@
+/** Shapes that several endpoints share. Names on the wire are Waterwheel's where it has one. */
+import { z } from 'zod';
+
+export const id = z.uuid().describe('a UUID');
+
+/** An instant in a path, query or body: RFC 3339 with an offset. Parsed to a `Date`. */
+export const instant = z.iso
+  .datetime({ offset: true, error: 'not an RFC 3339 time such as 2026-01-31T00:00:00Z' })
+  .transform((text, context) => {
+    const date = new Date(text);
+    if (!Number.isNaN(date.getTime()) && date.getUTCFullYear() >= 1000) return date;
+    context.addIssue({ code: 'custom', message: 'not a time that exists' });
+    return z.NEVER;
+  });
+
+/** A time in an answer. */
+export const time = z.iso.datetime({ offset: true });
+export const priority = z.enum(['backfill', 'low', 'normal', 'high']);
+export const idPath = z.object({ id });
+
+/** How many at most; a limit beyond the bound is a fault, not a silent cut. */
+export const limit = (standard: number) => z.coerce.number().int().min(1).max(1000).default(standard);
+
+/** Waterwheel's list of states: `state=running,failure`. */
+export const states = [
+  'waiting',
+  'active',
+  'running',
+  'success',
+  'failure',
+  'timeout',
+  'error',
+  'cancelled',
+  'retry',
+] as const;
+export type State = (typeof states)[number];
+export const state = z.enum(states);
+export const stateList = z
+  .string()
+  .transform((text, context) => {
+    const parts = text.split(',').filter((part) => part !== '');
+    const wrong = parts.find((part) => !(states as readonly string[]).includes(part));
+    if (wrong === undefined) return parts as State[];
+    context.addIssue({ code: 'custom', message: `no such state: ${wrong}; states are ${states.join(', ')}` });
+    return z.NEVER;
+  });
+
+export const flag = z.enum(['true', 'false']).default('false').transform((text) => text === 'true');
+
+export const fault = z.object({ path: z.string(), message: z.string() });

@@ -1,0 +1,147 @@
+/** The gateway's own endpoints: health, keys, sessions, and what workers call. A tenant's are in `api/endpoints`. */
+import { z } from 'zod';
+import { roles } from '../contract/roles.ts';
+import {
+  claimAnswer,
+  claimRequest,
+  definitionsAnswer,
+  definitionsRequest,
+  heartbeatAnswer,
+  heartbeatRequest,
+  logsAnswer,
+  logsRequest,
+  reportAnswer,
+  reportRequest,
+  secretsAnswer,
+  secretsRequest,
+} from '../contract/wire.ts';
+import { endpoints } from '../http/endpoint.ts';
+
+const id = z.uuid();
+const time = z.iso.datetime({ offset: true });
+const role = z.enum(roles);
+
+const key = z.object({ id, name: z.string(), role, tenant: z.string().nullable() });
+const me = z.object({ role: z.union([role, z.literal('task')]), tenant: z.string().nullable(), actor: z.string() });
+
+const internal = { tag: 'internal', allow: ['worker'] } as const;
+const open = { allow: ['anyone'] } as const;
+
+export const gatewayEndpoints = endpoints({
+  'GET /healthz': {
+    ...open,
+    summary: '200 once this process serves and, under `up`, the default tenant is STARTED',
+    tag: 'health',
+    answer: z.object({ status: z.literal('ok') }),
+    others: { 503: 'not yet' },
+  },
+  'GET /readyz': {
+    ...open,
+    summary: '200 while the database answers',
+    tag: 'health',
+    answer: z.object({ status: z.literal('ok') }),
+    others: { 503: 'the database cannot be reached' },
+  },
+  'GET /metrics': { summary: 'Prometheus metrics', tag: 'health', allow: ['viewer', 'operator'], answer: 'text' },
+  'GET /openapi.json': {
+    ...open,
+    summary: 'This description',
+    tag: 'health',
+    answer: z.record(z.string(), z.unknown()),
+  },
+  'GET /docs': { ...open, summary: 'This description, for people', tag: 'health', answer: 'bytes' },
+  'POST /api/keys': {
+    summary: 'Make a key; it is shown only this once',
+    tag: 'keys',
+    allow: ['root'],
+    body: z.strictObject({
+      name: z.string().min(1).max(200),
+      role,
+      tenant: z.string().min(1).max(200).optional(),
+    }),
+    status: 201,
+    answer: z.object({ ...key.shape, key: z.string() }),
+  },
+  'GET /api/keys': {
+    summary: 'All keys, without their secrets',
+    tag: 'keys',
+    allow: ['root'],
+    answer: z.object({
+      items: z.array(z.object({ ...key.shape, created_at: time, created_by: z.string() })),
+      next: z.string().nullable(),
+    }),
+  },
+  'DELETE /api/keys/{id}': {
+    summary: 'Revoke a key; its sessions end with it',
+    tag: 'keys',
+    allow: ['root'],
+    params: z.object({ id }),
+    status: 204,
+    answer: 'none',
+  },
+  'GET /api/me': {
+    summary: 'Who this key or session is',
+    tag: 'keys',
+    allow: [...roles, 'task'],
+    answer: me,
+  },
+  'POST /api/session': {
+    ...open,
+    summary: 'Sign a browser in with a one-time link or a key; answers with a cookie',
+    tag: 'keys',
+    body: z.union([z.strictObject({ link: z.string().max(200) }), z.strictObject({ key: z.string().max(200) })]),
+    status: 201,
+    answer: me,
+    others: { 401: 'the link is spent or too old, or the key is wrong' },
+  },
+  'DELETE /api/session': { ...open, summary: 'Sign out', tag: 'keys', status: 204, answer: 'none' },
+  'POST /api/session/links': {
+    summary: 'Make a one-time sign-in link, valid for ten minutes',
+    tag: 'keys',
+    allow: ['root'],
+    status: 201,
+    answer: z.object({ url: z.string(), expires_at: time }),
+  },
+  'POST /int-api/heartbeat': {
+    summary: "Waterwheel's worker heartbeat",
+    tag: 'tasks and workers',
+    allow: ['worker'],
+    body: z.object({
+      uuid: id,
+      addr: z.string().max(300),
+      last_seen_datetime: time,
+      running_tasks: z.int().min(0).max(1_000_000),
+      total_tasks: z.int().min(0).max(1_000_000),
+      version: z.string().max(100),
+    }),
+    answer: 'none',
+  },
+  'POST /internal/claim': {
+    ...internal,
+    summary: 'Ask for work of any tenant; waits until there is some, or a signal, or the time is up',
+    body: claimRequest,
+    answer: claimAnswer,
+  },
+  'POST /internal/report': { ...internal, summary: 'Report results', body: reportRequest, answer: reportAnswer },
+  'POST /internal/heartbeat': {
+    ...internal,
+    summary: 'Renew the leases of the runs held',
+    body: heartbeatRequest,
+    answer: heartbeatAnswer,
+  },
+  'POST /internal/logs': { ...internal, summary: 'Ship output', body: logsRequest, answer: logsAnswer },
+  'POST /internal/definitions': {
+    ...internal,
+    summary: 'Fetch task definitions',
+    body: definitionsRequest,
+    answer: definitionsAnswer,
+  },
+  'POST /internal/secrets': {
+    ...internal,
+    summary: 'Read the stash values that a leased run names',
+    body: secretsRequest,
+    answer: secretsAnswer,
+  },
+});
+
+export type GatewayEndpoints = typeof gatewayEndpoints;

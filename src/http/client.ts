@@ -1,0 +1,110 @@
+/**
+ * The typed client that CLI, UI and tests share: a call names its endpoint as the table does, and the table's types say
+ * what goes in and what comes out. It carries no schema at run time, so it weighs nothing in a browser.
+ */
+import type { z } from 'zod';
+import type { Problem } from '../errors.ts';
+import type { Endpoint, EndpointKey, EndpointTable } from './endpoint.ts';
+
+type Sent<S> = S extends z.ZodType ? z.input<S> : never;
+type Field<K extends string, S> = [S] extends [never] ? unknown : undefined extends S ? { [P in K]?: S } : { [P in K]: S };
+
+/** What a call must bring: only what the endpoint has. */
+export type CallInput<E extends Endpoint> = (E extends { params: infer P } ? { params: Sent<P> } : unknown) &
+  (E extends { query: infer Q } ? { query?: Sent<Q> } : unknown) &
+  (E extends { body: infer B } ? Field<'body', B extends 'bytes' ? Uint8Array : B extends 'document' ? string : Sent<B>> : unknown) & {
+    headers?: Record<string, string>;
+    signal?: AbortSignal;
+  };
+
+export type CallAnswer<E extends Endpoint> = E['answer'] extends z.ZodType
+  ? z.output<E['answer']>
+  : E['answer'] extends 'none'
+    ? undefined
+    : E['answer'] extends 'text'
+      ? string
+      : Response;
+
+export class CallFailed extends Error {
+  override readonly name = 'CallFailed';
+  readonly status: number;
+  readonly problem: Problem | undefined;
+
+  constructor(status: number, problem: Problem | undefined, text: string) {
+    super(problem?.detail ?? text);
+    this.status = status;
+    this.problem = problem;
+  }
+}
+
+export interface ClientOptions {
+  /** Where the tenant's paths begin, without a slash at the end. */
+  readonly base: string;
+  readonly headers?: Record<string, string>;
+  readonly fetch?: (request: Request) => Promise<Response>;
+}
+
+export type Client<T extends EndpointTable> = <K extends keyof T & EndpointKey>(
+  key: K,
+  ...input: Record<string, never> extends CallInput<T[K]> ? [input?: CallInput<T[K]>] : [input: CallInput<T[K]>]
+) => Promise<CallAnswer<T[K]>>;
+
+interface LooseInput {
+  readonly params?: Record<string, unknown>;
+  readonly query?: Record<string, unknown>;
+  readonly body?: unknown;
+  readonly headers?: Record<string, string>;
+  readonly signal?: AbortSignal;
+}
+
+export function makeClient<T extends EndpointTable>(options: ClientOptions): Client<T> {
+  const send = options.fetch ?? ((request: Request) => fetch(request));
+  return (async (key: string, input: LooseInput = {}) => {
+    const response = await send(requestFor(options, key, input));
+    if (!response.ok) throw await failure(response);
+    return read(response);
+  }) as Client<T>;
+}
+
+function requestFor(options: ClientOptions, key: string, input: LooseInput): Request {
+  const [method = 'GET', path = ''] = key.split(' ');
+  const filled = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(String(input.params?.[name])));
+  const search = new URLSearchParams();
+  for (const [name, value] of Object.entries(input.query ?? {})) {
+    if (value !== undefined) search.set(name, String(value));
+  }
+  const query = search.size > 0 ? `?${search}` : '';
+  return new Request(`${options.base}${filled}${query}`, {
+    method,
+    headers: { ...options.headers, ...bodyHeaders(input.body), ...input.headers },
+    ...(input.body === undefined ? {} : { body: encode(input.body) }),
+    ...(input.signal ? { signal: input.signal } : {}),
+  });
+}
+
+function bodyHeaders(body: unknown): Record<string, string> {
+  if (body === undefined || body instanceof Uint8Array) return {};
+  return { 'content-type': 'application/json' };
+}
+
+function encode(body: unknown): string | Uint8Array<ArrayBuffer> {
+  if (typeof body === 'string') return body;
+  return body instanceof Uint8Array ? new Uint8Array(body) : JSON.stringify(body);
+}
+
+async function failure(response: Response): Promise<CallFailed> {
+  const text = await response.text();
+  try {
+    return new CallFailed(response.status, JSON.parse(text) as Problem, text);
+  } catch {
+    return new CallFailed(response.status, undefined, text || response.statusText);
+  }
+}
+
+async function read(response: Response): Promise<unknown> {
+  const type = response.headers.get('content-type') ?? '';
+  if (response.status === 204 || response.body === null) return undefined;
+  if (type.startsWith('application/json')) return response.json();
+  if (type.startsWith('text/plain')) return response.text();
+  return response;
+}

@@ -1,0 +1,73 @@
+/**
+ * How an HTTP endpoint is described: one table entry per `METHOD /path`, from which serving, access rules, OpenAPI and
+ * the typed client all follow. A table is data; the handlers are a record with the same keys.
+ */
+import type { z } from 'zod';
+import type { Caller, Role } from '../contract/roles.ts';
+
+/** Who may call: roles of keys, `task` for a run's own credential, `anyone` without a key. Root may do everything a key may. */
+export type Access = readonly (Role | 'task' | 'anyone')[];
+
+/** A body that is not JSON. `document`: JSON or YAML by content type, handed over as text. */
+export type RawBody = 'bytes' | 'document';
+/** An answer that is not JSON. */
+export type RawAnswer = 'text' | 'bytes' | 'events' | 'none';
+
+export interface Endpoint {
+  readonly summary: string;
+  readonly tag: string;
+  readonly allow: Access;
+  readonly params?: z.ZodObject;
+  readonly query?: z.ZodObject;
+  readonly body?: z.ZodType | RawBody;
+  /** Status and shape of the ordinary answer. */
+  readonly status?: number;
+  readonly answer: z.ZodType | RawAnswer;
+  /** Further statuses that an ordinary call may get, each with what it means. */
+  readonly others?: Readonly<Record<number, string>>;
+}
+
+export type EndpointKey = `${'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'} /${string}`;
+export type EndpointTable = Readonly<Record<EndpointKey, Endpoint>>;
+
+type Parsed<S> = S extends z.ZodType ? z.output<S> : undefined;
+
+/** A document's text and the format its content type names. */
+export interface DocumentText {
+  readonly text: string;
+  readonly format: 'json' | 'yaml';
+}
+
+type BodyOf<B> = B extends 'bytes'
+  ? Buffer
+  : B extends 'document'
+    ? DocumentText
+    : B extends z.ZodType
+      ? z.output<B>
+      : undefined;
+
+/** What a handler is given: parsed, so that it can trust it. */
+export interface Input<E extends Endpoint> {
+  readonly params: Parsed<E['params']>;
+  readonly query: Parsed<E['query']>;
+  readonly body: BodyOf<E['body']>;
+  readonly caller: Caller | undefined;
+  readonly request: Request;
+}
+
+type AnswerOf<A> = A extends z.ZodType ? z.input<A> : A extends 'text' ? string : A extends 'none' ? void : never;
+
+export type Handler<E extends Endpoint, Context> = (
+  input: Input<E>,
+  context: Context,
+) => Promise<AnswerOf<E['answer']> | Response>;
+
+/** A handler for every entry of a table: a missing one does not compile. */
+export type Handlers<T extends EndpointTable, Context> = {
+  readonly [K in keyof T & EndpointKey]: Handler<T[K], Context>;
+};
+
+/** Keeps the literal types of a table. */
+export function endpoints<const T extends EndpointTable>(table: T): T {
+  return table;
+}

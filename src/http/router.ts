@@ -1,0 +1,90 @@
+/** Serves a table of endpoints: finds the entry, checks who calls, parses, calls the handler, turns errors into problems. */
+import type { Caller } from '../contract/roles.ts';
+import { isConnectionLoss, MillraceError } from '../errors.ts';
+import { checked, readBody } from './body.ts';
+import type { Access, Endpoint, EndpointKey, EndpointTable, Handler, Handlers } from './endpoint.ts';
+import { makeMatcher } from './matcher.ts';
+
+/** Answers a request, or `undefined` when no entry of the table has that path. */
+export type Router<Context> = (
+  request: Request,
+  context: Context,
+  caller: Caller | undefined,
+) => Promise<Response | undefined>;
+
+export function makeRouter<T extends EndpointTable, Context>(
+  table: T,
+  handlers: Handlers<T, Context>,
+  onFault: (error: unknown, request: Request) => void,
+): Router<Context> {
+  const match = makeMatcher(Object.keys(table) as EndpointKey[]);
+  const untyped = handlers as Readonly<Record<EndpointKey, Handler<Endpoint, Context>>>;
+  return async (request, context, caller) => {
+    try {
+      const found = match(request.method, new URL(request.url).pathname);
+      const endpoint = found && table[found.key];
+      const handler = found && untyped[found.key];
+      if (!endpoint || !handler) return undefined;
+      return await answer(endpoint, handler, { request, params: found.params, caller }, context);
+    } catch (error) {
+      return problemResponse(error, (fault) => onFault(fault, request));
+    }
+  };
+}
+
+interface Found {
+  readonly request: Request;
+  readonly params: Record<string, string>;
+  readonly caller: Caller | undefined;
+}
+
+async function answer<Context>(
+  endpoint: Endpoint,
+  handler: Handler<Endpoint, Context>,
+  found: Found,
+  context: Context,
+): Promise<Response> {
+  authorize(endpoint.allow, found.caller);
+  const { request, caller } = found;
+  const query = Object.fromEntries(new URL(request.url).searchParams);
+  const input = {
+    params: endpoint.params && checked(endpoint.params, found.params, 'path'),
+    query: endpoint.query && checked(endpoint.query, query, 'query'),
+    body: await readBody(request, endpoint.body),
+    caller,
+    request,
+  };
+  return respond(endpoint, await handler(input as never, context));
+}
+
+function respond(endpoint: Endpoint, result: unknown): Response {
+  if (result instanceof Response) return result;
+  const status = endpoint.status ?? 200;
+  if (endpoint.answer === 'none') return new Response(null, { status });
+  if (endpoint.answer === 'text') return new Response(String(result), { status, headers: { 'content-type': 'text/plain; charset=utf-8' } });
+  return Response.json(result, { status });
+}
+
+/** 401 without a caller, 403 with the wrong one. */
+export function authorize(allow: Access, caller: Caller | undefined): void {
+  if (allow.includes('anyone')) return;
+  if (caller === undefined) throw new MillraceError('unauthenticated', 'send a key as a Bearer token, or sign in');
+  const name = caller.kind === 'task' ? 'task' : caller.role;
+  if (name === 'root' || allow.includes(name)) return;
+  throw new MillraceError('forbidden', `the role ${name} may not do this; one of ${allow.join(', ')} may`);
+}
+
+/** Every error leaves as problem+json; what we did not foresee is reported and told without its insides. */
+export function problemResponse(error: unknown, onFault: (error: unknown) => void): Response {
+  const known = error instanceof MillraceError ? error : translate(error);
+  if (known.status >= 500) onFault(error);
+  const headers = new Headers({ 'content-type': 'application/problem+json' });
+  if (known.code === 'unauthenticated') headers.set('www-authenticate', 'Bearer realm="millrace"');
+  if (known.status === 503) headers.set('retry-after', '1');
+  return new Response(JSON.stringify(known.problem()), { status: known.status, headers });
+}
+
+function translate(error: unknown): MillraceError {
+  if (isConnectionLoss(error)) return new MillraceError('database_unavailable', 'the database cannot be reached; try again', { cause: error });
+  return new MillraceError('internal', 'this is a fault of ours; the log has the details', { cause: error });
+}
