@@ -77,13 +77,14 @@ create table trigger (
 
 -- Missed instants still to be fired, in bounded pieces between live firings.
 create table catchup (
-  trigger_id uuid primary key references trigger on delete cascade,
+  trigger_id uuid not null references trigger,
   from_at timestamptz not null,
   to_at timestamptz not null,
   policy text not null,
-  next_piece integer not null,
+  next_piece integer not null default 0,
   pieces integer not null,
   seed integer not null,
+  primary key (trigger_id, from_at),
   check (to_at > from_at)
 );
 

@@ -120,19 +120,25 @@ begin
          array_agg(p_priority), array_agg(a.cause)
     into fired, v_tasks, v_instants, v_counts, v_priorities, v_causes
     from arrived a;
+  if p_cause = 'schedule' then
+    perform move_triggers(p_triggers, p_instants);
+  end if;
   select * into v_runs from count_tokens(v_tasks, v_instants, v_counts, v_priorities, v_causes, p_at);
   created := coalesce(cardinality(v_runs.created), 0);
   perform append_run_events(null, null, v_runs.created, v_runs.causes, v_runs.bodies, 'scheduler', p_at);
 end $$;
 
--- Moves the marks of triggers: what lies between them has been fired or skipped. Never moves them inwards.
-create function move_triggers(p_triggers uuid[], p_earliest timestamptz[], p_latest timestamptz[])
-returns void language plpgsql as $$
+-- Moves the marks of triggers outwards: what lies between them has been fired, skipped, or noted for catch-up.
+create function move_triggers(p_triggers uuid[], p_instants timestamptz[]) returns void language plpgsql as $$
 begin
   perform 1 from trigger where id = any (p_triggers) order by id for no key update;
   update trigger t
      set earliest = least(t.earliest, m.earliest), latest = greatest(t.latest, m.latest)
-    from unnest(p_triggers, p_earliest, p_latest) as m (id, earliest, latest)
+    from (
+      select d.id, min(d.instant) as earliest, max(d.instant) as latest
+        from unnest(p_triggers, p_instants) as d (id, instant)
+       group by d.id
+    ) as m
    where t.id = m.id;
 end $$;
 

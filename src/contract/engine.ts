@@ -131,6 +131,8 @@ export interface Engine {
   report(ctx: EngineContext, reports: readonly Report[]): Promise<Reported>;
   /** Renews the leases of these workers; answers per heartbeat which runs are lost and which are to be killed. */
   renew(ctx: EngineContext, beats: readonly Heartbeat[]): Promise<{ lost: HeldRun[]; cancel: HeldRun[] }[]>;
+  /** Running runs that are to be killed, and who holds them. */
+  cancellations(ctx: EngineContext): Promise<{ worker: string; run: HeldRun }[]>;
   /** Keeps chunks of runs that are still leased so; answers how many were kept. */
   logs(ctx: EngineContext, chunks: readonly LogChunk[]): Promise<number>;
   definitions(ctx: EngineContext, keys: readonly DefinitionKey[]): Promise<TaskDefinition[]>;

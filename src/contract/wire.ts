@@ -75,8 +75,8 @@ export type Report = z.infer<typeof report>;
 
 export const reportRequest = z.object({ ...workerIdentity, reports: z.array(report).max(10_000) });
 export type ReportRequest = z.infer<typeof reportRequest>;
-/** A report that came too late or twice is acknowledged all the same; it is only counted (I3). */
-export const reportAnswer = z.object({ applied: z.int(), ignored: z.int() });
+/** A report that came too late or twice is acknowledged all the same (I3). */
+export const reportAnswer = z.object({ accepted: z.int() });
 
 export const heartbeatRequest = z.object({
   ...workerIdentity,
@@ -120,6 +120,8 @@ export const taskDefinition = z.object({
   job: named,
   project: named,
   timeout_ms: z.int().min(1),
+  /** Defaults for what a run's own params do not name. */
+  params: z.record(z.string(), z.unknown()),
   runtime: z.discriminatedUnion('kind', [
     z.object({ kind: z.literal('none') }),
     z.object({ kind: z.literal('function'), name: z.string(), input: z.unknown() }),

@@ -15,7 +15,7 @@ export type Router<Context> = (
 export function makeRouter<T extends EndpointTable, Context>(
   table: T,
   handlers: Handlers<T, Context>,
-  onFault: (error: unknown, request: Request) => void,
+  onFault: (error: unknown, where: { request: Request; ctx: Context }) => void,
 ): Router<Context> {
   const match = makeMatcher(Object.keys(table) as EndpointKey[]);
   const untyped = handlers as Readonly<Record<EndpointKey, Handler<Endpoint, Context>>>;
@@ -27,7 +27,7 @@ export function makeRouter<T extends EndpointTable, Context>(
       if (!endpoint || !handler) return undefined;
       return await answer(endpoint, handler, { request, params: found.params, caller }, context);
     } catch (error) {
-      return problemResponse(error, (fault) => onFault(fault, request));
+      return problemResponse(error, (fault) => onFault(fault, { request, ctx: context }));
     }
   };
 }
@@ -77,7 +77,8 @@ export function authorize(allow: Access, caller: Caller | undefined): void {
 /** Every error leaves as problem+json; what we did not foresee is reported and told without its insides. */
 export function problemResponse(error: unknown, onFault: (error: unknown) => void): Response {
   const known = error instanceof MillraceError ? error : translate(error);
-  if (known.status >= 500) onFault(error);
+  // a MillraceError is foreseen: whoever threw it has said all there is to say
+  if (known.status >= 500 && known !== error) onFault(error);
   const headers = new Headers({ 'content-type': 'application/problem+json' });
   if (known.code === 'unauthenticated') headers.set('www-authenticate', 'Bearer realm="millrace"');
   if (known.status === 503) headers.set('retry-after', '1');
@@ -85,6 +86,10 @@ export function problemResponse(error: unknown, onFault: (error: unknown) => voi
 }
 
 function translate(error: unknown): MillraceError {
+  // by name: the error may come from another version's copy of the class
+  if (error instanceof Error && error.name === 'VersionMismatch') {
+    return new MillraceError('tenant_unavailable', 'the tenant is being upgraded; try again', { cause: error });
+  }
   if (isConnectionLoss(error)) return new MillraceError('database_unavailable', 'the database cannot be reached; try again', { cause: error });
   return new MillraceError('internal', 'this is a fault of ours; the log has the details', { cause: error });
 }

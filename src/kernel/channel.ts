@@ -39,24 +39,24 @@ export class Channel<T> {
     this.#wakeReceiver();
   }
 
-  /** One batch, or an empty one when the channel is closed, the signal aborts or `timeoutMs` passes. One receiver at a time. */
-  async receive(max: number, signal?: AbortSignal, timeoutMs?: number): Promise<T[]> {
-    if (this.#items.length === 0 && !this.#closed && !signal?.aborted) await this.#arrival(signal, timeoutMs);
+  /** One batch, or an empty one when the channel is closed or the signal aborts. One receiver at a time. */
+  async receive(max: number, signal?: AbortSignal): Promise<T[]> {
+    await this.arrival(signal);
     const batch = this.#items.splice(0, max);
     for (const resolve of this.#senders.splice(0, batch.length)) resolve();
     return batch;
   }
 
-  async #arrival(signal: AbortSignal | undefined, timeoutMs: number | undefined): Promise<void> {
+  /** Returns once there is something to receive, or the channel is closed, or the signal aborts. */
+  async arrival(signal?: AbortSignal): Promise<void> {
+    if (this.#items.length > 0 || this.#closed || signal?.aborted) return;
     await new Promise<void>((resolve) => {
-      const timer = timeoutMs === undefined ? undefined : setTimeout(wake, Math.min(timeoutMs, 2 ** 31 - 1));
-      signal?.addEventListener('abort', wake, { once: true });
-      this.#receiver = wake;
-      function wake(): void {
-        clearTimeout(timer);
+      const wake = (): void => {
         signal?.removeEventListener('abort', wake);
         resolve();
-      }
+      };
+      signal?.addEventListener('abort', wake, { once: true });
+      this.#receiver = wake;
     });
     this.#receiver = undefined;
   }

@@ -51,6 +51,34 @@ export function every(
   );
 }
 
+/**
+ * A service that repeats a pass for ever, each waiting by itself for something to do. A pass that fails is told and
+ * tried again after a growing pause, so that a lost connection heals and a lasting fault does not flood the log.
+ */
+export function steady(
+  name: string,
+  pass: (signal: AbortSignal) => Promise<void>,
+  onError: (e: unknown) => void,
+): Service {
+  return loop(
+    name,
+    async (signal) => {
+      let failures = 0;
+      while (!signal.aborted) {
+        try {
+          await pass(signal);
+          failures = 0;
+        } catch (error) {
+          if (signal.aborted) return;
+          onError(error);
+          await pause(Math.min(5_000, 50 * 2 ** Math.min(failures++, 10)), signal);
+        }
+      }
+    },
+    onError,
+  );
+}
+
 /** Sleeps, or returns early when the signal aborts; never throws. */
 export async function pause(ms: number, signal?: AbortSignal): Promise<void> {
   await sleep(ms, undefined, signal ? { signal } : {}).catch(() => {});

@@ -8,7 +8,7 @@ export interface TelemetryEvents {
   reported: { runs: number; applied: number; created: number };
   leases_lost: { runs: number };
   retried: { runs: number };
-  request: { method: string; route: string; status: number; ms: number };
+  request: { method: string; status: number; ms: number };
 }
 
 export type TelemetryName = keyof TelemetryEvents;

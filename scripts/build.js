@@ -1,0 +1,143 @@
+/**
+ * The build: src/ → dist/ by tsc, ui/ → ui/dist/ by vite. `npm run build`, and `prepare` in `npm ci`.
+ *
+ * Promises: nothing is touched unless both succeed; files are put in place one rename each, what others refer to
+ * first, so that a server running from dist/ never misses one; what no source makes any more is removed. A build of
+ * unchanged sources is skipped (delete dist/ to force one; `npm ci` always builds, the stamp is in node_modules).
+ */
+import { createHash } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { chmod, mkdir, mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { dirname, join, relative, sep } from 'node:path';
+import { isMain, messageOf, packageFolder, root, run, seconds } from './command.js';
+
+const outputs = { code: join(root, 'dist'), ui: join(root, 'ui', 'dist') };
+const inputs = ['src', 'ui', 'package-lock.json', 'tsconfig.json', 'tsconfig.build.json', 'scripts/build.js'];
+const stampFile = join(root, 'node_modules', '.cache', 'millrace-build');
+const roomPrefix = '.building-';
+const abandonedMs = 10 * 60_000;
+
+/** Builds where needed; throws an error whose message is for people. */
+export async function build() {
+  const startedAt = performance.now();
+  const typescript = packageFolder('typescript');
+  const vite = packageFolder('vite', join(root, 'ui'));
+  if (typescript === undefined || vite === undefined) return withoutTools();
+  const stamp = await fingerprint();
+  if (isBuilt() && (await readFile(stampFile, 'utf8').catch(() => '')) === stamp) return;
+  await removeAbandoned();
+  // beside dist/, at its depth, because the paths in source maps are relative
+  const room = await mkdtemp(join(root, roomPrefix));
+  const uiRoom = join(room, '.ui');
+  try {
+    await writeFile(join(room, '.gitignore'), '*\n');
+    await Promise.all([compile(typescript, room), bundle(vite, uiRoom)]);
+    await put(room, outputs.code);
+    await put(uiRoom, outputs.ui);
+  } finally {
+    await rm(room, { recursive: true, force: true });
+  }
+  await mkdir(dirname(stampFile), { recursive: true });
+  await writeFile(stampFile, stamp);
+  console.log(`Built dist/ and ui/dist/ in ${seconds(startedAt)}.`);
+}
+
+function isBuilt() {
+  return existsSync(join(outputs.code, 'main.js')) && existsSync(join(outputs.ui, 'index.html'));
+}
+
+function withoutTools() {
+  if (!isBuilt())
+    throw new Error('There is no build, and no devDependencies to make one: run `npm ci` without --omit.');
+  console.log('Not built, as devDependencies are absent: dist/ and ui/dist/ stay as they are.');
+}
+
+/** All that the outputs depend on, as one hash. */
+async function fingerprint() {
+  const hash = createHash('sha256');
+  for (const input of inputs) {
+    for (const file of await filesOf(join(root, input))) {
+      hash.update(`\0${relative(root, file)}\0`).update(await readFile(file));
+    }
+  }
+  return hash.digest('hex');
+}
+
+/** Rooms of builds that were killed. */
+async function removeAbandoned() {
+  for (const name of await readdir(root)) {
+    if (!name.startsWith(roomPrefix)) continue;
+    const { mtimeMs } = await stat(join(root, name));
+    if (Date.now() - mtimeMs > abandonedMs) await rm(join(root, name), { recursive: true, force: true });
+  }
+}
+
+/**
+ * @param {string} typescript
+ * @param {string} to
+ */
+async function compile(typescript, to) {
+  const args = [join(typescript, 'bin', 'tsc'), '-p', 'tsconfig.build.json', '--outDir', to];
+  const { code, output } = await run(process.execPath, args, { quiet: true });
+  if (code !== 0) throw new Error(`src/ does not compile:\n${output}`);
+  await chmod(join(to, 'main.js'), 0o755);
+}
+
+/**
+ * @param {string} vite
+ * @param {string} to
+ */
+async function bundle(vite, to) {
+  const args = [join(vite, 'bin', 'vite.js'), 'build', '--outDir', to, '--emptyOutDir', '--logLevel', 'warn'];
+  const env = { NODE_ENV: 'production' };
+  const { code, output } = await run(process.execPath, args, { cwd: join(root, 'ui'), env, quiet: true });
+  if (code !== 0) throw new Error(`ui/ does not build:\n${output}`);
+}
+
+/**
+ * Makes the folder `to` hold exactly what is in `from`. Deeper files go first: entry points, which refer to the others,
+ * stand at the top.
+ *
+ * @param {string} from
+ * @param {string} to
+ */
+async function put(from, to) {
+  const fresh = (await filesOf(from)).map((file) => relative(from, file));
+  fresh.sort((a, b) => depth(b) - depth(a));
+  for (const file of fresh) {
+    await mkdir(dirname(join(to, file)), { recursive: true });
+    await rename(join(from, file), join(to, file));
+  }
+  const wanted = new Set(fresh);
+  for (const file of await filesOf(to)) {
+    if (!wanted.has(relative(to, file))) await rm(file);
+  }
+}
+
+/** @param {string} path */
+function depth(path) {
+  return path.split(sep).length;
+}
+
+/**
+ * Every file at or below a path, in a stable order, without what is hidden, installed or built.
+ *
+ * @param {string} path
+ * @returns {Promise<string[]>}
+ */
+async function filesOf(path) {
+  if ((await stat(path)).isFile()) return [path];
+  const names = (await readdir(path))
+    .toSorted()
+    .filter((name) => !name.startsWith('.') && !/^(node_modules|dist)$/.test(name));
+  return (await Promise.all(names.map((name) => filesOf(join(path, name))))).flat();
+}
+
+if (isMain(import.meta.url)) {
+  try {
+    await build();
+  } catch (error) {
+    console.error(`\nThe build failed. ${messageOf(error)}`);
+    process.exitCode = 1;
+  }
+}

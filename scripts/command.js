@@ -1,0 +1,95 @@
+/**
+ * Commands: what the scripts here share. Starts a program and waits for it, either seen by the person at the terminal
+ * or kept quiet until it fails; nothing throws for an exit code, the caller decides what a failure means.
+ */
+import { spawn } from 'node:child_process';
+import { realpathSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { delimiter, dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+export const root = dirname(dirname(fileURLToPath(import.meta.url)));
+
+/** Skips are allowed on a person's machine; with CI=true they are failures. */
+export const inCi = process.env['CI'] === 'true';
+
+/**
+ * @typedef {object} Options
+ * @property {string} [cwd]
+ * @property {Record<string, string>} [env] added to this process's own
+ * @property {boolean} [quiet] keep the output instead of showing it
+ * @property {boolean} [shell]
+ */
+
+/**
+ * @param {string} command
+ * @param {readonly string[]} args
+ * @param {Options} [options]
+ * @returns {Promise<{ code: number, output: string }>} 127 where the program could not be started, 128 for a signal
+ */
+export function run(command, args, { cwd = root, env = {}, quiet = false, shell = false } = {}) {
+  return new Promise((resolve) => {
+    const path = [join(root, 'node_modules', '.bin'), process.env['PATH']].join(delimiter);
+    const child = spawn(command, args, {
+      cwd,
+      shell,
+      env: { ...process.env, PATH: path, ...env },
+      stdio: quiet ? ['ignore', 'pipe', 'pipe'] : 'inherit',
+    });
+    let output = '';
+    /** @param {Buffer} chunk */
+    const keep = (chunk) => {
+      output += chunk.toString();
+    };
+    child.stdout?.on('data', keep);
+    child.stderr?.on('data', keep);
+    child.on('error', (error) => resolve({ code: 127, output: `${command}: ${error.message}` }));
+    child.on('close', (code) => resolve({ code: code ?? 128, output }));
+  });
+}
+
+/**
+ * Runs the npm that runs us, or the one on the path.
+ *
+ * @param {readonly string[]} args
+ * @returns {Promise<{ code: number, output: string }>}
+ */
+export function npm(args) {
+  const script = process.env['npm_execpath'];
+  return script?.endsWith('.js')
+    ? run(process.execPath, [script, ...args], { quiet: true })
+    : run('npm', args, { quiet: true });
+}
+
+/**
+ * The folder of an installed package as seen from `from`; undefined where it is not installed.
+ *
+ * @param {string} name
+ * @param {string} [from] a folder
+ */
+export function packageFolder(name, from = root) {
+  try {
+    return dirname(createRequire(join(from, 'package.json')).resolve(`${name}/package.json`));
+  } catch {
+    return undefined;
+  }
+}
+
+/** @param {unknown} error */
+export function messageOf(error) {
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** @param {number} startedAt as of performance.now() */
+export function seconds(startedAt) {
+  return `${((performance.now() - startedAt) / 1000).toFixed(1)} s`;
+}
+
+/**
+ * Whether the module at `url` is the one that node was asked to run, rather than imported.
+ *
+ * @param {string} url import.meta.url
+ */
+export function isMain(url) {
+  return process.argv[1] !== undefined && realpathSync(process.argv[1]) === fileURLToPath(url);
+}

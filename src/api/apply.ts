@@ -1,0 +1,37 @@
+/** Applying job documents over HTTP, and the schema they follow. */
+import { MillraceError } from '../errors.ts';
+import { applyJob } from '../jobs/apply.ts';
+import { jobJsonSchema } from '../jobs/json-schema.ts';
+import { parseJobText } from '../jobs/parse-job.ts';
+import type { DocumentText, Input } from '../http/endpoint.ts';
+import { type ApiContext, type ApiHandlers, author } from './context.ts';
+import type { jobEndpoints } from './endpoints/jobs.ts';
+
+type Keys = 'POST /api/jobs' | 'PUT /api/jobs' | 'GET /api/jobs/schema';
+
+export const applyHandlers: ApiHandlers<Pick<typeof jobEndpoints, Keys>> = {
+  'POST /api/jobs': apply,
+  'PUT /api/jobs': apply,
+  'GET /api/jobs/schema': async () => jobJsonSchema(),
+};
+
+async function apply(input: Input<(typeof jobEndpoints)['POST /api/jobs']>, context: ApiContext): Promise<Response> {
+  const { definition, warnings } = parsed(input.body);
+  const dryRun = input.query.dry_run;
+  const applied = await applyJob(context.db, { definition, warnings, ...author(context, input.caller), dryRun });
+  if (!dryRun) tell(context, applied.id);
+  return Response.json(applied, { status: dryRun ? 200 : 201 });
+}
+
+function parsed(body: DocumentText) {
+  const result = parseJobText(body.text, body.format);
+  if (result.ok) return { definition: result.job, warnings: result.warnings };
+  const detail = result.faults.map((fault) => (fault.path === '' ? fault.message : `${fault.path}: ${fault.message}`)).join('; ');
+  throw new MillraceError('bad_document', detail, { faults: result.faults });
+}
+
+function tell({ broker, wake, tenant }: ApiContext, jobId: string): void {
+  broker.update(tenant, [jobId]);
+  wake.send(tenant.id, 'tokens');
+  wake.send(tenant.id, 'events');
+}

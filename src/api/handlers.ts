@@ -1,0 +1,26 @@
+/** Every handler of a tenant's endpoints, but those that take job documents (apply.ts). */
+import type { ApiHandlers } from './context.ts';
+import type { TenantEndpoints } from './endpoints/table.ts';
+import { eventHandlers } from './events.ts';
+import { fleetHandlers } from './fleet.ts';
+import { jobHandlers } from './jobs.ts';
+import { logHandlers } from './logs.ts';
+import { projectHandlers } from './projects.ts';
+import { runHandlers } from './runs.ts';
+import { stashHandlers } from './stash.ts';
+import { taskHandlers } from './tasks.ts';
+import { tokenHandlers } from './tokens.ts';
+
+export type DocumentKeys = 'POST /api/jobs' | 'PUT /api/jobs' | 'GET /api/jobs/schema';
+
+export const tenantHandlers: ApiHandlers<Omit<TenantEndpoints, DocumentKeys>> = {
+  ...projectHandlers,
+  ...jobHandlers,
+  ...tokenHandlers,
+  ...taskHandlers,
+  ...runHandlers,
+  ...logHandlers,
+  ...eventHandlers,
+  ...fleetHandlers,
+  ...stashHandlers,
+};

@@ -1,0 +1,172 @@
+/** Statements that read jobs: the documents, and what is derived from them. Deleted jobs and removed parts are not found. */
+import { type Db, sql } from '../kernel/sql.ts';
+import { runCounts, totals } from './run-counts.ts';
+
+export type JobRow = {
+  readonly id: string;
+  readonly project_id: string;
+  readonly name: string;
+  readonly description: string;
+  readonly paused: boolean;
+};
+
+export function findJob(db: Db, id: string): Promise<JobRow | undefined> {
+  return db.maybeOne<JobRow>(sql`
+    select id, project_id, name, description, paused
+      from job
+     where id = ${id} and deleted_at is null`);
+}
+
+export function findJobNamed(db: Db, projectId: string, name: string): Promise<JobRow | undefined> {
+  return db.maybeOne<JobRow>(sql`
+    select id, project_id, name, description, paused
+      from job
+     where project_id = ${projectId} and name = ${name} and deleted_at is null`);
+}
+
+export type ListedJob = JobRow & { readonly project: string; readonly version: number; readonly updated_at: Date };
+
+export interface JobsPage {
+  readonly limit: number;
+  /** The project's and the job's name to go on after. */
+  readonly after: readonly [string, string] | undefined;
+}
+
+export function listJobs(db: Db, page: JobsPage): Promise<ListedJob[]> {
+  const further = page.after
+    ? sql`(project.name, job.name) > (${page.after[0]}::text, ${page.after[1]}::text)`
+    : sql`true`;
+  return db.rows<ListedJob>(sql`
+    select job.id, job.project_id, job.name, job.description, job.paused, project.name as project, job.version,
+           job.updated_at
+      from job
+      join project on project.id = job.project_id
+     where job.deleted_at is null and ${further}
+     order by project.name, job.name
+     limit ${page.limit}`);
+}
+
+export type JobWithCounts = JobRow & {
+  readonly project: string;
+  readonly version: number;
+  readonly raw_definition: string;
+  readonly active_tasks: number;
+  readonly waiting_tasks: number;
+  readonly succeeded_tasks_last_hour: number;
+  readonly failed_tasks_last_hour: number;
+  readonly error_tasks_last_hour: number;
+};
+
+export function findJobWithCounts(db: Db, id: string, at: Date): Promise<JobWithCounts | undefined> {
+  return db.maybeOne<JobWithCounts>(sql`
+    with tasks as (
+      select id
+        from task
+       where job_id = ${id}
+    ),
+    counts as (${runCounts(at)})
+    select job.id, job.project_id, job.name, job.description, job.paused, project.name as project, job.version,
+           (select definition::text
+              from job_version
+             where job_version.job_id = job.id and job_version.version = job.version) as raw_definition,
+           coalesce(sum(counts.running), 0)::integer as active_tasks, ${totals}
+      from job
+      join project on project.id = job.project_id
+      left join counts on true
+     where job.id = ${id} and job.deleted_at is null
+     group by job.id, project.name`);
+}
+
+export type VersionRow = {
+  readonly version: number;
+  readonly at: Date;
+  readonly actor: string;
+  readonly definition: unknown;
+};
+
+export function listVersions(db: Db, job: string, page: { limit: number; before: number | undefined }): Promise<VersionRow[]> {
+  const earlier = page.before === undefined ? sql`true` : sql`version < ${page.before}`;
+  return db.rows<VersionRow>(sql`
+    select version, at, actor, definition
+      from job_version
+     where job_id = ${job} and ${earlier}
+     order by version desc
+     limit ${page.limit}`);
+}
+
+export function listTasks(db: Db, job: string): Promise<{ task_id: string; name: string }[]> {
+  return db.rows(sql`
+    select id as task_id, name
+      from task
+     where job_id = ${job} and removed_at is null
+     order by name`);
+}
+
+export type TriggerRow = {
+  readonly trigger_id: string;
+  readonly trigger_name: string;
+  readonly start_datetime: Date;
+  readonly end_datetime: Date | null;
+  readonly earliest_trigger_datetime: Date | null;
+  readonly latest_trigger_datetime: Date | null;
+  readonly period: number | null;
+  readonly cron: string | null;
+  readonly timezone: string | null;
+  readonly trigger_offset: number | null;
+  readonly catchup: string;
+};
+
+/** A row of `trigger` under Waterwheel's names; spans are seconds there. */
+export const triggerColumns = sql`
+           trigger.id as trigger_id, trigger.name as trigger_name,
+           trigger.start_at as start_datetime, trigger.end_at as end_datetime,
+           trigger.earliest as earliest_trigger_datetime, trigger.latest as latest_trigger_datetime,
+           trigger.period_ms / 1000.0::float8 as period, trigger.cron, trigger.timezone,
+           nullif(trigger.offset_ms, 0) / 1000.0::float8 as trigger_offset, trigger.catchup`;
+
+export function listTriggers(db: Db, job: string): Promise<TriggerRow[]> {
+  return db.rows<TriggerRow>(sql`
+    select ${triggerColumns}
+      from trigger
+     where job_id = ${job} and removed_at is null
+     order by name`);
+}
+
+/** The latest instants before one. */
+export interface InstantPage {
+  readonly before?: Date | undefined;
+  readonly limit: number;
+}
+
+export type DurationRow = { readonly trigger_datetime: Date; readonly duration: number; readonly task_name: string };
+
+/** The longest run of each task at the latest instants that have tokens, in seconds. */
+export function listDurations(db: Db, job: string, page: InstantPage): Promise<DurationRow[]> {
+  return db.rows<DurationRow>(sql`
+    with tasks as (
+      select id, name
+        from task
+       where job_id = ${job} and removed_at is null
+    ),
+    instants as (
+      select distinct latest.instant
+        from tasks
+       cross join lateral (
+         select token.instant
+           from token
+          where token.task_id = tasks.id and token.instant < coalesce(${page.before}::timestamptz, 'infinity')
+          order by token.instant desc
+          limit ${page.limit}
+       ) as latest
+       order by latest.instant desc
+       limit ${page.limit}
+    )
+    select run.instant as trigger_datetime, tasks.name as task_name,
+           max(extract(epoch from run.finished_at - run.started_at))::float8 as duration
+      from tasks
+     cross join instants
+      join run on run.task_id = tasks.id and run.instant = instants.instant
+     where run.state in ('success', 'failure', 'timeout') and run.started_at is not null
+     group by run.instant, tasks.name
+     order by run.instant desc, tasks.name`);
+}

@@ -1,0 +1,176 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { activate, fire, makeJob, runAll } from '../../test/harness/runs.ts';
+import { keyOf, makeTenantApi, type TenantApi } from '../../test/harness/tenant-api.ts';
+import { newId } from '../kernel/id.ts';
+
+let api: TenantApi;
+beforeAll(async () => {
+  api = await makeTenantApi();
+});
+afterAll(() => api.close());
+
+const refusal = (status: number) => expect.objectContaining({ status });
+const day = (n: number): string => `2026-01-0${n}T00:00:00.000Z`;
+
+describe('finding jobs', () => {
+  it('finds the one of a project and name', async () => {
+    const { id } = await makeJob(api, { project: 'finding', name: 'sought' });
+    const job = await api.call('GET /api/jobs', { query: { project: 'finding', name: 'sought' } });
+    expect(job).toMatchObject({ id, name: 'sought', description: '', paused: false });
+    expect(job).not.toHaveProperty('items');
+  });
+
+  it('says that both project and name are needed', async () => {
+    for (const [query, path] of [['project=finding', 'query.name'], ['name=sought', 'query.project']]) {
+      const answer = await api.fetch('GET', `/api/jobs?${query}`, { caller: keyOf('viewer') });
+      expect(answer.status).toBe(400);
+      expect(await answer.json()).toMatchObject({ faults: [{ path }], detail: expect.stringContaining('both') });
+    }
+  });
+
+  it('knows neither other projects nor other names', async () => {
+    const find = (project: string, name: string) => api.call('GET /api/jobs', { query: { project, name } });
+    await expect(find('nowhere', 'sought')).rejects.toEqual(refusal(404));
+    await expect(find('finding', 'nothing')).rejects.toEqual(refusal(404));
+  });
+
+  it('lists all jobs by project and name, a page at a time', async () => {
+    for (const [project, name] of [['zz', 'a'], ['zy', 'b'], ['zz', 'b']]) await makeJob(api, { project, name });
+    const seen: string[] = [];
+    for (let cursor: string | undefined; ; ) {
+      const page = await api.call('GET /api/jobs', { query: { limit: 1, ...(cursor === undefined ? {} : { cursor }) } });
+      if (!('items' in page)) throw new Error('not a page');
+      expect(page.items).toHaveLength(1);
+      seen.push(...page.items.map((job) => `${job.project}/${job.name}`));
+      if (page.next === null) break;
+      cursor = page.next;
+    }
+    expect(seen).toEqual([...seen].sort());
+    expect(seen.slice(-3)).toEqual(['zy/b', 'zz/a', 'zz/b']);
+  });
+
+  it('refuses a cursor that it did not give', async () => {
+    const answer = await api.fetch('GET', '/api/jobs?cursor=%21', { caller: keyOf('viewer') });
+    expect(answer.status).toBe(400);
+    expect(await answer.json()).toMatchObject({ faults: [{ path: 'query.cursor' }] });
+  });
+});
+
+describe('one job', () => {
+  it('is shown with the document it was made from', async () => {
+    const { id } = await makeJob(api, { project: 'documents', name: 'shown' });
+    const job = await api.call('GET /api/jobs/{id}', { params: { id } });
+    expect(job).toMatchObject({ id, project: 'documents', name: 'shown', version: 1, active_tasks: 0 });
+    expect(JSON.parse(job.raw_definition)).toMatchObject({ name: 'shown', tasks: [{ name: 'only' }] });
+  });
+
+  it('keeps every version, newest first', async () => {
+    const { id } = await makeJob(api, { project: 'versions' });
+    for (const name of ['two', 'three']) await makeJob(api, { project: 'versions', tasks: [{ name }] });
+    const versions = (query: object) => api.call('GET /api/jobs/{id}/versions', { params: { id }, query });
+    const first = await versions({ limit: 2 });
+    expect(first.items.map((item) => item.version)).toEqual([3, 2]);
+    expect(first.items[0]).toMatchObject({ actor: 'key:operator', definition: { tasks: [{ name: 'three' }] } });
+    const rest = await versions({ before: first.next });
+    expect(rest).toMatchObject({ items: [{ version: 1 }], next: null });
+  });
+
+  it('lists its tasks and triggers, but not those that a new version no longer names', async () => {
+    const start = day(1);
+    const triggers = [
+      { name: 'hourly', start, period: '1h 30m', offset: '-3m', catchup: 'none' },
+      { name: 'nightly', start, end: day(9), cron: '0 3 * * *', timezone: 'Europe/Berlin' },
+    ];
+    const { id } = await makeJob(api, { project: 'parts', triggers, tasks: [{ name: 'b' }, { name: 'a' }] });
+    const seen = await api.call('GET /api/jobs/{id}/triggers', { params: { id } });
+    expect(seen[0]).toMatchObject({ trigger_name: 'hourly', period: 5400, trigger_offset: -180, catchup: 'none', cron: null });
+    expect(seen[1]).toMatchObject({ period: null, cron: '0 3 * * *', end_datetime: day(9), trigger_offset: null, timezone: 'Europe/Berlin' });
+    await makeJob(api, { project: 'parts', triggers: triggers.slice(0, 1), tasks: [{ name: 'a' }] });
+    expect(await api.call('GET /api/jobs/{id}/triggers', { params: { id } })).toHaveLength(1);
+    expect((await api.call('GET /api/jobs/{id}/tasks', { params: { id } })).map((task) => task.name)).toEqual(['a']);
+  });
+
+  it('is unknown everywhere when it does not exist', async () => {
+    const params = { id: newId() };
+    const keys = ['', '/versions', '/tasks', '/paused', '/graph', '/duration', '/tokens', '/tokens-overview', '/triggers'];
+    for (const key of keys) {
+      const answer = await api.fetch('GET', `/api/jobs/${params.id}${key}`, { caller: keyOf('viewer') });
+      expect([key, answer.status]).toEqual([key, 404]);
+    }
+  });
+
+  it('names the field of a bad id or time', async () => {
+    const wrong = [
+      ['/api/jobs/nonsense', 'path.id'],
+      [`/api/jobs/${newId()}/tokens/yesterday`, 'path.instant'],
+      [`/api/jobs/${newId()}/tokens?limit=0`, 'query.limit'],
+      [`/api/jobs/${newId()}/tokens?state=sleepy`, 'query.state'],
+      [`/api/jobs/${newId()}/graph?trigger_datetime=2026`, 'query.trigger_datetime'],
+    ];
+    for (const [path = '', fault] of wrong) {
+      const answer = await api.fetch('GET', path, { caller: keyOf('viewer') });
+      expect(answer.status).toBe(400);
+      expect(await answer.json()).toMatchObject({ faults: [{ path: fault }] });
+    }
+  });
+});
+
+describe('the graph', () => {
+  it('shows tasks, triggers and edges, also those of other jobs on either side', async () => {
+    const up = await makeJob(api, { project: 'graph', name: 'up', tasks: [{ name: 'source' }] });
+    const tasks = [
+      { name: 'a', depends: ['trigger/t', 'up/task/source'] },
+      { name: 'b', depends: ['task/a'], depends_failure: ['task/a'] },
+      { name: 'c', depends_done: ['task/b'] },
+    ];
+    const triggers = [{ name: 't', start: day(1), period: '1d' }];
+    const mid = await makeJob(api, { project: 'graph', name: 'mid', triggers, tasks });
+    const down = await makeJob(api, { project: 'graph', name: 'down', tasks: [{ name: 'sink', depends: ['mid/task/c'] }] });
+    const { nodes, edges } = await api.call('GET /api/jobs/{id}/graph', { params: { id: mid.id } });
+    expect(nodes.map((node) => [node.kind, node.name, node.job_id, node.state])).toEqual([
+      ['trigger', 't', mid.id, null],
+      ['task', 'a', mid.id, null],
+      ['task', 'b', mid.id, null],
+      ['task', 'c', mid.id, null],
+      ['task', 'sink', down.id, null],
+      ['task', 'source', up.id, null],
+    ]);
+    const names = new Map(nodes.map((node) => [node.id, node.name]));
+    expect(edges.map((edge) => `${names.get(edge.from)} ${edge.kind} ${names.get(edge.to)}`).sort()).toEqual([
+      'a failure b',
+      'a success b',
+      'b done c',
+      'c success sink',
+      'source success a',
+      't trigger a',
+    ]);
+  });
+
+  it('has the states of an instant when asked for one', async () => {
+    const job = await makeJob(api, { tasks: [{ name: 'a' }, { name: 'b', depends: ['task/a'] }] });
+    await activate(api, job.tasks['a'], day(1));
+    await runAll(api);
+    const query = { trigger_datetime: day(1) };
+    const { nodes } = await api.call('GET /api/jobs/{id}/graph', { params: { id: job.id }, query });
+    expect(nodes.map((node) => node.state)).toEqual(['success', 'active']);
+    await runAll(api);
+  });
+});
+
+describe('durations', () => {
+  it('gives the longest run per task and instant, of the latest instants', async () => {
+    const job = await makeJob(api, {
+      triggers: [{ name: 't', start: day(1), period: '1d' }],
+      tasks: [{ name: 'a', depends: ['trigger/t'] }],
+    });
+    for (const n of [1, 2, 3]) {
+      await fire(api, job.triggers['t'], day(n));
+      await runAll(api);
+    }
+    const read = (query: object) => api.call('GET /api/jobs/{id}/duration', { params: { id: job.id }, query });
+    const latest = await read({ limit: 2 });
+    expect(latest.duration.map((cell) => cell.trigger_datetime)).toEqual([day(3), day(2)]);
+    expect(latest.duration[0]).toMatchObject({ task_name: 'a', duration: expect.any(Number) });
+    expect((await read({ before: day(2) })).duration.map((cell) => cell.trigger_datetime)).toEqual([day(1)]);
+  });
+});

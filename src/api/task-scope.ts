@@ -1,0 +1,50 @@
+/**
+ * What a running task may touch: its own task, project, and job at its own instant. Its credential names a run and a
+ * lease; whether they are still the current ones is asked of the database at each call, so a credential dies with its
+ * lease.
+ */
+import type { Caller } from '../contract/roles.ts';
+import { MillraceError } from '../errors.ts';
+import { type Db, sql } from '../kernel/sql.ts';
+
+/** What a request is about, as far as it matters; ids in whatever case the client wrote them. */
+export interface Scope {
+  readonly task?: string;
+  readonly job?: string;
+  readonly project?: string;
+  readonly instant?: Date;
+}
+
+type RunScope = { readonly task: string; readonly job: string; readonly project: string; readonly instant: Date };
+
+/** What belongs to a run that is held under this lease. */
+export async function scopeOf(db: Db, run: string, lease: number): Promise<RunScope> {
+  const scope = await findScope(db, run, lease);
+  if (scope !== undefined) return scope;
+  throw new MillraceError('forbidden', 'the run that this credential was made for has ended');
+}
+
+function findScope(db: Db, run: string, lease: number): Promise<RunScope | undefined> {
+  return db.maybeOne<RunScope>(sql`
+    select task.id as task, task.job_id as job, job.project_id as project, live.instant
+      from live
+      join task on task.id = live.task_id
+      join job on job.id = task.job_id
+     where live.id = ${run} and live.lease = ${lease} and live.worker_id is not null`);
+}
+
+/** Lets keys pass, whose roles were checked; a task must hold its lease, and all that is named must be its own. */
+export async function restrictTask(db: Db, caller: Caller | undefined, named: Scope): Promise<void> {
+  if (caller?.kind !== 'task') return;
+  const own = await scopeOf(db, caller.run, caller.lease);
+  const mine =
+    sameId(named.task, own.task) &&
+    sameId(named.job, own.job) &&
+    sameId(named.project, own.project) &&
+    (named.instant === undefined || named.instant.getTime() === own.instant.getTime());
+  if (!mine) throw new MillraceError('forbidden', 'a task may only touch what is its own');
+}
+
+function sameId(named: string | undefined, own: string): boolean {
+  return named === undefined || named.toLowerCase() === own;
+}

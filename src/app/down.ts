@@ -1,0 +1,13 @@
+/** `millrace down`: asks the `up` of this home to end, waits for it, and ends a PostgreSQL that was left behind. */
+import { stopEmbedded } from '../postgres/embedded.ts';
+import { stopOwner } from '../postgres/home.ts';
+import type { Role } from './roles.ts';
+
+const patienceMs = 15_000;
+
+export async function runDown({ config, say }: Role): Promise<void> {
+  const pid = await stopOwner(config.home, AbortSignal.timeout(patienceMs));
+  const orphan = await stopEmbedded(config.home);
+  if (pid !== undefined) say(`Millrace (process ${pid}) has stopped.`);
+  else say(orphan ? 'A PostgreSQL that was left behind has been stopped.' : `Nothing was running on ${config.home}.`);
+}

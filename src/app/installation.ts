@@ -1,0 +1,151 @@
+/**
+ * What every role that touches the database stands on: the control database (made and migrated if need be), wake-ups,
+ * a clock disciplined to the server's, the loader, and the default tenant.
+ */
+import type { ClientBase, Pool } from 'pg';
+import type { Config } from '../config.ts';
+import type { EngineContext } from '../contract/engine.ts';
+import { postgresBroker } from '../broker/postgres.ts';
+import { engine, engineVersion, migrationsFolder } from '../engine/engine.ts';
+import { append } from '../events/append.ts';
+import { makeSecrets, type RunSecrets } from '../gateway/secrets.ts';
+import { newId } from '../kernel/id.ts';
+import type { Log } from '../kernel/log.ts';
+import { type Db, onClient, onPool } from '../kernel/sql.ts';
+import { makeTelemetry, type Telemetry } from '../kernel/telemetry.ts';
+import { DisciplinedTime } from '../kernel/time.ts';
+import { findTenant, registerTenant, type TenantRow } from '../launcher/control-queries.ts';
+import { makeDirectory, type SchedulerStatus } from '../launcher/directory.ts';
+import { Loader } from '../launcher/loader.ts';
+import { type Address, addressOfUrl, onDatabase } from '../postgres/address.ts';
+import { clock } from '../postgres/clock.ts';
+import { ensureDatabase, withClient } from '../postgres/databases.ts';
+import { migrate, readMigrations } from '../postgres/migrate.ts';
+import { openPool } from '../postgres/pool.ts';
+import { WakeHub } from '../postgres/wake.ts';
+
+export interface Installation {
+  readonly config: Config;
+  readonly log: Log;
+  readonly control: Db;
+  readonly controlAddress: Address;
+  readonly hub: WakeHub;
+  readonly time: DisciplinedTime;
+  readonly telemetry: Telemetry;
+  readonly secrets: RunSecrets;
+  readonly loader: Loader;
+  readonly statuses: ReadonlyMap<string, SchedulerStatus>;
+  addressOf(row: TenantRow): Address;
+  /** What tasks are told as the API's address; set once it is known. */
+  setServerUrl(url: string): void;
+  close(): Promise<void>;
+}
+
+export interface InstallationOptions {
+  readonly config: Config;
+  readonly log: Log;
+  readonly role: string;
+  readonly controlAddress: Address;
+  readonly secretKeys: readonly [string, ...string[]];
+  readonly poolSize: number;
+}
+
+export const defaultTenant = 'default';
+const defaultDatabase = 'millrace_default';
+const tenantTopic = 1;
+const leaseMs = 30_000;
+
+export async function openInstallation(options: InstallationOptions): Promise<Installation> {
+  const { config, log, controlAddress } = options;
+  const pool = openPool({
+    address: controlAddress,
+    schema: 'control',
+    application: `millrace ${options.role}`,
+    max: 5,
+    allowPooler: config.sessionPooler,
+    onError: (error) => log.debug({ err: error }, 'an idle connection to the control database was lost'),
+  });
+  const control = onPool(pool);
+  const time = new DisciplinedTime();
+  const hub = new WakeHub(controlAddress, log);
+  const ticking = clock(control, time, (error) => log.debug({ err: error }, 'the clock could not be measured'));
+  await Promise.all([ticking.start(), hub.service.start()]);
+  const base = assemble(options, { control, time, hub });
+  return {
+    ...base,
+    async close() {
+      await base.loader.closeAll();
+      await Promise.all([ticking.stop(), hub.service.stop()]);
+      await pool.end().catch(() => {});
+    },
+  };
+}
+
+interface Parts {
+  readonly control: Db;
+  readonly time: DisciplinedTime;
+  readonly hub: WakeHub;
+}
+
+function assemble(options: InstallationOptions, { control, time, hub }: Parts): Omit<Installation, 'close'> {
+  const { config, log, controlAddress } = options;
+  const telemetry = makeTelemetry((error) => log.warn({ err: error }, 'a listener of telemetry failed'));
+  const secrets = makeSecrets(options.secretKeys, () => time.now());
+  const broker = postgresBroker(hub);
+  const statuses = new Map<string, SchedulerStatus>();
+  const settings = { serverUrl: config.publicUrl ?? '', leaseMs };
+  const addressOf = (row: TenantRow): Address => tenantAddress(config, controlAddress, row);
+  const contextFor = (row: TenantRow, pool: Pool): EngineContext => ({
+    tenant: { id: row.id, name: row.name },
+    pool,
+    broker,
+    wake: hub,
+    time,
+    log: log.child({ tenant: row.name }),
+    telemetry,
+    settings,
+    directory: makeDirectory(control, row.id, time, (status) => statuses.set(row.id, status)),
+    secrets,
+  });
+  const { poolSize, role } = options;
+  const loader = new Loader({ control, engines: [engine], addressOf, contextFor, application: `millrace ${role}`, poolSize, allowPooler: config.sessionPooler, log });
+  const setServerUrl = (url: string): void => void Object.assign(settings, { serverUrl: config.publicUrl ?? url });
+  return { config, log, control, controlAddress, hub, time, telemetry, secrets, loader, statuses, addressOf, setServerUrl };
+}
+
+function tenantAddress(config: Config, control: Address, row: TenantRow): Address {
+  if (row.name === defaultTenant && config.defaultDatabaseUrl !== undefined) return addressOfUrl(config.defaultDatabaseUrl);
+  return onDatabase(control, row.database);
+}
+
+/** Makes and migrates the control database and the default tenant. Any number of processes may do this at once. */
+export async function prepareDatabases(config: Config, controlAddress: Address): Promise<void> {
+  const tenant = config.defaultDatabaseUrl === undefined ? onDatabase(controlAddress, defaultDatabase) : addressOfUrl(config.defaultDatabaseUrl);
+  await Promise.all([prepareControl(controlAddress), prepareTenant(tenant)]);
+  await withClient(controlAddress, async (client) => {
+    await client.query('set search_path to control');
+    await registerDefault(client, tenant.database);
+  });
+}
+
+async function prepareControl(address: Address): Promise<void> {
+  await ensureDatabase(address);
+  const migrations = await readMigrations(migrationsFolder('control'));
+  await withClient(address, (client) => migrate(client, { schema: 'control', migrations, version: engineVersion, drain: false }));
+}
+
+async function prepareTenant(address: Address): Promise<void> {
+  await ensureDatabase(address);
+  const migrations = await readMigrations(migrationsFolder('tenant'));
+  await withClient(address, (client) => migrate(client, { schema: 'millrace', migrations, version: engineVersion, drain: true }));
+}
+
+async function registerDefault(client: ClientBase, database: string): Promise<void> {
+  await onClient(client).transaction(async (tx) => {
+    if (await findTenant(tx, defaultTenant)) return;
+    const at = new Date();
+    const id = newId();
+    if (!(await registerTenant(tx, { id, name: defaultTenant, database, at }))) return;
+    await append(tx, tenantTopic, [{ type: 'tenant.created', subject: id, body: { name: defaultTenant, database } }], { actor: 'installation', at });
+  });
+}

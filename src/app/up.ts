@@ -1,0 +1,151 @@
+/**
+ * `millrace up`: everything on one machine as one process tree. In order: the claim on the home, the embedded PostgreSQL
+ * (unless MILLRACE_DATABASE_URL names another), the databases, the host in a process of its own, the API and a worker in
+ * this one. It is healthy once the default tenant's scheduler is STARTED.
+ */
+import { hostname } from 'node:os';
+import { fileURLToPath } from 'node:url';
+import type { UpOptions } from '../cli/role-commands.ts';
+import type { Config } from '../config.ts';
+import { engineVersion } from '../engine/engine.ts';
+import type { KeyCaller } from '../contract/roles.ts';
+import { runtimeNames } from '../contract/wire.ts';
+import { type Log, makeLog } from '../kernel/log.ts';
+import { all, type Service } from '../kernel/service.ts';
+import { disownSchedulers, isStarted } from '../launcher/control-queries.ts';
+import { type Address, addressOfSocket, addressOfUrl } from '../postgres/address.ts';
+import { claimHome, makeHome } from '../postgres/home.ts';
+import { supervised } from '../postgres/supervised.ts';
+import { makeRuntimes } from '../runtimes/runtimes.ts';
+import { makeWorker } from '../worker/worker.ts';
+import { hostProcess } from './host-process.ts';
+import { defaultTenant, type Installation, openInstallation, prepareDatabases } from './installation.ts';
+import { type Role, secretKeys, untilAborted } from './roles.ts';
+import { removeServerFile, rootKeyOf, writeServerFile, workerIdOf } from './secret-files.ts';
+import { makeServing, type Serving } from './serving.ts';
+
+const controlDatabase = 'millrace';
+const freshMs = 10_000;
+
+export async function runUp(role: Role, options: UpOptions): Promise<void> {
+  const log = makeLog({ level: role.config.logLevel, role: 'up' });
+  const home = await makeHome(role.config.home);
+  const config = { ...role.config, home };
+  const stopped = new AbortController();
+  const claim = await claimHome(home, () => stopped.abort());
+  try {
+    await withDatabase(config, log, role.say, (address) =>
+      serve({ ...role, config, signal: AbortSignal.any([role.signal, stopped.signal]) }, options, { log, address }),
+    );
+  } finally {
+    await claim.release();
+  }
+}
+
+/** The database that is configured, or the embedded one for as long as the work lasts. */
+async function withDatabase(config: Config, log: Log, say: Role['say'], work: (address: Address) => Promise<void>): Promise<void> {
+  if (config.databaseUrl !== undefined) return work(addressOfUrl(config.databaseUrl));
+  const embedded = supervised({ home: config.home, log });
+  await embedded.start();
+  try {
+    const server = embedded.server();
+    for (const note of server.notes) say(note);
+    await work(addressOfSocket(server.connection, controlDatabase));
+  } finally {
+    await embedded.stop();
+  }
+}
+
+interface Ground {
+  readonly log: Log;
+  readonly address: Address;
+}
+
+async function serve(role: Role, options: UpOptions, { log, address }: Ground): Promise<void> {
+  const { config, signal } = role;
+  // spawned first: it loads while we migrate, and waits for what it needs
+  const host = hostProcess({ main: fileURLToPath(new URL('../main.js', import.meta.url)), home: config.home, databaseUrl: address.url, log });
+  await host.start();
+  try {
+    await prepareDatabases(config, address);
+    const installation = await openInstallation({ config, log, role: 'up', controlAddress: address, secretKeys: await secretKeys(config, config.home), poolSize: 10 });
+    try {
+      await serveInstallation(role, options, installation);
+    } finally {
+      await host.stop();
+      await installation.close();
+    }
+  } finally {
+    await host.stop();
+  }
+  if (!signal.aborted) log.error({}, 'up ended by itself');
+}
+
+async function serveInstallation(role: Role, options: UpOptions, installation: Installation): Promise<void> {
+  const { config, control, time } = installation;
+  await disownSchedulers(control, new Date(time.now()));
+  const rootKey = config.rootKey ?? (await rootKeyOf(config.home));
+  const healthy = (): Promise<boolean> => isStarted(control, defaultTenant, new Date(time.now() - freshMs));
+  const serving = makeServing({ installation, rootKey, healthy });
+  const worker = options.worker ? [inProcessWorker(installation, serving)] : [];
+  const services = all('up', [serving, announced(installation, serving), ...worker]);
+  try {
+    await services.start();
+    await greet(role, serving);
+    await untilAborted(role.signal);
+    role.say('Stopping; running tasks may take a few seconds to end.');
+  } finally {
+    await services.stop();
+  }
+}
+
+/** Tells the command line where the server is, for as long as it is there. */
+function announced(installation: Installation, serving: Serving): Service {
+  return {
+    name: 'server.json',
+    async start() {
+      installation.setServerUrl(serving.url());
+      await writeServerFile(installation.config.home, serving.url());
+    },
+    stop: () => removeServerFile(installation.config.home),
+  };
+}
+
+/** Made when it starts: only then is the address known that tasks are told. */
+function inProcessWorker(installation: Installation, serving: Serving): Service {
+  let worker: Service | undefined;
+  return {
+    name: 'worker',
+    async start() {
+      worker ??= await makeInProcessWorker(installation, serving);
+      await worker.start();
+    },
+    async stop() {
+      await worker?.stop();
+    },
+  };
+}
+
+async function makeInProcessWorker({ config, log }: Installation, serving: Serving): Promise<Service> {
+  const caller: KeyCaller = { kind: 'key', role: 'worker', tenant: null, actor: 'worker of up' };
+  return makeWorker({
+    id: await workerIdOf(config.home),
+    name: hostname(),
+    version: engineVersion,
+    url: 'http://in-process',
+    key: 'in-process',
+    fetch: (request) => serving.gateway.fetchAs(request, caller),
+    taskUrl: config.publicUrl ?? serving.url(),
+    runtimes: makeRuntimes({ names: runtimeNames, functions: {}, environment: process.env }),
+    log: log.child({ part: 'worker' }),
+    maxTasks: config.maxTasks,
+    drainMs: config.drainMs,
+  });
+}
+
+async function greet({ config, say }: Role, serving: Serving): Promise<void> {
+  say(`Millrace ${engineVersion} at ${serving.url()}`);
+  say(`  sign in   ${await serving.signInLink()}`);
+  say(`  home      ${config.home}`);
+  say('  stop      Ctrl-C, or `millrace down`');
+}

@@ -1,0 +1,22 @@
+/**
+ * The broker on PostgreSQL: the `live` table is the queue, so an offer is only a wake-up for waiting claims; workers
+ * report over HTTP, so no result ever comes through here; broadcasts ride on the gateways' answers to workers.
+ */
+import type { Broker } from '../contract/engine.ts';
+import { all } from '../kernel/service.ts';
+import type { WakeHub } from '../postgres/wake.ts';
+
+/** What a broadcast is about on the hub: every gateway hears it, whatever the tenant. */
+export const broadcastKind = 'invalidate';
+/** A run is to be killed: the gateway that its worker waits at looks up which. */
+export const signalKind = 'signals';
+
+export function postgresBroker(hub: WakeHub): Broker {
+  return {
+    offer: (tenant) => hub.send(tenant.id, 'ready'),
+    results: () => all('results', []),
+    update: (tenant) => hub.send(tenant.id, 'triggers'),
+    broadcast: (invalidation) => hub.send('workers', broadcastKind, JSON.stringify(invalidation)),
+    cancel: (run) => hub.send('workers', signalKind, run.tenant),
+  };
+}

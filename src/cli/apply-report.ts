@@ -1,0 +1,91 @@
+/** What `apply` says: per job what became of it and what changed, or the whole as JSON. */
+import type { z } from 'zod';
+import type { TenantEndpoints } from '../api/endpoints/table.ts';
+import type { Fault } from '../errors.ts';
+import { renderChanges } from './diff.ts';
+import { jobKey } from './documents.ts';
+import { count, type Output, type Style } from './output.ts';
+import { oneLine } from './width.ts';
+
+export type Applied = z.output<TenantEndpoints['PUT /api/jobs']['answer']>;
+
+interface About {
+  readonly file: string;
+  readonly project: string;
+  readonly name: string;
+}
+
+/** `follows`: in a dry run, a job that refers to others which would be made first, so the server cannot compare it yet. */
+interface Success extends About, Omit<Applied, 'id' | 'outcome' | 'version'> {
+  readonly outcome: Applied['outcome'] | 'follows';
+  /** null: in a dry run, not known yet. */
+  readonly id: string | null;
+  readonly version: number | null;
+}
+
+interface Failure extends About {
+  readonly outcome: 'failed';
+  readonly error: { readonly code: string; readonly message: string; readonly faults: readonly Fault[] };
+}
+
+export type Result = Success | Failure;
+
+export interface Report {
+  readonly dry_run: boolean;
+  readonly projects_created: readonly string[];
+  readonly jobs: readonly Result[];
+  readonly pruned: readonly { readonly id: string; readonly project: string; readonly name: string }[];
+}
+
+const looks = {
+  created: ['+', 'green'],
+  changed: ['~', 'yellow'],
+  unchanged: ['=', 'dim'],
+  follows: ['+', 'green'],
+  failed: ['✗', 'red'],
+} as const satisfies Record<Result['outcome'], readonly [string, Style]>;
+
+export function applyReport(out: Output, report: Report): void {
+  const would = report.dry_run ? 'would be ' : '';
+  out.answer(report, () => {
+    for (const name of report.projects_created)
+      out.line(out.paint('green', `+ project ${oneLine(name)} ${would}created`));
+    for (const result of report.jobs) showResult(out, result);
+    for (const job of report.pruned) out.line(out.paint('red', `- ${oneLine(jobKey(job))} ${would}deleted`));
+  });
+  out.note(summary(report));
+}
+
+function showResult(out: Output, result: Result): void {
+  const [mark, style] = looks[result.outcome];
+  const title = oneLine(jobKey(result));
+  if (result.outcome === 'failed') {
+    out.line(
+      `${out.paint(style, `${mark} ${title} failed`)} (${oneLine(result.file)}): ${oneLine(result.error.message)}`,
+    );
+    for (const fault of result.error.faults) out.line(`    ${oneLine(`${fault.path}: ${fault.message}`)}`);
+    return;
+  }
+  const version = result.version === null ? '' : ` (version ${result.version})`;
+  out.line(`${out.paint(style, `${mark} ${title} ${outcomeText(result)}`)}${version}`);
+  for (const line of renderChanges(result.changes, out.paint)) out.line(line);
+  for (const { path, message } of result.warnings) {
+    out.line(`    ${out.paint('yellow', '! warning')}: ${oneLine(`${path}: ${message}`)}`);
+  }
+}
+
+function outcomeText({ outcome, dry_run }: Success): string {
+  if (outcome === 'follows') return 'would follow: it refers to what this apply would make';
+  return dry_run && outcome !== 'unchanged' ? `would be ${outcome}` : outcome;
+}
+
+function summary(report: Report): string {
+  const outcomes = ['created', 'changed', 'unchanged', 'follows', 'failed'] as const;
+  const counts = outcomes.flatMap((outcome) => {
+    const number = report.jobs.filter((job) => job.outcome === outcome).length;
+    return number === 0 ? [] : [`${number} ${outcome}`];
+  });
+  if (report.pruned.length > 0) counts.push(`${report.pruned.length} ${report.dry_run ? 'to delete' : 'deleted'}`);
+  const dry = report.dry_run ? ' (a dry run: nothing was written)' : '';
+  return `${count(report.jobs.length, 'job')}: ${counts.join(', ')}${dry}`;
+}

@@ -1,0 +1,263 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { MillraceError } from '../errors.ts';
+import { newId } from '../kernel/id.ts';
+import {
+  type LocalServer,
+  type Ran,
+  shell,
+  type ShellOptions,
+  type SomeHandlers,
+  startLocalServer,
+} from './fixture.ts';
+import { makeWorld, type World } from './fixture-world.ts';
+
+const at = '2030-01-01T00:00:00.000Z';
+let world: World;
+let server: LocalServer;
+let stash: Map<string, string>;
+let healthy = true;
+const cli = (argv: string[], options: ShellOptions = {}): Promise<Ran> => shell(argv, { env: server.env, ...options });
+
+const fixed: SomeHandlers = {
+  'GET /healthz': async () => {
+    if (healthy) return { status: 'ok' };
+    throw new MillraceError('tenant_unavailable', 'the scheduler is starting');
+  },
+  'GET /openapi.json': async () => ({ info: { version: '9.8.7' } }),
+  'GET /api/status': async () => ({ num_projects: 1, num_workers: 1, running_tasks: 0 }),
+  'GET /api/schedulers': async () => [],
+  'GET /api/workers': async () => [
+    {
+      uuid: newId(),
+      name: 'box7',
+      addr: '',
+      version: '1',
+      last_seen_datetime: at,
+      running_tasks: 0,
+      total_tasks: 8,
+      runtimes: ['none'],
+      queues: ['default'],
+      status: 'up',
+    },
+  ],
+  'POST /api/session/links': async () => ({ url: 'http://x/signin#abc', expires_at: at }),
+  'POST /api/keys': async ({ body }) => ({ id: newId(), ...body, tenant: body.tenant ?? 'default', key: 'mr_secret' }),
+  'GET /api/keys': async () => ({
+    items: [{ id: newId(), name: 'ci', role: 'operator', tenant: 'default', created_at: at, created_by: 'root' }],
+    next: null,
+  }),
+  'DELETE /api/keys/{id}': async () => {},
+  'GET /api/stash': async () => [...stash.keys()],
+  'PUT /api/stash/{key}': async ({ params, body }) => void stash.set(params.key, body.toString('hex')),
+  'DELETE /api/stash/{key}': async ({ params }) => {
+    if (!stash.delete(params.key)) throw new MillraceError('not_found', `there is no entry ${params.key}`);
+  },
+  'PUT /api/projects/{id}/stash/{key}': async ({ params, body }) =>
+    void stash.set(`${params.id}/${params.key}`, body.toString('utf8')),
+  'GET /api/projects/{id}': async ({ params }) => ({
+    id: params.id,
+    name: 'p',
+    description: '',
+    num_jobs: 3,
+    running_tasks: 0,
+    waiting_tasks: 0,
+    succeeded_tasks_last_hour: 0,
+    failed_tasks_last_hour: 0,
+    error_tasks_last_hour: 0,
+  }),
+  'DELETE /api/projects/{id}': async ({ params }) => {
+    for (const [name, { id }] of world.projects) if (id === params.id) world.projects.delete(name);
+  },
+  'GET /api/jobs/{id}': async ({ params }) => {
+    const { job, version, paused } = world.jobs.get(params.id) ?? {};
+    if (!job) throw new MillraceError('not_found', `there is no job ${params.id}`);
+    return {
+      id: params.id,
+      project_id: params.id,
+      project: job.project,
+      name: job.name,
+      description: job.description,
+      paused: paused ?? false,
+      version: version ?? 0,
+      raw_definition: '',
+      active_tasks: 1,
+      waiting_tasks: 2,
+      succeeded_tasks_last_hour: 3,
+      failed_tasks_last_hour: 4,
+      error_tasks_last_hour: 5,
+    };
+  },
+  'GET /api/jobs/{id}/triggers': async () => [
+    {
+      trigger_id: newId(),
+      trigger_name: 'daily',
+      start_datetime: at,
+      end_datetime: null,
+      earliest_trigger_datetime: null,
+      latest_trigger_datetime: null,
+      period: 86_400,
+      cron: null,
+      timezone: null,
+      trigger_offset: -60,
+      catchup: 'none',
+    },
+  ],
+  'GET /api/jobs/{id}/tokens-overview': async () => ({
+    tasks: ['t'],
+    tokens: [{ trigger_datetime: at, task_states: { t: { task_name: 't', task_id: newId(), state: 'success' } } }],
+  }),
+  'DELETE /api/jobs/{id}/tokens/{instant}': async () => ({ tokens_cleared: 2 }),
+  'PUT /api/tasks/{id}/tokens/{instant}': async () => ({ runs: [newId()] }),
+};
+
+beforeAll(async () => {
+  world = makeWorld(['p']);
+  server = await startLocalServer({ ...world.handlers, ...fixed });
+});
+afterAll(() => server.stop());
+beforeEach(async () => {
+  stash = new Map();
+  healthy = true;
+  const document = "project: p\nname: j\ndescription: ''\ntriggers: []\ntasks: [{name: t}]\n";
+  await cli(['apply', '-f', '-', '--create-project'], { stdin: document });
+  server.calls.length = 0;
+});
+
+describe('jobs and projects', () => {
+  it('are listed as tables, and as JSON', async () => {
+    expect((await cli(['projects'])).stdout).toMatch(/^PROJECT +ID +DESCRIPTION\np /);
+    expect((await cli(['jobs'])).stdout).toMatch(/^PROJECT +JOB +STATE .*\np +j +live +1 +2030-01-01T00:00:00Z/);
+    expect(JSON.parse((await cli(['jobs', '--project', 'p', '--json'])).stdout)).toMatchObject([
+      { project: 'p', name: 'j' },
+    ]);
+    expect((await cli(['jobs', '--project', 'nope'])).code).toBe(5);
+  });
+
+  it('a job is shown by name and by id', async () => {
+    const { code, stdout } = await cli(['job', 'p/j']);
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/^job: +p\/j$/m);
+    expect(stdout).toMatch(/^daily +every 1d -1m/m);
+    expect(stdout).toMatch(/^2030-01-01T00:00:00Z +1 success$/m);
+    const [id = ''] = world.jobs.keys();
+    expect(JSON.parse((await cli(['job', id, '--json'])).stdout)).toMatchObject({ id, tasks: [{ name: 't' }] });
+  });
+
+  it('a job is paused and unpaused', async () => {
+    await cli(['pause', 'p/j']);
+    expect([...world.jobs.values()][0]?.paused).toBe(true);
+    expect((await cli(['unpause', 'p/j'])).stdout).toBe('p/j is live\n');
+    expect([...world.jobs.values()][0]?.paused).toBe(false);
+  });
+
+  it('what does not exist ends with 5, with a sentence', async () => {
+    const { code, stdout, stderr } = await cli(['job', 'p/none']);
+    expect({ code, stdout }).toEqual({ code: 5, stdout: '' });
+    expect(stderr).toMatch(/^error: there is no such job\n$/);
+    expect((await cli(['activate', 'p/j', 'none', at])).stderr).toContain('its tasks: t');
+  });
+
+  it('a task is activated, an instant cleared', async () => {
+    expect((await cli(['activate', 'p/j', 't', '2030-01-01T01:00:00+01:00'])).stdout).toMatch(/^[0-9a-f-]{36}\n$/);
+    expect(server.calls.at(-1)).toContain(`/tokens/${encodeURIComponent(at)}`);
+    expect((await cli(['clear', 'p/j', at])).stdout).toBe('2 tokens of 2030-01-01T00:00:00Z cleared\n');
+  });
+
+  it('are deleted only with --yes or an answer', async () => {
+    expect(await cli(['delete', 'job', 'p/j'])).toMatchObject({ code: 2, stdout: '' });
+    expect((await cli(['delete', 'job', 'p/j'], { tty: true, stdin: '' })).code).toBe(1);
+    expect(world.jobNames()).toEqual(['p/j']);
+    expect((await cli(['delete', 'job', 'p/j', '--yes'])).stdout).toBe('job p/j is deleted\n');
+    expect(world.jobNames()).toEqual([]);
+    const asked = await cli(['delete', 'project', 'p'], { tty: true, stdin: 'yes\n' });
+    expect(asked.stderr).toContain('Delete the project p with 3 jobs? [y/N]');
+    expect(world.projects.size).toBe(0);
+  });
+});
+
+describe('the tenant', () => {
+  it('is a prefix of the path', async () => {
+    await cli(['jobs', '--tenant', 'a b']);
+    await cli(['--tenant', 'default', 'jobs']);
+    expect(server.calls.map((call) => call.split('?')[0])).toEqual(['GET /t/a%20b/api/jobs', 'GET /api/jobs']);
+  });
+});
+
+describe('the stash', () => {
+  it('keeps bytes from stdin or a file, exactly', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'millrace-cli-'));
+    await writeFile(join(folder, 'f'), 'from file\n');
+    expect((await cli(['stash', 'set', 'a/b'], { stdin: Uint8Array.of(0, 255, 10) })).stdout).toBe(
+      'a/b is set (3 bytes)\n',
+    );
+    await cli(['stash', 'set', 'x', '--file', 'f', '--project', 'p'], { cwd: folder });
+    await rm(folder, { recursive: true });
+    expect(stash.get('a/b')).toBe('00ff0a');
+    expect(stash.get(`${world.projects.get('p')?.id}/x`)).toBe('from file\n');
+  });
+
+  it('lists and deletes names', async () => {
+    stash.set('k', '');
+    expect((await cli(['stash', 'list'])).stdout).toBe('k\n');
+    expect((await cli(['stash', 'delete', 'k'])).code).toBe(0);
+    expect((await cli(['stash', 'delete', 'k'])).code).toBe(5);
+  });
+});
+
+describe('the installation', () => {
+  afterEach(() => {
+    healthy = true;
+  });
+
+  it('has a status, and one that is not well ends with 1', async () => {
+    const { code, stdout } = await cli(['status']);
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/^health: +ok$/m);
+    expect(stdout).toMatch(/^version: +9\.8\.7$/m);
+    expect(stdout).toMatch(/^box7 +up /m);
+    healthy = false;
+    const unwell = await cli(['status', '--json']);
+    expect(unwell.code).toBe(1);
+    expect(JSON.parse(unwell.stdout)).toMatchObject({ health: { ok: false, reason: 'the scheduler is starting' } });
+  });
+
+  it('gives sign-in links and keys, alone on stdout', async () => {
+    expect((await cli(['open'])).stdout).toBe('http://x/signin#abc\n');
+    const made = await cli(['key', 'create', '--name', 'ci', '--role', 'operator', '--tenant', 'shop']);
+    expect(made.stdout).toBe('mr_secret\n');
+    expect(made.stderr).toContain('tenant shop');
+    expect((await cli(['key', 'list'])).stdout).toContain('operator');
+    expect((await cli(['key', 'revoke', newId()])).code).toBe(0);
+    expect(server.calls.every((call) => !call.includes('/t/'))).toBe(true);
+  });
+});
+
+describe('a command ends', () => {
+  it('with 4 without a key and with a wrong one, and says where the key comes from', async () => {
+    const { code, stderr } = await shell(['jobs'], { env: { MILLRACE_URL: server.url } });
+    expect(code).toBe(4);
+    expect(stderr).toContain('MILLRACE_KEY');
+    expect((await cli(['key', 'list'], { env: { ...server.env, MILLRACE_KEY: 'viewer-key' } })).code).toBe(4);
+  });
+
+  it('with 3 where no server answers, and says what to do', async () => {
+    const gone = await startLocalServer({});
+    await gone.stop();
+    const { code, stderr } = await shell(['jobs'], { env: gone.env });
+    expect(code).toBe(3);
+    expect(stderr).toBe(
+      `error: no server answers at ${gone.url} (ECONNREFUSED); start it with \`millrace up\`, or set MILLRACE_URL\n`,
+    );
+    expect((await shell(['events'], { env: gone.env })).stderr).toBe(stderr);
+    expect((await shell(['jobs'], { cwd: tmpdir() })).code).toBe(3);
+  });
+
+  it('with a problem on stderr and nothing on stdout when it fails under --json', async () => {
+    const { stdout, stderr } = await cli(['--json', 'job', 'p/none']);
+    expect(stdout).toBe('');
+    expect(JSON.parse(stderr)).toMatchObject({ code: 'not_found', status: 404 });
+  });
+});

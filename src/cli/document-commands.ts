@@ -1,0 +1,70 @@
+/** Commands about job documents: apply, validate, schema. */
+import type { Command } from 'commander';
+import { z } from 'zod';
+import { jobJsonSchema } from '../jobs/json-schema.ts';
+import { apply } from './apply.ts';
+import { readJobs, showFault } from './documents.ts';
+import { Ended, exitCodes } from './exit.ts';
+import { examples, repeated } from './flags.ts';
+import type { Io } from './io.ts';
+import { count } from './output.ts';
+import { noOptions, type Session, verb } from './session.ts';
+
+export function addDocumentCommands(program: Command, io: Io): void {
+  addApply(program, io);
+  const validate = program
+    .command('validate')
+    .description('Check job files without a server: every fault as FILE:PATH: MESSAGE. Exits with 1 if there is one.')
+    .argument('<path...>', 'files (.json, .yaml, .yml), folders, or - for stdin')
+    .action(verb(io, noOptions, validateFiles));
+  examples(validate, [
+    ['millrace validate jobs/', 'all files of a folder, and of the folders in it'],
+    ['millrace validate --json jobs/ | jq .faults', 'for an editor or a CI job'],
+  ]);
+  const schema = program
+    .command('schema')
+    .description('Print the JSON Schema of job documents, for editors and other tools. Needs no server.')
+    .action(verb(io, noOptions, ({ out }) => out.line(JSON.stringify(jobJsonSchema(), null, 2))));
+  examples(schema, [['millrace schema > job.schema.json', 'and name it in your editor']]);
+}
+
+const applyFlags = z.object({
+  file: z.array(z.string()),
+  dryRun: z.boolean().default(false),
+  createProject: z.boolean().default(false),
+  prune: z.boolean().default(false),
+  yes: z.boolean().default(false),
+});
+
+function addApply(program: Command, io: Io): void {
+  const command = program
+    .command('apply')
+    .description(
+      'Create or replace jobs from files, and show what changes. All files are checked first: if one has a fault, ' +
+        'nothing is written. Jobs may refer to each other in any order.',
+    )
+    .requiredOption('-f, --file <path>', 'a file (.json, .yaml, .yml), a folder, or - for stdin; repeatable', repeated)
+    .option('--dry-run', 'only show what would change')
+    .option('--create-project', 'make the projects that do not exist yet')
+    .option('--prune', 'the files are the whole truth: delete other jobs of the projects they name')
+    .option('--yes', 'do not ask before deleting')
+    .action(verb(io, applyFlags, (session, _, flags) => apply(session, flags)));
+  examples(command, [
+    ['millrace apply -f daily.yaml --create-project', 'the first job of a project'],
+    ['millrace apply -f jobs/ --dry-run', 'what would change'],
+    ['millrace apply -f jobs/ --prune --yes', 'in a deployment: the folder is the truth'],
+    ['generate | millrace apply -f -', 'from another program'],
+  ]);
+}
+
+async function validateFiles({ io, out }: Session, paths: readonly string[]): Promise<void> {
+  const { documents, faults, warnings } = await readJobs(io, paths);
+  const jobs = documents.map(({ source, job }) => ({ source, project: job.project, name: job.name }));
+  out.answer({ ok: faults.length === 0, jobs, faults, warnings }, () => {
+    for (const fault of faults) out.line(showFault(fault));
+  });
+  if (!out.json) for (const warning of warnings) out.note(`warning: ${showFault(warning)}`);
+  if (faults.length === 0) return out.note(`${count(documents.length, 'job')}, no faults`);
+  out.note(count(faults.length, 'fault'));
+  throw new Ended(exitCodes.failed);
+}

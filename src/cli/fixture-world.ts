@@ -1,0 +1,121 @@
+/** For the tests of this folder only: projects and jobs in memory, behind the endpoints that `apply` and its kin call. */
+import { MillraceError } from '../errors.ts';
+import type { JobDefinition } from '../jobs/definition.ts';
+import { parseJobText } from '../jobs/parse-job.ts';
+import { newId } from '../kernel/id.ts';
+import type { Change } from './diff.ts';
+import { hasPart } from './documents.ts';
+import type { SomeHandlers } from './fixture.ts';
+
+export interface WorldJob {
+  readonly id: string;
+  readonly job: JobDefinition;
+  readonly version: number;
+  paused: boolean;
+}
+
+export interface World {
+  readonly projects: Map<string, { id: string; name: string; description: string }>;
+  readonly jobs: Map<string, WorldJob>;
+  readonly handlers: SomeHandlers;
+  jobNames(): string[];
+}
+
+export function makeWorld(projects: readonly string[] = []): World {
+  const world: World = {
+    projects: new Map(projects.map((name) => [name, { id: newId(), name, description: '' }])),
+    jobs: new Map(),
+    handlers: {
+      'GET /api/projects': async ({ query }) => {
+        if (query.name === undefined)
+          return [...world.projects.values()].filter(({ name }) => name > (query.after ?? ''));
+        return found(world.projects.get(query.name), `project ${query.name}`);
+      },
+      'POST /api/projects': async ({ body: { name, description } }) => {
+        const project = { id: newId(), name, description };
+        world.projects.set(name, project);
+        return project;
+      },
+      'GET /api/projects/{id}/jobs': async ({ params }) => {
+        const project = [...world.projects.values()].find(({ id }) => id === params.id)?.name;
+        const jobs = [...world.jobs.values()].filter(({ job }) => job.project === project);
+        const none = { success: 0, running: 0, failure: 0, waiting: 0, error: 0 };
+        return jobs.map(({ id, job, paused }) => ({ ...none, job_id: id, name: job.name, description: '', paused }));
+      },
+      'PUT /api/jobs': async ({ body, query }) => {
+        const parsed = parseJobText(body.text, body.format);
+        if (!parsed.ok) throw new MillraceError('bad_document', 'faults', { faults: parsed.faults });
+        const answer = put(world, parsed.job, query.dry_run);
+        return Response.json({ ...answer, warnings: parsed.warnings }, { status: query.dry_run ? 200 : 201 });
+      },
+      'GET /api/jobs': async ({ query }) => {
+        const items = [...world.jobs.values()].map((each) => jobRow(world, each));
+        if (query.name === undefined) return { items, next: null };
+        return found(
+          items.find((job) => job.project === query.project && job.name === query.name),
+          'such job',
+        );
+      },
+      'DELETE /api/jobs/{id}': async ({ params }) => {
+        if (!world.jobs.delete(params.id)) throw new MillraceError('not_found', 'no such job');
+      },
+      'PUT /api/jobs/{id}/paused': async ({ params, body }) => {
+        found(world.jobs.get(params.id), 'such job').paused = body.paused;
+      },
+      'GET /api/jobs/{id}/tasks': async ({ params }) =>
+        found(world.jobs.get(params.id), 'such job').job.tasks.map(({ name }) => ({ task_id: newId(), name })),
+    },
+    jobNames: () => [...world.jobs.values()].map(({ job }) => `${job.project}/${job.name}`).sort(),
+  };
+  return world;
+}
+
+function jobRow(world: World, { id, job, version, paused }: WorldJob) {
+  const { project, name, description } = job;
+  const project_id = found(world.projects.get(project), 'project').id;
+  return { id, project_id, project, name, description, paused, version, updated_at: '2030-01-01T00:00:00.000Z' };
+}
+
+function found<T>(value: T | undefined, what: string): T {
+  if (value === undefined) throw new MillraceError('not_found', `there is no ${what}`);
+  return value;
+}
+
+function put(world: World, job: JobDefinition, dryRun: boolean) {
+  if (!world.projects.has(job.project)) throw new MillraceError('bad_reference', `there is no project ${job.project}`);
+  checkReferences(world, job);
+  const old = [...world.jobs.values()].find((each) => isSame(each.job, job));
+  const changes = changesOf(old?.job, job);
+  const same = old !== undefined && changes.length === 0;
+  const id = old?.id ?? newId();
+  const version = same ? old.version : (old?.version ?? 0) + 1;
+  if (!dryRun) world.jobs.set(id, { id, job, version, paused: false });
+  return { id, version, outcome: same ? 'unchanged' : old ? 'changed' : 'created', dry_run: dryRun, changes };
+}
+
+function isSame(old: JobDefinition, job: JobDefinition): boolean {
+  if (job.uuid !== null) return old.uuid === job.uuid;
+  return old.project === job.project && old.name === job.name;
+}
+
+function checkReferences(world: World, job: JobDefinition): void {
+  const faults = job.foreignReferences.flatMap(({ path, reference }) => {
+    const target = [...world.jobs.values()].find((each) =>
+      isSame(each.job, { ...job, uuid: null, project: reference.project, name: reference.job }),
+    );
+    return target && hasPart(target.job, reference) ? [] : [{ path, message: 'refers to nothing' }];
+  });
+  if (faults.length > 0)
+    throw new MillraceError('bad_reference', 'it refers to something that does not exist', { faults });
+}
+
+/** By top-level field: enough to see that the command shows what it is told. */
+function changesOf(old: JobDefinition | undefined, job: JobDefinition): Change[] {
+  if (old === undefined) return [];
+  return Object.keys({ ...old.document, ...job.document }).flatMap((path): Change[] => {
+    const [before, after] = [old.document[path], job.document[path]];
+    if (JSON.stringify(before) === JSON.stringify(after)) return [];
+    if (before === undefined) return [{ path, change: 'added', after }];
+    return after === undefined ? [{ path, change: 'removed', before }] : [{ path, change: 'changed', before, after }];
+  });
+}

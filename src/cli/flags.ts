@@ -1,0 +1,32 @@
+/** Reading the values of flags, and the examples under a command's help. */
+import { type Command, InvalidArgumentError } from 'commander';
+
+/** A flag that may be given more than once. */
+export function repeated(value: string, previous: readonly string[] = []): string[] {
+  return [...previous, value];
+}
+
+export function integer(least: number, most: number): (value: string) => number {
+  return (value) => {
+    const number = Number(value);
+    if (/^\d+$/.test(value) && number >= least && number <= most) return number;
+    throw new InvalidArgumentError(`It must be a whole number from ${least} to ${most}.`);
+  };
+}
+
+/** A comma-separated list of known words. */
+export function wordsOf(known: readonly string[]): (value: string) => string {
+  return (value) => {
+    const wrong = value.split(',').find((word) => !known.includes(word));
+    if (wrong === undefined) return value;
+    throw new InvalidArgumentError(`There is no ${JSON.stringify(wrong)}; there are ${known.join(', ')}.`);
+  };
+}
+
+type Example = readonly [line: string, meaning: string];
+
+export function examples(command: Command, lines: readonly Example[]): Command {
+  const longest = Math.max(...lines.map(([line]) => line.length));
+  const text = lines.map(([line, meaning]) => `  ${line.padEnd(longest)}  # ${meaning}`);
+  return command.addHelpText('after', `\nExamples:\n${text.join('\n')}`);
+}

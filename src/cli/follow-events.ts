@@ -1,0 +1,81 @@
+/** `millrace events`: the event log as lines, followed over lost connections without a gap. */
+import type { IncomingMessage } from 'node:http';
+import { isRecord } from '../jobs/path.ts';
+import { delayMs, reconnect } from '../kernel/backoff.ts';
+import { pause } from '../kernel/service.ts';
+import { endingOf, exitCodes } from './exit.ts';
+import { type Io, write } from './io.ts';
+import type { Output } from './output.ts';
+import type { Server } from './server.ts';
+import type { Session } from './session.ts';
+import { readEvents, type ServerEvent } from './sse.ts';
+import { oneLine } from './width.ts';
+
+interface Wanted {
+  readonly topic?: string | undefined;
+  readonly after?: number | undefined;
+}
+
+/** Ends only when the user wants out. The first connection must succeed; later ones are tried for ever. */
+export async function followEvents(session: Session, _: readonly string[], wanted: Wanted): Promise<void> {
+  const server = await session.connect();
+  let lastId = wanted.after?.toString() ?? '';
+  let response: IncomingMessage | undefined = await open(server, wanted, lastId);
+  for (let attempt = 0; ; attempt++) {
+    if (response) {
+      for await (const event of readEvents(quietly(response))) {
+        attempt = 0;
+        lastId = event.id || lastId;
+        await show(session, event);
+      }
+      session.signal.throwIfAborted();
+      session.out.note('the connection was lost; trying again');
+    }
+    await pause(delayMs(reconnect, attempt), session.signal);
+    session.signal.throwIfAborted();
+    response = await open(server, wanted, lastId).catch(unlessUnreachable);
+  }
+}
+
+function open(server: Server, { topic }: Wanted, lastId: string): Promise<IncomingMessage> {
+  const headers = { accept: 'text/event-stream', ...(lastId === '' ? {} : { 'last-event-id': lastId }) };
+  return server.stream('/api/events', { query: { topic, after: lastId === '' ? undefined : lastId }, headers });
+}
+
+function unlessUnreachable(error: unknown): undefined {
+  if (endingOf(error).exitCode !== exitCodes.unreachable) throw error;
+}
+
+/** A broken connection ends the stream as a closed one does. */
+async function* quietly(chunks: IncomingMessage): AsyncGenerator<Uint8Array> {
+  try {
+    yield* chunks as AsyncIterable<Uint8Array>;
+  } catch {
+    // the caller connects again
+  }
+}
+
+async function show({ io, out }: { io: Io; out: Output }, event: ServerEvent): Promise<void> {
+  const data = parse(event.data);
+  const seq = /^\d+$/.test(event.id) ? Number(event.id) : null;
+  if (out.json) return write(io.stdout, `${JSON.stringify({ seq, type: event.event, data })}\n`);
+  const text = typeof data === 'string' ? data : describe(data);
+  await write(io.stdout, `${out.paint('dim', event.id)} ${out.paint('bold', oneLine(event.event))} ${oneLine(text)}\n`);
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}
+
+/** `name=value` for each field that says something. */
+function describe(data: unknown): string {
+  if (!isRecord(data)) return JSON.stringify(data);
+  return Object.entries(data)
+    .filter(([, value]) => value !== null)
+    .map(([name, value]) => `${name}=${typeof value === 'string' ? value : JSON.stringify(value)}`)
+    .join(' ');
+}

@@ -1,0 +1,167 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Command } from 'commander';
+import { describe, expect, it } from 'vitest';
+import { MillraceError } from '../errors.ts';
+import { shell } from './fixture.ts';
+import { makeProgram } from './program.ts';
+import type { RoleCommands, UpOptions, WorkerOptions } from './role-commands.ts';
+import { readParam } from './run-job.ts';
+
+const idle = async (): Promise<void> => {};
+const roles: RoleCommands = { up: idle, down: idle, api: idle, host: idle, worker: idle };
+
+function leaves(command: Command): Command[] {
+  return command.commands.length === 0 ? [command] : command.commands.flatMap(leaves);
+}
+
+describe('help', () => {
+  const program = makeProgram(roles, {
+    stdin: process.stdin,
+    stdout: process.stdout,
+    stderr: process.stderr,
+    env: {},
+    cwd: '/',
+  });
+
+  it.each(leaves(program).map((command) => [`${command.parent?.name()} ${command.name()}`, command] as const))(
+    'teaches %s: a description and an example',
+    async (_, command) => {
+      expect(command.description()).toMatch(/[.!]$/);
+      const path = [];
+      for (let at: Command | null = command; at?.parent; at = at.parent) path.unshift(at.name());
+      const { code, stdout } = await shell([...path, '--help']);
+      expect(code).toBe(0);
+      expect(stdout).toContain('Examples:\n  ');
+      expect(stdout).toContain('--json');
+    },
+  );
+
+  it('lists every command and the exit codes', async () => {
+    const { code, stdout } = await shell(['--help']);
+    expect(code).toBe(0);
+    for (const name of ['up', 'apply', 'validate', 'run', 'runs', 'logs', 'key', 'stash', 'events', 'schema']) {
+      expect(stdout).toMatch(new RegExp(`^  ${name}\\b`, 'm'));
+    }
+    expect(stdout).toContain('3    the server cannot be reached');
+  });
+
+  it('tells the version', async () => expect((await shell(['--version'])).stdout).toMatch(/^\d+\.\d+\.\d+\n$/));
+});
+
+describe('a command line that is not understood ends with 2', () => {
+  it.each([
+    [['frobnicate']],
+    [['aply', '-f', 'x']],
+    [['jobs', '--nope']],
+    [['job']],
+    [['job', 'a/b', 'c']],
+    [['up', '--port', 'http']],
+    [['up', '--port', '65536']],
+    [['runs', '--state', 'sleeping']],
+    [['run', 'a/b', '--priority', 'urgent']],
+    [['run', 'a/b', '--param', 'novalue']],
+    [['run', 'a/b', '--instant', 'tomorrow']],
+    [['apply']],
+    [['apply', '-f', '-', '-f', '-']],
+    [['cancel', 'not-a-uuid']],
+    [['key', 'create', '--name', 'x', '--role', 'king']],
+    [['jobs', '--url', 'ftp://x']],
+    [[]],
+  ])('%j', async (argv) => {
+    const { code, stdout, stderr } = await shell(argv, { env: { MILLRACE_URL: 'http://127.0.0.1:1' } });
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+    expect(stderr).not.toBe('');
+    expect(stderr).not.toContain('    at ');
+  });
+
+  it('and suggests what may have been meant', async () => {
+    expect((await shell(['aply'])).stderr).toContain('Did you mean apply?');
+  });
+});
+
+describe('roles', () => {
+  it('are given what was said, and nothing else', async () => {
+    const given: UpOptions[] = [];
+    const up = async (options: UpOptions): Promise<void> => void given.push(options);
+    await shell(['up'], { roles: { up }, cwd: '/w' });
+    await shell(['up', '--port', '0', '--host', '::1', '--home', 'h', '--max-tasks', '3', '--no-worker'], {
+      roles: { up },
+      cwd: '/w',
+    });
+    expect(given).toEqual([{ worker: true }, { port: 0, host: '::1', home: '/w/h', maxTasks: 3, worker: false }]);
+  });
+
+  it('are told which home to stop', async () => {
+    const homes: string[] = [];
+    await shell(['down'], {
+      roles: { down: async ({ home }) => void homes.push(home) },
+      cwd: '/w',
+      env: { MILLRACE_HOME: 'x' },
+    });
+    expect(homes).toEqual(['/w/x']);
+  });
+
+  it('a worker is given server and key, lists and absolute paths', async () => {
+    const given: WorkerOptions[] = [];
+    const argv = [
+      'worker',
+      '--queue',
+      'a',
+      '--queue',
+      'b',
+      '--runtime',
+      'process',
+      '--functions',
+      'f.js',
+      '--name',
+      'n',
+    ];
+    const env = { MILLRACE_URL: 'http://h:1', MILLRACE_KEY: 'k' };
+    const worker = async (options: WorkerOptions): Promise<void> => void given.push(options);
+    expect((await shell(argv, { roles: { worker }, cwd: '/w', env })).code).toBe(0);
+    expect(given).toEqual([
+      { url: 'http://h:1', key: 'k', queues: ['a', 'b'], runtimes: ['process'], functions: '/w/f.js', name: 'n' },
+    ]);
+    expect((await shell(['worker', '--runtime', 'magic'], { roles: { worker }, env })).code).toBe(2);
+  });
+
+  it("a worker's key may come from a file", async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'millrace-cli-'));
+    await writeFile(join(folder, 'key'), 'from-file\n');
+    const keys: (string | undefined)[] = [];
+    const options = {
+      cwd: folder,
+      env: { MILLRACE_URL: 'http://h:1' },
+      roles: { worker: async ({ key }: WorkerOptions) => void keys.push(key) },
+    };
+    await shell(['worker', '--key-file', 'key'], options);
+    await rm(folder, { recursive: true });
+    expect(keys).toEqual(['from-file']);
+  });
+
+  it('that refuse are told in a line, or as a problem', async () => {
+    const up = async (): Promise<void> => {
+      throw new MillraceError('already_running', 'millrace already runs on /x, as process 7');
+    };
+    expect(await shell(['up'], { roles: { up } })).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: 'error: millrace already runs on /x, as process 7\n',
+    });
+    const { stderr } = await shell(['up', '--json'], { roles: { up } });
+    expect(JSON.parse(stderr)).toMatchObject({ code: 'already_running' });
+  });
+});
+
+describe('a parameter', () => {
+  it.each([
+    ['a=1', 'a', 1],
+    ['a="1"', 'a', '1'],
+    ['a=hello world', 'a', 'hello world'],
+    ['a={"b":[true]}', 'a', { b: [true] }],
+    ['a=', 'a', ''],
+    ['a=b=c', 'a', 'b=c'],
+  ])('%s', (text, name, value) => expect(readParam(text)).toEqual([name, value]));
+});

@@ -1,0 +1,136 @@
+/**
+ * The command line: `runCli` takes arguments and gives an exit code; `makeProgram` is the tree of commands behind it.
+ *
+ * Thin: a command reads its flags, calls the server, and shows the answer. Nothing here reads `process`, hears signals or
+ * exits; that is `main.ts`'s.
+ */
+import { readFileSync } from 'node:fs';
+import { Command } from 'commander';
+import { z } from 'zod';
+import { addDocumentCommands } from './document-commands.ts';
+import { type Ending, endingOf, exitCodeHelp, exitCodes } from './exit.ts';
+import type { Io, Sink } from './io.ts';
+import { addJobCommands } from './job-commands.ts';
+import { makePaint } from './output.ts';
+import { addProjectCommands } from './project-commands.ts';
+import { addRoleCommands, type RoleCommands } from './role-commands.ts';
+import { addRunCommands } from './run-commands.ts';
+import { addRun } from './run-job.ts';
+import { addServerCommands } from './server-commands.ts';
+import { addStashCommands } from './stash-commands.ts';
+import { oneLine } from './width.ts';
+
+const epilogue = `
+A first walk:
+  millrace up                                          # in one terminal
+  millrace apply -f hello.yaml --create-project        # in another
+  millrace run PROJECT/JOB --wait
+  millrace runs
+  millrace logs RUN
+
+Which server, which key:
+  --url or MILLRACE_URL, with the key in MILLRACE_KEY; else what \`millrace up\` left in its home: --home, MILLRACE_HOME,
+  or the nearest .millrace folder from here upwards.
+
+Output:
+  The answer is on stdout, everything else on stderr. --json gives one JSON value, or JSON lines for what is followed.
+
+${exitCodeHelp}
+
+\`millrace help COMMAND\` says more about each, with examples.`;
+
+/** Parts of the help, in order. */
+const groups: readonly (readonly [heading: string, add: (program: Command, roles: RoleCommands, io: Io) => void])[] = [
+  ['Millrace itself:', (program, roles, io) => addRoleCommands(program, roles, io)],
+  ['Job files:', (program, _, io) => addDocumentCommands(program, io)],
+  [
+    'Jobs and runs:',
+    (program, _, io) => {
+      addJobCommands(program, io);
+      addRun(program, io);
+      addRunCommands(program, io);
+    },
+  ],
+  [
+    'Projects:',
+    (program, _, io) => {
+      addProjectCommands(program, io);
+      addStashCommands(program, io);
+    },
+  ],
+  ['The server:', (program, _, io) => addServerCommands(program, io)],
+];
+
+export function makeProgram(roles: RoleCommands, io: Io): Command {
+  const program = new Command('millrace')
+    .description('Millrace decides when work runs, where it runs, and who hears about it.')
+    .version(version(), '-V, --version', 'print the version')
+    .helpOption('-h, --help', 'explain the command')
+    .exitOverride()
+    .configureOutput({
+      writeOut: (text) => void io.stdout.write(text),
+      writeErr: (text) => void io.stderr.write(text),
+      getOutHelpWidth: () => helpWidth(io.stdout),
+      getErrHelpWidth: () => helpWidth(io.stderr),
+      getOutHasColors: () => false,
+      getErrHasColors: () => false,
+    })
+    .configureHelp({ showGlobalOptions: true })
+    .option('--json', 'answer in JSON')
+    .option('--url <url>', 'the server (MILLRACE_URL)')
+    .option('--tenant <name>', 'the tenant (default)')
+    .option('--home <folder>', 'the home that `millrace up` uses (MILLRACE_HOME, ./.millrace)')
+    .addHelpText('after', epilogue);
+  for (const [heading, add] of groups) add(program.commandsGroup(heading), roles, io);
+  return program;
+}
+
+const widestHelp = 120;
+
+function helpWidth(sink: Sink): number {
+  return Math.min(widestHelp, sink.isTTY === true ? (sink.columns ?? widestHelp) : widestHelp);
+}
+
+function version(): string {
+  const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
+  return z.object({ version: z.string() }).parse(JSON.parse(text)).version;
+}
+
+/** Runs one command line (without `node` and the script's name) and gives the exit code. Never throws. */
+export async function runCli(argv: readonly string[], roles: RoleCommands, io: Io): Promise<number> {
+  const broken = breaksOf(io);
+  const signal = io.signal ? AbortSignal.any([io.signal, broken]) : broken;
+  const ending = await makeProgram(roles, { ...io, signal })
+    .parseAsync(argv, { from: 'user' })
+    .then(() => ({ exitCode: exitCodes.ok }), endingOf);
+  if (broken.aborted && isBrokenPipe(broken.reason)) return exitCodes.ok;
+  if (io.signal?.aborted && ending.exitCode !== exitCodes.ok) return exitCodes.interrupted;
+  const told = broken.aborted ? endingOf(broken.reason) : ending;
+  tell(io, told, argv.includes('--json'));
+  return told.exitCode;
+}
+
+/** Aborts when the answer can no longer be written. The listeners stay: a late error must still find one. */
+function breaksOf(io: Io): AbortSignal {
+  const broken = new AbortController();
+  io.stdout.on('error', (error: unknown) => broken.abort(error));
+  io.stderr.on('error', () => {});
+  return broken.signal;
+}
+
+/** Whoever reads us may leave (`| head`): then there is nothing more to say, and nothing wrong either. */
+function isBrokenPipe(error: unknown): boolean {
+  return error instanceof Error && Reflect.get(error, 'code') === 'EPIPE';
+}
+
+function tell(io: Io, ending: Ending, json: boolean): void {
+  if (ending.message === undefined) return;
+  if (json && ending.problem !== undefined) {
+    io.stderr.write(`${JSON.stringify(ending.problem)}\n`);
+    return;
+  }
+  const paint = makePaint(io.stderr, io.env);
+  io.stderr.write(`${paint('red', 'error:')} ${ending.message}\n`);
+  for (const { path, message } of ending.faults ?? [])
+    io.stderr.write(`  ${oneLine(path === '' ? message : `${path}: ${message}`)}\n`);
+}

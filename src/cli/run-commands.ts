@@ -1,0 +1,129 @@
+/** Commands about runs: list, follow the log, cancel. */
+import { createInterface } from 'node:readline';
+import type { Command } from 'commander';
+import { z } from 'zod';
+import { states } from '../api/endpoints/shapes.ts';
+import { MillraceError } from '../errors.ts';
+import { formatDuration } from '../kernel/duration.ts';
+import { isId } from '../kernel/id.ts';
+import { UsageError } from './exit.ts';
+import { examples, integer, wordsOf } from './flags.ts';
+import { type Io, write } from './io.ts';
+import { showTime, stateStyle } from './output.ts';
+import { listRuns, type RunItem } from './pages.ts';
+import { checkRunId, findJob, findTask } from './references.ts';
+import type { Server } from './server.ts';
+import { noOptions, type Session, verb } from './session.ts';
+
+const runArgument = ['<run>', 'its UUID, as `millrace runs` lists it'] as const;
+const mostRuns = 100_000;
+
+const listFlags = z.object({
+  job: z.string().optional(),
+  task: z.string().optional(),
+  state: z.string().optional(),
+  limit: z.int().default(50),
+});
+
+export function addRunCommands(program: Command, io: Io): void {
+  const runs = program
+    .command('runs')
+    .description('List runs, the newest first.')
+    .option('--job <job>', 'of this job only: PROJECT/NAME, or its UUID')
+    .option('--task <task>', 'of this task only: its name with --job, or its UUID')
+    .option('--state <states>', `in these states only, comma-separated: ${states.join(', ')}`, wordsOf(states))
+    .option('--limit <n>', 'how many at most (50)', integer(1, mostRuns))
+    .action(verb(io, listFlags, showRuns));
+  examples(runs, [
+    ['millrace runs --job shop/daily --limit 5', 'the latest of a job'],
+    ['millrace runs --state failure,timeout,error', 'what went wrong'],
+  ]);
+  const logs = program
+    .command('logs')
+    .description("Print a run's output, both streams in order.")
+    .argument(...runArgument)
+    .option('-f, --follow', 'go on until the run ends')
+    .action(verb(io, z.object({ follow: z.boolean().default(false) }), showLogs));
+  examples(logs, [['millrace logs -f 01890a5d-…', 'watch it run']]);
+  const cancel = program
+    .command('cancel')
+    .description('Cancel a run: a queued one ends at once, a running one is killed by its worker.')
+    .argument(...runArgument)
+    .action(verb(io, noOptions, cancelRun));
+  examples(cancel, [['millrace cancel 01890a5d-…', 'nothing that depends on it follows']]);
+}
+
+async function showRuns(session: Session, _: readonly string[], options: z.output<typeof listFlags>): Promise<void> {
+  const server = await session.connect();
+  const { state } = options;
+  const runs = await listRuns(server, { ...(await findOwner(server, options)), state }, options.limit);
+  session.out.answer(runs, () => {
+    if (runs.length === 0) return session.out.note('no runs');
+    session.out.table(
+      [
+        { title: 'RUN' },
+        { title: 'STATE' },
+        { title: 'JOB', flexible: true },
+        { title: 'TASK', flexible: true },
+        { title: 'INSTANT' },
+        { title: 'TRY', align: 'right' },
+        { title: 'TOOK', align: 'right' },
+        { title: 'REASON', flexible: true },
+      ],
+      runs.map((run) => [
+        run.id,
+        { text: run.state, style: stateStyle(run.state) },
+        run.job && `${run.job.project}/${run.job.name}`,
+        run.task?.name ?? null,
+        showTime(run.instant),
+        run.attempt,
+        timeTaken(run),
+        run.reason,
+      ]),
+    );
+  });
+}
+
+async function findOwner(
+  server: Server,
+  options: z.output<typeof listFlags>,
+): Promise<{ job?: string; task?: string }> {
+  const job = options.job === undefined ? undefined : await findJob(server, options.job);
+  if (options.task === undefined) return job === undefined ? {} : { job };
+  if (job !== undefined) return { job, task: await findTask(server, job, options.task) };
+  if (isId(options.task)) return { task: options.task };
+  throw new UsageError('--task with a name needs --job: names are unique within a job only');
+}
+
+function timeTaken(run: RunItem): string | null {
+  if (run.started_at === null || run.finished_at === null) return null;
+  return formatDuration(Math.max(0, Date.parse(run.finished_at) - Date.parse(run.started_at)));
+}
+
+async function showLogs(session: Session, [text = '']: readonly string[], options: { follow: boolean }): Promise<void> {
+  const id = checkRunId(text);
+  const server = await session.connect();
+  const follow = options.follow ? 'true' : undefined;
+  const response = await server.stream(`/api/runs/${id}/logs`, { query: { follow } });
+  response.on('error', () => {});
+  const ended = new Promise<void>((resolve) => void response.once('close', resolve));
+  if (session.out.json) {
+    for await (const line of createInterface({ input: response })) session.out.jsonLine({ line });
+  } else {
+    for await (const chunk of response as AsyncIterable<Uint8Array>) await write(session.io.stdout, chunk);
+  }
+  await ended;
+  if (!response.complete) throw new MillraceError('unreachable', 'the connection was lost; the log may go on');
+}
+
+async function cancelRun(session: Session, [text = '']: readonly string[]): Promise<void> {
+  const id = checkRunId(text);
+  const server = await session.connect();
+  const answer = await server.tenant('POST /api/runs/{id}/cancel', { params: { id } });
+  const sentences = {
+    cancelled: 'cancelled',
+    cancelling: 'its worker has been told to kill it',
+    finished: 'it had ended already',
+  };
+  session.out.answer(answer, () => session.out.line(sentences[answer.outcome]));
+}

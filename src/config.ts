@@ -1,0 +1,91 @@
+/** The only reader of the environment: parsed once, every fault at once, each naming its variable. */
+import { resolve } from 'node:path';
+import { z } from 'zod';
+import { MillraceError } from './errors.ts';
+
+const text = z.string().min(1);
+const yes = z.enum(['true', 'false']).default('false').transform((value) => value === 'true');
+const count = (standard: number, max: number) => z.coerce.number().int().min(0).max(max).default(standard);
+const list = z
+  .string()
+  .default('')
+  .transform((value) => value.split(',').map((part) => part.trim()).filter((part) => part !== ''));
+const postgresUrl = z.url({ protocol: /^postgres(ql)?$/, error: 'not a postgres:// address' });
+
+const schema = z.object({
+  MILLRACE_HOME: text.default('.millrace'),
+  MILLRACE_DATABASE_URL: postgresUrl.optional(),
+  MILLRACE_DEFAULT_DATABASE_URL: postgresUrl.optional(),
+  MILLRACE_SESSION_POOLER: yes,
+  MILLRACE_HOST: text.default('127.0.0.1'),
+  MILLRACE_PORT: count(8080, 65_535),
+  MILLRACE_PUBLIC_URL: z.url().optional(),
+  MILLRACE_ALLOWED_HOSTS: list,
+  MILLRACE_TLS_CERT: text.optional(),
+  MILLRACE_TLS_KEY: text.optional(),
+  MILLRACE_ROOT_KEY: z.string().min(16, 'a root key has at least 16 characters').optional(),
+  MILLRACE_SECRET_KEY: z.string().min(16, 'a secret key has at least 16 characters').optional(),
+  MILLRACE_MAX_TASKS: count(8, 10_000),
+  MILLRACE_DRAIN_MS: count(5_000, 3_600_000),
+  MILLRACE_LOG: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),
+  MILLRACE_URL: z.url().optional(),
+  MILLRACE_KEY: text.optional(),
+});
+
+export interface Config {
+  readonly home: string;
+  readonly databaseUrl: string | undefined;
+  readonly defaultDatabaseUrl: string | undefined;
+  readonly sessionPooler: boolean;
+  readonly host: string;
+  readonly port: number;
+  readonly publicUrl: string | undefined;
+  readonly allowedHosts: readonly string[];
+  readonly tls: { readonly cert: string; readonly key: string } | undefined;
+  readonly rootKey: string | undefined;
+  readonly secretKey: string | undefined;
+  readonly maxTasks: number;
+  readonly drainMs: number;
+  readonly logLevel: string;
+  /** Where workers and the CLI find the API when it is not next to the home. */
+  readonly url: string | undefined;
+  readonly key: string | undefined;
+}
+
+export function readConfig(env: Readonly<Record<string, string | undefined>>): Config {
+  const set = Object.fromEntries(Object.entries(env).filter(([name, value]) => name in schema.shape && value !== ''));
+  const parsed = schema.safeParse(set);
+  if (!parsed.success) throw faulty(parsed.error);
+  const e = parsed.data;
+  return {
+    home: resolve(e.MILLRACE_HOME),
+    databaseUrl: e.MILLRACE_DATABASE_URL,
+    defaultDatabaseUrl: e.MILLRACE_DEFAULT_DATABASE_URL,
+    sessionPooler: e.MILLRACE_SESSION_POOLER,
+    host: e.MILLRACE_HOST,
+    port: e.MILLRACE_PORT,
+    publicUrl: e.MILLRACE_PUBLIC_URL,
+    allowedHosts: e.MILLRACE_ALLOWED_HOSTS,
+    tls: tlsOf(e.MILLRACE_TLS_CERT, e.MILLRACE_TLS_KEY),
+    rootKey: e.MILLRACE_ROOT_KEY,
+    secretKey: e.MILLRACE_SECRET_KEY,
+    maxTasks: e.MILLRACE_MAX_TASKS,
+    drainMs: e.MILLRACE_DRAIN_MS,
+    logLevel: e.MILLRACE_LOG,
+    url: e.MILLRACE_URL,
+    key: e.MILLRACE_KEY,
+  };
+}
+
+function tlsOf(cert: string | undefined, key: string | undefined): Config['tls'] {
+  if (cert === undefined && key === undefined) return undefined;
+  if (cert !== undefined && key !== undefined) return { cert, key };
+  const missing = cert === undefined ? 'MILLRACE_TLS_CERT' : 'MILLRACE_TLS_KEY';
+  throw new MillraceError('bad_configuration', `${missing} is missing: TLS needs both files`);
+}
+
+function faulty(error: z.ZodError): MillraceError {
+  const faults = error.issues.map((issue) => ({ path: issue.path.join('.'), message: issue.message }));
+  const detail = faults.map((fault) => `${fault.path}: ${fault.message}`).join('; ');
+  return new MillraceError('bad_configuration', detail, { faults });
+}

@@ -1,0 +1,6 @@
+/** A lane: the runs that the same workers may take, namely those of one runtime and one queue. */
+export const defaultQueue = 'default';
+
+export function laneOf(runtime: string, queue: string): string {
+  return `${runtime}:${queue}`;
+}

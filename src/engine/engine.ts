@@ -1,0 +1,70 @@
+/** This version's engine: the contract of `contract/engine.ts`, put together from the rooms below. */
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import type { Pool } from 'pg';
+import { applyHandlers } from '../api/apply.ts';
+import type { ApiContext, ApiHandlers } from '../api/context.ts';
+import { tenantHandlers } from '../api/handlers.ts';
+import { stashValuesFor } from '../api/stash.ts';
+import { tenantEndpoints } from '../api/endpoints/table.ts';
+import { contractNumber, type Engine, type EngineContext } from '../contract/engine.ts';
+import { MillraceError } from '../errors.ts';
+import { makeRouter, problemResponse } from '../http/router.ts';
+import { readDefinitions } from '../jobs/task-definitions.ts';
+import { onPool } from '../kernel/sql.ts';
+import { migrate, readMigrations } from '../postgres/migrate.ts';
+import { cancellations, claimRuns, renewLeases } from '../scheduler/claim.ts';
+import { keepLogs } from '../scheduler/logs.ts';
+import { pruneTenant } from '../scheduler/prune.ts';
+import { applyReports } from '../scheduler/report.ts';
+import { makeScheduler } from '../scheduler/scheduler.ts';
+
+const root = new URL('../../', import.meta.url);
+const manifest = JSON.parse(readFileSync(new URL('package.json', root), 'utf8')) as { version: string };
+
+export const engineVersion: string = manifest.version;
+export const migrationsFolder = (set: 'control' | 'tenant'): string => fileURLToPath(new URL(`migrations/${set}`, root));
+
+export const engine: Engine = {
+  contract: contractNumber,
+  version: engineVersion,
+  migrate: migrateTenant,
+  scheduler: makeScheduler,
+  fetch: serve,
+  claim: (ctx, polls) => claimRuns(ctx, engineVersion, polls),
+  report: applyReports,
+  renew: renewLeases,
+  cancellations,
+  logs: keepLogs,
+  definitions: (ctx, keys) => readDefinitions(onPool(ctx.pool), ctx.tenant.name, keys),
+  stash: stashValuesFor,
+  prune: pruneTenant,
+};
+
+async function migrateTenant(pool: Pool): Promise<void> {
+  const migrations = await readMigrations(migrationsFolder('tenant'));
+  const client = await pool.connect();
+  client.on('error', () => {});
+  let failed: Error | undefined;
+  try {
+    await migrate(client, { schema: 'millrace', migrations, version: engineVersion, drain: true });
+  } catch (error) {
+    failed = error instanceof Error ? error : new Error(String(error));
+    throw error;
+  } finally {
+    client.release(failed);
+  }
+}
+
+const handlers: ApiHandlers<typeof tenantEndpoints> = { ...tenantHandlers, ...applyHandlers };
+
+const route = makeRouter<typeof tenantEndpoints, ApiContext>(tenantEndpoints, handlers, (error, { ctx, request }) =>
+  ctx.log.error({ err: error, method: request.method, path: new URL(request.url).pathname }, 'a request failed'),
+);
+
+async function serve(request: Request, ctx: EngineContext, caller: Parameters<Engine['fetch']>[2]): Promise<Response> {
+  const answer = await route(request, { ...ctx, db: onPool(ctx.pool) }, caller);
+  if (answer) return answer;
+  const path = new URL(request.url).pathname;
+  return problemResponse(new MillraceError('not_found', `nothing is served at ${path}`), () => {});
+}

@@ -1,0 +1,97 @@
+/**
+ * Who is calling: keys (Bearer, or the user name of Basic), sessions (a cookie), and the credential of a running task.
+ * Only hashes are looked up (I12); a key is remembered for at most 5 s, and a revocation is broadcast.
+ */
+import { createHash, randomBytes } from 'node:crypto';
+import type { Caller, KeyCaller } from '../contract/roles.ts';
+import { MillraceError } from '../errors.ts';
+import type { Db } from '../kernel/sql.ts';
+import type { Time } from '../kernel/time.ts';
+import { findKey, type KeyRow, touchSession } from './control-queries.ts';
+import type { RunSecrets } from './secrets.ts';
+
+const rememberMs = 5_000;
+const mostRemembered = 10_000;
+export const sessionMs = 12 * 3_600_000;
+
+export function hashOf(secret: string): Buffer {
+  return createHash('sha256').update(secret).digest();
+}
+
+/** 128 random bits, with a prefix that scanners for leaked secrets can know. */
+export function newSecret(prefix: 'mrk_' | 'mrs_' | 'mrl_'): string {
+  return prefix + randomBytes(16).toString('base64url');
+}
+
+export class Callers {
+  readonly #control: Db;
+  readonly #secrets: RunSecrets;
+  readonly #time: Time;
+  readonly #cookieName: string;
+  readonly #remembered = new Map<string, { readonly key: KeyRow | undefined; readonly until: number }>();
+
+  constructor(options: { control: Db; secrets: RunSecrets; time: Time; cookieName: string }) {
+    this.#control = options.control;
+    this.#secrets = options.secrets;
+    this.#time = options.time;
+    this.#cookieName = options.cookieName;
+  }
+
+  /** A key was revoked somewhere. */
+  forget(): void {
+    this.#remembered.clear();
+  }
+
+  /** `undefined`: nobody in particular. A credential that is no good is refused, not ignored. */
+  async identify(request: Request): Promise<Caller | undefined> {
+    const header = request.headers.get('authorization');
+    if (header !== null) return this.#byHeader(header);
+    const cookie = cookieOf(request, this.#cookieName);
+    return cookie === undefined ? undefined : this.#bySession(cookie);
+  }
+
+  async #byHeader(header: string): Promise<Caller> {
+    const secret = secretOf(header);
+    if (secret === undefined) throw new MillraceError('unauthenticated', 'send the key as Bearer, or as the user name of Basic');
+    const task = this.#secrets.verifyRun(secret);
+    if (task !== undefined) return task;
+    const key = await this.byKey(secret);
+    if (key === undefined) throw new MillraceError('unauthenticated', 'this key is not known, or was revoked');
+    return callerOf(key);
+  }
+
+  async byKey(secret: string): Promise<KeyRow | undefined> {
+    const hash = hashOf(secret);
+    const name = hash.toString('base64');
+    const known = this.#remembered.get(name);
+    if (known !== undefined && known.until > performance.now()) return known.key;
+    const key = await findKey(this.#control, hash);
+    if (this.#remembered.size >= mostRemembered) this.#remembered.clear();
+    this.#remembered.set(name, { key, until: performance.now() + rememberMs });
+    return key;
+  }
+
+  async #bySession(cookie: string): Promise<Caller | undefined> {
+    const nowMs = this.#time.now();
+    const row = await touchSession(this.#control, hashOf(cookie), new Date(nowMs), new Date(nowMs + sessionMs));
+    return row && { kind: 'session', ...row };
+  }
+}
+
+export function callerOf(key: KeyRow): KeyCaller {
+  return { kind: 'key', role: key.role, tenant: key.tenant, actor: `key:${key.name}` };
+}
+
+function secretOf(header: string): string | undefined {
+  const [scheme = '', value = ''] = header.split(/\s+/, 2);
+  if (value === '') return undefined;
+  if (scheme.toLowerCase() === 'bearer') return value;
+  if (scheme.toLowerCase() !== 'basic') return undefined;
+  return Buffer.from(value, 'base64').toString().split(':', 1)[0];
+}
+
+export function cookieOf(request: Request, name: string): string | undefined {
+  const cookies = request.headers.get('cookie')?.split(';') ?? [];
+  const found = cookies.map((cookie) => cookie.trim().split('=')).find(([key]) => key === name);
+  return found?.[1];
+}

@@ -1,0 +1,135 @@
+/**
+ * Where workers wait for work: the polls of many workers become one claim per tenant, and tenants that have ready runs
+ * are served in turn. A poll ends with runs, with a signal for its worker, or when its time is up; a wake-up that got
+ * lost is made good by a sweep.
+ */
+import type { Poll } from '../contract/engine.ts';
+import { laneOf } from '../contract/lane.ts';
+import type { ClaimedRun, ClaimRequest, HeldRun } from '../contract/wire.ts';
+import type { Log } from '../kernel/log.ts';
+import { every, type Service } from '../kernel/service.ts';
+import type { Loader } from '../launcher/loader.ts';
+
+const sweepMs = 1_000;
+const recentMs = 60_000;
+
+interface Waiting extends Poll {
+  readonly done: (runs: ClaimedRun[]) => void;
+}
+
+export class ClaimDesk {
+  readonly #loader: Loader;
+  readonly #log: Log;
+  readonly #waiting = new Set<Waiting>();
+  /** Tenants that may have ready runs. */
+  readonly #hot = new Set<string>();
+  /** When which tenant last gave a worker runs: its heartbeats concern the recent ones. */
+  readonly #served = new Map<string, Map<string, number>>();
+  #dealing = false;
+  readonly service: Service;
+
+  constructor(loader: Loader, log: Log) {
+    this.#loader = loader;
+    this.#log = log;
+    this.service = every(sweepMs, 'claims', () => this.#sweep(), (error) => this.#log.warn({ err: error }, 'looking for ready runs failed'));
+  }
+
+  /** Runs of this tenant have become ready. */
+  ready(tenantId: string): void {
+    this.#hot.add(tenantId);
+    void this.#deal();
+  }
+
+  /** Waits for runs. An abort (the worker went away, or a signal for it is there) ends the wait empty-handed. */
+  claim(request: ClaimRequest, signal: AbortSignal): Promise<ClaimedRun[]> {
+    return new Promise((resolve) => {
+      const lanes = request.runtimes.flatMap((runtime) => request.queues.map((queue) => laneOf(runtime, queue)));
+      const timer = setTimeout(() => waiting.done([]), request.wait_ms);
+      const leave = (): void => waiting.done([]);
+      const waiting: Waiting = {
+        worker: request.worker,
+        incarnation: request.incarnation,
+        free: request.free,
+        lanes,
+        done: (runs) => {
+          clearTimeout(timer);
+          signal.removeEventListener('abort', leave);
+          this.#waiting.delete(waiting);
+          resolve(runs);
+        },
+      };
+      signal.addEventListener('abort', leave, { once: true });
+      if (signal.aborted) return leave();
+      this.#waiting.add(waiting);
+      if (request.free > 0) void this.#look();
+    });
+  }
+
+  /** The tenants a heartbeat of this worker is about: those whose runs it holds, and those that may think it does. */
+  tenantsOf(worker: string, holds: readonly HeldRun[]): Set<string> {
+    const recent = [...(this.#served.get(worker) ?? [])].filter(([, at]) => at > performance.now() - recentMs);
+    if (recent.length === 0) this.#served.delete(worker);
+    else this.#served.set(worker, new Map(recent));
+    return new Set([...recent.map(([tenant]) => tenant), ...holds.map((run) => run.tenant)]);
+  }
+
+  /** A new poll asks every tenant once: what was ready before it came rings no bell. */
+  async #look(): Promise<void> {
+    try {
+      for (const tenant of await this.#loader.tenants()) this.#hot.add(tenant.id);
+    } catch (error) {
+      this.#log.warn({ err: error }, 'the tenants cannot be read');
+    }
+    await this.#deal();
+  }
+
+  async #sweep(): Promise<void> {
+    if (this.#hungry().length > 0) await this.#look();
+  }
+
+  #hungry(): Waiting[] {
+    return [...this.#waiting].filter((waiting) => waiting.free > 0);
+  }
+
+  /** Goes round the hot tenants until none is left or nobody is hungry. One round at a time. */
+  async #deal(): Promise<void> {
+    if (this.#dealing) return;
+    this.#dealing = true;
+    try {
+      while (this.#hot.size > 0 && this.#hungry().length > 0) {
+        for (const tenantId of [...this.#hot]) await this.#dealFrom(tenantId);
+      }
+    } finally {
+      this.#dealing = false;
+    }
+  }
+
+  async #dealFrom(tenantId: string): Promise<void> {
+    this.#hot.delete(tenantId);
+    const hungry = this.#hungry();
+    if (hungry.length === 0) {
+      this.#hot.add(tenantId);
+      return;
+    }
+    try {
+      const row = (await this.#loader.tenants()).find((tenant) => tenant.id === tenantId);
+      if (row === undefined || row.desired === 'off') return;
+      const { engine, ctx } = await this.#loader.open(row);
+      const lists = await engine.claim(ctx, hungry);
+      hungry.forEach((waiting, i) => this.#give(waiting, lists[i] ?? []));
+      // whoever got all it asked for may have left more behind
+      if (lists.some((runs, i) => runs.length > 0 && runs.length === hungry[i]?.free)) this.#hot.add(tenantId);
+    } catch (error) {
+      this.#log.warn({ err: error, tenant: tenantId }, 'a claim failed; it is tried again with the next sweep');
+    }
+  }
+
+  /** A worker that left while we claimed cannot be told; its next heartbeat will not name these runs, and they come back. */
+  #give(waiting: Waiting, runs: ClaimedRun[]): void {
+    if (runs.length === 0) return;
+    const tenants = this.#served.get(waiting.worker) ?? new Map<string, number>();
+    for (const run of runs) tenants.set(run.tenant, performance.now());
+    this.#served.set(waiting.worker, tenants);
+    waiting.done(runs);
+  }
+}

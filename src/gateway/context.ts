@@ -1,0 +1,30 @@
+/** What the gateway's own handlers are given. */
+import type { Log } from '../kernel/log.ts';
+import type { Db } from '../kernel/sql.ts';
+import type { Time } from '../kernel/time.ts';
+import type { Loader } from '../launcher/loader.ts';
+import type { WakeHub } from '../postgres/wake.ts';
+import type { Callers } from './callers.ts';
+import type { ClaimDesk } from './claim-desk.ts';
+import type { ReportDesk } from './report-desk.ts';
+import type { SignalDesk } from './signal-desk.ts';
+
+export interface GatewayContext {
+  readonly control: Db;
+  readonly loader: Loader;
+  readonly hub: WakeHub;
+  readonly time: Time;
+  readonly log: Log;
+  readonly callers: Callers;
+  readonly claims: ClaimDesk;
+  readonly reports: ReportDesk;
+  readonly signals: SignalDesk;
+  /** Where people reach this installation; for sign-in links. */
+  readonly publicUrl: () => string;
+  readonly secureCookies: boolean;
+  readonly cookieName: string;
+  /** Whether this installation does its work; under `up`, that the default tenant is STARTED. */
+  readonly healthy: () => Promise<boolean>;
+  readonly metrics: () => Promise<string>;
+  readonly openapi: () => Record<string, unknown>;
+}

@@ -1,0 +1,131 @@
+/** Statements of the control database that the gateway needs: keys, sessions, links, workers, gateways. */
+import type { Role } from '../contract/roles.ts';
+import type { HeartbeatRequest } from '../contract/wire.ts';
+import { type Db, sql } from '../kernel/sql.ts';
+
+export type KeyRow = { id: string; name: string; role: Role; tenant: string | null };
+
+export function findKey(db: Db, hash: Buffer): Promise<KeyRow | undefined> {
+  return db.maybeOne<KeyRow>(sql`
+    select key.id, key.name, key.role, tenant.name as tenant
+      from key
+      left join tenant on tenant.id = key.tenant_id
+     where key.hash = ${hash} and key.revoked_at is null`);
+}
+
+export function insertKey(db: Db, key: { id: string; name: string; role: Role; tenantId: string | null; hash: Buffer; at: Date; by: string }): Promise<number> {
+  return db.exec(sql`
+    insert into key (id, name, role, tenant_id, hash, created_at, created_by)
+    values (${key.id}, ${key.name}, ${key.role}, ${key.tenantId}, ${key.hash}, ${key.at}, ${key.by})
+    on conflict (hash) do nothing`);
+}
+
+export function listKeys(db: Db): Promise<(KeyRow & { created_at: Date; created_by: string })[]> {
+  return db.rows(sql`
+    select key.id, key.name, key.role, tenant.name as tenant, key.created_at, key.created_by
+      from key
+      left join tenant on tenant.id = key.tenant_id
+     where key.revoked_at is null
+     order by key.created_at, key.id`);
+}
+
+/** The key's sessions end with it. */
+export async function revokeKey(db: Db, id: string, at: Date): Promise<{ name: string; role: Role } | undefined> {
+  const row = await db.maybeOne<{ name: string; role: Role }>(sql`
+    update key set revoked_at = ${at} where id = ${id} and revoked_at is null returning name, role`);
+  await db.exec(sql`delete from session where key_id = ${id}`);
+  return row;
+}
+
+/** Other keys made for the same fixed purpose (the root key of an installation) stop working. */
+export function retireKeysOf(db: Db, createdBy: string, exceptHash: Buffer, at: Date): Promise<number> {
+  return db.exec(sql`
+    update key set revoked_at = ${at}
+     where created_by = ${createdBy} and hash <> ${exceptHash} and revoked_at is null`);
+}
+
+export function reviveKey(db: Db, hash: Buffer): Promise<number> {
+  return db.exec(sql`update key set revoked_at = null where hash = ${hash} and revoked_at is not null`);
+}
+
+export type SessionRow = { role: Role; tenant: string | null; actor: string };
+
+export async function insertSession(db: Db, session: { hash: Buffer; keyId: string | null; role: Role; tenant: string | null; actor: string; at: Date; until: Date }): Promise<void> {
+  await db.exec(sql`
+    insert into session (hash, key_id, role, tenant_id, actor, created_at, expires_at)
+    values (${session.hash}, ${session.keyId}, ${session.role},
+            (select id from tenant where name = ${session.tenant}), ${session.actor}, ${session.at}, ${session.until})`);
+}
+
+/** Slides the session's end, but writes at most once a minute of its life. */
+export function touchSession(db: Db, hash: Buffer, at: Date, until: Date): Promise<SessionRow | undefined> {
+  return db.maybeOne<SessionRow>(sql`
+    with slid as (
+      update session
+         set expires_at = ${until}
+       where hash = ${hash} and expires_at > ${at} and expires_at < ${until}::timestamptz - interval '1 minute'
+    )
+    select session.role, tenant.name as tenant, session.actor
+      from session
+      left join tenant on tenant.id = session.tenant_id
+     where session.hash = ${hash} and session.expires_at > ${at}`);
+}
+
+export function deleteSession(db: Db, hash: Buffer): Promise<number> {
+  return db.exec(sql`delete from session where hash = ${hash}`);
+}
+
+export async function insertLink(db: Db, hash: Buffer, at: Date, until: Date): Promise<void> {
+  await db.exec(sql`insert into sign_in_link (hash, created_at, expires_at) values (${hash}, ${at}, ${until})`);
+}
+
+/** A link is spent by its first use; two at once: one wins. */
+export async function spendLink(db: Db, hash: Buffer, at: Date): Promise<boolean> {
+  return (await db.exec(sql`delete from sign_in_link where hash = ${hash} and expires_at > ${at}`)) > 0;
+}
+
+export async function pruneSessions(db: Db, at: Date): Promise<void> {
+  await db.exec(sql`delete from session where expires_at <= ${at}`);
+  await db.exec(sql`delete from sign_in_link where expires_at <= ${at}`);
+}
+
+/** An older incarnation of the same worker does not overwrite a newer one. */
+export async function noteWorker(db: Db, beat: HeartbeatRequest, at: Date): Promise<void> {
+  await db.exec(sql`
+    insert into worker as w (id, incarnation, name, addr, version, places, running, runtimes, queues, first_seen_at, beat_at)
+    values (${beat.worker}, ${beat.incarnation}, ${beat.name}, ${beat.addr}, ${beat.version}, ${beat.places},
+            ${beat.holds.length}, ${beat.runtimes}, ${beat.queues}, ${at}, ${at})
+    on conflict (id) do update set
+      incarnation = excluded.incarnation, name = excluded.name, addr = excluded.addr, version = excluded.version,
+      places = excluded.places, running = excluded.running, runtimes = excluded.runtimes, queues = excluded.queues,
+      beat_at = excluded.beat_at
+     where w.incarnation <= excluded.incarnation`);
+}
+
+/** Waterwheel's heartbeat knows less; it must not disturb a worker of ours. */
+export async function noteForeignWorker(db: Db, w: { id: string; addr: string; version: string; running: number; places: number }, at: Date): Promise<void> {
+  await db.exec(sql`
+    insert into worker (id, incarnation, name, addr, version, places, running, runtimes, queues, first_seen_at, beat_at)
+    values (${w.id}, 0, ${w.addr}, ${w.addr}, ${w.version}, ${w.places}, ${w.running}, '{}', '{}', ${at}, ${at})
+    on conflict (id) do update set
+      addr = excluded.addr, version = excluded.version, places = excluded.places, running = excluded.running,
+      beat_at = excluded.beat_at
+     where worker.incarnation = 0`);
+}
+
+export async function noteGateway(db: Db, gateway: { id: string; addr: string; version: string; at: Date }): Promise<void> {
+  await db.exec(sql`
+    insert into gateway (id, addr, version, serving_since, beat_at)
+    values (${gateway.id}, ${gateway.addr}, ${gateway.version}, ${gateway.at}, ${gateway.at})
+    on conflict (id) do update set
+      -- a gap in its heartbeats is a gap in which no worker could renew a lease
+      serving_since = case
+        when gateway.beat_at < ${gateway.at}::timestamptz - interval '10 seconds' then excluded.serving_since
+        else gateway.serving_since
+      end,
+      beat_at = excluded.beat_at`);
+}
+
+export async function removeGateway(db: Db, id: string): Promise<void> {
+  await db.exec(sql`delete from gateway where id = ${id}`);
+}

@@ -1,0 +1,135 @@
+/**
+ * The gateway: every request passes here. Who is it, which tenant is it for, and does the gateway itself answer, or the
+ * tenant's engine, or the web interface? A tenant's routes are reached only through the loader and the engine's `fetch`.
+ */
+import type { Caller } from '../contract/roles.ts';
+import { MillraceError } from '../errors.ts';
+import type { Telemetry } from '../kernel/telemetry.ts';
+import type { Handlers } from '../http/endpoint.ts';
+import { makeRouter, problemResponse } from '../http/router.ts';
+import { accessHandlers } from './access.ts';
+import type { GatewayContext } from './context.ts';
+import { gatewayEndpoints } from './endpoints.ts';
+import { healthHandlers } from './health.ts';
+import { internalHandlers } from './internal.ts';
+import { refuseForeignOrigin, refuseUnknownHost } from './origin.ts';
+import { serveFile } from './static-files.ts';
+
+export interface GatewayOptions {
+  readonly context: GatewayContext;
+  readonly telemetry: Telemetry;
+  readonly uiFolder: string;
+  readonly hostNames: ReadonlySet<string>;
+}
+
+/** Below these every unknown path is a 404; everything else is a page of the web interface. */
+const machinePaths = /^\/(api|int-api|bus|internal|t|healthz|readyz|metrics|healthcheck|openapi\.json|docs)(\/|$)/;
+const tenantPaths = /^\/(api|int-api|bus)\/|^\/healthcheck$/;
+const prefix = /^\/t\/([^/]+)(\/.*)?$/;
+
+const handlers: Handlers<typeof gatewayEndpoints, GatewayContext> = {
+  ...healthHandlers,
+  ...accessHandlers,
+  ...internalHandlers,
+};
+
+const route = makeRouter(gatewayEndpoints, handlers, (error, { request, ctx }) => logFault(ctx, error, request));
+
+function logFault(context: GatewayContext, error: unknown, request: Request): void {
+  context.log.error({ err: error, method: request.method, path: new URL(request.url).pathname }, 'a request failed');
+}
+
+export class Gateway {
+  readonly #options: GatewayOptions;
+
+  constructor(options: GatewayOptions) {
+    this.#options = options;
+  }
+
+  /** Answers a request from outside. Never rejects. */
+  async fetch(request: Request): Promise<Response> {
+    const startedAt = performance.now();
+    const response = await this.#guarded(request);
+    const { method } = request;
+    this.#options.telemetry.emit('request', { method, status: response.status, ms: performance.now() - startedAt });
+    return response;
+  }
+
+  /** Answers a request from inside this process, whose caller is known. */
+  async fetchAs(request: Request, caller: Caller): Promise<Response> {
+    try {
+      return await this.#answer(request, caller);
+    } catch (error) {
+      return problemResponse(error, (fault) => logFault(this.#options.context, fault, request));
+    }
+  }
+
+  async #guarded(request: Request): Promise<Response> {
+    try {
+      refuseUnknownHost(request, this.#options.hostNames);
+      const caller = await this.#options.context.callers.identify(request);
+      refuseForeignOrigin(request, caller);
+      return await this.#answer(request, caller);
+    } catch (error) {
+      return problemResponse(error, (fault) => logFault(this.#options.context, fault, request));
+    }
+  }
+
+  async #answer(request: Request, caller: Caller | undefined): Promise<Response> {
+    const { pathname } = new URL(request.url);
+    const target = targetOf(pathname);
+    const inner = target.path === pathname ? request : moved(request, target.path);
+    const own = await route(inner, this.#options.context, caller);
+    if (own !== undefined) return own;
+    if (tenantPaths.test(target.path)) return this.#ofTenant(inner, target.tenant, caller);
+    return this.#page(request, target);
+  }
+
+  async #ofTenant(request: Request, tenant: string, caller: Caller | undefined): Promise<Response> {
+    if (caller !== undefined && caller.tenant !== null && caller.tenant !== tenant) {
+      throw new MillraceError('forbidden', `this key is of tenant ${caller.tenant}, not ${tenant}`);
+    }
+    if (caller === undefined && tenant !== 'default') throw new MillraceError('unauthenticated', 'send a key of this tenant');
+    const { engine, ctx } = await this.#options.context.loader.named(tenant);
+    return engine.fetch(request, ctx, caller);
+  }
+
+  async #page(request: Request, target: Target): Promise<Response> {
+    const { pathname } = new URL(request.url);
+    const page = target.prefixed && !machinePaths.test(target.path);
+    if (machinePaths.test(pathname) && !page) throw new MillraceError('not_found', `nothing is served at ${pathname}`);
+    if (request.method !== 'GET' && request.method !== 'HEAD') throw new MillraceError('method_not_allowed', 'a page can only be read');
+    const file = await serveFile(this.#options.uiFolder, target.path);
+    if (file !== undefined) return file;
+    throw new MillraceError('not_found', `there is no page at ${pathname}`);
+  }
+}
+
+interface Target {
+  readonly tenant: string;
+  readonly path: string;
+  readonly prefixed: boolean;
+}
+
+function targetOf(pathname: string): Target {
+  const match = prefix.exec(pathname);
+  if (match === null) return { tenant: 'default', path: pathname, prefixed: false };
+  try {
+    return { tenant: decodeURIComponent(match[1] ?? ''), path: match[2] ?? '/', prefixed: true };
+  } catch {
+    throw new MillraceError('bad_request', 'the path is not valid percent-encoding');
+  }
+}
+
+/** The same request without the tenant's prefix. */
+function moved(request: Request, path: string): Request {
+  const url = new URL(request.url);
+  url.pathname = path;
+  const hasBody = request.method !== 'GET' && request.method !== 'HEAD';
+  return new Request(url, {
+    method: request.method,
+    headers: request.headers,
+    signal: request.signal,
+    ...(hasBody ? { body: request.body, duplex: 'half' } : {}),
+  });
+}

@@ -1,0 +1,80 @@
+/** What workers call: claim, report, heartbeat, logs, definitions, stash values. Every message is a batch over tenants. */
+import type { HeartbeatRequest, HeldRun } from '../contract/wire.ts';
+import type { Handlers } from '../http/endpoint.ts';
+import { MillraceError } from '../errors.ts';
+import { groupBy } from '../kernel/group.ts';
+import { noteForeignWorker, noteWorker } from './control-queries.ts';
+import type { gatewayEndpoints } from './endpoints.ts';
+import type { GatewayContext } from './context.ts';
+
+type Keys = Extract<keyof typeof gatewayEndpoints, `POST /internal/${string}` | 'POST /int-api/heartbeat'>;
+
+export const internalHandlers: Handlers<Pick<typeof gatewayEndpoints, Keys>, GatewayContext> = {
+  'POST /internal/claim': async ({ body, request }, { claims, signals }) => {
+    const poll = signals.poll(body.worker, body.seen);
+    try {
+      const runs = await claims.claim(body, AbortSignal.any([request.signal, poll.signal]));
+      return { runs, lost: [], ...signals.take(body.worker, body.seen) };
+    } finally {
+      signals.endPoll(body.worker, poll);
+    }
+  },
+  'POST /internal/report': async ({ body }, { reports }) => {
+    await reports.report(body.reports);
+    return { accepted: body.reports.length };
+  },
+  'POST /internal/heartbeat': async ({ body }, context) => {
+    await noteWorker(context.control, body, new Date(context.time.now()));
+    const { lost, cancel } = await renew(body, context);
+    const told = context.signals.take(body.worker, body.seen);
+    return { ...told, lost, cancel: [...cancel, ...told.cancel] };
+  },
+  'POST /internal/logs': async ({ body }, { loader }) => {
+    const byTenant = [...groupBy(body.chunks, (chunk) => chunk.tenant)];
+    const kept = await Promise.all(
+      byTenant.map(async ([tenant, chunks]) => {
+        const { engine, ctx } = await loader.named(tenant);
+        return engine.logs(ctx, chunks);
+      }),
+    );
+    return { accepted: kept.reduce((sum, n) => sum + n, 0) };
+  },
+  'POST /internal/definitions': async ({ body }, { loader }) => {
+    const byTenant = [...groupBy(body.items, (item) => item.tenant)];
+    const found = await Promise.all(
+      byTenant.map(async ([tenant, keys]) => {
+        const { engine, ctx } = await loader.named(tenant);
+        return engine.definitions(ctx, keys);
+      }),
+    );
+    return { definitions: found.flat() };
+  },
+  'POST /internal/secrets': async ({ body }, { loader }) => {
+    const { engine, ctx } = await loader.named(body.tenant);
+    return { values: await engine.stash(ctx, body, body.names) };
+  },
+  'POST /int-api/heartbeat': async ({ body }, { control, time }) => {
+    const { uuid: id, addr, version, running_tasks: running, total_tasks: places } = body;
+    await noteForeignWorker(control, { id, addr, version, running, places }, new Date(time.now()));
+  },
+};
+
+/** A tenant that is gone holds no run any more; one that cannot be reached is left in doubt, not called lost. */
+async function renew(beat: HeartbeatRequest, { claims, loader, log }: GatewayContext): Promise<{ lost: HeldRun[]; cancel: HeldRun[] }> {
+  const holds = groupBy(beat.holds, (run) => run.tenant);
+  const answers = await Promise.all(
+    [...claims.tenantsOf(beat.worker, beat.holds)].map(async (tenant) => {
+      const held = holds.get(tenant) ?? [];
+      try {
+        const { engine, ctx } = await loader.named(tenant);
+        const [answer] = await engine.renew(ctx, [{ worker: beat.worker, incarnation: beat.incarnation, holds: held }]);
+        return answer ?? { lost: [], cancel: [] };
+      } catch (error) {
+        if (error instanceof MillraceError && error.code === 'not_found') return { lost: held, cancel: [] };
+        log.warn({ err: error, tenant, worker: beat.worker }, 'a lease could not be renewed');
+        return { lost: [], cancel: [] };
+      }
+    }),
+  );
+  return { lost: answers.flatMap((a) => a.lost), cancel: answers.flatMap((a) => a.cancel) };
+}

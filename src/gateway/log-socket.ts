@@ -1,0 +1,73 @@
+/** Waterwheel's log WebSocket: `/api/task_runs/{id}/logs`. The followed log of the engine is pumped into text frames, one a line. */
+import type { IncomingMessage } from 'node:http';
+import type { Duplex } from 'node:stream';
+import { type WebSocket, WebSocketServer } from 'ws';
+import type { Gateway } from './gateway.ts';
+
+const path = /^((?:\/t\/[^/]+)?\/api)\/task_runs\/([^/]+)\/logs$/;
+/** Beyond this many unsent bytes the pump waits for the client. */
+const mostBuffered = 1 << 20;
+
+export function attachLogSocket(gateway: Gateway): (request: IncomingMessage, socket: Duplex, head: Buffer) => void {
+  const server = new WebSocketServer({ noServer: true, maxPayload: 1024 });
+  return (request, socket, head) => {
+    socket.on('error', () => socket.destroy());
+    void answer(gateway, server, { request, socket, head }).catch(() => socket.destroy());
+  };
+}
+
+interface Upgrade {
+  readonly request: IncomingMessage;
+  readonly socket: Duplex;
+  readonly head: Buffer;
+}
+
+async function answer(gateway: Gateway, server: WebSocketServer, { request, socket, head }: Upgrade): Promise<void> {
+  const match = path.exec(new URL(request.url ?? '/', 'http://internal').pathname);
+  if (match === null) return refuse(socket, 404);
+  const gone = new AbortController();
+  socket.once('close', () => gone.abort());
+  const followed = new Request(`http://internal${match[1]}/runs/${match[2]}/logs?follow=true`, {
+    headers: headersOf(request),
+    signal: gone.signal,
+  });
+  const response = await gateway.fetch(followed);
+  if (!response.ok || response.body === null) return refuse(socket, response.status);
+  const body = response.body;
+  server.handleUpgrade(request, socket, head, (client) => {
+    client.on('error', () => client.terminate());
+    void pump(body, client).catch(() => client.terminate());
+  });
+}
+
+/** What says who calls and from where; a browser's Origin is checked as for a write. */
+function headersOf(request: IncomingMessage): Headers {
+  const headers = new Headers();
+  for (const name of ['authorization', 'cookie', 'host', 'origin'] as const) {
+    const value = request.headers[name];
+    if (value !== undefined) headers.set(name, value);
+  }
+  return headers;
+}
+
+function refuse(socket: Duplex, status: number): void {
+  socket.end(`HTTP/1.1 ${status} Refused\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
+}
+
+async function pump(body: ReadableStream<Uint8Array>, client: WebSocket): Promise<void> {
+  const decoder = new TextDecoder();
+  let rest = '';
+  for await (const chunk of body) {
+    const lines = (rest + decoder.decode(chunk, { stream: true })).split('\n');
+    rest = lines.pop() ?? '';
+    for (const line of lines) await send(client, line);
+    if (client.readyState !== client.OPEN) return;
+  }
+  if (rest !== '') await send(client, rest);
+  client.close(1000);
+}
+
+async function send(client: WebSocket, line: string): Promise<void> {
+  if (client.bufferedAmount < mostBuffered) return client.send(line);
+  await new Promise<void>((resolve) => client.send(line, () => resolve()));
+}

@@ -1,0 +1,66 @@
+/** What a worker must hear soon: runs to kill, caches to drop. Told with its next answer; a kill ends its poll at once. */
+import type { HeldRun, Invalidation } from '../contract/wire.ts';
+import type { Log } from '../kernel/log.ts';
+import type { Loader } from '../launcher/loader.ts';
+
+const kept = 1_000;
+
+export class SignalDesk {
+  readonly #loader: Loader;
+  readonly #log: Log;
+  readonly #cancels = new Map<string, HeldRun[]>();
+  readonly #polls = new Map<string, AbortController>();
+  readonly #invalidations: Invalidation[] = [];
+  /** The number of the newest invalidation; workers send back the number they have seen. */
+  #newest = 0;
+
+  constructor(loader: Loader, log: Log) {
+    this.#loader = loader;
+    this.#log = log;
+  }
+
+  invalidate(invalidation: Invalidation): void {
+    this.#newest++;
+    this.#invalidations.push(invalidation);
+    if (this.#invalidations.length > kept) this.#invalidations.shift();
+    for (const poll of this.#polls.values()) poll.abort();
+  }
+
+  /** Some run of this tenant is to be killed: looks up which, and tells the workers that wait here. */
+  async lookAt(tenant: string): Promise<void> {
+    try {
+      const { engine, ctx } = await this.#loader.named(tenant);
+      for (const { worker, run } of await engine.cancellations(ctx)) this.#cancel(worker, run);
+    } catch (error) {
+      this.#log.warn({ err: error, tenant }, 'runs to be killed cannot be read; their workers learn it from a heartbeat');
+    }
+  }
+
+  #cancel(worker: string, run: HeldRun): void {
+    const poll = this.#polls.get(worker);
+    if (poll === undefined) return;
+    this.#cancels.set(worker, [...(this.#cancels.get(worker) ?? []), run]);
+    poll.abort();
+  }
+
+  /** Aborts when there is something to tell this worker. A newer poll replaces an older one. */
+  poll(worker: string, seen: number): AbortController {
+    const control = new AbortController();
+    this.#polls.set(worker, control);
+    if (seen < this.#newest || this.#cancels.has(worker)) control.abort();
+    return control;
+  }
+
+  endPoll(worker: string, control: AbortController): void {
+    if (this.#polls.get(worker) === control) this.#polls.delete(worker);
+  }
+
+  /** What to tell this worker now. A gateway that started anew counts from nothing: then it has nothing to tell. */
+  take(worker: string, seen: number): { cancel: HeldRun[]; invalidate: Invalidation[]; seen: number } {
+    const cancel = this.#cancels.get(worker) ?? [];
+    this.#cancels.delete(worker);
+    const behind = seen > this.#newest ? 0 : this.#newest - seen;
+    const invalidate = behind === 0 ? [] : this.#invalidations.slice(-behind);
+    return { cancel, invalidate, seen: this.#newest };
+  }
+}

@@ -1,0 +1,106 @@
+/** OpenAPI 3.1 from the tables of endpoints: what is served is what is described. */
+import { z } from 'zod';
+import type { Endpoint, EndpointTable } from './endpoint.ts';
+
+type Json = Record<string, unknown>;
+
+const problem = {
+  type: 'object',
+  required: ['type', 'title', 'status', 'code', 'detail'],
+  properties: {
+    type: { type: 'string' },
+    title: { type: 'string' },
+    status: { type: 'integer' },
+    code: { type: 'string' },
+    detail: { type: 'string' },
+    faults: {
+      type: 'array',
+      items: {
+        type: 'object',
+        required: ['path', 'message'],
+        properties: { path: { type: 'string' }, message: { type: 'string' } },
+      },
+    },
+  },
+};
+
+export function openApi(tables: readonly EndpointTable[], version: string): Json {
+  const paths: Record<string, Json> = {};
+  for (const [key, endpoint] of tables.flatMap((table) => Object.entries(table))) {
+    const [method = '', path = ''] = key.split(' ');
+    paths[path] = { ...paths[path], [method.toLowerCase()]: operation(key, endpoint) };
+  }
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: 'Millrace',
+      version,
+      description:
+        'Job scheduler, workflow engine and event bus. Tenant `default` needs no prefix; the paths of any other tenant are under `/t/{tenant}`. Errors are application/problem+json.',
+    },
+    paths,
+    components: {
+      schemas: { Problem: problem },
+      securitySchemes: {
+        key: { type: 'http', scheme: 'bearer', description: 'a key, or the credential of a running task' },
+        basic: { type: 'http', scheme: 'basic', description: 'the key as the user name' },
+      },
+    },
+  };
+}
+
+function operation(key: string, endpoint: Endpoint): Json {
+  const body = requestBody(endpoint);
+  return {
+    operationId: key.toLowerCase().replaceAll(/[^a-z0-9]+/g, '_').replace(/_$/, ''),
+    summary: endpoint.summary,
+    tags: [endpoint.tag],
+    'x-millrace-allow': endpoint.allow,
+    security: endpoint.allow.includes('anyone') ? [] : [{ key: [] }, { basic: [] }],
+    parameters: [...parameters('path', endpoint.params), ...parameters('query', endpoint.query)],
+    ...(body ? { requestBody: body } : {}),
+    responses: responses(endpoint),
+  };
+}
+
+function schemaOf(type: z.ZodType, io: 'input' | 'output'): Json {
+  const { $schema: _, ...schema } = z.toJSONSchema(type, { io, unrepresentable: 'any' });
+  return schema;
+}
+
+function parameters(where: 'path' | 'query', type: z.ZodObject | undefined): Json[] {
+  return Object.entries(type?.shape ?? {}).map(([name, field]) => ({
+    name,
+    in: where,
+    required: where === 'path' || !(field as z.ZodType).safeParse(undefined).success,
+    schema: schemaOf(field as z.ZodType, 'input'),
+  }));
+}
+
+function requestBody({ body }: Endpoint): Json | undefined {
+  if (body === undefined) return undefined;
+  if (body === 'bytes') return { content: { 'application/octet-stream': {} } };
+  const document = { type: 'object', description: 'see GET /api/jobs/schema' };
+  if (body === 'document') return { required: true, content: { 'application/json': { schema: document }, 'application/yaml': {} } };
+  return { required: !body.safeParse(undefined).success, content: { 'application/json': { schema: schemaOf(body, 'input') } } };
+}
+
+const rawTypes = { text: 'text/plain', bytes: 'application/octet-stream', events: 'text/event-stream' } as const;
+
+function responses(endpoint: Endpoint): Json {
+  const { answer } = endpoint;
+  const good: Json = { description: endpoint.summary };
+  if (answer !== 'none') {
+    good['content'] = typeof answer === 'string' ? { [rawTypes[answer]]: {} } : { 'application/json': { schema: schemaOf(answer, 'output') } };
+  }
+  const others = Object.entries(endpoint.others ?? {}).map(([status, description]) => [
+    status,
+    Number(status) < 300 ? { ...good, description } : problemAnswer(description),
+  ]);
+  const fallback = problemAnswer('what went wrong: a problem with a code and a sentence, and for documents every fault with its path');
+  return { [endpoint.status ?? 200]: good, ...Object.fromEntries(others), default: fallback };
+}
+
+function problemAnswer(description: string): Json {
+  return { description, content: { 'application/problem+json': { schema: { $ref: '#/components/schemas/Problem' } } } };
+}

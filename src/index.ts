@@ -1,0 +1,83 @@
+/**
+ * The package's public entry: run your own functions as Millrace tasks, inside your own process.
+ *
+ *     const worker = createWorker({ url, key, functions: { greet: (input, { log }) => log(`hello ${input}`) } });
+ *     await worker.start();
+ */
+import { hostname } from 'node:os';
+import { createRequire } from 'node:module';
+import { z } from 'zod';
+import { type RuntimeName, runtimeNames } from './contract/wire.ts';
+import { MillraceError } from './errors.ts';
+import { newId } from './kernel/id.ts';
+import { makeLog } from './kernel/log.ts';
+import type { TaskFunctions } from './runtimes/function.ts';
+import { makeRuntimes } from './runtimes/runtimes.ts';
+import { loadFunctions } from './worker/functions.ts';
+import { makeWorker } from './worker/worker.ts';
+
+export type { FunctionContext, TaskFunction, TaskFunctions } from './runtimes/function.ts';
+export { loadFunctions, MillraceError };
+
+export interface CreateWorkerOptions {
+  /** The API's address, such as `http://127.0.0.1:8080`. */
+  readonly url: string;
+  /** A key of the role `worker`. */
+  readonly key: string;
+  /** By the name that a task's `function: {name}` says; `loadFunctions` gives them from a file. */
+  readonly functions?: TaskFunctions;
+  /** How many runs at once; 8 unless told. */
+  readonly maxTasks?: number;
+  /** Which queues to serve; `default` unless told. */
+  readonly queues?: readonly string[];
+  /** `none` and `function` unless told; `none` and `process` where there are no functions. */
+  readonly runtimes?: readonly RuntimeName[];
+  /** As people see it; the machine's name unless told. */
+  readonly name?: string;
+  /** From pino's levels; `warn` unless told. */
+  readonly logLevel?: string;
+}
+
+export interface RunningWorker {
+  /** Returns once it is running; an API that cannot be reached yet is waited for in the background. */
+  start(): Promise<void>;
+  /** Claims no more, lets running tasks end for five seconds, gives back the others. */
+  stop(): Promise<void>;
+}
+
+const checked = z.object({
+  url: z.url({ protocol: /^https?$/ }),
+  key: z.string().min(1),
+  maxTasks: z.int().min(1).max(10_000).optional(),
+  queues: z.array(z.string().min(1).max(200)).min(1).max(100).optional(),
+  runtimes: z.array(z.enum(runtimeNames)).min(1).optional(),
+  name: z.string().min(1).max(200).optional(),
+});
+
+export function createWorker(options: CreateWorkerOptions): RunningWorker {
+  check(options);
+  const functions = options.functions ?? {};
+  const usual: RuntimeName[] = Object.keys(functions).length > 0 ? ['none', 'function'] : ['none', 'process'];
+  const names = options.runtimes ?? usual;
+  const worker = makeWorker({
+    ...options,
+    id: newId(),
+    name: options.name ?? hostname(),
+    version: version(),
+    log: makeLog({ level: options.logLevel ?? 'warn', role: 'worker' }),
+    runtimes: makeRuntimes({ names, functions, environment: process.env }),
+  });
+  return { start: () => worker.start(), stop: () => worker.stop() };
+}
+
+function check(options: CreateWorkerOptions): void {
+  const parsed = checked.safeParse(options);
+  if (parsed.success) return;
+  const faults = parsed.error.issues.map(({ path, message }) => ({ path: path.join('.'), message }));
+  const told = faults.map((fault) => `${fault.path}: ${fault.message}`).join('; ');
+  throw new MillraceError('bad_configuration', `The worker cannot be made: ${told}`, { faults });
+}
+
+function version(): string {
+  return z.object({ version: z.string() }).parse(createRequire(import.meta.url)('../package.json')).version;
+}

@@ -1,0 +1,176 @@
+/**
+ * Applying a job document: one transaction that replaces the job by what the document says, or changes nothing (I11).
+ * Triggers and tasks are known by their names, so their history and marks outlive an edit; what is no longer named
+ * stops. A dry run does all of it and then takes it back.
+ */
+import type { Fault } from '../errors.ts';
+import { MillraceError } from '../errors.ts';
+import { type Recording, recording } from '../events/append.ts';
+import { newId } from '../kernel/id.ts';
+import type { Db } from '../kernel/sql.ts';
+import { type Change, changesBetween } from './changes.ts';
+import type { JobDefinition } from './definition.ts';
+import * as queries from './queries.ts';
+
+export interface Applied {
+  readonly id: string;
+  readonly version: number;
+  readonly outcome: 'created' | 'changed' | 'unchanged';
+  readonly dry_run: boolean;
+  readonly warnings: readonly Fault[];
+  readonly changes: readonly Change[];
+}
+
+export interface Application {
+  readonly definition: JobDefinition;
+  readonly warnings: readonly Fault[];
+  readonly actor: string;
+  readonly at: Date;
+  readonly dryRun: boolean;
+}
+
+/** Carries the answer of a dry run out of the transaction that it undoes. */
+class TakenBack extends Error {
+  readonly applied: Applied;
+
+  constructor(applied: Applied) {
+    super('dry run');
+    this.applied = applied;
+  }
+}
+
+export async function applyJob(db: Db, application: Application): Promise<Applied> {
+  try {
+    return await recording(db, application, async (tx) => {
+      const applied = await write(tx, application);
+      if (application.dryRun) throw new TakenBack(applied);
+      return applied;
+    });
+  } catch (error) {
+    if (error instanceof TakenBack) return error.applied;
+    throw clash(error, application.definition);
+  }
+}
+
+const uniqueViolation = '23505';
+
+function clash(error: unknown, { project, name }: JobDefinition): unknown {
+  const code: unknown = error instanceof Error ? Reflect.get(error, 'code') : undefined;
+  if (code !== uniqueViolation) return error;
+  return new MillraceError('conflict', `another job of project ${project} is called ${name}`, { cause: error });
+}
+
+async function write(tx: Recording, application: Application): Promise<Applied> {
+  const { definition, at, actor, dryRun } = application;
+  const before = await previous(tx, definition);
+  const changes = changesBetween(before.document, definition.document);
+  const unchanged = before.row !== undefined && before.row.deleted_at === null && changes.length === 0;
+  const job = {
+    id: before.row?.id ?? definition.uuid ?? newId(),
+    projectId: before.projectId,
+    definition,
+    paused: definition.paused ?? before.row?.paused ?? false,
+    version: (before.row?.version ?? 0) + (unchanged ? 0 : 1),
+    at,
+  };
+  await queries.writeJob(tx, job);
+  if (!unchanged) await queries.writeVersion(tx, job, actor);
+  const lost = await writeParts(tx, job);
+  const outcome = before.row === undefined ? 'created' : unchanged ? 'unchanged' : 'changed';
+  announce(tx, job, { outcome, wasPaused: before.row?.paused ?? false });
+  return {
+    id: job.id,
+    version: job.version,
+    outcome,
+    dry_run: dryRun,
+    warnings: [...application.warnings, ...lost],
+    changes,
+  };
+}
+
+interface Previous {
+  readonly projectId: string;
+  readonly row: queries.JobRow | undefined;
+  readonly document: unknown;
+}
+
+async function previous(tx: Db, definition: JobDefinition): Promise<Previous> {
+  const projectId = await queries.findProjectId(tx, definition.project);
+  if (projectId === undefined) {
+    const fault = { path: 'project', message: `project not found: ${definition.project}` };
+    throw new MillraceError('bad_reference', fault.message, { faults: [fault] });
+  }
+  const row = await queries.lockJob(tx, { id: definition.uuid, projectId, name: definition.name });
+  if (row !== undefined && row.deleted_at === null && row.project_id !== projectId) {
+    throw new MillraceError('conflict', `the job ${row.id} belongs to another project`);
+  }
+  const document = row && row.deleted_at === null ? await queries.storedDocument(tx, row.id, row.version) : undefined;
+  return { projectId, row, document };
+}
+
+/** Triggers, tasks and edges; answers warnings about jobs that depended on what is gone. */
+async function writeParts(tx: Db, job: queries.JobWrite): Promise<Fault[]> {
+  const { definition } = job;
+  const triggers = await queries.writeTriggers(tx, job.id, definition.triggers);
+  const tasks = await queries.writeTasks(tx, job, definition.tasks);
+  await queries.removeOthers(tx, job.id, { triggers: [...triggers.values()], tasks: [...tasks.values()], at: job.at });
+  const lost = await queries.orphanedDependents(tx, job.id);
+  await queries.dropEdges(tx, job.id);
+  const foreign = await resolve(tx, definition);
+  await queries.writeEdges(tx, edgesOf(definition, { triggers, tasks, foreign }));
+  return lost.map((l) => ({
+    path: '',
+    message: `${l.project}/${l.job}/task/${l.task} depended on ${l.parent}, which is no longer here`,
+  }));
+}
+
+type Ids = ReadonlyMap<string, string>;
+
+const keyOf = (reference: queries.Foreign): string =>
+  JSON.stringify([reference.project, reference.job, reference.kind, reference.name]);
+
+/** Every reference that leads nowhere is a fault of its own. */
+async function resolve(tx: Db, definition: JobDefinition): Promise<Map<string, string>> {
+  const wanted = definition.foreignReferences;
+  const ids = await queries.resolveForeign(
+    tx,
+    wanted.map(({ reference }) => reference),
+  );
+  const faults = wanted.flatMap(({ path, reference: r }, i) =>
+    ids[i] ? [] : [{ path, message: `there is no ${r.kind} ${r.project}/${r.job}/${r.kind}/${r.name}` }],
+  );
+  if (faults.length > 0) {
+    throw new MillraceError('bad_reference', faults.map((f) => `${f.path}: ${f.message}`).join('; '), { faults });
+  }
+  return new Map(wanted.map(({ reference }, i) => [keyOf(reference), ids[i] ?? '']));
+}
+
+function edgesOf(definition: JobDefinition, ids: { triggers: Ids; tasks: Ids; foreign: Ids }): queries.EdgeWrite[] {
+  return definition.tasks.flatMap((task) =>
+    task.edges.map(({ kind, parent, offsetMs }) => {
+      const local = parent.kind === 'task' ? ids.tasks : ids.triggers;
+      const parentId = parent.local ? local.get(parent.name) : ids.foreign.get(keyOf(parent));
+      const childId = ids.tasks.get(task.name);
+      if (parentId === undefined || childId === undefined) throw new Error(`unresolved edge into ${task.name}`);
+      return { parentId, childId, kind, offsetMs };
+    }),
+  );
+}
+
+function announce(
+  tx: Recording,
+  job: queries.JobWrite,
+  what: { outcome: Applied['outcome']; wasPaused: boolean },
+): void {
+  const { project, name } = job.definition;
+  const body = { project, name, version: job.version, paused: job.paused };
+  // an unchanged document is announced too when edges may have been linked anew; the scheduler then looks again
+  tx.record('millrace_jobs', {
+    type: `job.${what.outcome === 'unchanged' ? 'applied' : what.outcome}`,
+    subject: job.id,
+    body,
+  });
+  if (what.outcome !== 'created' && what.wasPaused !== job.paused) {
+    tx.record('millrace_jobs', { type: job.paused ? 'job.paused' : 'job.unpaused', subject: job.id, body });
+  }
+}

@@ -1,0 +1,129 @@
+/** Builds the definition of a job from a document that has passed every check: defaults, units, references in full. */
+import type {
+  EdgeDefinition,
+  EnvDefinition,
+  Json,
+  JobDefinition,
+  JsonObject,
+  RetryDefinition,
+  RuntimeDefinition,
+  TaskDefinition,
+  TriggerDefinition,
+} from './definition.ts';
+import type { JobDocument, TaskDocument, TriggerDocument } from './document.ts';
+import { edgeFields, type Home, resolve } from './document-references.ts';
+import type { EnvDocument } from './document-runtimes.ts';
+import { parseReference } from './reference.ts';
+import { accepted, readEnvLine, readInstant, readSpan } from './values.ts';
+
+/** What Waterwheel's configuration has by default. */
+const defaultTimeoutMs = 4 * 3_600_000;
+const defaultRetryDelayMs = 5 * 60_000;
+const defaultQueue = 'default';
+
+export function buildJob(checked: JobDocument, document: JsonObject): JobDefinition {
+  const tasks = (checked.tasks ?? []).map((task) => buildTask(task, checked));
+  return {
+    uuid: checked.uuid?.toLowerCase() ?? null,
+    project: checked.project,
+    name: checked.name,
+    description: checked.description ?? '',
+    paused: checked.paused ?? null,
+    // `plain.ts` has proved that everything in a document is JSON
+    params: (checked.params ?? {}) as JsonObject,
+    triggers: (checked.triggers ?? []).map(buildTrigger),
+    tasks,
+    foreignReferences: foreignReferences(checked),
+    document,
+  };
+}
+
+function buildTrigger(trigger: TriggerDocument): TriggerDefinition {
+  return {
+    name: trigger.name,
+    startMs: accepted(readInstant(trigger.start)),
+    endMs: ifGiven(trigger.end, (text) => accepted(readInstant(text))),
+    periodMs: ifGiven(trigger.period, spanMs),
+    cron: trigger.cron ?? null,
+    timezone: trigger.timezone ?? null,
+    offsetMs: ifGiven(trigger.offset, (text) => accepted(readSpan(text, { signed: true }))) ?? 0,
+    catchup: trigger.catchup ?? 'earliest',
+    catchupWindowMs: ifGiven(trigger.catchup_window, spanMs),
+  };
+}
+
+function buildTask(task: TaskDocument, home: Home): TaskDefinition {
+  const tokens = (task.depends?.length ?? 0) + (task.depends_done?.length ?? 0);
+  return {
+    name: task.name,
+    runtime: buildRuntime(task),
+    queue: task.queue ?? defaultQueue,
+    edges: buildEdges(task, home),
+    threshold: task.threshold ?? Math.max(1, tokens),
+    retry: buildRetry(task.retry),
+    timeoutMs: ifGiven(task.timeout, spanMs) ?? defaultTimeoutMs,
+  };
+}
+
+function buildRuntime(task: TaskDocument): RuntimeDefinition {
+  const { docker, process, function: called } = task;
+  if (docker) return { kind: 'docker', image: docker.image, args: docker.args ?? [], env: buildEnv(docker.env) };
+  if (process) {
+    const [program = '', ...args] = process.command;
+    return { kind: 'process', command: [program, ...args], env: buildEnv(process.env), cwd: process.cwd ?? null };
+  }
+  if (called) return { kind: 'function', name: called.name, input: (called.input ?? null) as Json };
+  return { kind: 'none' };
+}
+
+/** Of a name that a list gives twice, the last counts, as it does in Docker. */
+function buildEnv(env: EnvDocument): readonly EnvDefinition[] {
+  if (!env) return [];
+  if (Array.isArray(env)) {
+    const lines = env.map((line) => accepted(readEnvLine(line)));
+    return [...new Map(lines.map((line) => [line.name, line])).values()];
+  }
+  return Object.entries(env).map(([name, value]) => {
+    return typeof value === 'string' ? { name, value } : { name, stash: value.stash };
+  });
+}
+
+function buildEdges(task: TaskDocument, home: Home): EdgeDefinition[] {
+  return edgeFields.flatMap(([field, kind]) =>
+    (task[field] ?? []).map((text) => {
+      const reference = accepted(parseReference(text));
+      const parent = resolve(reference, home);
+      return { kind: parent.kind === 'trigger' ? 'trigger' : kind, parent, offsetMs: reference.offsetMs };
+    }),
+  );
+}
+
+function buildRetry(retry: TaskDocument['retry']): RetryDefinition {
+  return {
+    maxAttempts: retry?.max_attempts ?? 1,
+    delayMs: ifGiven(retry?.delay, spanMs) ?? defaultRetryDelayMs,
+    factor: retry?.factor ?? 1,
+    capMs: ifGiven(retry?.cap, spanMs),
+    jitter: retry?.jitter ?? 0,
+    on: [...new Set(retry?.on ?? (['failure', 'timeout'] as const))],
+  };
+}
+
+function foreignReferences(document: JobDocument): JobDefinition['foreignReferences'] {
+  return (document.tasks ?? []).flatMap((task, i) =>
+    edgeFields.flatMap(([field]) =>
+      (task[field] ?? []).flatMap((text, j) => {
+        const reference = resolve(accepted(parseReference(text)), document);
+        return reference.local ? [] : [{ path: `tasks[${i}].${field}[${j}]`, reference }];
+      }),
+    ),
+  );
+}
+
+function ifGiven<T>(text: string | null | undefined, read: (text: string) => T): T | null {
+  return text === null || text === undefined ? null : read(text);
+}
+
+function spanMs(text: string): number {
+  return accepted(readSpan(text));
+}

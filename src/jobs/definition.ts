@@ -1,0 +1,130 @@
+/**
+ * A job as the rest of Millrace knows it: a parsed, checked, normalised job document.
+ *
+ * Promises: every default is applied, durations are whole milliseconds, instants are milliseconds since the epoch,
+ * every reference names its project and job in full, and all of it may be stored in PostgreSQL as it is (no NUL, no
+ * lone surrogate, nothing outside the range of a timestamptz). `parse-job.ts` is the only maker.
+ */
+
+/** Plain JSON, as a document holds it. */
+export type Json = string | number | boolean | null | readonly Json[] | JsonObject;
+export interface JsonObject {
+  readonly [key: string]: Json;
+}
+
+export const catchups = ['none', 'earliest', 'latest', 'random', 'last'] as const;
+/** What happens to the instants that were missed while the trigger could not fire. */
+export type Catchup = (typeof catchups)[number];
+
+export const retryCauses = ['failure', 'timeout', 'error'] as const;
+/** The final states of an attempt that may be followed by another. */
+export type RetryCause = (typeof retryCauses)[number];
+
+export const edgeKinds = ['trigger', 'success', 'failure', 'done'] as const;
+/** What the parent must do for the edge to give a token: fire, or end in that way. */
+export type EdgeKind = (typeof edgeKinds)[number];
+
+export interface JobDefinition {
+  /** The document's `uuid` in lower case; null: the job is known by project and name, and the server gives it an id. */
+  readonly uuid: string | null;
+  readonly project: string;
+  readonly name: string;
+  readonly description: string;
+  /** null: the document does not say; a new job is not paused, an existing one stays as it is. */
+  readonly paused: boolean | null;
+  /** Values of `{{params.x}}` where a run is not given others. */
+  readonly params: JsonObject;
+  readonly triggers: readonly TriggerDefinition[];
+  readonly tasks: readonly TaskDefinition[];
+  /** The references that leave this job, for the server to resolve; `path` says where in the document. */
+  readonly foreignReferences: readonly ForeignReference[];
+  /** The document as it was given. */
+  readonly document: JsonObject;
+}
+
+/** Exactly one of `periodMs` and `cron` is not null. Has the shape of a `ScheduleSpec` (`schedule.ts`). */
+export interface TriggerDefinition {
+  readonly name: string;
+  readonly startMs: number;
+  /** Exclusive; null: for ever. */
+  readonly endMs: number | null;
+  readonly periodMs: number | null;
+  readonly cron: string | null;
+  /** An IANA name; null: UTC. */
+  readonly timezone: string | null;
+  /** Fires this much after (before, if negative) its instant. */
+  readonly offsetMs: number;
+  readonly catchup: Catchup;
+  /** Missed instants older than this are not caught up; null: all are. */
+  readonly catchupWindowMs: number | null;
+}
+
+export interface TaskDefinition {
+  readonly name: string;
+  readonly runtime: RuntimeDefinition;
+  /** Which workers may take it: those that serve this queue (and the runtime). */
+  readonly queue: string;
+  /** In document order: `depends`, `depends_failure`, `depends_done`. */
+  readonly edges: readonly EdgeDefinition[];
+  readonly threshold: number;
+  readonly retry: RetryDefinition;
+  readonly timeoutMs: number;
+}
+
+export type RuntimeDefinition =
+  | { readonly kind: 'none' }
+  | DockerDefinition
+  | ProcessDefinition
+  | { readonly kind: 'function'; readonly name: string; readonly input: Json };
+
+export interface DockerDefinition {
+  readonly kind: 'docker';
+  readonly image: string;
+  readonly args: readonly string[];
+  readonly env: readonly EnvDefinition[];
+}
+
+export interface ProcessDefinition {
+  readonly kind: 'process';
+  /** The program and its arguments; at least the program. */
+  readonly command: readonly [string, ...string[]];
+  readonly env: readonly EnvDefinition[];
+  readonly cwd: string | null;
+}
+
+/** Names are unique within a list. */
+export type EnvDefinition =
+  | { readonly name: string; readonly value: string }
+  | { readonly name: string; readonly stash: string };
+
+export interface EdgeDefinition {
+  readonly kind: EdgeKind;
+  readonly parent: ParentReference;
+  /** The child's instant is the parent's plus this. */
+  readonly offsetMs: number;
+}
+
+export interface ParentReference {
+  /** Whether the parent is in this very job. */
+  readonly local: boolean;
+  readonly project: string;
+  readonly job: string;
+  readonly kind: 'task' | 'trigger';
+  readonly name: string;
+}
+
+export interface ForeignReference {
+  readonly path: string;
+  readonly reference: ParentReference;
+}
+
+/** The wait before attempt n + 1 is min(cap, delay × factor^(n−1)), less up to `jitter` of it. */
+export interface RetryDefinition {
+  /** Attempts in all, the first included; 1: no retry. */
+  readonly maxAttempts: number;
+  readonly delayMs: number;
+  readonly factor: number;
+  readonly capMs: number | null;
+  readonly jitter: number;
+  readonly on: readonly RetryCause[];
+}

@@ -1,0 +1,89 @@
+import * as fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import type { Fault } from '../errors.ts';
+import { parseJob } from './parse-job.ts';
+
+const start = '2024-01-01T00:00:00Z';
+const trigger = { name: 'daily', start, period: '1d' };
+
+function job(more: object = {}): unknown {
+  return { project: 'p', name: 'j', triggers: [trigger], tasks: [{ name: 'a', depends: ['trigger/daily'] }], ...more };
+}
+
+function faults(input: unknown): readonly Fault[] {
+  const parsed = parseJob(input);
+  return parsed.ok ? [] : parsed.faults;
+}
+
+describe('a document that means harm', () => {
+  test.each([null, undefined, 5, 'x', [], [{}], true])('is refused when it is no mapping: %j', (input) => {
+    expect(faults(input)).toEqual([{ path: '', message: expect.any(String) as unknown }]);
+  });
+
+  test('is refused when nested without end', () => {
+    let input: unknown = 1;
+    for (let i = 0; i < 100_000; i++) input = [input];
+    expect(faults(job({ params: { x: input } }))[0]?.message).toContain('nested deeper than 64');
+    const circle: unknown[] = [];
+    circle.push(circle, circle);
+    expect(faults(job({ params: { x: circle } }))).toHaveLength(1);
+  });
+
+  test('is refused when it blows up', () => {
+    let input: unknown = ['x'];
+    for (let i = 0; i < 30; i++) input = [input, input, input, input];
+    expect(faults(job({ params: { x: input } })).at(-1)?.message).toContain('is too large');
+  });
+
+  test('cannot reach a prototype', () => {
+    const input = JSON.parse('{"project": "p", "name": "j", "params": {"__proto__": {"x": 1}}}') as unknown;
+    expect(faults(input)).toEqual([{ path: 'params.__proto__', message: 'is not a name that may be used' }]);
+  });
+
+  test('has its faults listed up to a limit, in time that does not run away', () => {
+    const names = Array.from({ length: 9_000 }, (_, i) => ({
+      name: `task ${i}`,
+      depends: [`task/tusk ${i}`, 'x'],
+      [`f${i}`]: 1,
+    }));
+    const began = performance.now();
+    const found = faults(job({ tasks: names }));
+    expect(found).toHaveLength(1_001);
+    expect(found.at(-1)?.message).toMatch(/^has \d+ more faults/);
+    expect(performance.now() - began).toBeLessThan(10_000);
+    expect(faults(job({ tasks: Array.from({ length: 10_001 }, () => ({})) }))).toHaveLength(1);
+  });
+
+  test('whatever it is, is answered', () => {
+    const keys = fc.constantFrom(
+      'project',
+      'name',
+      'tasks',
+      'triggers',
+      'depends',
+      'docker',
+      'env',
+      'retry',
+      'on',
+      'cron',
+      'start',
+      'x',
+    );
+    const { tree } = fc.letrec((tie) => ({
+      tree: fc.oneof(
+        { depthSize: 'small' },
+        fc.constantFrom('a', '1d', 'task/a', '@daily', '\u0000', start),
+        fc.anything(),
+        fc.array(tie('tree'), { maxLength: 3 }),
+        fc.dictionary(keys, tie('tree')),
+      ),
+    }));
+    fc.assert(
+      fc.property(fc.dictionary(keys, tree), (input) => {
+        const parsed = parseJob(input);
+        if (!parsed.ok) expect(parsed.faults.length).toBeGreaterThan(0);
+      }),
+      { numRuns: 200 },
+    );
+  });
+});

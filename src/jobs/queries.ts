@@ -1,0 +1,230 @@
+/** Statements about job documents: finding, writing, removing. Whole sets at a time; the caller holds the transaction. */
+import { type Db, sql } from '../kernel/sql.ts';
+import type { JobDefinition, TaskDefinition, TriggerDefinition } from './definition.ts';
+import { laneOf } from '../contract/lane.ts';
+import { newId } from '../kernel/id.ts';
+
+export type JobRow = {
+  id: string;
+  project_id: string;
+  name: string;
+  paused: boolean;
+  version: number;
+  deleted_at: Date | null;
+};
+
+export async function findProjectId(db: Db, name: string): Promise<string | undefined> {
+  return (
+    await db.maybeOne<{ id: string }>(sql`select id from project where name = ${name} and deleted_at is null for share`)
+  )?.id;
+}
+
+/** Locked: two applications of one job follow each other. */
+export function lockJob(
+  db: Db,
+  job: { id: string | null; projectId: string; name: string },
+): Promise<JobRow | undefined> {
+  const which =
+    job.id === null
+      ? sql`project_id = ${job.projectId} and name = ${job.name} and deleted_at is null`
+      : sql`id = ${job.id}`;
+  return db.maybeOne<JobRow>(sql`
+    select id, project_id, name, paused, version, deleted_at from job where ${which} for update`);
+}
+
+export async function storedDocument(db: Db, jobId: string, version: number): Promise<unknown> {
+  const row = await db.maybeOne<{ definition: unknown }>(sql`
+    select definition from job_version where job_id = ${jobId} and version = ${version}`);
+  return row?.definition;
+}
+
+export interface JobWrite {
+  readonly id: string;
+  readonly projectId: string;
+  readonly definition: JobDefinition;
+  readonly paused: boolean;
+  readonly version: number;
+  readonly at: Date;
+}
+
+export async function writeJob(db: Db, job: JobWrite): Promise<void> {
+  const { name, description } = job.definition;
+  await db.exec(sql`
+    insert into job (id, project_id, name, description, paused, version, created_at, updated_at)
+    values (${job.id}, ${job.projectId}, ${name}, ${description}, ${job.paused}, ${job.version}, ${job.at}, ${job.at})
+    on conflict (id) do update set
+      name = excluded.name, description = excluded.description, paused = excluded.paused, version = excluded.version,
+      updated_at = excluded.updated_at, deleted_at = null`);
+}
+
+export async function writeVersion(db: Db, job: JobWrite, actor: string): Promise<void> {
+  await db.exec(sql`
+    insert into job_version (job_id, version, definition, actor, at)
+    values (${job.id}, ${job.version}, ${JSON.stringify(job.definition.document)}::json, ${actor}, ${job.at})`);
+}
+
+const asDate = (ms: number | null): Date | null => (ms === null ? null : new Date(ms));
+
+/** Name → id. The marks of a trigger that was there before stay. */
+export async function writeTriggers(
+  db: Db,
+  jobId: string,
+  triggers: readonly TriggerDefinition[],
+): Promise<Map<string, string>> {
+  const rows = await db.rows<{ id: string; name: string }>(sql`
+    insert into trigger (id, job_id, name, start_at, end_at, period_ms, cron, timezone, offset_ms, catchup, catchup_window_ms)
+    select t.id, ${jobId}::uuid, t.name, t.start_at, t.end_at, t.period_ms, t.cron, t.timezone, t.offset_ms, t.catchup, t.window_ms
+      from unnest(
+        ${triggers.map(() => newId())}::uuid[],
+        ${triggers.map((t) => t.name)}::text[],
+        ${triggers.map((t) => asDate(t.startMs))}::timestamptz[],
+        ${triggers.map((t) => asDate(t.endMs))}::timestamptz[],
+        ${triggers.map((t) => t.periodMs)}::bigint[],
+        ${triggers.map((t) => t.cron)}::text[],
+        ${triggers.map((t) => t.timezone)}::text[],
+        ${triggers.map((t) => t.offsetMs)}::bigint[],
+        ${triggers.map((t) => t.catchup)}::text[],
+        ${triggers.map((t) => t.catchupWindowMs)}::bigint[]
+      ) as t (id, name, start_at, end_at, period_ms, cron, timezone, offset_ms, catchup, window_ms)
+    on conflict (job_id, name) do update set
+      start_at = excluded.start_at, end_at = excluded.end_at, period_ms = excluded.period_ms, cron = excluded.cron,
+      timezone = excluded.timezone, offset_ms = excluded.offset_ms, catchup = excluded.catchup,
+      catchup_window_ms = excluded.catchup_window_ms, removed_at = null
+    returning id, name`);
+  return new Map(rows.map((row) => [row.name, row.id]));
+}
+
+/** Name → id. */
+export async function writeTasks(
+  db: Db,
+  job: JobWrite,
+  tasks: readonly TaskDefinition[],
+): Promise<Map<string, string>> {
+  const rows = await db.rows<{ id: string; name: string }>(sql`
+    insert into task (id, job_id, name, version, lane, threshold, paused, max_attempts, retry_delay_ms, retry_factor,
+                      retry_cap_ms, retry_jitter, retry_on)
+    select t.id, ${job.id}::uuid, t.name, ${job.version}::integer, t.lane, t.threshold, ${job.paused}::boolean, t.attempts, t.delay_ms, t.factor,
+           t.cap_ms, t.jitter, string_to_array(t.causes, ',')::run_state[]
+      from unnest(
+        ${tasks.map(() => newId())}::uuid[],
+        ${tasks.map((t) => t.name)}::text[],
+        ${tasks.map((t) => laneOf(t.runtime.kind, t.queue))}::text[],
+        ${tasks.map((t) => t.threshold)}::integer[],
+        ${tasks.map((t) => t.retry.maxAttempts)}::integer[],
+        ${tasks.map((t) => t.retry.delayMs)}::bigint[],
+        ${tasks.map((t) => t.retry.factor)}::float8[],
+        ${tasks.map((t) => t.retry.capMs)}::bigint[],
+        ${tasks.map((t) => t.retry.jitter)}::float8[],
+        ${tasks.map((t) => t.retry.on.join(','))}::text[]
+      ) as t (id, name, lane, threshold, attempts, delay_ms, factor, cap_ms, jitter, causes)
+    on conflict (job_id, name) do update set
+      version = excluded.version, lane = excluded.lane, threshold = excluded.threshold, paused = excluded.paused,
+      max_attempts = excluded.max_attempts, retry_delay_ms = excluded.retry_delay_ms,
+      retry_factor = excluded.retry_factor, retry_cap_ms = excluded.retry_cap_ms,
+      retry_jitter = excluded.retry_jitter, retry_on = excluded.retry_on, removed_at = null
+    returning id, name`);
+  return new Map(rows.map((row) => [row.name, row.id]));
+}
+
+/** What the document no longer names stops: no firing, no run, no retry; history stays. */
+export async function removeOthers(
+  db: Db,
+  jobId: string,
+  keep: { triggers: readonly string[]; tasks: readonly string[]; at: Date },
+): Promise<void> {
+  await db.exec(sql`
+    update trigger set removed_at = ${keep.at}
+     where job_id = ${jobId} and removed_at is null and not id = any (${keep.triggers}::uuid[])`);
+  const gone = await db.rows<{ id: string }>(sql`
+    update task set removed_at = ${keep.at}, paused = true
+     where job_id = ${jobId} and removed_at is null and not id = any (${keep.tasks}::uuid[])
+    returning id`);
+  const ids = gone.map((row) => row.id);
+  await db.exec(sql`delete from retry where task_id = any (${ids}::uuid[])`);
+  await db.exec(sql`delete from held where task_id = any (${ids}::uuid[])`);
+  await db.exec(sql`
+    delete from catchup
+     where trigger_id in (select id from trigger where job_id = ${jobId} and removed_at is not null)`);
+}
+
+/** Tasks of other jobs that wait for something of this job that is no more: their edges go too. */
+export function orphanedDependents(
+  db: Db,
+  jobId: string,
+): Promise<{ project: string; job: string; task: string; parent: string }[]> {
+  return db.rows(sql`
+    select project.name as project, job.name as job, child.name as task, gone.name as parent
+      from (
+        select e.child_id, p.name from task_edge e join task p on p.id = e.parent_id
+         where p.job_id = ${jobId} and p.removed_at is not null
+        union all
+        select e.task_id, t.name from trigger_edge e join trigger t on t.id = e.trigger_id
+         where t.job_id = ${jobId} and t.removed_at is not null
+      ) as gone (child_id, name)
+      join task child on child.id = gone.child_id
+      join job on job.id = child.job_id
+      join project on project.id = job.project_id
+     where child.job_id <> ${jobId}
+     order by 1, 2, 3, 4`);
+}
+
+/** Drops the edges into the job's tasks, and those out of what it no longer has. */
+export async function dropEdges(db: Db, jobId: string): Promise<void> {
+  await db.exec(sql`
+    delete from trigger_edge
+     where task_id in (select id from task where job_id = ${jobId})
+        or trigger_id in (select id from trigger where job_id = ${jobId} and removed_at is not null)`);
+  await db.exec(sql`
+    delete from task_edge
+     where child_id in (select id from task where job_id = ${jobId})
+        or parent_id in (select id from task where job_id = ${jobId} and removed_at is not null)`);
+}
+
+export interface EdgeWrite {
+  readonly parentId: string;
+  readonly childId: string;
+  readonly kind: string;
+  readonly offsetMs: number;
+}
+
+export async function writeEdges(db: Db, edges: readonly EdgeWrite[]): Promise<void> {
+  const fromTriggers = edges.filter((edge) => edge.kind === 'trigger');
+  const fromTasks = edges.filter((edge) => edge.kind !== 'trigger');
+  await db.exec(sql`
+    insert into trigger_edge (trigger_id, task_id, offset_ms)
+    select * from unnest(
+      ${fromTriggers.map((e) => e.parentId)}::uuid[],
+      ${fromTriggers.map((e) => e.childId)}::uuid[],
+      ${fromTriggers.map((e) => e.offsetMs)}::bigint[])`);
+  await db.exec(sql`
+    insert into task_edge (parent_id, child_id, kind, offset_ms)
+    select * from unnest(
+      ${fromTasks.map((e) => e.parentId)}::uuid[],
+      ${fromTasks.map((e) => e.childId)}::uuid[],
+      ${fromTasks.map((e) => e.kind)}::edge_kind[],
+      ${fromTasks.map((e) => e.offsetMs)}::bigint[])`);
+}
+
+export interface Foreign {
+  readonly project: string;
+  readonly job: string;
+  readonly kind: 'task' | 'trigger';
+  readonly name: string;
+}
+
+/** The ids of things in other jobs, in the order asked; null where there is none. */
+export async function resolveForeign(db: Db, wanted: readonly Foreign[]): Promise<(string | null)[]> {
+  const rows = await db.rows<{ id: string | null }>(sql`
+    select coalesce(task.id, trigger.id) as id
+      from unnest(
+        ${wanted.map((w) => w.project)}::text[], ${wanted.map((w) => w.job)}::text[],
+        ${wanted.map((w) => w.kind)}::text[], ${wanted.map((w) => w.name)}::text[]
+      ) with ordinality as w (project, job, kind, name, n)
+      left join project on project.name = w.project and project.deleted_at is null
+      left join job on job.project_id = project.id and job.name = w.job and job.deleted_at is null
+      left join task on w.kind = 'task' and task.job_id = job.id and task.name = w.name and task.removed_at is null
+      left join trigger on w.kind = 'trigger' and trigger.job_id = job.id and trigger.name = w.name
+                       and trigger.removed_at is null
+     order by w.n`);
+  return rows.map((row) => row.id);
+}

@@ -1,0 +1,84 @@
+/** What a worker needs to execute tasks, read from the version of the document that a run was made from. */
+import type { DefinitionKey, RuntimeBlock, TaskDefinition as WireDefinition } from '../contract/wire.ts';
+import { type Db, sql } from '../kernel/sql.ts';
+import type { EnvDefinition, JobDefinition, RuntimeDefinition } from './definition.ts';
+import { parseJob } from './parse-job.ts';
+
+type Row = {
+  task_id: string;
+  version: number;
+  task_name: string;
+  job_id: string;
+  job_name: string;
+  project_id: string;
+  project_name: string;
+};
+type Version = { job_id: string; version: number; definition: unknown };
+
+export async function readDefinitions(
+  db: Db,
+  tenant: string,
+  keys: readonly DefinitionKey[],
+): Promise<WireDefinition[]> {
+  const rows = await findTasks(db, keys);
+  const documents = await readVersions(db, rows);
+  return rows.flatMap((row) => {
+    const job = documents.get(`${row.job_id} ${row.version}`);
+    const task = job?.tasks.find((candidate) => candidate.name === row.task_name);
+    if (job === undefined || task === undefined) return [];
+    return [
+      {
+        tenant,
+        task: row.task_id,
+        version: row.version,
+        name: row.task_name,
+        job: { id: row.job_id, name: row.job_name },
+        project: { id: row.project_id, name: row.project_name },
+        timeout_ms: task.timeoutMs,
+        params: job.params,
+        runtime: runtimeBlock(task.runtime),
+      },
+    ];
+  });
+}
+
+function findTasks(db: Db, keys: readonly DefinitionKey[]): Promise<Row[]> {
+  return db.rows<Row>(sql`
+    select task.id as task_id, k.version, task.name as task_name, job.id as job_id, job.name as job_name,
+           project.id as project_id, project.name as project_name
+      from unnest(${keys.map((k) => k.task)}::uuid[], ${keys.map((k) => k.version)}::integer[]) as k (task_id, version)
+      join task on task.id = k.task_id
+      join job on job.id = task.job_id
+      join project on project.id = job.project_id`);
+}
+
+/** Each document once, however many of its tasks are asked for. */
+async function readVersions(db: Db, rows: readonly Row[]): Promise<Map<string, JobDefinition>> {
+  const versions = await db.rows<Version>(sql`
+    select distinct on (v.job_id, v.version) v.job_id, v.version, v.definition
+      from job_version v
+      join unnest(${rows.map((r) => r.job_id)}::uuid[], ${rows.map((r) => r.version)}::integer[]) as k (job_id, version)
+        on k.job_id = v.job_id and k.version = v.version`);
+  const parsed = versions.flatMap((row) => {
+    const result = parseJob(row.definition);
+    return result.ok ? [[`${row.job_id} ${row.version}`, result.job] as const] : [];
+  });
+  return new Map(parsed);
+}
+
+function runtimeBlock(runtime: RuntimeDefinition): RuntimeBlock {
+  switch (runtime.kind) {
+    case 'none':
+      return { kind: 'none' };
+    case 'function':
+      return { kind: 'function', name: runtime.name, input: runtime.input };
+    case 'process':
+      return { kind: 'process', command: [...runtime.command], env: envBlock(runtime.env), cwd: runtime.cwd };
+    case 'docker':
+      return { kind: 'docker', image: runtime.image, args: [...runtime.args], env: envBlock(runtime.env) };
+  }
+}
+
+function envBlock(env: readonly EnvDefinition[]): Record<string, string | { stash: string }> {
+  return Object.fromEntries(env.map((entry) => [entry.name, 'value' in entry ? entry.value : { stash: entry.stash }]));
+}

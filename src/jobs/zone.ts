@@ -1,0 +1,138 @@
+/**
+ * Time zones: what a wall clock somewhere shows, and when it shows something.
+ *
+ * A zone is a row of stretches of time with one offset each, found with Intl a year at a time and kept. A wall time is
+ * written as the epoch milliseconds at which a clock in UTC would show it, so wall = instant + offset.
+ */
+
+const dayMs = 86_400_000;
+
+/** While `fromMs` ≤ instant < `toMs`, the wall clock shows instant + `offsetMs`. Neighbours may have the same offset. */
+export interface Stretch {
+  readonly fromMs: number;
+  readonly toMs: number;
+  readonly offsetMs: number;
+}
+
+export interface Zone {
+  stretchAt(instantMs: number): Stretch;
+}
+
+const always: Stretch = { fromMs: Number.NEGATIVE_INFINITY, toMs: Number.POSITIVE_INFINITY, offsetMs: 0 };
+export const utc: Zone = { stretchAt: () => always };
+
+const known = new Map<string, Zone>();
+
+/** Throws a RangeError for a name that Intl does not know; `isZone` asks first. */
+export function zoneOf(name: string | null): Zone {
+  if (name === null) return utc;
+  const found = known.get(name);
+  if (found !== undefined) return found;
+  const zone = intlZone(name);
+  known.set(name, zone);
+  return zone;
+}
+
+const asked = new Map<string, boolean>();
+
+/** Only names: the bare offsets that newer versions of Intl also take (`+02:00`) are not the same everywhere. */
+export function isZone(name: string): boolean {
+  if (!/^[A-Za-z][\w+/-]{1,60}$/.test(name)) return false;
+  const answer = asked.get(name) ?? isKnownToIntl(name);
+  if (asked.size < 1_000) asked.set(name, answer);
+  return answer;
+}
+
+function isKnownToIntl(name: string): boolean {
+  try {
+    return new Intl.DateTimeFormat('en-US', { timeZone: name }).resolvedOptions().timeZone !== '';
+  } catch {
+    return false;
+  }
+}
+
+/**
+ * When the wall clock first shows `wallMs`. Where it shows it twice (an overlap) the first time counts; where it never
+ * does (a gap) the moment at which the clock jumps past it.
+ */
+export function firstShown(zone: Zone, wallMs: number): number {
+  // no offset is beyond a day, so the clock shows it within a day of its UTC reading, or jumps past it there
+  let stretch = zone.stretchAt(wallMs - 2 * dayMs);
+  for (;;) {
+    const instant = wallMs - stretch.offsetMs;
+    if (instant < stretch.fromMs) return stretch.fromMs;
+    if (instant < stretch.toMs) return instant;
+    stretch = zone.stretchAt(stretch.toMs);
+  }
+}
+
+function intlZone(name: string): Zone {
+  const years = new Map<number, readonly Stretch[]>();
+  const offsetAt = offsetReader(name);
+  return {
+    stretchAt(instantMs) {
+      const year = new Date(instantMs).getUTCFullYear();
+      let stretches = years.get(year);
+      if (stretches === undefined) {
+        stretches = stretchesOf(year, offsetAt);
+        years.set(year, stretches);
+      }
+      const found = stretches.find(({ toMs }) => instantMs < toMs);
+      if (found === undefined) throw new RangeError(`no such instant: ${instantMs}`);
+      return found;
+    },
+  };
+}
+
+type OffsetReader = (instantMs: number) => number;
+
+/** Looks once a day, then closes in on each change: no zone has ever changed its mind twice within a day. */
+function stretchesOf(year: number, offsetAt: OffsetReader): readonly Stretch[] {
+  const [start, end] = [Date.UTC(year, 0, 1), Date.UTC(year + 1, 0, 1)];
+  const stretches: Stretch[] = [];
+  let fromMs = start;
+  let offsetMs = offsetAt(start);
+  for (let day = start + dayMs; day < end + dayMs; day += dayMs) {
+    const next = offsetAt(Math.min(day, end - 1000));
+    if (next === offsetMs) continue;
+    const toMs = changeBetween(day - dayMs, Math.min(day, end - 1000), offsetAt);
+    stretches.push({ fromMs, toMs, offsetMs });
+    fromMs = toMs;
+    offsetMs = next;
+  }
+  stretches.push({ fromMs, toMs: end, offsetMs });
+  return stretches;
+}
+
+/** The first whole second at which the offset is no longer that at `beforeMs`. */
+function changeBetween(beforeMs: number, afterMs: number, offsetAt: OffsetReader): number {
+  const old = offsetAt(beforeMs);
+  let [before, after] = [beforeMs / 1000, afterMs / 1000];
+  while (after - before > 1) {
+    const middle = Math.floor((before + after) / 2);
+    if (offsetAt(middle * 1000) === old) before = middle;
+    else after = middle;
+  }
+  return after * 1000;
+}
+
+const shown = /^(\d+)\/(\d+)\/(\d+), (\d+):(\d+):(\d+)$/;
+
+function offsetReader(name: string): OffsetReader {
+  const format = new Intl.DateTimeFormat('en-US', {
+    timeZone: name,
+    hourCycle: 'h23',
+    year: 'numeric',
+    month: 'numeric',
+    day: 'numeric',
+    hour: 'numeric',
+    minute: 'numeric',
+    second: 'numeric',
+  });
+  return (instantMs) => {
+    const [, month, day, year, hour, minute, second] = (shown.exec(format.format(instantMs)) ?? []).map(Number);
+    const wall = Date.UTC(year ?? Number.NaN, (month ?? 1) - 1, day, hour, minute, second);
+    if (Number.isNaN(wall)) throw new RangeError(`Intl does not say what a clock in ${name} shows`);
+    return wall - Math.floor(instantMs / 1000) * 1000;
+  };
+}

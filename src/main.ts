@@ -1,0 +1,51 @@
+#!/usr/bin/env node
+/** argv → role. The only place that hears signals and exits. */
+import type { RoleCommands } from './cli/role-commands.ts';
+import { runCli } from './cli/program.ts';
+import { readConfig } from './config.ts';
+import type { Role } from './app/roles.ts';
+
+const ending = new AbortController();
+let asked = 0;
+
+/** The first asks to end; a second one insists. */
+function onSignal(): void {
+  asked += 1;
+  if (asked > 1) process.exit(130);
+  ending.abort();
+}
+
+for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(name, onSignal);
+// a child of ours hears through its channel that we are gone, however we went
+if (process.channel !== undefined) process.on('disconnect', () => ending.abort());
+
+function roleFor(flags: { home?: string | undefined; host?: string | undefined; port?: number | undefined; maxTasks?: number | undefined }): Role {
+  const given = {
+    MILLRACE_HOME: flags.home,
+    MILLRACE_HOST: flags.host,
+    MILLRACE_PORT: flags.port?.toString(),
+    MILLRACE_MAX_TASKS: flags.maxTasks?.toString(),
+  };
+  const set = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
+  const say = (line: string): void => void process.stdout.write(`${line}\n`);
+  return { config: readConfig({ ...process.env, ...set }), signal: ending.signal, say };
+}
+
+// loaded when needed: `millrace jobs` should not wait for a database server's code
+const roles: RoleCommands = {
+  up: async (options) => (await import('./app/up.ts')).runUp(roleFor(options), options),
+  down: async (options) => (await import('./app/down.ts')).runDown(roleFor(options)),
+  api: async (options) => (await import('./app/roles.ts')).runApi(roleFor(options)),
+  host: async (options) => (await import('./app/roles.ts')).runHost(roleFor(options)),
+  worker: async (options) => (await import('./app/roles.ts')).runWorker(roleFor({ maxTasks: options.maxTasks }), options),
+};
+
+const code = await runCli(process.argv.slice(2), roles, {
+  stdout: process.stdout,
+  stderr: process.stderr,
+  stdin: process.stdin,
+  env: process.env,
+  cwd: process.cwd(),
+  signal: ending.signal,
+});
+process.exit(code);

@@ -1,0 +1,36 @@
+/** Where a database is: an address as `pg` takes it, and how to name another database on the same server. */
+import type { ClientConfig } from 'pg';
+
+export interface Address {
+  readonly url: string;
+  readonly database: string;
+}
+
+export function addressOfUrl(url: string): Address {
+  return { url, database: decodeURIComponent(new URL(url).pathname.slice(1)) || 'postgres' };
+}
+
+/** A server that listens on a socket in this folder. */
+export function addressOfSocket(socket: { host: string; port: number; user: string }, database: string): Address {
+  const url = new URL(`postgres://${encodeURIComponent(socket.user)}@localhost:${socket.port}/`);
+  url.pathname = `/${encodeURIComponent(database)}`;
+  url.searchParams.set('host', socket.host);
+  return { url: url.href, database };
+}
+
+/** The same server and credentials, another database. */
+export function onDatabase(address: Address, database: string): Address {
+  const url = new URL(address.url);
+  url.pathname = `/${encodeURIComponent(database)}`;
+  return { url: url.href, database };
+}
+
+export function clientConfig(address: Address, application: string): ClientConfig {
+  return { connectionString: address.url, application_name: application, keepAlive: true };
+}
+
+/** For logs and errors: never with a password (I12). */
+export function describe({ url, database }: Address): string {
+  const parsed = new URL(url);
+  return `${database} at ${parsed.searchParams.get('host') ?? `${parsed.hostname}:${parsed.port || 5432}`}`;
+}

@@ -1,0 +1,52 @@
+/** Making sure that a database exists; where the role may not make one, the statement to run is named. */
+import { Client } from 'pg';
+import { MillraceError } from '../errors.ts';
+import { type Address, clientConfig, describe, onDatabase } from './address.ts';
+
+const noSuchDatabase = '3D000';
+const alreadyThere = new Set(['42P04', '23505']);
+const notAllowed = '42501';
+
+function codeOf(error: unknown): unknown {
+  return error instanceof Error ? Reflect.get(error, 'code') : undefined;
+}
+
+/** Returns whether it was made now. */
+export async function ensureDatabase(address: Address): Promise<boolean> {
+  if (await exists(address)) return false;
+  const statement = `create database ${quoted(address.database)} encoding 'UTF8' template template0`;
+  try {
+    await withClient(onDatabase(address, 'postgres'), (client) => client.query(statement));
+  } catch (error) {
+    // several that start at once all try; one makes it
+    if (alreadyThere.has(String(codeOf(error)))) return false;
+    if (codeOf(error) !== notAllowed) throw error;
+    throw new MillraceError('bad_configuration', `${describe(address)} does not exist and this role may not make it; run: ${statement}`, { cause: error });
+  }
+  return true;
+}
+
+async function exists(address: Address): Promise<boolean> {
+  try {
+    await withClient(address, async () => {});
+    return true;
+  } catch (error) {
+    if (codeOf(error) === noSuchDatabase) return false;
+    throw error;
+  }
+}
+
+export async function withClient<T>(address: Address, work: (client: Client) => Promise<T>): Promise<T> {
+  const client = new Client(clientConfig(address, 'millrace setup'));
+  client.on('error', () => {});
+  await client.connect();
+  try {
+    return await work(client);
+  } finally {
+    await client.end().catch(() => {});
+  }
+}
+
+function quoted(name: string): string {
+  return `"${name.replaceAll('"', '""')}"`;
+}

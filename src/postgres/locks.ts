@@ -1,0 +1,12 @@
+/** The advisory locks of a database, in one place so that no two ever share a number. The event log's is (7345, 1). */
+
+const space = 7345;
+
+export const locks = {
+  /** Held exclusively by whoever migrates: ten processes that start at once migrate once. */
+  migrate: [space, 2],
+  /** Exclusive, session: the one scheduler of a tenant (I5). */
+  singleton: [space, 3],
+  /** Shared by every connection of an engine to a tenant; exclusive for a migration's transaction (I6). */
+  drain: [space, 4],
+} as const satisfies Record<string, readonly [number, number]>;

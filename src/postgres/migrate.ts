@@ -1,0 +1,112 @@
+/**
+ * Migrations: forward only, numbered, checksummed, all in one transaction. Two sets, `control` and `tenant`; each
+ * database records which it has and, in `installation`, the version that wrote it.
+ */
+import { createHash } from 'node:crypto';
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { ClientBase } from 'pg';
+import { MillraceError } from '../errors.ts';
+import { type Db, onClient, sql } from '../kernel/sql.ts';
+import { locks } from './locks.ts';
+
+export interface Migration {
+  readonly number: number;
+  readonly name: string;
+  readonly text: string;
+  readonly checksum: string;
+}
+
+export async function readMigrations(folder: string): Promise<Migration[]> {
+  const names = (await readdir(folder)).filter((name) => name.endsWith('.sql')).sort();
+  const read = await Promise.all(names.map((name) => readFile(join(folder, name), 'utf8')));
+  return names.map((name, i) => migration(name, read[i] ?? '', i + 1));
+}
+
+function migration(name: string, text: string, expected: number): Migration {
+  const number = Number(name.slice(0, 4));
+  if (number !== expected) throw new Error(`migration ${name} should be number ${expected}`);
+  return { number, name, text, checksum: createHash('sha256').update(text).digest('hex') };
+}
+
+export interface MigrateOptions {
+  readonly schema: 'control' | 'millrace';
+  readonly migrations: readonly Migration[];
+  readonly version: string;
+  /** Tenants: wait until no connection of any engine is left (I6). */
+  readonly drain: boolean;
+}
+
+/** Brings one database up to date; returns how many migrations that took. The client must have no transaction open. */
+export function migrate(client: ClientBase, options: MigrateOptions): Promise<number> {
+  return onClient(client).transaction(async (tx) => {
+    await tx.exec(sql`select pg_advisory_xact_lock(${locks.migrate[0]}::integer, ${locks.migrate[1]}::integer)`);
+    await prepare(client, options.schema);
+    const pending = unapplied(options.migrations, await recorded(tx));
+    const [installed] = await tx.rows<{ version: string }>(sql`select version from installation`);
+    if (pending.length === 0 && installed?.version === options.version) return 0;
+    if (options.drain) {
+      await tx.exec(sql`select pg_advisory_xact_lock(${locks.drain[0]}::integer, ${locks.drain[1]}::integer)`);
+    }
+    for (const item of pending) await apply(client, tx, item);
+    await tx.exec(sql`
+      insert into installation (singleton, version)
+      values (true, ${options.version})
+      on conflict (singleton) do update set version = excluded.version, updated_at = clock_timestamp()`);
+    return pending.length;
+  });
+}
+
+async function prepare(client: ClientBase, schema: string): Promise<void> {
+  await client.query(`
+    create schema if not exists ${schema};
+    set local search_path to ${schema};
+    create table if not exists installation (
+      singleton boolean primary key check (singleton),
+      version text not null,
+      updated_at timestamptz not null default clock_timestamp()
+    );
+    create table if not exists migration (
+      number integer primary key,
+      name text not null,
+      checksum text not null,
+      applied_at timestamptz not null default clock_timestamp()
+    )`);
+}
+
+async function apply(client: ClientBase, tx: Db, item: Migration): Promise<void> {
+  try {
+    await client.query(item.text);
+  } catch (error) {
+    throw new Error(`migration ${item.name} failed`, { cause: error });
+  }
+  await tx.exec(
+    sql`insert into migration (number, name, checksum) values (${item.number}, ${item.name}, ${item.checksum})`,
+  );
+}
+
+type Recorded = { number: number; name: string; checksum: string };
+
+function recorded(tx: Db): Promise<Recorded[]> {
+  return tx.rows<Recorded>(sql`select number, name, checksum from migration order by number`);
+}
+
+/** What is still to be applied; a database that is ahead of us, or whose past differs from ours, is left alone. */
+export function unapplied(migrations: readonly Migration[], done: readonly Recorded[]): Migration[] {
+  for (const row of done) {
+    const ours = migrations[row.number - 1];
+    if (ours === undefined) {
+      throw new MillraceError(
+        'bad_configuration',
+        `the database has migration ${row.name}, which this version does not know: it was written by a newer one`,
+      );
+    }
+    if (ours.checksum !== row.checksum) {
+      throw new MillraceError(
+        'bad_configuration',
+        `migration ${row.name} was applied with another content than ${ours.name} has here`,
+      );
+    }
+  }
+  return migrations.slice(done.length);
+}

@@ -1,0 +1,215 @@
+/**
+ * The runtime `process`: a command in a process group of its own, on the worker's machine.
+ *
+ * 1. The run is over when the main process has ended. What it left in its group is ended too; what should outlive the
+ *    run must leave the group (`setsid`).
+ * 2. A kill is soft (SIGTERM), then hard (SIGKILL) after a grace, always of the whole group; on Linux also of what left
+ *    the group, found by its environment.
+ * 3. When the worker dies, its watcher does the same (I4).
+ * 4. The environment is what is declared, the documented variables, and of the worker's own only `inherited`.
+ */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { closeSync, existsSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Service } from '../kernel/service.ts';
+import {
+  failed,
+  faulty,
+  graceMs,
+  mismatch,
+  type Outcome,
+  type Output,
+  type Runtime,
+  success,
+  type Task,
+} from './contract.ts';
+import { askGroup, endGroup, killStrays, markVariable } from './group.ts';
+import { PipeStock } from './pipes.ts';
+import { drain, Pump } from './pump.ts';
+import { Watcher } from './watcher.ts';
+
+/** What a process inherits of its worker's environment. */
+const inherited = ['PATH', 'HOME', 'LANG', 'TZ', 'TMPDIR'] as const;
+
+export interface ProcessOptions {
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  /** Between the soft and the hard kill. */
+  readonly graceMs?: number;
+  /** The same, when the worker is dead: shorter, because the run may soon start elsewhere. */
+  readonly orphanGraceMs?: number;
+  /** For what the main process left behind: to end its output, then to end. */
+  readonly lingerMs?: number;
+}
+
+type Process = Extract<Task['work'], { kind: 'process' }>;
+type Ending = { readonly code: number | null; readonly signal: NodeJS.Signals | null };
+
+/** What there is while the runtime's service is up. */
+interface Equipment {
+  readonly folder: string;
+  readonly stock: PipeStock;
+  readonly watcher: Watcher;
+}
+
+export function processRuntime(options: ProcessOptions): Runtime & { readonly service: Service } {
+  let equipment: Promise<Equipment> | undefined;
+  const equip = (): Promise<Equipment> => (equipment ??= makeEquipment(options));
+  return {
+    name: 'process',
+    async run(task, output, signal) {
+      if (task.work.kind !== 'process') return mismatch('process', task.work);
+      if (signal.aborted) return failed('it was stopped before it began');
+      const started = await new Execution(options, await equip(), task, task.work).start(output);
+      return 'state' in started ? started : await started.finish(signal);
+    },
+    service: {
+      name: 'processes',
+      async start() {
+        await equip();
+      },
+      async stop() {
+        const made = await equipment;
+        equipment = undefined;
+        await made?.watcher.stop();
+        if (made) await rm(made.folder, { recursive: true, force: true });
+      },
+    },
+  };
+}
+
+async function makeEquipment(options: ProcessOptions): Promise<Equipment> {
+  const folder = await mkdtemp(join(tmpdir(), 'millrace-pipes-'));
+  const path = options.environment['PATH'] ?? '/usr/bin:/bin';
+  const watcher = new Watcher({ graceMs: options.orphanGraceMs ?? 2_000, folder, path });
+  await watcher.start();
+  return { folder, stock: new PipeStock(folder), watcher };
+}
+
+/** One process group, from its spawn to its end. */
+class Execution {
+  readonly #options: ProcessOptions;
+  readonly #equipment: Equipment;
+  readonly #task: Task;
+  readonly #work: Process;
+  readonly #mark: string;
+
+  constructor(options: ProcessOptions, equipment: Equipment, task: Task, work: Process) {
+    this.#options = options;
+    this.#equipment = equipment;
+    this.#task = task;
+    this.#work = work;
+    this.#mark = `${task.facts.lease}.${task.facts.run}`;
+  }
+
+  /** Something to finish, or why it did not start. */
+  async start(output: Output): Promise<Outcome | { finish(signal: AbortSignal): Promise<Outcome> }> {
+    const { watcher } = this.#equipment;
+    watcher.announce(this.#mark);
+    const started = await this.#spawn(output).catch((error: unknown) => this.#refusal(error));
+    if ('state' in started) {
+      watcher.ended(this.#mark);
+      return started;
+    }
+    watcher.began(this.#mark, started.groupId);
+    const { ending, groupId, pumps } = started;
+    return { finish: (signal) => this.#finish(signal, { ending, groupId, pumps }) };
+  }
+
+  async #spawn(output: Output): Promise<{ groupId: number; ending: Promise<Ending>; pumps: Pump[] }> {
+    const { stock } = this.#equipment;
+    const out = await stock.take();
+    const err = await stock.take();
+    try {
+      const child = this.#child(out.write, err.write);
+      const groupId = child.pid ?? (await spawnFailure(child));
+      const ending = new Promise<Ending>((resolve) => child.once('exit', (code, signal) => resolve({ code, signal })));
+      return { groupId, ending, pumps: [new Pump(out.read, 'out', output), new Pump(err.read, 'err', output)] };
+    } catch (error) {
+      for (const end of [out, err]) closeSync(end.read);
+      throw error;
+    } finally {
+      for (const end of [out, err]) closeSync(end.write);
+    }
+  }
+
+  #child(out: number, err: number): ChildProcess {
+    const [file = '', ...args] = this.#work.command;
+    const env: Record<string, string> = {};
+    for (const name of inherited) {
+      const value = this.#options.environment[name];
+      if (value !== undefined) env[name] = value;
+    }
+    Object.assign(env, this.#task.env, { [markVariable]: this.#mark });
+    const cwd = this.#work.cwd;
+    return spawn(file, args, { env, detached: true, stdio: ['ignore', out, err], ...(cwd === null ? {} : { cwd }) });
+  }
+
+  #refusal(error: unknown): Outcome {
+    const [command = ''] = this.#work.command;
+    const { cwd } = this.#work;
+    if (cwd !== null && !existsSync(cwd)) return faulty(`the folder "${cwd}" (cwd) does not exist on this worker`);
+    const code: unknown = error instanceof Error ? Reflect.get(error, 'code') : undefined;
+    const known = typeof code === 'string' ? refusals[code] : undefined;
+    return faulty(`the command "${command}" ${known ?? `could not be started: ${String(error)}`}`);
+  }
+
+  async #finish(
+    signal: AbortSignal,
+    started: { ending: Promise<Ending>; groupId: number; pumps: Pump[] },
+  ): Promise<Outcome> {
+    const { ending, groupId, pumps } = started;
+    const lingerMs = this.#options.lingerMs ?? 500;
+    const kill = this.#armed(signal, groupId);
+    try {
+      const end = await ending;
+      // an asked group has its grace as a whole, however soon its leader went
+      if (signal.aborted) await kill.killed;
+      await drain(pumps, lingerMs);
+      if (signal.aborted) await kill.killed;
+      else if (askGroup(groupId)) await endGroup(groupId, lingerMs);
+      return outcomeOf(end);
+    } finally {
+      kill.disarm();
+      this.#equipment.watcher.ended(this.#mark);
+    }
+  }
+
+  /** `killed` resolves when the group is gone, after the signal has aborted. */
+  #armed(signal: AbortSignal, groupId: number): { killed: Promise<void>; disarm(): void } {
+    let strike = (): void => {};
+    const killed = new Promise<void>((resolve) => {
+      strike = () => {
+        askGroup(groupId);
+        const patience = graceMs(signal, this.#options.graceMs ?? 5_000);
+        void endGroup(groupId, patience)
+          .then(() => killStrays(this.#mark))
+          .finally(resolve);
+      };
+    });
+    if (signal.aborted) strike();
+    else signal.addEventListener('abort', strike, { once: true });
+    return { killed, disarm: () => signal.removeEventListener('abort', strike) };
+  }
+}
+
+const refusals: Readonly<Record<string, string>> = {
+  ENOENT: 'was not found (or the interpreter that its first line names)',
+  EACCES: 'may not be executed: it is not an executable file, or this worker may not read it',
+  ENOEXEC: 'is not a program for this machine',
+  E2BIG: 'has more arguments and environment than this machine allows; large parameters are better read from the API',
+  ERR_INVALID_ARG_VALUE: 'cannot be started: an argument, the folder or a variable holds a NUL byte',
+};
+
+/** A child without a process id did not start, and is about to say why. */
+function spawnFailure(child: ChildProcess): Promise<never> {
+  return new Promise((_, reject) => child.once('error', reject));
+}
+
+function outcomeOf({ code, signal }: Ending): Outcome {
+  if (code === 0) return { ...success, exitCode: 0 };
+  if (code !== null) return failed(`it ended with exit code ${code}`, code);
+  const hint = signal === 'SIGKILL' ? ' (unless somebody did that, the machine may be short of memory)' : '';
+  return failed(`it was ended by ${signal ?? 'an unknown signal'}${hint}`);
+}

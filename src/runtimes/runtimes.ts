@@ -1,0 +1,35 @@
+/** The table of runtimes that a worker has. What is in it is what the worker claims. */
+import type { RuntimeName } from '../contract/wire.ts';
+import type { Runtime } from './contract.ts';
+import { dockerMissing } from './docker.ts';
+import { functionRuntime, type TaskFunctions } from './function.ts';
+import { none } from './none.ts';
+import { processRuntime } from './process.ts';
+
+export type RuntimeTable = ReadonlyMap<RuntimeName, Runtime>;
+
+export interface RuntimeOptions {
+  /** Which to have; those that cannot be had here are left out. */
+  readonly names: readonly RuntimeName[];
+  readonly functions: TaskFunctions;
+  /** The worker's own environment, of which a process inherits a few variables. */
+  readonly environment: Readonly<Record<string, string | undefined>>;
+}
+
+const makers: Record<RuntimeName, (options: RuntimeOptions) => Runtime | undefined> = {
+  none: () => none,
+  // without a single function its runs are better left to a worker that has some
+  function: ({ functions }) => (Object.keys(functions).length > 0 ? functionRuntime({ functions }) : undefined),
+  process: ({ environment }) => processRuntime({ environment }),
+  docker: () => dockerMissing,
+  kubernetes: () => undefined,
+};
+
+export function makeRuntimes(options: RuntimeOptions): RuntimeTable {
+  const table = new Map<RuntimeName, Runtime>();
+  for (const name of options.names) {
+    const runtime = makers[name](options);
+    if (runtime) table.set(name, runtime);
+  }
+  return table;
+}

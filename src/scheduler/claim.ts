@@ -1,0 +1,114 @@
+/** Handing runs out (I4): many workers' polls become one claim per set of lanes; heartbeats renew what they hold. */
+import type { EngineContext, Heartbeat, Poll } from '../contract/engine.ts';
+import type { ClaimedRun, HeldRun } from '../contract/wire.ts';
+import { groupBy } from '../kernel/group.ts';
+import { type Db, onPool, sql } from '../kernel/sql.ts';
+
+/** At most this many runs leave in one statement; what is left is claimed by the next. */
+const largestClaim = 1_000;
+
+type ClaimedRow = {
+  id: string;
+  task_id: string;
+  instant: Date;
+  version: number;
+  attempt: number;
+  priority: ClaimedRun['priority'];
+  lease: number;
+  worker_id: string;
+  params: Record<string, unknown> | null;
+};
+
+/** One list per poll, in the order of the polls. */
+export async function claimRuns(ctx: EngineContext, engine: string, polls: readonly Poll[]): Promise<ClaimedRun[][]> {
+  const answers = new Map<string, ClaimedRun[]>();
+  for (const group of byLanes(polls)) {
+    const rows = await claimGroup(onPool(ctx.pool), group, ctx);
+    for (const row of rows) {
+      const runs = answers.get(row.worker_id) ?? [];
+      runs.push(claimedRun(ctx, engine, row));
+      answers.set(row.worker_id, runs);
+    }
+  }
+  const lists = polls.map((poll) => (answers.get(poll.worker) ?? []).splice(0, poll.free));
+  ctx.telemetry.emit('claimed', { runs: lists.reduce((sum, runs) => sum + runs.length, 0), polls: polls.length });
+  return lists;
+}
+
+function byLanes(polls: readonly Poll[]): Iterable<Poll[]> {
+  return groupBy(polls, (poll) => poll.lanes.toSorted().join(' ')).values();
+}
+
+function claimGroup(db: Db, polls: readonly Poll[], ctx: EngineContext): Promise<ClaimedRow[]> {
+  const nowMs = ctx.time.now();
+  const places = dealt(polls);
+  return db.rows<ClaimedRow>(sql`
+    select id, task_id, instant, version, attempt, priority, lease, worker_id, params
+      from claim_runs(
+        ${polls[0]?.lanes ?? []}::text[],
+        ${places.map((poll) => poll.worker)}::uuid[],
+        ${places.map((poll) => poll.incarnation)}::bigint[],
+        ${new Date(nowMs + ctx.settings.leaseMs)}::timestamptz,
+        ${new Date(nowMs)}::timestamptz)`);
+}
+
+/** One entry per free place, a place of each worker in turn, so that none takes all while others are idle. */
+function dealt(polls: readonly Poll[]): Poll[] {
+  const places: Poll[] = [];
+  for (let round = 0; places.length < largestClaim; round++) {
+    const hungry = polls.filter((poll) => poll.free > round);
+    if (hungry.length === 0) break;
+    places.push(...hungry);
+  }
+  return places.slice(0, largestClaim);
+}
+
+function claimedRun(ctx: EngineContext, engine: string, row: ClaimedRow): ClaimedRun {
+  const held = { tenant: ctx.tenant.name, run: row.id, lease: row.lease };
+  return {
+    ...held,
+    engine,
+    task: row.task_id,
+    version: row.version,
+    instant: row.instant.toISOString(),
+    attempt: row.attempt,
+    priority: row.priority,
+    params: row.params ?? {},
+    credential: ctx.secrets.signRun(held),
+  };
+}
+
+type Renewed = { worker: string; cancelled: string[]; mine: string[]; returned: boolean };
+
+/** Renews these workers' leases; tells each which of its runs it no longer holds and which it must kill. */
+export async function renewLeases(ctx: EngineContext, beats: readonly Heartbeat[]): Promise<{ lost: HeldRun[]; cancel: HeldRun[] }[]> {
+  const nowMs = ctx.time.now();
+  const db = onPool(ctx.pool);
+  const renewed = await db.rows<Renewed>(sql`
+    select worker, mine, cancelled, returned
+      from renew_leases(
+        ${beats.map((beat) => beat.worker)}::uuid[],
+        ${beats.map((beat) => beat.incarnation)}::bigint[],
+        ${JSON.stringify(beats.map((beat) => beat.holds.map((run) => run.run)))}::jsonb,
+        ${new Date(nowMs + ctx.settings.leaseMs)}::timestamptz,
+        ${new Date(nowMs)}::timestamptz)`);
+  const byWorker = new Map(renewed.map((row) => [row.worker, row]));
+  if (renewed.some((row) => row.returned)) ctx.broker.offer(ctx.tenant, 1);
+  return beats.map((beat) => signalsFor(beat, byWorker.get(beat.worker)));
+}
+
+/** `mine` lists "run lease" pairs that this incarnation really holds. */
+function signalsFor(beat: Heartbeat, row: Renewed | undefined): { lost: HeldRun[]; cancel: HeldRun[] } {
+  const mine = new Set(row?.mine);
+  const cancelled = new Set(row?.cancelled);
+  const lost = beat.holds.filter((run) => !mine.has(`${run.run} ${run.lease}`));
+  const cancel = beat.holds.filter((run) => cancelled.has(run.run) && mine.has(`${run.run} ${run.lease}`));
+  return { lost, cancel };
+}
+
+/** Running runs that are to be killed, with the workers that hold them. */
+export async function cancellations(ctx: EngineContext): Promise<{ worker: string; run: HeldRun }[]> {
+  const rows = await onPool(ctx.pool).rows<{ id: string; lease: number; worker_id: string }>(sql`
+    select id, lease, worker_id from live where cancel and worker_id is not null`);
+  return rows.map((row) => ({ worker: row.worker_id, run: { tenant: ctx.tenant.name, run: row.id, lease: row.lease } }));
+}

@@ -1,0 +1,56 @@
+/**
+ * The progress processor: applies results that come through the broker, queues retries when they are due, and takes runs
+ * back from workers that are lost. Results reported over HTTP are applied by whoever receives them, with the same code.
+ */
+import type { Report } from '../contract/wire.ts';
+import { all, every, type Service, steady } from '../kernel/service.ts';
+import { nextRetryAt, queueRetries, takeBackRuns } from './queries.ts';
+import { applyReports } from './report.ts';
+import type { Scheduling } from './scheduling.ts';
+
+const retryBatch = 1_000;
+const retrySweepMs = 5_000;
+const leaseSweepMs = 1_000;
+/** A run claimed this long before a heartbeat that does not name it is lost. */
+const unlistedMs = 10_000;
+
+export function progressProcessor(scheduling: Scheduling): Service {
+  const { ctx } = scheduling;
+  const results = ctx.broker.results(ctx.tenant, async (reports: readonly Report[]) => {
+    await applyReports(ctx, reports);
+  });
+  return all('progress', [results, retries(scheduling), leases(scheduling)]);
+}
+
+function retries({ ctx, db, time, work, ready, fault }: Scheduling): Service {
+  return steady(
+    'retries',
+    async (signal) => {
+      const queued = await queueRetries(db, retryBatch, new Date(time.now()));
+      if (queued > 0) ctx.telemetry.emit('retried', { runs: queued });
+      ready(queued);
+      if (queued === retryBatch) return;
+      const next = (await nextRetryAt(db))?.getTime() ?? Number.POSITIVE_INFINITY;
+      await work.retries.wait(Math.min(retrySweepMs, Math.max(1, next - time.now())), signal);
+    },
+    fault('queueing retries'),
+  );
+}
+
+/** Leases run out only while heartbeats can arrive: not before some gateway has served for a lease's length (I4). */
+function leases({ ctx, db, time, ready, fault }: Scheduling): Service {
+  return every(
+    leaseSweepMs,
+    'leases',
+    async () => {
+      const serving = await ctx.directory.servingSince();
+      if (serving === undefined || serving.getTime() > time.now() - ctx.settings.leaseMs) return;
+      const { returned, failed } = await takeBackRuns(db, unlistedMs, new Date(time.now()));
+      if (returned + failed === 0) return;
+      ctx.log.warn({ returned, failed }, 'runs were taken back from workers that are lost');
+      ctx.telemetry.emit('leases_lost', { runs: returned + failed });
+      ready(returned + failed);
+    },
+    fault('sweeping leases'),
+  );
+}

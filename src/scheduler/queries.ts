@@ -1,0 +1,114 @@
+/** The scheduler's statements. Each stage of the pipeline is one call of a function of the tenant's schema. */
+import { type Db, sql } from '../kernel/sql.ts';
+
+export type TriggerRow = {
+  id: string;
+  job_id: string;
+  start_at: Date;
+  end_at: Date | null;
+  period_ms: number | null;
+  cron: string | null;
+  timezone: string | null;
+  offset_ms: number;
+  catchup: 'none' | 'earliest' | 'latest' | 'random' | 'last';
+  catchup_window_ms: number | null;
+  earliest: Date | null;
+  latest: Date | null;
+};
+
+const columns = sql`
+  trigger.id, trigger.job_id, trigger.start_at, trigger.end_at, trigger.period_ms, trigger.cron, trigger.timezone,
+  trigger.offset_ms, trigger.catchup, trigger.catchup_window_ms, trigger.earliest, trigger.latest`;
+
+/** Triggers that may fire: of jobs that are neither paused nor gone. */
+export function activeTriggers(db: Db, jobIds?: readonly string[]): Promise<TriggerRow[]> {
+  const some = jobIds === undefined ? sql`true` : sql`job.id = any (${jobIds}::uuid[])`;
+  return db.rows<TriggerRow>(sql`
+    select ${columns}
+      from trigger
+      join job on job.id = trigger.job_id
+     where trigger.removed_at is null and job.deleted_at is null and not job.paused and ${some}`);
+}
+
+export interface Firing {
+  readonly triggerId: string;
+  readonly instantMs: number;
+}
+
+export function fireTriggers(
+  db: Db,
+  firings: readonly Firing[],
+  how: { priority: 'normal' | 'backfill'; at: Date },
+): Promise<{ fired: number; created: number }> {
+  return db.one(sql`
+    select fired, created
+      from fire_triggers(
+        ${firings.map((f) => f.triggerId)}::uuid[],
+        ${firings.map((f) => new Date(f.instantMs))}::timestamptz[],
+        'schedule', ${how.priority}::priority, ${how.at}::timestamptz)`);
+}
+
+/** Marks instants as dealt with although they did not fire. */
+export async function skipInstants(db: Db, skipped: readonly Firing[]): Promise<void> {
+  await db.exec(sql`
+    select move_triggers(
+      ${skipped.map((f) => f.triggerId)}::uuid[],
+      ${skipped.map((f) => new Date(f.instantMs))}::timestamptz[])`);
+}
+
+export type CatchupRow = {
+  trigger_id: string;
+  from_at: Date;
+  to_at: Date;
+  policy: 'earliest' | 'latest' | 'random';
+  next_piece: number;
+  pieces: number;
+  seed: number;
+};
+
+export async function insertCatchup(db: Db, row: Omit<CatchupRow, 'next_piece'>): Promise<void> {
+  await db.exec(sql`
+    insert into catchup (trigger_id, from_at, to_at, policy, pieces, seed)
+    values (${row.trigger_id}, ${row.from_at}, ${row.to_at}, ${row.policy}, ${row.pieces}, ${row.seed})
+    on conflict (trigger_id, from_at) do nothing`);
+}
+
+/** The next piece of catch-up work with its trigger, oldest work first; paused jobs wait. */
+export function nextCatchup(db: Db): Promise<(CatchupRow & TriggerRow) | undefined> {
+  return db.maybeOne(sql`
+    select catchup.trigger_id, catchup.from_at, catchup.to_at, catchup.policy, catchup.next_piece, catchup.pieces,
+           catchup.seed, ${columns}
+      from catchup
+      join trigger on trigger.id = catchup.trigger_id
+      join job on job.id = trigger.job_id
+     where trigger.removed_at is null and job.deleted_at is null and not job.paused
+     order by catchup.next_piece, catchup.trigger_id, catchup.from_at
+     limit 1`);
+}
+
+export async function advanceCatchup(db: Db, row: CatchupRow): Promise<void> {
+  const last = row.next_piece + 1 >= row.pieces;
+  const same = sql`trigger_id = ${row.trigger_id} and from_at = ${row.from_at} and next_piece = ${row.next_piece}`;
+  await db.exec(last ? sql`delete from catchup where ${same}` : sql`update catchup set next_piece = next_piece + 1 where ${same}`);
+}
+
+export async function releaseTokens(db: Db, max: number, at: Date): Promise<number> {
+  return (await db.one<{ n: number }>(sql`select release_tokens(${max}::integer, ${at}::timestamptz) as n`)).n;
+}
+
+export async function queueRetries(db: Db, max: number, at: Date): Promise<number> {
+  return (await db.one<{ n: number }>(sql`select queue_retries(${max}::integer, ${at}::timestamptz) as n`)).n;
+}
+
+export async function nextRetryAt(db: Db): Promise<Date | undefined> {
+  return (await db.one<{ at: Date | null }>(sql`select min(due_at) as at from retry`)).at ?? undefined;
+}
+
+export function takeBackRuns(db: Db, slackMs: number, at: Date): Promise<{ returned: number; failed: number }> {
+  return db.one(sql`
+    select returned, failed from take_back_runs(${slackMs}::integer * interval '1 millisecond', ${at}::timestamptz)`);
+}
+
+export async function anyReady(db: Db): Promise<boolean> {
+  return (await db.maybeOne(sql`select 1 from live where worker_id is null and not parked limit 1`)) !== undefined;
+}

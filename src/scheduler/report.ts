@@ -1,0 +1,43 @@
+/** Applying reports (I3): whoever receives one applies it by this; any number of appliers is safe. */
+import type { EngineContext, Reported } from '../contract/engine.ts';
+import type { Report } from '../contract/wire.ts';
+import { isSerialization } from '../errors.ts';
+import { persist } from '../kernel/backoff.ts';
+import { type Db, onPool, sql } from '../kernel/sql.ts';
+
+const onDeadlock = { backoff: { firstMs: 2, capMs: 100, jitter: 0.5 }, giveUp: (error: unknown) => !isSerialization(error) };
+
+export async function applyReports(ctx: EngineContext, reports: readonly Report[]): Promise<Reported> {
+  const db = onPool(ctx.pool);
+  const returned = reports.filter((report) => report.state === 'returned');
+  const final = reports.filter((report) => report.state !== 'returned');
+  const back = returned.length === 0 ? 0 : await persist(() => returnRuns(db, returned), onDeadlock);
+  const done = final.length === 0 ? nothing : await persist(() => finishRuns(db, final, new Date(ctx.time.now())), onDeadlock);
+  if (done.created + back > 0) ctx.broker.offer(ctx.tenant, done.created + back);
+  if (done.retries > 0) ctx.wake.send(ctx.tenant.id, 'retries');
+  if (done.applied > 0) ctx.wake.send(ctx.tenant.id, 'events');
+  ctx.telemetry.emit('reported', { runs: reports.length, applied: done.applied + back, created: done.created });
+  return { applied: done.applied + back, created: done.created };
+}
+
+type Finished = { applied: number; created: number; retries: number };
+const nothing: Finished = { applied: 0, created: 0, retries: 0 };
+
+function finishRuns(db: Db, reports: readonly Report[], at: Date): Promise<Finished> {
+  return db.one<Finished>(sql`
+    select applied, created, retries
+      from finish_runs(
+        ${reports.map((r) => r.run)}::uuid[],
+        ${reports.map((r) => r.lease)}::integer[],
+        ${reports.map((r) => r.state)}::run_state[],
+        ${reports.map((r) => r.reason)}::text[],
+        ${reports.map((r) => r.exit_code)}::integer[],
+        ${reports.map((r) => r.started_at)}::timestamptz[],
+        ${at}::timestamptz)`);
+}
+
+async function returnRuns(db: Db, reports: readonly Report[]): Promise<number> {
+  const { n } = await db.one<{ n: number }>(sql`
+    select return_runs(${reports.map((r) => r.run)}::uuid[], ${reports.map((r) => r.lease)}::integer[]) as n`);
+  return n;
+}

@@ -1,0 +1,53 @@
+/**
+ * What the processors of one scheduler share: the context, and bells by which they wake each other. They share no
+ * state: everything is recoverable from the database at the start, and a bell that rings for nothing costs one look.
+ */
+import type { EngineContext } from '../contract/engine.ts';
+import { isConnectionLoss } from '../errors.ts';
+import { Bell } from '../kernel/bell.ts';
+import { Channel } from '../kernel/channel.ts';
+import { type Db, onPool } from '../kernel/sql.ts';
+import type { Time } from '../kernel/time.ts';
+
+export interface Scheduling {
+  readonly ctx: EngineContext;
+  readonly db: Db;
+  readonly time: Time;
+  /** Jobs whose triggers changed, for the trigger processor. */
+  readonly changedJobs: Channel<string>;
+  readonly work: {
+    readonly catchup: Bell;
+    readonly tokens: Bell;
+    readonly retries: Bell;
+    readonly dispatch: Bell;
+    readonly updates: Bell;
+  };
+  /** Runs have become ready: dispatch offers them. */
+  ready(runs: number): void;
+  /** Makes a handler that tells what a processor was doing when it failed. */
+  fault(doing: string): (error: unknown) => void;
+}
+
+export function makeScheduling(ctx: EngineContext): Scheduling {
+  const work = {
+    catchup: new Bell(ctx.time),
+    tokens: new Bell(ctx.time),
+    retries: new Bell(ctx.time),
+    dispatch: new Bell(ctx.time),
+    updates: new Bell(ctx.time),
+  };
+  return {
+    ctx,
+    db: onPool(ctx.pool),
+    time: ctx.time,
+    changedJobs: new Channel(10_000),
+    work,
+    ready: (runs) => {
+      if (runs > 0) work.dispatch.ring();
+    },
+    fault: (doing) => (error) => {
+      if (isConnectionLoss(error)) ctx.log.warn({ doing }, 'the database is out of reach; trying again');
+      else ctx.log.error({ err: error, doing }, 'the scheduler met a fault; trying again');
+    },
+  };
+}

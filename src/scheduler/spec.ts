@@ -1,0 +1,13 @@
+/** A trigger's row as the calculator of instants takes it. */
+import type { ScheduleSpec } from '../jobs/schedule.ts';
+import type { TriggerRow } from './queries.ts';
+
+export function specOf(row: TriggerRow): ScheduleSpec {
+  return {
+    startMs: row.start_at.getTime(),
+    endMs: row.end_at?.getTime() ?? null,
+    periodMs: row.period_ms,
+    cron: row.cron,
+    timezone: row.timezone,
+  };
+}

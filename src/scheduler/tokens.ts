@@ -1,0 +1,22 @@
+/**
+ * The token processor: releases tokens that reached their threshold while they might not run, and runs that were queued
+ * when their job was paused. Increments themselves are part of the stage that causes them (I2), so none pass here.
+ */
+import { type Service, steady } from '../kernel/service.ts';
+import { releaseTokens } from './queries.ts';
+import type { Scheduling } from './scheduling.ts';
+
+const batch = 1_000;
+const sweepMs = 5_000;
+
+export function tokenProcessor({ db, time, work, ready, fault }: Scheduling): Service {
+  return steady(
+    'tokens',
+    async (signal) => {
+      const released = await releaseTokens(db, batch, new Date(time.now()));
+      ready(released);
+      if (released === 0) await work.tokens.wait(sweepMs, signal);
+    },
+    fault('releasing tokens'),
+  );
+}

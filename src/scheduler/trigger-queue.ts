@@ -1,0 +1,92 @@
+/** A priority queue of triggers by the time they are due. Each trigger is in it at most once. */
+
+export interface Due<T> {
+  readonly id: string;
+  /** When it fires: instant + offset. */
+  readonly dueMs: number;
+  readonly instantMs: number;
+  readonly trigger: T;
+}
+
+export class TriggerQueue<T> {
+  readonly #heap: Due<T>[] = [];
+  /** The entry that counts for each trigger: others left in the heap are stale and skipped when they surface. */
+  readonly #current = new Map<string, Due<T>>();
+
+  get size(): number {
+    return this.#current.size;
+  }
+
+  push(due: Due<T>): void {
+    this.#current.set(due.id, due);
+    this.#heap.push(due);
+    this.#rise(this.#heap.length - 1);
+  }
+
+  remove(id: string): void {
+    this.#current.delete(id);
+  }
+
+  peek(): Due<T> | undefined {
+    let head = this.#heap[0];
+    while (head !== undefined && this.#current.get(head.id) !== head) {
+      this.#dropHead();
+      head = this.#heap[0];
+    }
+    return head;
+  }
+
+  /** Takes out everything due by then, at most `max`, earliest first. */
+  popDue(nowMs: number, max: number): Due<T>[] {
+    const due: Due<T>[] = [];
+    for (let head = this.peek(); head !== undefined && head.dueMs <= nowMs && due.length < max; head = this.peek()) {
+      this.#dropHead();
+      this.#current.delete(head.id);
+      due.push(head);
+    }
+    return due;
+  }
+
+  values(): IterableIterator<Due<T>> {
+    return this.#current.values();
+  }
+
+  #dropHead(): void {
+    const last = this.#heap.pop();
+    if (last === undefined || this.#heap.length === 0) return;
+    this.#heap[0] = last;
+    this.#sink(0);
+  }
+
+  #rise(start: number): void {
+    let at = start;
+    while (at > 0) {
+      const above = (at - 1) >> 1;
+      if (this.#dueAt(above) <= this.#dueAt(at)) return;
+      this.#swap(at, above);
+      at = above;
+    }
+  }
+
+  #sink(start: number): void {
+    let at = start;
+    for (;;) {
+      const left = 2 * at + 1;
+      const smaller = this.#dueAt(left + 1) < this.#dueAt(left) ? left + 1 : left;
+      if (this.#dueAt(at) <= this.#dueAt(smaller)) return;
+      this.#swap(at, smaller);
+      at = smaller;
+    }
+  }
+
+  #dueAt(index: number): number {
+    return this.#heap[index]?.dueMs ?? Number.POSITIVE_INFINITY;
+  }
+
+  #swap(a: number, b: number): void {
+    const [x, y] = [this.#heap[a], this.#heap[b]];
+    if (x === undefined || y === undefined) return;
+    this.#heap[a] = y;
+    this.#heap[b] = x;
+  }
+}

@@ -1,0 +1,44 @@
+/**
+ * The update processor: follows the event log's account of jobs and tells the trigger processor which to read anew and
+ * the token processor to look. The log is exact: a change that was committed is heard, however late, and none twice.
+ */
+import { type Service, steady } from '../kernel/service.ts';
+import { newestPosition, readEvents } from '../events/queries.ts';
+import { topics } from '../events/append.ts';
+import type { Scheduling } from './scheduling.ts';
+
+const sweepMs = 2_000;
+const page = 1_000;
+
+export function updateProcessor({ ctx, db, work, changedJobs, fault }: Scheduling): Service {
+  let position = 0;
+  const unsubscribe: (() => void)[] = [];
+  const following = steady(
+    'updates',
+    async (signal) => {
+      const events = await readEvents(db, { after: position, topicId: topics.millrace_jobs, limit: page });
+      for (const event of events) {
+        if (event.subject !== null) await changedJobs.send(event.subject);
+        position = event.seq;
+      }
+      if (events.length > 0) work.tokens.ring();
+      if (events.length < page) await work.updates.wait(sweepMs, signal);
+    },
+    fault('reading updates'),
+  );
+  return {
+    name: 'updates',
+    // before the trigger processor loads: what changes after this position is heard, what changed before it is loaded
+    async start() {
+      position = await newestPosition(db);
+      unsubscribe.push(ctx.wake.on(ctx.tenant.id, 'triggers', () => work.updates.ring()));
+      unsubscribe.push(ctx.wake.on(ctx.tenant.id, 'tokens', () => work.tokens.ring()));
+      unsubscribe.push(ctx.wake.on(ctx.tenant.id, 'retries', () => work.retries.ring()));
+      await following.start();
+    },
+    async stop() {
+      for (const undo of unsubscribe.splice(0)) undo();
+      await following.stop();
+    },
+  };
+}

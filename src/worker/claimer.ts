@@ -1,0 +1,97 @@
+/**
+ * Keeps a worker's places filled: one poll at a time, for all places that are free, and the next as soon as it is
+ * answered.
+ *
+ * A poll that asks for runs is not aborted, because an answer already made would be lost with them until the lease ends.
+ * When all places are taken a poll for nothing waits for signals; that one is aborted as soon as a place is free.
+ */
+import type { ClaimAnswer, ClaimRequest } from '../contract/wire.ts';
+import { delayMs, reconnect } from '../kernel/backoff.ts';
+import { loop, pause, type Service } from '../kernel/service.ts';
+
+export interface ClaimerOptions {
+  poll(free: number, waitMs: number, signal: AbortSignal): Promise<ClaimAnswer>;
+  /** How many more runs fit now. */
+  free(): number;
+  take(answer: ClaimAnswer): void;
+  readonly waitMs: ClaimRequest['wait_ms'];
+  readonly onError: (error: unknown) => void;
+}
+
+/** How long a full worker waits for a place before it opens a poll for signals: a busy one never does. */
+const fullMs = 50;
+
+export class Claimer implements Service {
+  readonly name = 'claimer';
+  readonly #options: ClaimerOptions;
+  readonly #service: Service;
+  #onRoom: (() => void) | undefined;
+  #failures = 0;
+  #fruitless = 0;
+  #quiet = false;
+
+  constructor(options: ClaimerOptions) {
+    this.#options = options;
+    this.#service = loop('claims', (signal) => this.#run(signal), options.onError);
+  }
+
+  async start(): Promise<void> {
+    this.#quiet = false;
+    await this.#service.start();
+  }
+
+  /** No further poll; the one under way may still bring runs. */
+  quiet(): void {
+    this.#quiet = true;
+    this.#onRoom?.();
+  }
+
+  /** Aborts the poll under way. */
+  async stop(): Promise<void> {
+    await this.#service.stop();
+  }
+
+  /** There may be more room than before. */
+  roomChanged(): void {
+    this.#onRoom?.();
+  }
+
+  async #run(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted && !this.#quiet) {
+      const free = this.#options.free();
+      try {
+        await (free > 0 ? this.#poll(free, signal) : this.#full(signal));
+        this.#failures = 0;
+      } catch {
+        // the client has told; a poll that came to nothing is no loss
+        if (!signal.aborted) await pause(delayMs(reconnect, this.#failures++), signal);
+      }
+    }
+  }
+
+  async #poll(free: number, signal: AbortSignal): Promise<void> {
+    const sentAt = performance.now();
+    const answer = await this.#options.poll(free, this.#options.waitMs, signal);
+    this.#options.take(answer);
+    const fruitless = answer.runs.length === 0 && performance.now() - sentAt < 10;
+    this.#fruitless = fruitless ? this.#fruitless + 1 : 0;
+    // an API that answers "nothing" at once, again and again, is not asked in a tight loop
+    if (this.#fruitless > 3) await pause(50, signal);
+  }
+
+  async #full(signal: AbortSignal): Promise<void> {
+    const room = new AbortController();
+    const abort = (): void => room.abort();
+    signal.addEventListener('abort', abort, { once: true });
+    this.#onRoom = abort;
+    try {
+      await pause(fullMs, room.signal);
+      if (!room.signal.aborted) this.#options.take(await this.#options.poll(0, this.#options.waitMs, room.signal));
+    } catch (error) {
+      if (!room.signal.aborted) throw error;
+    } finally {
+      this.#onRoom = undefined;
+      signal.removeEventListener('abort', abort);
+    }
+  }
+}

@@ -1,0 +1,161 @@
+/**
+ * The typed client of the wire under `/internal`: one method per message, over an injected `fetch` (the network's, or
+ * under `up` the gateway's own).
+ *
+ * 1. Answers are parsed; one that is not understood counts as none.
+ * 2. What may pass (no connection, no answer in time, 5xx, a key not accepted at the moment) is thrown as
+ *    `unreachable`; `persistently` tries again for as long as it takes. What will not pass is thrown as it is.
+ */
+import type { z } from 'zod';
+import {
+  type ClaimAnswer,
+  type ClaimRequest,
+  claimAnswer,
+  type DefinitionKey,
+  definitionsAnswer,
+  type HeartbeatRequest,
+  type HeldRun,
+  heartbeatAnswer,
+  type LogsRequest,
+  logsAnswer,
+  type ReportRequest,
+  reportAnswer,
+  type Signals,
+  secretsAnswer,
+  type TaskDefinition,
+} from '../contract/wire.ts';
+import { MillraceError } from '../errors.ts';
+import { persist, reconnect } from '../kernel/backoff.ts';
+import type { Outage } from './outage.ts';
+
+export type Fetch = (request: Request) => Promise<Response>;
+
+export interface ClientOptions {
+  readonly url: string;
+  readonly key: string;
+  readonly fetch: Fetch;
+  readonly outage: Outage;
+}
+
+/** Answers that the same request will get again, however often it is sent. */
+const hopeless = new Set([400, 413, 415, 422]);
+const answerWithinMs = 15_000;
+
+export class Client {
+  readonly #options: ClientOptions;
+
+  constructor(options: ClientOptions) {
+    this.#options = options;
+  }
+
+  /** Waits as long as the request says. */
+  claim(request: ClaimRequest, signal: AbortSignal): Promise<ClaimAnswer> {
+    return this.#post('claim', request, { schema: claimAnswer, signal, withinMs: request.wait_ms + answerWithinMs });
+  }
+
+  async report(request: ReportRequest, signal: AbortSignal): Promise<void> {
+    await this.#persistently(() => this.#post('report', request, { schema: reportAnswer, signal }), signal);
+  }
+
+  /** One try: the next heartbeat says more than a repeated one. */
+  heartbeat(request: HeartbeatRequest, withinMs: number, signal?: AbortSignal): Promise<Signals> {
+    return this.#post('heartbeat', request, { schema: heartbeatAnswer, withinMs, signal });
+  }
+
+  async logs(request: LogsRequest, signal: AbortSignal): Promise<void> {
+    await this.#persistently(() => this.#post('logs', request, { schema: logsAnswer, signal }), signal);
+  }
+
+  async definitions(items: readonly DefinitionKey[], signal: AbortSignal): Promise<TaskDefinition[]> {
+    const body = { items };
+    const answer = await this.#persistently(
+      () => this.#post('definitions', body, { schema: definitionsAnswer, signal }),
+      signal,
+    );
+    return answer.definitions;
+  }
+
+  /** The stash entries that exist, of those named. */
+  async secrets(run: HeldRun, names: readonly string[], signal: AbortSignal): Promise<Map<string, Buffer>> {
+    const body = { tenant: run.tenant, run: run.run, lease: run.lease, names };
+    const { values } = await this.#persistently(
+      () => this.#post('secrets', body, { schema: secretsAnswer, signal }),
+      signal,
+    );
+    return new Map(Object.entries(values).map(([name, value]) => [name, Buffer.from(value, 'base64')]));
+  }
+
+  #persistently<T>(work: () => Promise<T>, signal: AbortSignal): Promise<T> {
+    return persist(work, { backoff: reconnect, signal, giveUp: (error) => !isUnreachable(error) });
+  }
+
+  async #post<S extends z.ZodType>(path: string, body: object, how: How<S>): Promise<z.infer<S>> {
+    const limit = new Limit(how.withinMs ?? answerWithinMs, how.signal);
+    try {
+      const parsed = how.schema.safeParse(await this.#exchange(path, body, limit.signal));
+      if (!parsed.success)
+        throw new MillraceError('unreachable', `The answer to ${path} is not understood`, { cause: parsed.error });
+      this.#options.outage.worked();
+      return parsed.data;
+    } catch (error) {
+      const told = error instanceof MillraceError ? error : unreachable(path, error);
+      if (isUnreachable(told) && !how.signal?.aborted) this.#options.outage.failed(told);
+      throw told;
+    } finally {
+      limit.release();
+    }
+  }
+
+  async #exchange(path: string, body: object, signal: AbortSignal): Promise<unknown> {
+    const { url, key, fetch } = this.#options;
+    const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
+    const request = new Request(new URL(`internal/${path}`, url.endsWith('/') ? url : `${url}/`), {
+      method: 'POST',
+      headers,
+      signal,
+      body: JSON.stringify(body),
+    });
+    const response = await fetch(request);
+    if (response.ok) return await response.json();
+    const detail = `${path} was answered ${response.status}: ${(await response.text()).slice(0, 1_000)}`;
+    throw new MillraceError(hopeless.has(response.status) ? 'bad_request' : 'unreachable', detail);
+  }
+}
+
+interface How<S> {
+  readonly schema: S;
+  readonly withinMs?: number;
+  readonly signal?: AbortSignal | undefined;
+}
+
+export function isUnreachable(error: unknown): boolean {
+  return error instanceof MillraceError && error.code === 'unreachable';
+}
+
+function unreachable(path: string, cause: unknown): MillraceError {
+  return new MillraceError('unreachable', `${path} got no answer`, { cause });
+}
+
+/** Aborts after a time or with another signal. (`AbortSignal.any` keeps memory on a long-lived one in Node 20.) */
+class Limit {
+  readonly #control = new AbortController();
+  readonly #timer: NodeJS.Timeout;
+  readonly #outer: AbortSignal | undefined;
+  readonly #abort = (): void => this.#control.abort();
+
+  constructor(ms: number, outer: AbortSignal | undefined) {
+    this.#timer = setTimeout(this.#abort, ms);
+    this.#outer = outer;
+    outer?.addEventListener('abort', this.#abort, { once: true });
+    if (outer?.aborted) this.#abort();
+  }
+
+  get signal(): AbortSignal {
+    return this.#control.signal;
+  }
+
+  release(): void {
+    clearTimeout(this.#timer);
+    this.#outer?.removeEventListener('abort', this.#abort);
+  }
+}

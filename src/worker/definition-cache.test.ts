@@ -1,0 +1,104 @@
+import { expect, it } from 'vitest';
+import type { DefinitionKey, TaskDefinition } from '../contract/wire.ts';
+import { newId } from '../kernel/id.ts';
+import { DefinitionCache } from './definition-cache.ts';
+
+const project = { id: newId(), name: 'project' };
+const key = (task = newId(), version = 1): DefinitionKey => ({ tenant: 'default', task, version });
+
+function define(of: DefinitionKey): TaskDefinition {
+  const more = { name: 'task', job: { id: newId(), name: 'job' }, project, timeout_ms: 1_000, params: {} };
+  return { ...of, ...more, runtime: { kind: 'none' } };
+}
+
+class Source {
+  readonly requests: (readonly DefinitionKey[])[] = [];
+  readonly missing = new Set<string>();
+  nowMs = 0;
+  fail: Error | undefined;
+  readonly now = (): number => this.nowMs;
+  readonly fetch = async (keys: readonly DefinitionKey[]): Promise<TaskDefinition[]> => {
+    this.requests.push(keys);
+    if (this.fail) throw this.fail;
+    return keys.filter(({ task }) => !this.missing.has(task)).map(define);
+  };
+}
+
+it('asks once for all that is missed in one turn, and for each only once', async () => {
+  const source = new Source();
+  const cache = new DefinitionCache(source);
+  const keys = Array.from({ length: 100 }, () => key());
+  const found = await Promise.all([...keys, ...keys].map((each) => cache.get(each)));
+  expect(source.requests.map((request) => request.length)).toEqual([100]);
+  expect(found.map((each) => each?.task)).toEqual([...keys, ...keys].map((each) => each.task));
+  expect(await cache.get(keys[0] ?? key())).toBe(found[0]);
+  expect(source.requests).toHaveLength(1);
+});
+
+it('asks for no more than 1,000 at once', async () => {
+  const source = new Source();
+  const cache = new DefinitionCache(source);
+  await Promise.all(Array.from({ length: 2_500 }, () => cache.get(key())));
+  expect(source.requests.map((request) => request.length)).toEqual([1_000, 1_000, 500]);
+});
+
+it('tells versions and tenants apart', async () => {
+  const source = new Source();
+  const cache = new DefinitionCache(source);
+  const task = newId();
+  const [one, two, other] = await Promise.all([
+    cache.get(key(task, 1)),
+    cache.get(key(task, 2)),
+    cache.get({ ...key(task), tenant: 'other' }),
+  ]);
+  expect([one?.version, two?.version, other?.tenant]).toEqual([1, 2, 'other']);
+});
+
+it('forgets the least recently used, and what is older than a day', async () => {
+  const source = new Source();
+  const cache = new DefinitionCache({ ...source, now: source.now, capacity: 2 });
+  const [a, b, c] = [key(), key(), key()];
+  await cache.get(a);
+  await cache.get(b);
+  cache.peek(a);
+  await cache.get(c);
+  expect([cache.peek(a), cache.peek(b), cache.peek(c)].map((each) => each !== undefined)).toEqual([true, false, true]);
+  source.nowMs = 24 * 3_600_000 + 1;
+  expect(cache.peek(a)).toBeUndefined();
+});
+
+it('drops what has changed, by task and by project, of that tenant only', async () => {
+  const source = new Source();
+  const cache = new DefinitionCache(source);
+  const [a, b] = [key(), key()];
+  await Promise.all([cache.get(a), cache.get(b)]);
+  cache.drop({ tenant: 'other', kind: 'project', id: project.id });
+  cache.drop({ tenant: 'default', kind: 'task', id: a.task });
+  expect([cache.peek(a), cache.peek(b)].map((each) => each !== undefined)).toEqual([false, true]);
+  cache.drop({ tenant: 'default', kind: 'project', id: project.id });
+  expect(cache.peek(b)).toBeUndefined();
+});
+
+it('does not keep an answer that an invalidation has overtaken', async () => {
+  const source = new Source();
+  const cache = new DefinitionCache(source);
+  const a = key();
+  const getting = cache.get(a);
+  await Promise.resolve();
+  cache.drop({ tenant: 'default', kind: 'task', id: a.task });
+  expect(await getting).toMatchObject({ task: a.task });
+  expect(cache.peek(a)).toBeUndefined();
+});
+
+it('remembers neither what does not exist nor a failed request', async () => {
+  const source = new Source();
+  const cache = new DefinitionCache(source);
+  const a = key();
+  source.missing.add(a.task);
+  expect(await cache.get(a)).toBeUndefined();
+  source.missing.clear();
+  source.fail = new Error('refused');
+  await expect(cache.get(a)).rejects.toThrow('refused');
+  source.fail = undefined;
+  expect(await cache.get(a)).toMatchObject({ task: a.task });
+});

@@ -1,0 +1,122 @@
+/**
+ * Task definitions by (tenant, task, version): least recently used go first, nothing is older than a day, and what the
+ * API says has changed is dropped. All that is missed in one turn of the event loop is fetched by one request.
+ * That a definition does not exist is never remembered.
+ */
+import type { DefinitionKey, Invalidation, TaskDefinition } from '../contract/wire.ts';
+
+export interface DefinitionCacheOptions {
+  fetch(keys: readonly DefinitionKey[]): Promise<readonly TaskDefinition[]>;
+  now(): number;
+  readonly capacity?: number;
+  readonly maxAgeMs?: number;
+}
+
+interface Entry {
+  readonly definition: TaskDefinition;
+  readonly fetchedMs: number;
+}
+
+interface Miss {
+  readonly key: DefinitionKey;
+  readonly found: Promise<TaskDefinition | undefined>;
+  resolve(definition: TaskDefinition | undefined): void;
+  reject(error: unknown): void;
+}
+
+/** The most that one request may name. */
+const batchSize = 1_000;
+
+export class DefinitionCache {
+  readonly #options: DefinitionCacheOptions;
+  readonly #capacity: number;
+  readonly #maxAgeMs: number;
+  readonly #entries = new Map<string, Entry>();
+  readonly #misses = new Map<string, Miss>();
+  #waiting: Miss[] = [];
+  /** Counts invalidations: an answer that was asked for before one is used, but not kept. */
+  #generation = 0;
+
+  constructor(options: DefinitionCacheOptions) {
+    this.#options = options;
+    this.#capacity = options.capacity ?? 10_000;
+    this.#maxAgeMs = options.maxAgeMs ?? 24 * 3_600_000;
+  }
+
+  /** What is at hand, without waiting. */
+  peek(key: DefinitionKey): TaskDefinition | undefined {
+    const id = idOf(key);
+    const entry = this.#entries.get(id);
+    if (!entry) return undefined;
+    this.#entries.delete(id);
+    if (this.#options.now() - entry.fetchedMs > this.#maxAgeMs) return undefined;
+    this.#entries.set(id, entry); // to the end: used last
+    return entry.definition;
+  }
+
+  /** Undefined when there is no such definition (any more). */
+  async get(key: DefinitionKey): Promise<TaskDefinition | undefined> {
+    return this.peek(key) ?? (await this.#miss(key).found);
+  }
+
+  drop({ tenant, kind, id }: Invalidation): void {
+    this.#generation++;
+    for (const [key, { definition }] of this.#entries) {
+      const changed = kind === 'task' ? definition.task : definition.project.id;
+      if (definition.tenant === tenant && changed === id) this.#entries.delete(key);
+    }
+  }
+
+  #miss({ tenant, task, version }: DefinitionKey): Miss {
+    const id = idOf({ tenant, task, version });
+    const known = this.#misses.get(id);
+    if (known) return known;
+    const miss = makeMiss({ tenant, task, version });
+    this.#misses.set(id, miss);
+    if (this.#waiting.push(miss) === 1) queueMicrotask(() => this.#fetchWaiting());
+    return miss;
+  }
+
+  #fetchWaiting(): void {
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    for (let i = 0; i < waiting.length; i += batchSize) void this.#fetch(waiting.slice(i, i + batchSize));
+  }
+
+  async #fetch(misses: readonly Miss[]): Promise<void> {
+    const generation = this.#generation;
+    try {
+      const found = await this.#options.fetch(misses.map((miss) => miss.key));
+      const byId = new Map(found.map((definition) => [idOf(definition), definition]));
+      for (const miss of misses) miss.resolve(byId.get(idOf(miss.key)));
+      if (generation === this.#generation) this.#keep(byId);
+    } catch (error) {
+      for (const miss of misses) miss.reject(error);
+    } finally {
+      for (const miss of misses) this.#misses.delete(idOf(miss.key));
+    }
+  }
+
+  #keep(definitions: ReadonlyMap<string, TaskDefinition>): void {
+    const fetchedMs = this.#options.now();
+    for (const [id, definition] of definitions) this.#entries.set(id, { definition, fetchedMs });
+    for (const id of this.#entries.keys()) {
+      if (this.#entries.size <= this.#capacity) return;
+      this.#entries.delete(id);
+    }
+  }
+}
+
+function idOf({ tenant, task, version }: DefinitionKey): string {
+  return `${task}/${version}/${tenant}`;
+}
+
+function makeMiss(key: DefinitionKey): Miss {
+  let resolve: Miss['resolve'] = () => {};
+  let reject: Miss['reject'] = () => {};
+  const found = new Promise<TaskDefinition | undefined>((yes, no) => {
+    resolve = yes;
+    reject = no;
+  });
+  return { key, found, resolve, reject };
+}

@@ -1,0 +1,79 @@
+/**
+ * The environment that every task is given, whatever its runtime: facts about its run under our names and under
+ * Waterwheel's, above what its definition declares. A declared value may be a template, or an entry of the stash.
+ */
+import type { RuntimeBlock } from '../contract/wire.ts';
+import type { RunFacts } from '../runtimes/contract.ts';
+import { expand } from './templates.ts';
+
+type Declared = Extract<RuntimeBlock, { env: unknown }>['env'];
+
+/** Something declared that cannot be had; its message is the run's reason. */
+export class EnvironmentError extends Error {
+  override readonly name = 'EnvironmentError';
+}
+
+export function declaredIn(block: RuntimeBlock): Declared {
+  return 'env' in block ? block.env : {};
+}
+
+/** The stash entries that an environment names, each once. */
+export function stashNames(declared: Declared): string[] {
+  const names = Object.values(declared).flatMap((value) => (typeof value === 'string' ? [] : [value.stash]));
+  return [...new Set(names)];
+}
+
+export function environmentOf(
+  declared: Declared,
+  facts: RunFacts,
+  stash: ReadonlyMap<string, Buffer>,
+): Record<string, string> {
+  const env: Record<string, string> = {};
+  for (const [name, value] of Object.entries(declared)) {
+    env[name] = typeof value === 'string' ? expand(value, facts) : fromStash(name, value.stash, stash);
+  }
+  return Object.assign(env, ours(facts), waterwheels(facts));
+}
+
+function fromStash(variable: string, name: string, stash: ReadonlyMap<string, Buffer>): string {
+  const value = stash.get(name);
+  if (!value)
+    throw new EnvironmentError(`the variable ${variable} names the stash entry "${name}", which does not exist`);
+  if (value.includes(0)) {
+    throw new EnvironmentError(`the stash entry "${name}" holds a NUL byte and cannot be the variable ${variable}`);
+  }
+  return value.toString('utf8');
+}
+
+function ours(facts: RunFacts): Record<string, string> {
+  return {
+    MILLRACE_TENANT: facts.tenant,
+    MILLRACE_RUN_ID: facts.run,
+    MILLRACE_INSTANT: facts.instant,
+    MILLRACE_ATTEMPT: String(facts.attempt),
+    MILLRACE_IDEMPOTENCY_KEY: facts.idempotencyKey,
+    MILLRACE_PARAMS: JSON.stringify(facts.params),
+    MILLRACE_TASK_NAME: facts.task.name,
+    MILLRACE_TASK_ID: facts.task.id,
+    MILLRACE_JOB_NAME: facts.job.name,
+    MILLRACE_JOB_ID: facts.job.id,
+    MILLRACE_PROJECT_NAME: facts.project.name,
+    MILLRACE_PROJECT_ID: facts.project.id,
+    MILLRACE_URL: facts.url,
+    MILLRACE_CREDENTIAL: facts.credential,
+  };
+}
+
+function waterwheels(facts: RunFacts): Record<string, string> {
+  return {
+    WATERWHEEL_TRIGGER_DATETIME: `${new Date(facts.instant).toISOString().slice(0, 19)}Z`,
+    WATERWHEEL_TASK_NAME: facts.task.name,
+    WATERWHEEL_TASK_ID: facts.task.id,
+    WATERWHEEL_JOB_NAME: facts.job.name,
+    WATERWHEEL_JOB_ID: facts.job.id,
+    WATERWHEEL_PROJECT_NAME: facts.project.name,
+    WATERWHEEL_PROJECT_ID: facts.project.id,
+    WATERWHEEL_SERVER_ADDR: facts.url,
+    WATERWHEEL_JWT: facts.credential,
+  };
+}

@@ -1,0 +1,156 @@
+/**
+ * Executes one run, step by step: facts → templates → environment, with stash values → runtime, within the timeout →
+ * outcome → its log complete → the report (I3: with the lease it was claimed under).
+ *
+ * Whatever goes wrong becomes the run's report; nothing is thrown. A run that was lost has no report.
+ */
+import type { ClaimedRun, Report, ReportState, TaskDefinition } from '../contract/wire.ts';
+import { failed, faulty, type KillReason, type Outcome, type RunFacts, type Task } from '../runtimes/contract.ts';
+import type { RuntimeTable } from '../runtimes/runtimes.ts';
+import type { Client } from './client.ts';
+import { declaredIn, EnvironmentError, environmentOf, stashNames } from './environment.ts';
+import type { Hold } from './holdings.ts';
+import type { LogShipper } from './log-shipper.ts';
+import { maskText, patternsOf } from './mask.ts';
+import { RunLog } from './run-log.ts';
+import { expandBlock, TemplateError } from './templates.ts';
+
+export interface ExecutorOptions {
+  readonly client: Pick<Client, 'secrets'>;
+  readonly runtimes: RuntimeTable;
+  readonly shipper: LogShipper;
+  /** The API's address as tasks are told it. */
+  readonly taskUrl: string;
+  readonly logLimitBytes: number;
+  now(): number;
+}
+
+const killStates: Readonly<Record<Exclude<KillReason, 'lost'>, ReportState>> = {
+  timeout: 'timeout',
+  cancelled: 'cancelled',
+  draining: 'returned',
+};
+
+export class Executor {
+  readonly #options: ExecutorOptions;
+
+  constructor(options: ExecutorOptions) {
+    this.#options = options;
+  }
+
+  async execute(hold: Hold, definition: TaskDefinition): Promise<Report | undefined> {
+    const startedAt = new Date(this.#options.now()).toISOString();
+    const disarm = after(definition.timeout_ms, () => hold.kill('timeout'));
+    const outcome = await this.#run(hold, definition);
+    hold.settle();
+    disarm();
+    return reportOf(hold, killOutcome(hold, definition) ?? outcome, startedAt);
+  }
+
+  async #run(hold: Hold, definition: TaskDefinition): Promise<Outcome> {
+    try {
+      const facts = factsOf(hold.run, definition, this.#options.taskUrl);
+      const work = expandBlock(definition.runtime, facts);
+      const declared = declaredIn(definition.runtime);
+      const stash = await this.#stash(hold, stashNames(declared));
+      const task = { work, facts, env: environmentOf(declared, facts, stash) };
+      return await this.#logged(hold, task, patternsOf(stash.values()));
+    } catch (error) {
+      if (error instanceof TemplateError || error instanceof EnvironmentError) return faulty(error.message);
+      return faulty(`the worker could not run it: ${error instanceof Error ? error.message : String(error)}`);
+    }
+  }
+
+  async #stash(hold: Hold, names: readonly string[]): Promise<Map<string, Buffer>> {
+    if (names.length === 0) return new Map();
+    return await this.#options.client.secrets(hold.run, names, hold.signal);
+  }
+
+  async #logged(hold: Hold, task: Task, secrets: readonly Buffer[]): Promise<Outcome> {
+    const { shipper, logLimitBytes: limitBytes } = this.#options;
+    const log = new RunLog(shipper.open(hold.run), { secrets, limitBytes });
+    const { signal } = hold;
+    const abandon = (): void => {
+      if (signal.reason === 'lost') log.abandon();
+    };
+    signal.addEventListener('abort', abandon, { once: true });
+    abandon();
+    const outcome = await this.#launch(task, log, signal);
+    hold.settle();
+    await log.close();
+    signal.removeEventListener('abort', abandon);
+    return outcome.reason === null ? outcome : { ...outcome, reason: maskText(outcome.reason, secrets) };
+  }
+
+  async #launch(task: Task, log: RunLog, signal: AbortSignal): Promise<Outcome> {
+    const { runtimes } = this.#options;
+    const runtime = runtimes.get(task.work.kind);
+    if (!runtime) {
+      return faulty(`this worker has no runtime "${task.work.kind}"; it has ${[...runtimes.keys()].join(', ')}`);
+    }
+    try {
+      return await runtime.run(task, log, signal);
+    } catch (error) {
+      return faulty(`the runtime "${runtime.name}" failed: ${error instanceof Error ? error.message : String(error)}`);
+    }
+  }
+}
+
+/** A kill decides how the run ended, whatever the task made of it. */
+function killOutcome(hold: Hold, definition: TaskDefinition): Outcome | undefined {
+  if (hold.killed === 'timeout')
+    return failed(`it ran longer than its timeout of ${definition.timeout_ms} ms and was killed`);
+  if (hold.killed === 'cancelled') return failed('it was cancelled');
+  return hold.killed === 'draining' ? failed('its worker was stopped before it ended') : undefined;
+}
+
+/** The report of a run that ended so, or was killed; none for one that was lost. */
+export function reportOf(hold: Hold, outcome: Outcome, startedAt: string | null): Report | undefined {
+  if (hold.killed === 'lost') return undefined;
+  const { tenant, run, lease } = hold.run;
+  return {
+    tenant,
+    run,
+    lease,
+    state: hold.killed === undefined ? outcome.state : killStates[hold.killed],
+    reason: outcome.reason === null ? null : printable(outcome.reason),
+    exit_code: outcome.exitCode,
+    started_at: startedAt,
+  };
+}
+
+/** As the wire and the database take it: not too long, and without NUL. */
+function printable(text: string): string {
+  return text.slice(0, 4_000).replaceAll('\0', '\uFFFD');
+}
+
+function factsOf(run: ClaimedRun, definition: TaskDefinition, url: string): RunFacts {
+  const { tenant, run: runId, lease, instant, attempt, priority, credential } = run;
+  const { job, project } = definition;
+  const params = { ...definition.params, ...run.params };
+  const handOut = { tenant, run: runId, lease, credential, url, idempotencyKey: runId };
+  return {
+    ...handOut,
+    instant,
+    attempt,
+    priority,
+    params,
+    task: { id: run.task, name: definition.name },
+    job,
+    project,
+  };
+}
+
+/** A timer without the upper limit of the platform's. Returns how to disarm it. */
+function after(ms: number, ring: () => void): () => void {
+  const longestMs = 2 ** 31 - 1;
+  let left = ms;
+  let timer: NodeJS.Timeout;
+  const arm = (): void => {
+    const stepMs = Math.min(left, longestMs);
+    left -= stepMs;
+    timer = setTimeout(() => (left > 0 ? arm() : ring()), stepMs);
+  };
+  arm();
+  return () => clearTimeout(timer);
+}

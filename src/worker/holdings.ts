@@ -1,0 +1,75 @@
+/**
+ * The runs that a worker holds: from the claim until the report is acknowledged, or the lease is lost. This is what its
+ * heartbeats list, and through this a run under way is killed.
+ */
+import type { ClaimedRun, HeldRun } from '../contract/wire.ts';
+import type { KillReason } from '../runtimes/contract.ts';
+
+export class Hold {
+  readonly run: ClaimedRun;
+  #control: AbortController | undefined;
+  #killed: KillReason | undefined;
+  #settled = false;
+
+  constructor(run: ClaimedRun) {
+    this.run = run;
+  }
+
+  /** Aborts when the run is killed. Made when first asked for: most runs of a busy worker never need one. */
+  get signal(): AbortSignal {
+    this.#control ??= new AbortController();
+    if (this.#killed !== undefined) this.#control.abort(this.#killed);
+    return this.#control.signal;
+  }
+
+  /** Why it was killed; the first reason stays. */
+  get killed(): KillReason | undefined {
+    return this.#killed;
+  }
+
+  /** How the run ended is known: from now on it can only be lost. */
+  settle(): void {
+    this.#settled = true;
+  }
+
+  kill(reason: KillReason): void {
+    if (this.#settled && reason !== 'lost') return;
+    this.#killed ??= reason;
+    this.#control?.abort(this.#killed);
+  }
+}
+
+export class Holdings {
+  readonly #holds = new Map<string, Hold>();
+
+  /** A run that is still held under an older lease has been lost, and nobody has told us yet. */
+  add(run: ClaimedRun): Hold {
+    const hold = new Hold(run);
+    const key = keyOf(run);
+    this.#holds.get(key)?.kill('lost');
+    this.#holds.set(key, hold);
+    return hold;
+  }
+
+  find(held: HeldRun): Hold | undefined {
+    const hold = this.#holds.get(keyOf(held));
+    return hold?.run.lease === held.lease ? hold : undefined;
+  }
+
+  remove(held: HeldRun): void {
+    if (this.find(held)) this.#holds.delete(keyOf(held));
+  }
+
+  killAll(reason: KillReason): void {
+    for (const hold of this.#holds.values()) hold.kill(reason);
+  }
+
+  list(): HeldRun[] {
+    return Array.from(this.#holds.values(), ({ run: { tenant, run, lease } }) => ({ tenant, run, lease }));
+  }
+}
+
+/** Two tenants may be copies of one database, and then share run ids. */
+function keyOf({ tenant, run }: HeldRun): string {
+  return `${run}/${tenant}`;
+}

@@ -1,0 +1,233 @@
+/**
+ * One life of a worker, from its start to its stop. It fills its places, executes, reports, and tells the API what it
+ * holds; when it leaves it
+ *
+ * 1. claims no more, 2. lets running tasks end for a while, 3. kills the others and gives their runs back, 4. sees its
+ * reports acknowledged, 5. says that it holds nothing.
+ *
+ * A run that needs no execution (`none`, its definition known) costs no promise and no timer: such runs of one claim go
+ * straight into one batch of reports.
+ */
+import type { ClaimAnswer, ClaimedRun, HeldRun, Report, Signals, TaskDefinition } from '../contract/wire.ts';
+import { all, pause, type Service } from '../kernel/service.ts';
+import { failed, faulty, success } from '../runtimes/contract.ts';
+import { Claimer } from './claimer.ts';
+import { Client } from './client.ts';
+import { DefinitionCache } from './definition-cache.ts';
+import { Executor, reportOf } from './executor.ts';
+import { makeHeart } from './heart.ts';
+import { type Hold, Holdings } from './holdings.ts';
+import { LogShipper } from './log-shipper.ts';
+import { Outage } from './outage.ts';
+import { Reporter } from './reporter.ts';
+import type { WorkerSettings } from './settings.ts';
+
+/** The bounds of leaving, beside the drain itself: together with it under the 8 s of design §7. */
+const leave = { killMs: 1_800, logsMs: 200, reportsMs: 500, farewellMs: 300 } as const;
+
+export class Incarnation {
+  readonly #settings: WorkerSettings;
+  readonly #identity: { readonly worker: string; readonly incarnation: number };
+  readonly #client: Client;
+  readonly #holdings = new Holdings();
+  readonly #definitions: DefinitionCache;
+  readonly #shipper: LogShipper;
+  readonly #reporter: Reporter;
+  readonly #executor: Executor;
+  readonly #claimer: Claimer;
+  readonly #heart: Service;
+  readonly #services: Service;
+  readonly #over = new AbortController();
+  #draining = false;
+  #running = 0;
+  #onIdle: (() => void) | undefined;
+  #seen = 0;
+
+  constructor(settings: WorkerSettings) {
+    const { log, runtimes, time, taskUrl, logLimitBytes } = settings;
+    const now = (): number => time.now();
+    this.#settings = settings;
+    this.#identity = { worker: settings.id, incarnation: now() };
+    this.#client = new Client({ ...settings, outage: new Outage(log, now) });
+    this.#definitions = new DefinitionCache({
+      fetch: (keys) => this.#client.definitions(keys, this.#over.signal),
+      now,
+    });
+    this.#shipper = this.#makeShipper(now);
+    this.#reporter = this.#makeReporter();
+    const shipper = this.#shipper;
+    this.#executor = new Executor({ client: this.#client, runtimes, shipper, taskUrl, logLimitBytes, now });
+    this.#claimer = this.#makeClaimer();
+    this.#heart = this.#makeHeart();
+    this.#services = all(
+      'runtimes',
+      Array.from(runtimes.values()).flatMap((each) => each.service ?? []),
+    );
+  }
+
+  async start(): Promise<void> {
+    await this.#services.start();
+    await this.#heart.start(); // the first one that is heard starts the claims
+  }
+
+  async stop(): Promise<void> {
+    this.#draining = true;
+    this.#claimer.quiet();
+    await this.#idleWithin(this.#settings.drainMs);
+    this.#holdings.killAll('draining');
+    await this.#idleWithin(leave.killMs);
+    await this.#claimer.stop();
+    this.#over.abort();
+    this.#shipper.stop();
+    await this.#idleWithin(leave.logsMs);
+    await within(leave.reportsMs, this.#reporter.flush());
+    this.#reporter.stop();
+    await this.#heart.stop();
+    await this.#beat([], leave.farewellMs).catch(() => {}); // told by the client; the leases run out by themselves
+    await this.#services.stop();
+  }
+
+  #accept(runs: readonly ClaimedRun[]): void {
+    if (runs.length === 0) return;
+    const startedAt = new Date(this.#settings.time.now()).toISOString();
+    const reports: Report[] = [];
+    for (const run of runs) {
+      const hold = this.#holdings.add(run);
+      if (this.#draining) hold.kill('draining');
+      const quick = this.#quick(hold, startedAt);
+      if (quick) reports.push(quick);
+      else void this.#run(hold);
+    }
+    this.#reporter.add(reports);
+  }
+
+  /** The report of a run that needs no execution. */
+  #quick(hold: Hold, startedAt: string): Report | undefined {
+    if (hold.killed !== undefined) return reportOf(hold, failed('its worker was being stopped'), null);
+    const kind = this.#definitions.peek(hold.run)?.runtime.kind;
+    if (kind !== 'none' || !this.#settings.runtimes.has('none')) return undefined;
+    hold.settle();
+    return reportOf(hold, success, startedAt);
+  }
+
+  async #run(hold: Hold): Promise<void> {
+    this.#running++;
+    const report = await this.#execute(hold);
+    if (report) this.#reporter.add([report]);
+    else this.#holdings.remove(hold.run);
+    this.#running--;
+    this.#claimer.roomChanged();
+    if (this.#running === 0) this.#onIdle?.();
+  }
+
+  async #execute(hold: Hold): Promise<Report | undefined> {
+    try {
+      const definition = await this.#definition(hold);
+      if (definition) return await this.#executor.execute(hold, definition);
+      const { task, version } = hold.run;
+      return reportOf(hold, faulty(`its definition (task ${task}, version ${version}) does not exist any more`), null);
+    } catch (error) {
+      const told = error instanceof Error ? error.message : String(error);
+      return reportOf(hold, faulty(`the worker could not run it: ${told}`), null);
+    }
+  }
+
+  /** Waits for it only as long as the run is wanted. */
+  #definition(hold: Hold): Promise<TaskDefinition | undefined> {
+    const known = this.#definitions.peek(hold.run);
+    if (known) return Promise.resolve(known);
+    return new Promise((resolve, reject) => {
+      hold.signal.addEventListener('abort', () => reject(new Error('it was stopped before it began')), { once: true });
+      this.#definitions.get(hold.run).then(resolve, reject);
+    });
+  }
+
+  #hear({ cancel, lost, invalidate, seen }: Signals): void {
+    for (const held of cancel) this.#holdings.find(held)?.kill('cancelled');
+    for (const held of lost) {
+      this.#holdings.find(held)?.kill('lost');
+      this.#holdings.remove(held);
+    }
+    for (const change of invalidate) this.#definitions.drop(change);
+    this.#seen = seen;
+  }
+
+  /** Places that are free; none while too many reports wait to be acknowledged. */
+  #free(): number {
+    const { maxTasks } = this.#settings;
+    const backlog = Math.max(1_000, 4 * maxTasks) - this.#reporter.unsettled;
+    return Math.max(0, Math.min(maxTasks - this.#running, backlog, 10_000));
+  }
+
+  #poll(free: number, waitMs: number, signal: AbortSignal): Promise<ClaimAnswer> {
+    const { runtimes, queues } = this.#settings;
+    const wish = { free, wait_ms: waitMs, runtimes: [...runtimes.keys()], queues: [...queues], seen: this.#seen };
+    return this.#client.claim({ ...this.#identity, ...wish }, signal);
+  }
+
+  #beat(holds: readonly HeldRun[], withinMs: number, signal?: AbortSignal): Promise<Signals> {
+    const { name, addr, version, maxTasks, runtimes, queues } = this.#settings;
+    const self = { ...this.#identity, name, addr, version, places: maxTasks };
+    const served = { runtimes: [...runtimes.keys()], queues: [...queues] };
+    return this.#client.heartbeat({ ...self, ...served, holds: [...holds], seen: this.#seen }, withinMs, signal);
+  }
+
+  async #idleWithin(ms: number): Promise<void> {
+    if (this.#running === 0) return;
+    await within(ms, new Promise<void>((resolve) => (this.#onIdle = resolve)));
+  }
+
+  #makeClaimer(): Claimer {
+    const { log, pollMs } = this.#settings;
+    return new Claimer({
+      poll: (free, waitMs, signal) => this.#poll(free, waitMs, signal),
+      free: () => this.#free(),
+      take: (answer) => {
+        this.#hear(answer);
+        this.#accept(answer.runs);
+      },
+      waitMs: pollMs,
+      onError: (error) => log.error({ err: error }, 'Claiming has stopped'),
+    });
+  }
+
+  #makeHeart(): Service {
+    const { log, heartbeatMs } = this.#settings;
+    return makeHeart({
+      beat: (holds, signal) => this.#beat(holds, heartbeatMs, signal),
+      holds: () => this.#holdings.list(),
+      hear: (signals) => this.#hear(signals),
+      onFirst: () => void this.#claimer.start(),
+      onError: (error) => log.error({ err: error }, 'The heartbeat has stopped'),
+      intervalMs: heartbeatMs,
+    });
+  }
+
+  #makeReporter(): Reporter {
+    const { log } = this.#settings;
+    return new Reporter({
+      send: (reports, signal) => this.#client.report({ ...this.#identity, reports }, signal),
+      onSettled: (reports) => {
+        for (const report of reports) this.#holdings.remove(report);
+        this.#claimer.roomChanged();
+      },
+      onRefused: (report, error) =>
+        log.error({ err: error, run: report.run }, 'A report was refused; its run will come back'),
+    });
+  }
+
+  #makeShipper(now: () => number): LogShipper {
+    const { log } = this.#settings;
+    return new LogShipper({
+      send: (chunks, signal) => this.#client.logs({ ...this.#identity, chunks }, signal),
+      onDropped: (error, chunks) => log.error({ err: error, chunks }, 'Output was refused and is lost'),
+      now,
+    });
+  }
+}
+
+async function within(ms: number, work: Promise<void>): Promise<void> {
+  const done = new AbortController();
+  await Promise.race([work, pause(ms, done.signal)]);
+  done.abort();
+}

@@ -1,0 +1,156 @@
+import { expect, it, vi } from 'vitest';
+import type { LogChunk } from '../contract/wire.ts';
+import { newId } from '../kernel/id.ts';
+import { LogShipper, type LogShipperOptions } from './log-shipper.ts';
+
+/** Takes chunks when it is let. */
+class Sink {
+  readonly requests: LogChunk[][] = [];
+  readonly dropped: unknown[] = [];
+  #gate: Promise<void> | undefined;
+  open = (): void => {};
+
+  shut(): void {
+    this.#gate = new Promise((resolve) => {
+      this.open = resolve;
+    });
+  }
+
+  shipper(options: Partial<LogShipperOptions> = {}): LogShipper {
+    return new LogShipper({
+      send: async (chunks) => {
+        this.requests.push(chunks);
+        await this.#gate;
+      },
+      now: () => 0,
+      onDropped: (error) => this.dropped.push(error),
+      intervalMs: 20,
+      ...options,
+    });
+  }
+
+  text(run: string): string {
+    const own = this.requests.flat().filter((chunk) => chunk.run === run);
+    expect(own.map((chunk) => chunk.number)).toEqual(own.map((_, i) => i));
+    return own.map((chunk) => Buffer.from(chunk.data, 'base64').toString()).join('');
+  }
+}
+
+const held = (): { tenant: string; run: string; lease: number } => ({ tenant: 'default', run: newId(), lease: 1 });
+const patience = { timeout: 5_000, interval: 2 };
+
+it('sends what has come together as one request across runs, one chunk per stream and run', async () => {
+  const sink = new Sink();
+  const shipper = sink.shipper();
+  const runs = [held(), held(), held()];
+  const logs = runs.map((run) => shipper.open(run));
+  for (let i = 0; i < 10; i++) for (const log of logs) expect(log.write('out', Buffer.from(`${i}`))).toBeUndefined();
+  await vi.waitFor(() => expect(sink.requests).toHaveLength(1), patience);
+  expect(sink.requests[0]).toHaveLength(3);
+  for (const { run } of runs) expect(sink.text(run)).toBe('0123456789');
+});
+
+it('keeps the order of both streams', async () => {
+  const sink = new Sink();
+  const run = held();
+  const log = sink.shipper().open(run);
+  for (let i = 0; i < 20; i++) void log.write(i % 2 === 0 ? 'out' : 'err', Buffer.from(`${i} `));
+  await log.close();
+  expect(sink.requests.flat().map((chunk) => chunk.stream)).toEqual(
+    Array.from({ length: 20 }, (_, i) => (i % 2 ? 'err' : 'out')),
+  );
+  expect(sink.text(run.run)).toBe(Array.from({ length: 20 }, (_, i) => `${i} `).join(''));
+});
+
+it('closing waits until the last byte is acknowledged, and costs nothing without output', async () => {
+  const sink = new Sink();
+  sink.shut();
+  const shipper = sink.shipper({ intervalMs: 60_000 });
+  await shipper.open(held()).close();
+  const run = held();
+  const log = shipper.open(run);
+  void log.write('out', Buffer.from('last words'));
+  let closed = false;
+  const closing = log.close().then(() => (closed = true));
+  await vi.waitFor(() => expect(sink.requests).toHaveLength(1), patience);
+  expect(closed).toBe(false);
+  sink.open();
+  await closing;
+  expect(sink.text(run.run)).toBe('last words');
+});
+
+it('holds a run up that has too much unshipped, and every run while all have too much together', async () => {
+  const sink = new Sink();
+  sink.shut();
+  const shipper = sink.shipper({ runBytes: 1_000, totalBytes: 3_000 });
+  const [greedy, other, third] = [shipper.open(held()), shipper.open(held()), shipper.open(held())];
+  expect(greedy.write('out', Buffer.alloc(900))).toBeUndefined();
+  const wait = greedy.write('out', Buffer.alloc(900));
+  expect(wait).toBeInstanceOf(Promise);
+  expect(other.write('out', Buffer.alloc(900))).toBeUndefined();
+  const blocked = third.write('out', Buffer.alloc(900));
+  expect(blocked).toBeInstanceOf(Promise);
+  sink.open();
+  await Promise.all([wait, blocked]);
+});
+
+it('what is abandoned is not sent, and nobody waits for it', async () => {
+  const sink = new Sink();
+  const shipper = sink.shipper({ intervalMs: 60_000, runBytes: 10 });
+  const [gone, kept] = [held(), held()];
+  const log = shipper.open(gone);
+  const wait = log.write('out', Buffer.alloc(100));
+  log.abandon();
+  await wait;
+  await log.close();
+  const other = shipper.open(kept);
+  void other.write('out', Buffer.from('kept'));
+  await other.close();
+  expect([sink.text(gone.run), sink.text(kept.run)]).toEqual(['', 'kept']);
+});
+
+it('a request that is refused for good is dropped and told, and the next goes out', async () => {
+  const sink = new Sink();
+  let refuse = true;
+  const sent: LogChunk[] = [];
+  const shipper = sink.shipper({
+    send: async (chunks) => {
+      if (refuse) throw new Error('refused');
+      sent.push(...chunks);
+    },
+  });
+  const log = shipper.open(held());
+  void log.write('out', Buffer.from('bad'));
+  await log.close();
+  expect(sink.dropped).toHaveLength(1);
+  refuse = false;
+  void log.write('out', Buffer.from('good'));
+  await log.close();
+  expect(sent.map((chunk) => Buffer.from(chunk.data, 'base64').toString())).toEqual(['good']);
+});
+
+it('cuts requests and chunks to size, and takes runs in turn', async () => {
+  const sink = new Sink();
+  const shipper = sink.shipper({ runBytes: 1e9, totalBytes: 1e9 });
+  const [large, small] = [held(), held()];
+  const logs = [shipper.open(large), shipper.open(small)];
+  for (let i = 0; i < 40; i++) void logs[0]?.write('out', Buffer.alloc(50_000, 'x'));
+  void logs[1]?.write('out', Buffer.from('small'));
+  await Promise.all(logs.map((log) => log.close()));
+  const sizes = sink.requests.map((request) => request.reduce((sum, chunk) => sum + (chunk.data.length * 3) / 4, 0));
+  expect(Math.max(...sizes)).toBeLessThan(600_000);
+  expect(sink.requests[0]?.some((chunk) => chunk.run === small.run)).toBe(true);
+  expect(sink.text(large.run)).toHaveLength(2_000_000);
+});
+
+it('stopping ends every wait', async () => {
+  const sink = new Sink();
+  sink.shut();
+  const shipper = sink.shipper({ runBytes: 10 });
+  const log = shipper.open(held());
+  const wait = log.write('out', Buffer.alloc(100));
+  const closing = log.close();
+  shipper.stop();
+  await Promise.all([wait, closing]);
+  expect(log.write('out', Buffer.alloc(100))).toBeUndefined();
+});

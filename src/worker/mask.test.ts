@@ -1,0 +1,61 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { Mask, maskText, patternsOf } from './mask.ts';
+
+function masked(secrets: readonly string[], pieces: readonly string[]): string {
+  const mask = new Mask(patternsOf(secrets.map((secret) => Buffer.from(secret))));
+  return Buffer.concat([...pieces.map((piece) => mask.push(Buffer.from(piece))), mask.flush()]).toString();
+}
+
+describe('a secret in the output', () => {
+  it.each([
+    ['whole', ['hunter2'], ['pw hunter2 and hunter2!'], 'pw *** and ***!'],
+    ['split in two', ['hunter2'], ['pw hun', 'ter2!'], 'pw ***!'],
+    ['split in many', ['hunter2'], [...'pw hunter2!'], 'pw ***!'],
+    ['begun and not ended', ['hunter2'], ['pw hunt', 'ing'], 'pw hunting'],
+    ['begun at the very end', ['hunter2'], ['pw hunt'], 'pw hunt'],
+    ['one that contains another', ['hunter2', 'hunter2-long'], ['hunter2', '-long hunter2'], '*** ***'],
+    ['one that begins inside another', ['abcdef', 'efghij'], ['xabcde', 'fghijx'], 'x***ghijx'],
+    ['held back by a long one, behind a short one', ['bbcc', 'ccddeeff', 'ddee'], ['abbccddeex'], 'a******x'],
+    ['line by line', ['first line\nsecond line\n'], ['> first line', '\n> second line'], '> ***\n> ***'],
+    ['with its newline trimmed', ['hunter2\n'], ['hunter2'], '***'],
+    ['too short to hide', ['abc', 'x\ny'], ['abc x y'], 'abc x y'],
+  ])('%s', (_, secrets, pieces, expected) => expect(masked(secrets, pieces)).toBe(expected));
+
+  it('never shows, however the output is cut into pieces', () => {
+    const letters = fc.string({ unit: fc.constantFrom('a', 'b', 'c'), minLength: 4, maxLength: 8 });
+    const piece = fc.string({ unit: fc.constantFrom('a', 'b', 'c', ' '), maxLength: 12 });
+    fc.assert(
+      fc.property(
+        fc.array(letters, { minLength: 1, maxLength: 3 }),
+        fc.array(piece, { maxLength: 8 }),
+        (secrets, pieces) => {
+          const shown = masked(secrets, pieces);
+          for (const secret of secrets) expect(shown).not.toContain(secret);
+          expect(shown).toBe(masked(secrets, [pieces.join('')]));
+        },
+      ),
+      { numRuns: 2_000 },
+    );
+  });
+
+  it('is masked byte by byte, whatever the bytes are', () => {
+    const secret = Buffer.from([0xff, 0x00, 0xfe, 0x80, 0x81]);
+    const mask = new Mask(patternsOf([secret]));
+    const shown = Buffer.concat([
+      mask.push(Buffer.from([1, 0xff, 0x00])),
+      mask.push(Buffer.from([0xfe, 0x80, 0x81, 2])),
+      mask.flush(),
+    ]);
+    expect(shown).toEqual(Buffer.from([1, ...Buffer.from('***'), 2]));
+  });
+});
+
+it('without secrets nothing is copied', () => {
+  const data = Buffer.from('as it is');
+  expect(new Mask([]).push(data)).toBe(data);
+});
+
+it('a reason is masked, too', () => {
+  expect(maskText('cannot log in with hunter2', patternsOf([Buffer.from('hunter2')]))).toBe('cannot log in with ***');
+});

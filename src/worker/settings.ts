@@ -1,0 +1,53 @@
+/** What a worker is told when it is made, and what it takes for what it was not told. */
+import { hostname } from 'node:os';
+import type { Log } from '../kernel/log.ts';
+import { systemTime, type Time } from '../kernel/time.ts';
+import type { RuntimeTable } from '../runtimes/runtimes.ts';
+import type { Fetch } from './client.ts';
+
+export interface WorkerOptions {
+  /** Stays over restarts where it can be kept, so that after one the runs return at once. */
+  readonly id: string;
+  readonly name: string;
+  readonly version: string;
+  /** The API's address, and a key of the role `worker`. */
+  readonly url: string;
+  readonly key: string;
+  readonly runtimes: RuntimeTable;
+  readonly log: Log;
+  /** The network's, or under `up` the gateway's own. */
+  readonly fetch?: Fetch | undefined;
+  /** The API's address as tasks are told it, where it is another. */
+  readonly taskUrl?: string | undefined;
+  readonly addr?: string | undefined;
+  readonly queues?: readonly string[] | undefined;
+  /** Places: how many runs at once. */
+  readonly maxTasks?: number | undefined;
+  /** How long running tasks may go on after `stop`. */
+  readonly drainMs?: number | undefined;
+  readonly heartbeatMs?: number | undefined;
+  /** How long one poll for work waits. */
+  readonly pollMs?: number | undefined;
+  /** What is kept of one run's output, beside its end. */
+  readonly logLimitBytes?: number | undefined;
+  readonly time?: Time | undefined;
+}
+
+/** The same with every default filled in. */
+export type WorkerSettings = { readonly [K in keyof WorkerOptions]-?: NonNullable<WorkerOptions[K]> };
+
+export function settingsOf(options: WorkerOptions): WorkerSettings {
+  return {
+    ...options,
+    fetch: options.fetch ?? ((request) => fetch(request)),
+    taskUrl: options.taskUrl ?? options.url,
+    addr: options.addr ?? hostname(),
+    queues: options.queues ?? ['default'],
+    maxTasks: options.maxTasks ?? 8,
+    drainMs: options.drainMs ?? 5_000,
+    heartbeatMs: options.heartbeatMs ?? 5_000,
+    pollMs: options.pollMs ?? 10_000,
+    logLimitBytes: options.logLimitBytes ?? 10 * 1024 * 1024,
+    time: options.time ?? systemTime,
+  };
+}

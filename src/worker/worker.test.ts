@@ -1,0 +1,377 @@
+import { readFile } from 'node:fs/promises';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { wireKey, WireServer } from '../../test/conformance/wire-server.ts';
+import type { HeldRun, Report, RuntimeBlock } from '../contract/wire.ts';
+import { newId } from '../kernel/id.ts';
+import { silent } from '../kernel/log.ts';
+import type { Service } from '../kernel/service.ts';
+import { functionRuntime, type TaskFunctions } from '../runtimes/function.ts';
+import { dockerMissing } from '../runtimes/docker.ts';
+import { none } from '../runtimes/none.ts';
+import { processRuntime } from '../runtimes/process.ts';
+import type { WorkerOptions } from './settings.ts';
+import { makeWorker } from './worker.ts';
+
+const patience = { timeout: 25_000, interval: 5 };
+const workers: Service[] = [];
+let server = new WireServer();
+let url = '';
+
+beforeEach(async () => {
+  server = new WireServer();
+  url = await server.start();
+});
+afterEach(async () => {
+  server.outOfOrder = undefined;
+  await Promise.all(workers.splice(0).map((worker) => worker.stop()));
+  await server.stop();
+});
+
+async function startWorker(options: Partial<WorkerOptions> = {}, functions: TaskFunctions = {}): Promise<Service> {
+  const runtimes = new Map([
+    ['none', none] as const,
+    ['function', functionRuntime({ functions, graceMs: 300 })] as const,
+    ['process', processRuntime({ environment: process.env, graceMs: 300, lingerMs: 200 })] as const,
+    ['docker', dockerMissing] as const,
+  ]);
+  const timing = { heartbeatMs: 50, pollMs: 2_000, drainMs: 100 };
+  const self = { id: newId(), name: 'test', version: '0', url, key: wireKey, runtimes, log: silent };
+  const worker = makeWorker({ ...self, ...timing, ...options });
+  workers.push(worker);
+  await worker.start();
+  return worker;
+}
+
+const shell = (script: string, env: Extract<RuntimeBlock, { kind: 'process' }>['env'] = {}): RuntimeBlock => ({
+  kind: 'process',
+  command: ['/bin/sh', '-c', script],
+  env,
+  cwd: null,
+});
+
+async function reported(run: HeldRun): Promise<Report> {
+  return await vi.waitFor(() => {
+    const report = server.report(run);
+    if (!report) throw new Error('not reported yet');
+    return report;
+  }, patience);
+}
+
+async function printed(run: HeldRun, text: string): Promise<void> {
+  await vi.waitFor(() => expect(server.output(run)).toContain(text), patience);
+}
+
+async function isAlive(pid: number): Promise<boolean> {
+  const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => undefined);
+  return stat !== undefined && !/\) [ZX] /.test(stat);
+}
+
+describe('a run', () => {
+  it('of each runtime is claimed, executed and reported with its lease', async () => {
+    await startWorker({}, { f: () => 1 });
+    const runs = [
+      server.offer(server.define({ kind: 'none' }), { lease: 3 }),
+      server.offer(server.define({ kind: 'function', name: 'f', input: null })),
+      server.offer(server.define(shell('exit 0'))),
+      server.offer(server.define(shell('exit 5'))),
+      server.offer(server.define({ kind: 'docker', image: 'alpine', args: [], env: {} })),
+    ];
+    const reports = await Promise.all(runs.map(reported));
+    expect(reports.map((report) => [report.state, report.exit_code])).toEqual([
+      ['success', null],
+      ['success', null],
+      ['success', 0],
+      ['failure', 5],
+      ['error', null],
+    ]);
+    expect(reports[4]?.reason).toContain('"alpine"');
+    expect(reports.every((report) => report.started_at !== null)).toBe(true);
+  });
+
+  it('has its output shipped in order and complete before its report', async () => {
+    await startWorker();
+    const script = 'i=0; while [ $i -lt 2000 ]; do echo line $i; i=$((i+1)); done';
+    const run = server.offer(server.define(shell(script)));
+    await reported(run);
+    const lines = Array.from({ length: 2_000 }, (_, i) => `line ${i}\n`).join('');
+    expect(server.output(run)).toBe(lines);
+    expect(server.served.lastIndexOf('logs')).toBeLessThan(server.served.indexOf('report'));
+    const numbers = server.chunks.map((chunk) => chunk.number);
+    expect(numbers).toEqual(numbers.map((_, i) => i));
+  });
+
+  it('shows its output while it goes on', async () => {
+    await startWorker();
+    const run = server.offer(server.define(shell('echo early; exec sleep 60')));
+    await printed(run, 'early');
+    expect(server.report(run)).toBeUndefined();
+  });
+
+  it('is told about itself under our names and under those of Waterwheel', async () => {
+    await startWorker({ taskUrl: 'http://tasks.example' });
+    const definition = server.define(shell('env', { GIVEN: 'at {{ instant }} with {{params.x}}' }));
+    const run = server.offer(definition, { params: { x: 'y' }, attempt: 2 });
+    await reported(run);
+    const env = Object.fromEntries(
+      server
+        .output(run)
+        .trim()
+        .split('\n')
+        .map((line) => line.split(/=(.*)/s, 2)),
+    );
+    expect(env).toMatchObject({
+      GIVEN: 'at 2026-01-02T03:04:05.000Z with y',
+      MILLRACE_RUN_ID: run.run,
+      MILLRACE_IDEMPOTENCY_KEY: run.run,
+      MILLRACE_ATTEMPT: '2',
+      MILLRACE_PARAMS: '{"x":"y"}',
+      MILLRACE_URL: 'http://tasks.example',
+      MILLRACE_CREDENTIAL: 'run-credential',
+      MILLRACE_TENANT: 'default',
+      WATERWHEEL_TRIGGER_DATETIME: '2026-01-02T03:04:05Z',
+      WATERWHEEL_TASK_NAME: 'task',
+      WATERWHEEL_JOB_ID: definition.job.id,
+      WATERWHEEL_PROJECT_NAME: 'project',
+      WATERWHEEL_SERVER_ADDR: 'http://tasks.example',
+      WATERWHEEL_JWT: 'run-credential',
+    });
+    expect(Object.keys(env)).not.toContain('VITEST');
+  });
+
+  it('is given stash values, and they are masked in its output and its reason', async () => {
+    server.secrets.set('password', 'sesame-open\n');
+    await startWorker();
+    const script =
+      'printf "pw=ses"; sleep 0.2; printf "ame-"; sleep 0.2; echo "open"; [ "$PW" = "sesame-open" ] || [ -n "$PW" ]';
+    const run = server.offer(server.define(shell(script, { PW: { stash: 'password' } })));
+    expect(await reported(run)).toMatchObject({ state: 'success' });
+    expect(server.output(run)).toBe('pw=***\n');
+  });
+
+  it('with a template, a stash entry or a definition that does not exist is an error that names it', async () => {
+    await startWorker();
+    const template = server.offer(server.define(shell('echo {{nothing}}')));
+    const stash = server.offer(server.define(shell('true', { PW: { stash: 'absent' } })));
+    const gone = server.define({ kind: 'none' });
+    server.forget(gone);
+    const undefinedRun = server.offer(gone);
+    expect(await reported(template)).toMatchObject({ state: 'error', reason: expect.stringContaining('{{nothing}}') });
+    expect(await reported(stash)).toMatchObject({ state: 'error', reason: expect.stringContaining('"absent"') });
+    expect(await reported(undefinedRun)).toMatchObject({ state: 'error', reason: expect.stringContaining(gone.task) });
+  });
+
+  it('that prints without end is cut, keeps its end, and does not grow the worker', async () => {
+    await startWorker({ logLimitBytes: 100_000 });
+    const before = process.memoryUsage.rss();
+    const run = server.offer(server.define(shell('head -c 1000000000 /dev/zero; echo; echo the end')));
+    expect(await reported(run)).toMatchObject({ state: 'success' });
+    const output = server.output(run);
+    expect(output.length).toBeLessThan(200_000);
+    expect(output).toContain('limit of 100000 bytes');
+    expect(output.endsWith('\0\nthe end\n')).toBe(true);
+    expect(process.memoryUsage.rss() - before).toBeLessThan(200 * 1024 * 1024);
+  });
+});
+
+describe('a run is killed', () => {
+  const stubborn = 'trap "" TERM; echo pid $$; while :; do sleep 0.05; done';
+
+  async function pidOf(run: HeldRun): Promise<number> {
+    await printed(run, 'pid ');
+    return Number(/pid (\d+)/.exec(server.output(run))?.[1]);
+  }
+
+  it('when its time is over, and reported as timeout', async () => {
+    await startWorker();
+    const run = server.offer(server.define(shell(stubborn), 400));
+    const pid = await pidOf(run);
+    expect(await reported(run)).toMatchObject({ state: 'timeout', reason: expect.stringContaining('400 ms') });
+    expect(await isAlive(pid)).toBe(false);
+  });
+
+  it('when it is cancelled, by the next answer of any kind, and reported so', async () => {
+    await startWorker({ heartbeatMs: 60_000 });
+    const run = server.offer(server.define(shell('echo pid $$; exec sleep 60')));
+    const pid = await pidOf(run);
+    server.cancel = [{ tenant: run.tenant, run: run.run, lease: run.lease }];
+    server.wake();
+    expect(await reported(run)).toMatchObject({ state: 'cancelled' });
+    expect(await isAlive(pid)).toBe(false);
+  });
+
+  it('also by the poll of a worker that has no place left', async () => {
+    await startWorker({ heartbeatMs: 60_000, maxTasks: 1 });
+    const run = server.offer(server.define(shell('echo pid $$; exec sleep 60')));
+    await pidOf(run);
+    await vi.waitFor(() => expect(server.polls.at(-1)?.free).toBe(0), patience);
+    server.cancel = [{ tenant: run.tenant, run: run.run, lease: run.lease }];
+    server.wake();
+    expect(await reported(run)).toMatchObject({ state: 'cancelled' });
+  });
+
+  it('when its lease is lost, without a report, and is not held any more', async () => {
+    await startWorker();
+    const run = server.offer(server.define(shell(stubborn)));
+    const pid = await pidOf(run);
+    server.lost = [{ tenant: run.tenant, run: run.run, lease: run.lease }];
+    await vi.waitFor(async () => expect(await isAlive(pid)).toBe(false), patience);
+    await vi.waitFor(() => expect(server.heartbeats.at(-1)?.holds).toEqual([]), patience);
+    expect(server.report(run)).toBeUndefined();
+  });
+
+  it('but not by a signal for another lease of it', async () => {
+    await startWorker();
+    const run = server.offer(server.define(shell('echo pid $$; sleep 0.3')), { lease: 2 });
+    await pidOf(run);
+    server.lost = [{ tenant: run.tenant, run: run.run, lease: 1 }];
+    expect(await reported(run)).toMatchObject({ state: 'success', lease: 2 });
+  });
+});
+
+describe('the worker', () => {
+  it('never takes more runs than it has places, and fills them in one poll', async () => {
+    const gate = makeGate();
+    let running = 0;
+    let most = 0;
+    const wait = async (): Promise<void> => {
+      most = Math.max(most, ++running);
+      await gate.opened;
+      running--;
+    };
+    const definition = server.define({ kind: 'function', name: 'wait', input: null });
+    const runs = Array.from({ length: 10 }, () => server.offer(definition));
+    await startWorker({ maxTasks: 4 }, { wait });
+    await vi.waitFor(() => expect(running).toBe(4), patience);
+    expect(server.polls[0]?.free).toBe(4);
+    gate.open();
+    await Promise.all(runs.map(reported));
+    expect(most).toBe(4);
+  });
+
+  it('says what it holds, from the claim until the report is acknowledged', async () => {
+    const gate = makeGate();
+    await startWorker({}, { wait: () => gate.opened });
+    const run = server.offer(server.define({ kind: 'function', name: 'wait', input: null }));
+    const held = [{ tenant: run.tenant, run: run.run, lease: run.lease }];
+    await vi.waitFor(() => expect(server.heartbeats.at(-1)?.holds).toEqual(held), patience);
+    gate.open();
+    await reported(run);
+    await vi.waitFor(() => expect(server.heartbeats.at(-1)?.holds).toEqual([]), patience);
+    expect(server.heartbeats.at(-1)?.seen).toBe(7);
+  });
+
+  it('outlives an outage: tasks go on, and what they printed and how they ended arrives afterwards, once', async () => {
+    const gate = makeGate();
+    await startWorker({}, { wait: async (_, { log }) => (await gate.opened, log('printed in the outage')) });
+    const definition = server.define({ kind: 'function', name: 'wait', input: null });
+    const runs = [server.offer(definition), server.offer(definition)];
+    await vi.waitFor(() => expect(server.heartbeats.at(-1)?.holds).toHaveLength(2), patience);
+    const refused = (name: string): number => server.refused.filter((each) => each === name).length;
+    for (const status of [0, 503]) {
+      server.outOfOrder = status;
+      gate.open();
+      const before = [refused('logs'), refused('heartbeat')];
+      await vi.waitFor(() => expect(refused('logs')).toBeGreaterThan(before[0] ?? 0), patience);
+      await vi.waitFor(() => expect(refused('heartbeat')).toBeGreaterThan(before[1] ?? 0), patience);
+    }
+    const beats = server.heartbeats.length;
+    expect(server.reports).toEqual([]);
+    server.outOfOrder = undefined;
+    for (const report of await Promise.all(runs.map(reported))) expect(report.state).toBe('success');
+    for (const run of runs) expect(server.output(run)).toBe('printed in the outage\n');
+    expect(server.reports).toHaveLength(2);
+    await vi.waitFor(() => expect(server.heartbeats.length).toBeGreaterThan(beats), patience);
+  });
+
+  it('waits for an API that is not there yet', async () => {
+    server.outOfOrder = 0;
+    const run = server.offer(server.define({ kind: 'none' }));
+    await startWorker();
+    await vi.waitFor(() => expect(server.refused.length).toBeGreaterThan(2), patience);
+    server.outOfOrder = undefined;
+    expect(await reported(run)).toMatchObject({ state: 'success' });
+  });
+
+  it('fetches a definition once, and again when it is told that it has changed', async () => {
+    await startWorker();
+    const definition = server.define({ kind: 'none' });
+    const fetched = (): number => server.served.filter((name) => name === 'definitions').length;
+    await reported(server.offer(definition));
+    await reported(server.offer(definition));
+    expect(fetched()).toBe(1);
+    server.invalidate = [{ tenant: definition.tenant, kind: 'task', id: definition.task }];
+    await vi.waitFor(() => expect(server.invalidate).toEqual([]), patience);
+    await vi.waitFor(async () => {
+      await reported(server.offer(definition));
+      expect(fetched()).toBe(2);
+    }, patience);
+  });
+
+  it('when stopped lets tasks end for a while, gives back the others, and says that it holds nothing', async () => {
+    const worker = await startWorker({ drainMs: 2_000 });
+    const quick = server.offer(server.define(shell('echo here; sleep 0.3; echo there')));
+    await printed(quick, 'here');
+    await worker.stop();
+    expect(server.report(quick)).toMatchObject({ state: 'success' });
+    expect(server.output(quick)).toBe('here\nthere\n');
+
+    const again = await startWorker({ drainMs: 50 });
+    const slow = server.offer(server.define(shell('trap "" TERM; echo here; while :; do sleep 0.05; done')));
+    const obstinate = server.offer(server.define({ kind: 'function', name: 'x', input: 1 }));
+    await printed(slow, 'here');
+    await reported(obstinate);
+    await again.stop();
+    expect(server.report(slow)).toMatchObject({ state: 'returned' });
+    expect(server.heartbeats.at(-1)?.holds).toEqual([]);
+  });
+
+  it('gives back what a poll brings while it is being stopped', async () => {
+    const worker = await startWorker({ drainMs: 3_000 });
+    const running = server.offer(server.define(shell('echo here; sleep 0.5')));
+    await printed(running, 'here');
+    const stopped = worker.stop();
+    const late = server.offer(server.define(shell('echo never')));
+    await stopped;
+    expect(server.report(running)).toMatchObject({ state: 'success' });
+    expect(server.report(late)).toMatchObject({ state: 'returned', started_at: null });
+  });
+
+  it('stops in bounded time when the API is gone, tasks ignore signals and output is waiting', async () => {
+    const worker = await startWorker({ drainMs: 50 }, { stuck: () => new Promise(() => {}) });
+    const run = server.offer(server.define(shell('trap "" TERM; echo here; while :; do echo more; sleep 0.01; done')));
+    server.offer(server.define({ kind: 'function', name: 'stuck', input: null }));
+    await printed(run, 'here');
+    server.outOfOrder = 0;
+    const stoppedAt = performance.now();
+    await worker.stop();
+    expect(performance.now() - stoppedAt).toBeLessThan(5_000);
+  });
+
+  it('may be stopped and started again, as a newer incarnation; both calls may be repeated', async () => {
+    const worker = await startWorker();
+    await vi.waitFor(() => expect(server.heartbeats.length).toBeGreaterThan(0), patience);
+    const first = server.heartbeats.at(-1)?.incarnation ?? Infinity;
+    await Promise.all([worker.stop(), worker.stop()]);
+    await Promise.all([worker.start(), worker.start()]);
+    const run = server.offer(server.define({ kind: 'none' }));
+    await reported(run);
+    expect(server.heartbeats.at(-1)?.incarnation).toBeGreaterThanOrEqual(first);
+  });
+
+  it('starts and stops fifty times without leaving anything behind', async () => {
+    const worker = await startWorker();
+    for (let i = 0; i < 50; i++) {
+      await worker.stop();
+      await worker.start();
+    }
+    await reported(server.offer(server.define({ kind: 'none' })));
+  });
+});
+
+function makeGate(): { readonly opened: Promise<void>; open(): void } {
+  let open = (): void => {};
+  const opened = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  return { opened, open };
+}

@@ -1,0 +1,132 @@
+/** One suite for every runtime that can run here: what `src/runtimes/contract.ts` promises, each in its own words. */
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import type { KillReason, Outcome, Runtime, Work } from '../../src/runtimes/contract.ts';
+import { dockerMissing } from '../../src/runtimes/docker.ts';
+import { functionRuntime } from '../../src/runtimes/function.ts';
+import { none } from '../../src/runtimes/none.ts';
+import { processRuntime } from '../../src/runtimes/process.ts';
+import { makeTask, Recorder } from './task.ts';
+
+type Act = 'succeeds' | 'fails' | 'prints' | 'obeys' | 'ignores';
+interface Subject {
+  readonly runtime: Runtime;
+  /** Work that does the thing; a runtime that cannot do it has none. */
+  readonly works: Partial<Record<Act, Work>>;
+}
+
+// long enough that a busy machine does not take an obedient task for a stubborn one
+const graceMs = 1_000;
+const shell = (script: string): Work => ({ kind: 'process', command: ['/bin/sh', '-c', script], cwd: null });
+const named = (name: string): Work => ({ kind: 'function', name, input: null });
+
+const subjects: Subject[] = [
+  { runtime: none, works: { succeeds: { kind: 'none' } } },
+  {
+    runtime: processRuntime({ environment: process.env, graceMs }),
+    works: {
+      succeeds: shell('exit 0'),
+      fails: shell('echo why >&2; exit 3'),
+      prints: shell('echo first; echo second'),
+      obeys: shell('echo ready; exec sleep 60'),
+      ignores: shell('trap "" TERM; echo ready; while :; do sleep 0.05; done'),
+    },
+  },
+  {
+    runtime: functionRuntime({
+      graceMs,
+      functions: {
+        succeeds: () => 1,
+        fails: () => {
+          throw new Error('why');
+        },
+        prints: (_, { log }) => ['first', 'second'].forEach((line) => log(line)),
+        obeys: (_, { log, signal }) => {
+          log('ready');
+          return new Promise((_resolve, reject) =>
+            signal.addEventListener('abort', () => reject(new Error('stopped'))),
+          );
+        },
+        ignores: (_, { log }) => {
+          log('ready');
+          return new Promise(() => {});
+        },
+      },
+    }),
+    works: Object.fromEntries(['succeeds', 'fails', 'prints', 'obeys', 'ignores'].map((act) => [act, named(act)])),
+  },
+  { runtime: dockerMissing, works: {} },
+];
+
+describe.each(subjects)('the runtime $runtime.name', ({ runtime, works }) => {
+  beforeAll(async () => await runtime.service?.start());
+  afterAll(async () => await runtime.service?.stop());
+
+  /** A test for runtimes whose tasks can do that. */
+  const when = (act: Act, title: string, test: (work: Work) => Promise<void>): void => {
+    const work = works[act];
+    if (work) it(title, () => test(work));
+  };
+  const never = new AbortController().signal;
+
+  async function killed(work: Work, reason: KillReason): Promise<{ outcome: Outcome; ms: number }> {
+    const control = new AbortController();
+    const output = new Recorder();
+    const running = runtime.run(makeTask(work), output, control.signal);
+    await vi.waitFor(() => expect(output.text()).toContain('ready'), { timeout: 5_000, interval: 5 });
+    const killedAt = performance.now();
+    control.abort(reason);
+    return { outcome: await running, ms: performance.now() - killedAt };
+  }
+
+  it('refuses work of another kind instead of throwing', async () => {
+    if (runtime.name === 'none') return;
+    expect(await runtime.run(makeTask({ kind: 'none' }), new Recorder(), never)).toMatchObject({ state: 'error' });
+  });
+
+  when('succeeds', 'says success', async (work) => {
+    expect(await runtime.run(makeTask(work), new Recorder(), never)).toMatchObject({
+      state: 'success',
+      reason: null,
+    });
+  });
+
+  when('fails', 'says failure, with a reason, and what the task said about it', async (work) => {
+    const output = new Recorder();
+    const outcome = await runtime.run(makeTask(work), output, never);
+    expect(outcome.state).toBe('failure');
+    expect(outcome.reason).toMatch(/why|exit code 3/);
+    expect(output.text('err')).toContain('why');
+  });
+
+  when('prints', 'has passed on all output, in order, when it answers', async (work) => {
+    const output = new Recorder();
+    await runtime.run(makeTask(work), output, never);
+    expect(output.text('out')).toBe('first\nsecond\n');
+  });
+
+  when('obeys', 'ends soon after a kill that the task obeys', async (work) => {
+    const { outcome, ms } = await killed(work, 'cancelled');
+    expect(outcome.state).toBe('failure');
+    expect(ms).toBeLessThan(graceMs);
+  });
+
+  when('ignores', 'ends after the grace when the task ignores the kill', async (work) => {
+    const { outcome, ms } = await killed(work, 'timeout');
+    expect(outcome.state).toBe('failure');
+    expect(ms).toBeGreaterThanOrEqual(graceMs - 5);
+    expect(ms).toBeLessThan(graceMs + 2_000);
+  });
+
+  when('prints', 'starts nothing when the signal has already aborted', async (work) => {
+    const output = new Recorder();
+    const outcome = await runtime.run(makeTask(work), output, AbortSignal.abort('draining'));
+    expect([outcome.state, output.text()]).toEqual(['failure', '']);
+  });
+});
+
+it('without a Docker runtime an image is refused by name, with what to do instead', async () => {
+  const task = makeTask({ kind: 'docker', image: 'alpine:3', args: [] });
+  const outcome = await dockerMissing.run(task, new Recorder(), new AbortController().signal);
+  expect(outcome.state).toBe('error');
+  expect(outcome.reason).toMatch(/"alpine:3".*process: \{command/);
+});

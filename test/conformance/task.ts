@@ -1,0 +1,41 @@
+/** What suites of runtimes give them: a task with plausible facts, and a sink that remembers. */
+import { newId } from '../../src/kernel/id.ts';
+import type { Output, StreamName, Task, Work } from '../../src/runtimes/contract.ts';
+
+export function makeTask(work: Work, env: Record<string, string> = {}): Task {
+  const run = newId();
+  const facts = {
+    tenant: 'default',
+    run,
+    lease: 1,
+    instant: '2026-01-02T03:04:05.000Z',
+    attempt: 1,
+    priority: 'normal',
+    params: {},
+    task: { id: newId(), name: 'task' },
+    job: { id: newId(), name: 'job' },
+    project: { id: newId(), name: 'project' },
+    url: 'http://127.0.0.1:1',
+    credential: 'credential',
+    idempotencyKey: run,
+  };
+  return { work, env, facts };
+}
+
+/** Keeps everything, both streams in the order they came. */
+export class Recorder implements Output {
+  readonly pieces: { stream: StreamName; data: Buffer }[] = [];
+
+  write(stream: StreamName, data: Buffer): undefined {
+    this.pieces.push({ stream, data });
+  }
+
+  bytes(stream?: StreamName): Buffer {
+    const wanted = this.pieces.filter((piece) => stream === undefined || piece.stream === stream);
+    return Buffer.concat(wanted.map((piece) => piece.data));
+  }
+
+  text(stream?: StreamName): string {
+    return this.bytes(stream).toString('utf8');
+  }
+}

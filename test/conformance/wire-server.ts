@@ -1,0 +1,200 @@
+/**
+ * The API's side of the wire for suites of the worker: a real HTTP server that parses every message by the wire's own
+ * schemas, hands out the runs it was given, keeps what it is told, and can be out of order for a while.
+ */
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { z } from 'zod';
+import {
+  type ClaimedRun,
+  claimRequest,
+  definitionsRequest,
+  type HeartbeatRequest,
+  type HeldRun,
+  heartbeatRequest,
+  type Invalidation,
+  type LogChunk,
+  logsRequest,
+  type Report,
+  type RuntimeBlock,
+  reportRequest,
+  type Signals,
+  secretsRequest,
+  type TaskDefinition,
+} from '../../src/contract/wire.ts';
+import { newId } from '../../src/kernel/id.ts';
+
+export const wireKey = 'worker-key';
+
+export class WireServer {
+  readonly reports: Report[] = [];
+  readonly chunks: LogChunk[] = [];
+  readonly heartbeats: HeartbeatRequest[] = [];
+  readonly polls: z.infer<typeof claimRequest>[] = [];
+  readonly secrets = new Map<string, string>();
+  /** Requests that were served, in order: `logs`, `report`… */
+  readonly served: string[] = [];
+  /** Requests that came while it was out of order. */
+  readonly refused: string[] = [];
+  cancel: HeldRun[] = [];
+  lost: HeldRun[] = [];
+  invalidate: Invalidation[] = [];
+  /** While set, everything is answered with this status; 0 cuts the connection. */
+  outOfOrder: number | undefined;
+  readonly #definitions = new Map<string, TaskDefinition>();
+  readonly #ready: ClaimedRun[] = [];
+  readonly #waiting = new Set<() => void>();
+  readonly #server: Server = createServer((request, response) => void this.#answer(request, response));
+
+  async start(): Promise<string> {
+    await new Promise<void>((resolve) => this.#server.listen(0, '127.0.0.1', resolve));
+    const { port } = this.#server.address() as AddressInfo;
+    return `http://127.0.0.1:${port}`;
+  }
+
+  async stop(): Promise<void> {
+    this.#server.closeAllConnections();
+    await new Promise((resolve) => this.#server.close(resolve));
+  }
+
+  define(runtime: RuntimeBlock, timeoutMs = 60_000): TaskDefinition {
+    const named = (name: string): { id: string; name: string } => ({ id: newId(), name });
+    const key = { tenant: 'default', task: newId(), version: 1 };
+    const definition = {
+      ...key,
+      name: 'task',
+      job: named('job'),
+      project: named('project'),
+      timeout_ms: timeoutMs,
+      params: {},
+      runtime,
+    };
+    this.#definitions.set(key.task, definition);
+    return definition;
+  }
+
+  forget(definition: TaskDefinition): void {
+    this.#definitions.delete(definition.task);
+  }
+
+  /** Makes a run ready. */
+  offer(definition: TaskDefinition, more: Partial<ClaimedRun> = {}): ClaimedRun {
+    const { tenant, task, version } = definition;
+    const handOut = { tenant, run: newId(), lease: 1, engine: '0.1.0', task, version, credential: 'run-credential' };
+    const run = {
+      ...handOut,
+      instant: '2026-01-02T03:04:05.000Z',
+      attempt: 1,
+      priority: 'normal' as const,
+      params: {},
+      ...more,
+    };
+    this.#ready.push(run);
+    this.wake();
+    return run;
+  }
+
+  /** Ends the polls that wait, so that they look again or carry signals. */
+  wake(): void {
+    for (const wake of this.#waiting) wake();
+  }
+
+  report(run: HeldRun): Report | undefined {
+    return this.reports.find((report) => report.run === run.run && report.lease === run.lease);
+  }
+
+  output(run: HeldRun, stream?: 'out' | 'err'): string {
+    const own = this.chunks.filter(
+      (chunk) => chunk.run === run.run && (stream === undefined || chunk.stream === stream),
+    );
+    const ordered = own.toSorted((a, b) => a.number - b.number);
+    return Buffer.concat(ordered.map((chunk) => Buffer.from(chunk.data, 'base64'))).toString('utf8');
+  }
+
+  async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const name = (request.url ?? '').replace('/internal/', '');
+    const body = await bodyOf(request);
+    if (this.outOfOrder !== undefined) this.refused.push(name);
+    if (this.outOfOrder === 0) return void request.socket.destroy();
+    const [status, answer] = await this.#decide(name, request.headers.authorization, body, response);
+    if (status === 200) this.served.push(name);
+    response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(answer));
+  }
+
+  async #decide(
+    name: string,
+    key: string | undefined,
+    body: unknown,
+    response: ServerResponse,
+  ): Promise<[number, unknown]> {
+    if (this.outOfOrder !== undefined) return [this.outOfOrder, { detail: 'out of order' }];
+    if (key !== `Bearer ${wireKey}`) return [401, { detail: 'no such key' }];
+    try {
+      return [200, await this.#serve(name, body, response)];
+    } catch (error) {
+      return [error instanceof z.ZodError ? 400 : 500, { detail: String(error) }];
+    }
+  }
+
+  #serve(name: string, body: unknown, response: ServerResponse): unknown {
+    if (name === 'claim') return this.#claim(claimRequest.parse(body), response);
+    if (name === 'heartbeat') {
+      this.heartbeats.push(heartbeatRequest.parse(body));
+      return this.#signals();
+    }
+    if (name === 'report') {
+      const { reports } = reportRequest.parse(body);
+      const fresh = reports.filter((report) => !this.report(report));
+      this.reports.push(...fresh);
+      return { accepted: reports.length };
+    }
+    if (name === 'logs') {
+      const { chunks } = logsRequest.parse(body);
+      const known = new Set(this.chunks.map((chunk) => `${chunk.run}/${chunk.lease}/${chunk.number}`));
+      this.chunks.push(...chunks.filter((chunk) => !known.has(`${chunk.run}/${chunk.lease}/${chunk.number}`)));
+      return { accepted: chunks.length };
+    }
+    if (name === 'definitions') {
+      const { items } = definitionsRequest.parse(body);
+      return { definitions: items.flatMap(({ task }) => this.#definitions.get(task) ?? []) };
+    }
+    const { names } = secretsRequest.parse(body);
+    const found = names.filter((each) => this.secrets.has(each));
+    return {
+      values: Object.fromEntries(
+        found.map((each) => [each, Buffer.from(this.secrets.get(each) ?? '').toString('base64')]),
+      ),
+    };
+  }
+
+  async #claim(poll: z.infer<typeof claimRequest>, response: ServerResponse): Promise<unknown> {
+    this.polls.push(poll);
+    if ((poll.free === 0 || this.#ready.length === 0) && this.cancel.length + this.lost.length === 0) {
+      await new Promise<void>((resolve) => {
+        const wake = (): void => {
+          clearTimeout(timer);
+          this.#waiting.delete(wake);
+          resolve();
+        };
+        const timer = setTimeout(wake, poll.wait_ms);
+        this.#waiting.add(wake);
+        response.once('close', wake);
+      });
+    }
+    // a poll whose sender is gone is given nothing
+    const runs = response.destroyed ? [] : this.#ready.splice(0, poll.free);
+    return { runs, ...this.#signals() };
+  }
+
+  #signals(): Signals {
+    const { cancel, lost, invalidate } = this;
+    [this.cancel, this.lost, this.invalidate] = [[], [], []];
+    return { cancel, lost, invalidate, seen: 7 };
+  }
+}
+
+async function bodyOf(request: IncomingMessage): Promise<unknown> {
+  const parts: Buffer[] = [];
+  for await (const part of request) parts.push(part as Buffer);
+  return JSON.parse(Buffer.concat(parts).toString('utf8'));
+}

@@ -1,0 +1,57 @@
+/**
+ * The one PostgreSQL server that all suites share: the product's own embedded one, in a folder of this test run, without
+ * fsync. It holds one template per kind of database; suites clone those (tenant-database.ts).
+ */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { Client } from 'pg';
+import { silent } from '../../src/kernel/log.ts';
+import { type Address, addressOfSocket, clientConfig, onDatabase } from '../../src/postgres/address.ts';
+import { startEmbedded } from '../../src/postgres/embedded.ts';
+import { readMigrations } from '../../src/postgres/migrate.ts';
+
+/** Where suites, in processes of their own, read the server's address. */
+const variable = 'MILLRACE_TEST_POSTGRES';
+export const tenantTemplate = 'tenant_template';
+
+const settings = { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' };
+
+/** Starts the server unless it is there already; returns how to stop what this call has started. */
+export async function startServer(): Promise<() => Promise<void>> {
+  if (process.env[variable] !== undefined) return async () => {};
+  const home = await mkdtemp(join(tmpdir(), 'millrace-suites-'));
+  const server = await startEmbedded({ home, log: silent, settings });
+  const stop = async (): Promise<void> => {
+    await server.stop('immediate');
+    await rm(home, { recursive: true, force: true });
+  };
+  const address = addressOfSocket(server.connection, 'postgres');
+  await makeTenantTemplate(address).catch(async (error: unknown) => {
+    await stop();
+    throw error;
+  });
+  process.env[variable] = JSON.stringify(address);
+  return stop;
+}
+
+export function serverAddress(): Address {
+  const text = process.env[variable];
+  if (text === undefined) throw new Error('the shared PostgreSQL is not running: is global-setup.ts configured?');
+  return JSON.parse(text) as Address;
+}
+
+/** Runs one statement that needs a connection of its own, such as `create database`. */
+export async function administer(address: Address, statement: string): Promise<void> {
+  const client = new Client(clientConfig(address, 'millrace tests'));
+  await client.connect();
+  await client.query(statement).finally(() => client.end());
+}
+
+async function makeTenantTemplate(server: Address): Promise<void> {
+  await administer(server, `create database ${tenantTemplate}`);
+  const migrations = await readMigrations(fileURLToPath(new URL('../../migrations/tenant', import.meta.url)));
+  const text = migrations.map((migration) => migration.text).join(';\n');
+  await administer(onDatabase(server, tenantTemplate), `create schema millrace; set search_path to millrace; ${text}`);
+}

@@ -1,0 +1,151 @@
+/**
+ * A tenant's API in this process, on a real database: requests go through the router, with whatever caller a test says.
+ * Wake-ups and broker are the real ones, overheard; the clock is set by hand; workers and schedulers are what a test
+ * puts into the directory.
+ */
+import { applyHandlers } from '../../src/api/apply.ts';
+import type { ApiContext } from '../../src/api/context.ts';
+import { type TenantEndpoints, tenantEndpoints } from '../../src/api/endpoints/table.ts';
+import { tenantHandlers } from '../../src/api/handlers.ts';
+import { postgresBroker } from '../../src/broker/postgres.ts';
+import type { Broker, SchedulerInfo, Wake, WorkerInfo } from '../../src/contract/engine.ts';
+import type { Caller, Role } from '../../src/contract/roles.ts';
+import { makeSecrets } from '../../src/gateway/secrets.ts';
+import { type Client, makeClient } from '../../src/http/client.ts';
+import { makeRouter } from '../../src/http/router.ts';
+import { newId } from '../../src/kernel/id.ts';
+import { silent } from '../../src/kernel/log.ts';
+import { makeTelemetry } from '../../src/kernel/telemetry.ts';
+import { systemTime } from '../../src/kernel/time.ts';
+import { WakeHub } from '../../src/postgres/wake.ts';
+import { makeTenantDatabase, type TenantDatabase } from './tenant-database.ts';
+
+export interface TenantApi extends TenantDatabase {
+  readonly ctx: ApiContext;
+  /** Calls as an operator. */
+  readonly call: Client<TenantEndpoints>;
+  /** A client for another caller. */
+  as(caller: Caller | undefined): Client<TenantEndpoints>;
+  /** A plain request, for what no typed client would send. */
+  fetch(method: string, path: string, options?: FetchOptions): Promise<Response>;
+  /** What was told to others since the last `heard.splice(0)`: `wake events`, `broker update`… */
+  readonly heard: string[];
+  /** Milliseconds that the clock runs ahead. */
+  advance(ms: number): void;
+  readonly workers: WorkerInfo[];
+  readonly schedulers: SchedulerInfo[];
+}
+
+export interface FetchOptions {
+  readonly caller?: Caller;
+  readonly body?: string;
+  readonly headers?: Record<string, string>;
+}
+
+export function keyOf(role: Role): Caller {
+  return { kind: 'key', role, tenant: 'default', actor: `key:${role}` };
+}
+
+export function taskOf(run: string, lease = 1): Caller {
+  return { kind: 'task', tenant: 'default', run, lease };
+}
+
+function overhear(heard: string[], hub: WakeHub): { wake: Wake; broker: Broker } {
+  const real = postgresBroker(hub);
+  return {
+    wake: {
+      on: (about, kind, listener) => hub.on(about, kind, listener),
+      send: (about, kind) => {
+        heard.push(`wake ${kind}`);
+        hub.send(about, kind);
+      },
+    },
+    broker: {
+      ...real,
+      offer: (tenant, runs) => {
+        heard.push(`offer ${runs}`);
+        real.offer(tenant, runs);
+      },
+      update: (tenant, jobs) => {
+        heard.push(`update ${jobs.join(' ')}`);
+        real.update(tenant, jobs);
+      },
+      broadcast: (invalidation) => {
+        heard.push(`broadcast ${invalidation.kind} ${invalidation.id}`);
+        real.broadcast(invalidation);
+      },
+      cancel: (run) => {
+        heard.push(`cancel ${run.run} ${run.lease}`);
+        real.cancel(run);
+      },
+    },
+  };
+}
+
+export async function makeTenantApi(): Promise<TenantApi> {
+  const database = await makeTenantDatabase();
+  const hub = new WakeHub(database.address, silent);
+  await hub.service.start();
+  const heard: string[] = [];
+  const workers: WorkerInfo[] = [];
+  const schedulers: SchedulerInfo[] = [];
+  let ahead = 0;
+  const now = (): number => Date.now() + ahead;
+  const ctx: ApiContext = {
+    ...overhear(heard, hub),
+    tenant: { id: newId(), name: 'default' },
+    pool: database.pool,
+    db: database.db,
+    time: { ...systemTime, now },
+    log: silent,
+    telemetry: makeTelemetry(() => {}),
+    settings: { serverUrl: 'http://127.0.0.1:8080', leaseMs: 30_000 },
+    directory: {
+      workers: async (since) => workers.filter((worker) => worker.lastSeenAt > since),
+      schedulers: async (since) => schedulers.filter((scheduler) => scheduler.lastSeenAt > since),
+      noteScheduler: () => {},
+      servingSince: async () => new Date(0),
+    },
+    secrets: makeSecrets(['a master key of the tests'], now),
+  };
+  const faults: unknown[] = [];
+  const route = makeRouter<TenantEndpoints, ApiContext>(
+    tenantEndpoints,
+    { ...tenantHandlers, ...applyHandlers },
+    (error) => faults.push(error),
+  );
+  async function send(request: Request, caller: Caller | undefined): Promise<Response> {
+    const answer = await route(request, ctx, caller);
+    // a fault of ours must show where it happened, not as a wrong status
+    if (faults.length > 0) throw faults.pop();
+    return answer ?? new Response('no such path', { status: 404 });
+  }
+  const base = 'http://tenant';
+  const as = (caller: Caller | undefined): Client<TenantEndpoints> =>
+    makeClient<TenantEndpoints>({ base, fetch: (request) => send(request, caller) });
+  return {
+    ...database,
+    ctx,
+    as,
+    call: as(keyOf('operator')),
+    fetch: (method, path, { caller, body, headers } = {}) =>
+      send(
+        new Request(base + path, {
+          method,
+          ...(body === undefined ? {} : { body }),
+          headers: { ...(body === undefined ? {} : { 'content-type': 'application/json' }), ...headers },
+        }),
+        caller,
+      ),
+    heard,
+    advance: (ms) => {
+      ahead += ms;
+    },
+    workers,
+    schedulers,
+    async close() {
+      await hub.service.stop();
+      await database.close();
+    },
+  };
+}

@@ -1,0 +1,184 @@
+/** The house keeps its order: design §3's rooms, imports that point downwards, files that say what they are for. */
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { posix } from 'node:path';
+import { describe, expect, it } from 'vitest';
+
+/** Rooms of src/ from top to bottom: each may import itself and those below it, types included. */
+const rooms = [
+  ['main.ts', 'index.ts', 'app.ts', 'cli', 'config.ts'],
+  ['gateway', 'launcher', 'worker', 'courier', 'conductor', 'engine', 'api', 'scheduler'],
+  ['jobs', 'bus', 'flows', 'events', 'errands', 'broker', 'runtimes'],
+  ['http', 'postgres', 'contract', 'kernel', 'errors.ts'],
+].flat();
+
+/** Rooms that may not import all that is below them, and why. */
+const closed: Readonly<Record<string, { readonly to: RegExp; readonly why: string }>> = {
+  cli: { to: /^postgres$/, why: 'the command line speaks HTTP' },
+  'config.ts': { to: /^(?!kernel$|errors\.ts$)/, why: 'it is read before anything else exists' },
+  http: { to: /^postgres$/, why: 'its client runs in browsers, too' },
+  worker: { to: /^postgres$/, why: 'a worker has no database access, ever' },
+};
+
+const walked = ['src', 'test', 'scripts', 'bench', 'ui/src'];
+const buckets = /(^|\/)(utils?|helpers?|types|lib)(\.\w+)*(\/|$)/;
+/** The one module that both server and browser run, and the tables of endpoints that it is typed by. */
+const sharedClient = 'src/http/client.ts';
+const endpointTypes = /^src\/(api\/|gateway\/endpoints\.ts$)/;
+const longestFile = 400;
+
+interface SourceFile {
+  /** Relative to the repository, with slashes. */
+  readonly path: string;
+  readonly text: string;
+}
+
+interface Import {
+  readonly specifier: string;
+  /** The path it leads to; undefined for packages. */
+  readonly target: string | undefined;
+  readonly typeOnly: boolean;
+}
+
+function importsOf(file: SourceFile): Import[] {
+  const statement = /^(?:import|export)\b(\s+type\b)?(?:[^'";]*?\bfrom)?\s*['"]([^'"]+)['"]/gm;
+  const call = /\bimport\(\s*()['"]([^'"]+)['"]/g;
+  return [statement, call]
+    .flatMap((pattern) => [...file.text.matchAll(pattern)])
+    .map(([, type = '', specifier = '']) => ({
+      specifier,
+      target: specifier.startsWith('.') ? posix.join(posix.dirname(file.path), specifier) : undefined,
+      typeOnly: type !== '',
+    }));
+}
+
+/** The room of a path in src/; undefined outside. */
+function roomOf(path: string): string | undefined {
+  return path.startsWith('src/') ? path.split('/')[1] : undefined;
+}
+
+function isTest(path: string): boolean {
+  return path.endsWith('.test.ts');
+}
+
+function upwardImports(file: SourceFile): string[] {
+  const room = roomOf(file.path);
+  if (room === undefined) return [];
+  if (!rooms.includes(room)) return [`${file.path}: src/${room} is no room of design §3`];
+  return importsOf(file).flatMap(({ target }) => {
+    const why = target === undefined ? undefined : whyNot(file.path, room, target);
+    return why === undefined ? [] : [`${file.path} imports ${target}: ${why}`];
+  });
+}
+
+function whyNot(path: string, room: string, target: string): string | undefined {
+  const other = roomOf(target);
+  if (other === undefined) {
+    return isTest(path) && target.startsWith('test/') ? undefined : 'src/ imports nothing outside of it';
+  }
+  if (room === other) return undefined;
+  if (!rooms.includes(other)) return 'it is no room of design §3';
+  if (rooms.indexOf(other) < rooms.indexOf(room)) return `${other} is above ${room}`;
+  return closed[room]?.to.test(other) ? closed[room].why : undefined;
+}
+
+function uiImports(file: SourceFile): string[] {
+  if (!file.path.startsWith('ui/')) return [];
+  return importsOf(file)
+    .filter(({ specifier, target }) => specifier === 'millrace' || (target !== undefined && !target.startsWith('ui/')))
+    .filter(({ target, typeOnly }) => !(typeOnly && endpointTypes.test(target ?? '')) && target !== sharedClient)
+    .map(
+      ({ specifier }) => `${file.path} imports ${specifier}: the UI may import the typed client and types of endpoints`,
+    );
+}
+
+function bucketNames(file: SourceFile): string[] {
+  const mentioned = importsOf(file).flatMap(({ target }) => target ?? []);
+  return [file.path, ...mentioned]
+    .filter((path) => buckets.test(path))
+    .map((path) => `${file.path}: ${path} is a bucket`);
+}
+
+function missingHeader(file: SourceFile): string[] {
+  const named = /^(src|scripts|test\/harness)\//.test(file.path) && !isTest(file.path);
+  return !named || /^(#!.*\n)?\/[/*]/.test(file.text) ? [] : [`${file.path} does not begin with what it is for`];
+}
+
+function tooLong(file: SourceFile): string[] {
+  const lines = file.text.trimEnd().split('\n').length;
+  return lines > longestFile ? [`${file.path} has ${lines} lines`] : [];
+}
+
+function sources(): SourceFile[] {
+  const root = fileURLToPath(new URL('../../', import.meta.url));
+  return walked
+    .filter((folder) => existsSync(root + folder))
+    .flatMap((folder) =>
+      readdirSync(root + folder, { recursive: true, encoding: 'utf8' }).map((name) => `${folder}/${name}`),
+    )
+    .filter((path) => /\.(ts|tsx|js|css)$/.test(path))
+    .map((path) => ({ path, text: readFileSync(root + path, 'utf8') }));
+}
+
+const rules = { upwardImports, uiImports, bucketNames, missingHeader };
+
+describe('the house', () => {
+  const files = sources();
+  const faults = (rule: (file: SourceFile) => string[]): string[] => files.flatMap(rule);
+
+  it('has sources to look at', () => expect(files.map((file) => file.path)).toContain('src/kernel/sql.ts'));
+  it('imports downwards only, by the order of its rooms', () => expect(faults(upwardImports)).toEqual([]));
+  it('gives its UI the typed client and the types of endpoints, nothing else', () =>
+    expect(faults(uiImports)).toEqual([]));
+  it('has no buckets', () => expect(faults(bucketNames)).toEqual([]));
+  it('says at the top of each file what the file is for', () => expect(faults(missingHeader)).toEqual([]));
+  it(`has no file of more than ${longestFile} lines`, () => expect(faults(tooLong)).toEqual([]));
+});
+
+describe('the rules of the house', () => {
+  const bad: [keyof typeof rules, string, string][] = [
+    ['upwardImports', 'src/kernel/sql.ts', "import { pools } from '../postgres/pools.ts';"],
+    ['upwardImports', 'src/events/log.ts', "import type { Job } from '../jobs/job.ts';"],
+    ['upwardImports', 'src/api/jobs.ts', "import {\n  type Engine,\n  assemble,\n} from '../engine/engine.ts';"],
+    ['upwardImports', 'src/api/jobs.ts', "export * from '../engine/engine.ts';"],
+    ['upwardImports', 'src/jobs/job.ts', "const { main } = await import('../main.ts');"],
+    ['upwardImports', 'src/worker/worker.ts', "import { pools } from '../postgres/pools.ts';"],
+    ['upwardImports', 'src/config.ts', "import { job } from './jobs/job.ts';"],
+    ['upwardImports', 'src/kernel/id.ts', "import { given } from '../../test/harness/given.ts';"],
+    ['upwardImports', 'src/models/job.ts', ''],
+    ['upwardImports', 'src/jobs/job.ts', "import '../models/job.ts';"],
+    ['uiImports', 'ui/src/page.tsx', "import { routes } from '../../src/api/routes.ts';"],
+    ['uiImports', 'ui/src/page.tsx', "import { type Routes } from '../../src/api/routes.ts';"],
+    ['uiImports', 'ui/src/page.tsx', "import type { Job } from '../../src/jobs/job.ts';"],
+    ['bucketNames', 'src/jobs/types.ts', ''],
+    ['bucketNames', 'src/utils/text.ts', ''],
+    ['bucketNames', 'src/jobs/job.ts', "import { x } from './helpers.ts';"],
+    ['missingHeader', 'src/jobs/job.ts', "import { x } from './graph.ts';"],
+  ];
+  it.each(bad)('%s finds the fault in %s: %s', (rule, path, text) => {
+    expect(rules[rule]({ path, text })).toHaveLength(1);
+  });
+
+  const good: [keyof typeof rules, string, string][] = [
+    [
+      'upwardImports',
+      'src/gateway/tenants.ts',
+      "import { load } from '../launcher/loader.ts';\nimport { z } from 'zod';",
+    ],
+    ['upwardImports', 'src/kernel/sql.ts', "import { MillraceError } from '../errors.ts';\nimport './id.ts';"],
+    ['upwardImports', 'src/kernel/sql.test.ts', "import { given } from '../../test/harness/given.ts';"],
+    ['uiImports', 'ui/src/client.ts', "import { makeClient } from '../../src/http/client.ts';"],
+    ['uiImports', 'ui/src/page.tsx', "import type { Routes } from '../../src/api/routes.ts';\nimport './page.css';"],
+    ['bucketNames', 'src/jobs/job-types.ts', "import { x } from 'pg/lib/utils';"],
+    ['missingHeader', 'src/main.ts', '#!/usr/bin/env node\n/** argv → role. */'],
+  ];
+  it.each(good)('%s finds no fault in %s: %s', (rule, path, text) => {
+    expect(rules[rule]({ path, text })).toEqual([]);
+  });
+
+  it('draws the line at the last allowed line', () => {
+    const file = (lines: number): SourceFile => ({ path: 'src/jobs/job.ts', text: 'x;\n'.repeat(lines) });
+    expect(tooLong(file(longestFile))).toEqual([]);
+    expect(tooLong(file(longestFile + 1))).toEqual([`src/jobs/job.ts has ${longestFile + 1} lines`]);
+  });
+});

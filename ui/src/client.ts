@@ -1,0 +1,42 @@
+/**
+ * The way to the server, and the only file that knows of the tenant prefix: pages under `/t/{tenant}/…` call the API
+ * under `/t/{tenant}`, all others that of `default`. Keys and sessions belong to the installation and have no prefix.
+ */
+import type { TenantEndpoints } from '../../src/api/endpoints/table.ts';
+import type { GatewayEndpoints } from '../../src/gateway/endpoints.ts';
+import { type CallAnswer, CallFailed, makeClient } from '../../src/http/client.ts';
+
+/** What stands before every page and call of this tenant: nothing, or `/t/{tenant}`. */
+export const tenantBase = /^\/t\/[^/]+/.exec(location.pathname)?.[0] ?? '';
+
+export const tenant = makeClient<TenantEndpoints>({ base: tenantBase });
+export const gateway = makeClient<GatewayEndpoints>({ base: '' });
+
+export type TenantAnswer<K extends keyof TenantEndpoints> = CallAnswer<TenantEndpoints[K]>;
+export type GatewayAnswer<K extends keyof GatewayEndpoints> = CallAnswer<GatewayEndpoints[K]>;
+
+/** The first page of a tenant, for a jump that leaves this one. */
+export function homeOf(name: string | null): string {
+  return name === null || name === 'default' ? '/' : `/t/${encodeURIComponent(name)}/`;
+}
+
+export function tenantLabel(): string {
+  const name = tenantBase.slice('/t/'.length);
+  try {
+    return decodeURIComponent(name);
+  } catch {
+    return name;
+  }
+}
+
+export function eventsUrl(after: number | undefined): string {
+  return `${tenantBase}/api/events${after === undefined ? '' : `?after=${after}`}`;
+}
+
+export function logUrl(run: string): string {
+  return `${tenantBase}/api/runs/${encodeURIComponent(run)}/logs`;
+}
+
+export function statusOf(error: unknown): number | undefined {
+  return error instanceof CallFailed ? error.status : undefined;
+}

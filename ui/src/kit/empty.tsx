@@ -1,0 +1,11 @@
+/** Nothing to show, why that is, and what to do about it. */
+import type { ReactNode } from 'react';
+
+export function Empty({ title, children }: { readonly title: string; readonly children?: ReactNode }) {
+  return (
+    <section className="notice">
+      <h2>{title}</h2>
+      {children}
+    </section>
+  );
+}

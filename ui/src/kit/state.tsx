@@ -1,0 +1,45 @@
+/** The state of a run or token: a shape, a word and a colour, so that none of them is needed to tell. */
+import type { State as StateName } from '../../../src/api/endpoints/shapes.ts';
+
+/** The shape on a 16 × 16 field, and what the state means to a person. */
+const states: Readonly<Record<StateName, readonly [shape: string, meaning: string]>> = {
+  waiting: ['M8 13.5a5.5 5.5 0 1 0 0-11 5.5 5.5 0 0 0 0 11Z', 'waits for other tasks or for its trigger'],
+  active: ['M8 13.5a5.5 5.5 0 1 0 0-11 5.5 5.5 0 0 0 0 11ZM8 8h.01', 'ready to run, not yet taken by a worker'],
+  running: ['M5 3.2v9.6L12.8 8Z', 'a worker runs it now'],
+  success: ['m3 8.6 3.4 3.4L13 4.5', 'ended well'],
+  failure: ['m4 4 8 8M12 4l-8 8', 'ended badly'],
+  timeout: ['M8 13.5a5.5 5.5 0 1 0 0-11 5.5 5.5 0 0 0 0 11ZM8 5v3.2l2.2 1.3', 'took longer than it may, and was ended'],
+  error: ['M8 2.5 14 13H2ZM8 6.6v2.8M8 11.2h.01', 'could not be run'],
+  cancelled: ['M8 13.5a5.5 5.5 0 1 0 0-11 5.5 5.5 0 0 0 0 11ZM4.2 11.8l7.6-7.6', 'was ended by somebody'],
+  retry: ['M13 8a5 5 0 1 1-1.5-3.5M13 2.5v2.8h-2.8', 'will be tried again'],
+};
+
+export function State({ state }: { readonly state: StateName }) {
+  const [shape, meaning] = states[state];
+  return (
+    <span className="state" data-state={state} title={meaning}>
+      <svg className="icon" viewBox="0 0 16 16" aria-hidden="true">
+        <path d={shape} />
+      </svg>
+      {state}
+    </span>
+  );
+}
+
+export function isStateName(text: string | undefined): text is StateName {
+  return text !== undefined && Object.hasOwn(states, text);
+}
+
+/** How many are in a state; none is a quiet dash. */
+export function StateCount({ state, count }: { readonly state: StateName; readonly count: number }) {
+  if (count === 0) return null;
+  return (
+    <span className="state count" data-state={state}>
+      <svg className="icon" viewBox="0 0 16 16" aria-hidden="true">
+        <path d={states[state][0]} />
+      </svg>
+      {count}
+      <span className="unseen"> {state}</span>
+    </span>
+  );
+}

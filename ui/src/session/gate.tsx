@@ -1,0 +1,24 @@
+/** Lets through who is signed in; sends all others to the sign-in page, which brings them back to where they were. */
+import type { ReactNode } from 'react';
+import { Redirect, useLocation, useSearch } from 'wouter';
+import { statusOf } from '../client.ts';
+import { Failure } from '../kit/failure.tsx';
+import { Loading } from '../kit/loading.tsx';
+import { useMe } from './session.ts';
+
+export function Gate({ children }: { readonly children: ReactNode }) {
+  const me = useMe();
+  const [path] = useLocation();
+  const search = useSearch();
+  if (statusOf(me.error) === 401) {
+    const here = search === '' ? path : `${path}?${search}`;
+    return <Redirect to={here === '/' ? '/signin' : `/signin?next=${encodeURIComponent(here)}`} replace />;
+  }
+  if (me.data !== undefined) return children;
+  if (me.error === null) return <Loading what="Opening millrace" />;
+  return (
+    <main className="lone">
+      <Failure error={me.error} retry={me.refetch} />
+    </main>
+  );
+}

@@ -1,0 +1,59 @@
+/**
+ * Who is signed in. The session itself is a cookie that scripts cannot read; what is known here is what `/api/me` says.
+ */
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { type GatewayAnswer, gateway } from '../client.ts';
+import { keys } from '../queries.ts';
+
+type Me = GatewayAnswer<'GET /api/me'>;
+
+export function useMe() {
+  return useQuery<Me>({
+    queryKey: keys.me,
+    queryFn: ({ signal }) => gateway('GET /api/me', { signal }),
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+}
+
+/** Whether this role may change things; what it may not do is not offered. The server decides, this only hides. */
+export function useMayOperate(): boolean {
+  const role = useMe().data?.role;
+  return role === 'root' || role === 'operator';
+}
+
+type Credential = { readonly link: string } | { readonly key: string };
+
+const spending = new Map<string, Promise<Me>>();
+
+/** A link is good for one POST, so whoever asks for the same one again is given the first one's answer. */
+function exchange(credential: Credential): Promise<Me> {
+  if ('key' in credential) return gateway('POST /api/session', { body: credential });
+  const known = spending.get(credential.link);
+  if (known !== undefined) return known;
+  const first = gateway('POST /api/session', { body: credential });
+  spending.set(credential.link, first);
+  return first;
+}
+
+export function useSignIn(onSignedIn: (me: Me) => void) {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: exchange,
+    onSuccess: (me) => {
+      client.clear();
+      client.setQueryData(keys.me, me);
+      onSignedIn(me);
+    },
+  });
+}
+
+export function useSignOut(onSignedOut: () => void) {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: () => gateway('DELETE /api/session'),
+    onSuccess: () => {
+      onSignedOut();
+      client.clear();
+    },
+  });
+}
