@@ -199,7 +199,7 @@ export function listRuns(db: Db, filter: RunFilter): Promise<FullRun[]> {
 export async function haveFewRuns(db: Db, filter: RunFilter, few: number): Promise<boolean> {
   const row = await db.one<{ n: number }>(sql`
     select count(*)::integer as n
-      from (select 1 from run where ${runConditions({ ...filter, states: undefined })} limit ${few + 1}) as some`);
+      from (select 1 from run where ${runConditions({ ...filter, states: undefined })} limit ${few + 1}) as found`);
   return row.n <= few;
 }
 

@@ -119,3 +119,49 @@ function changesOf(old: JobDefinition | undefined, job: JobDefinition): Change[]
     return after === undefined ? [{ path, change: 'removed', before }] : [{ path, change: 'changed', before, after }];
   });
 }
+
+const at = '2030-01-01T00:00:00.000Z';
+
+/** What `millrace job`, `activate` and `clear` ask for beside: the same for every job. */
+export const jobViews = (world: World): SomeHandlers => ({
+  'GET /api/jobs/{id}': async ({ params }) => {
+    const { job, version, paused } = world.jobs.get(params.id) ?? {};
+    if (!job) throw new MillraceError('not_found', `there is no job ${params.id}`);
+    return {
+      id: params.id,
+      project_id: params.id,
+      project: job.project,
+      name: job.name,
+      description: job.description,
+      paused: paused ?? false,
+      version: version ?? 0,
+      raw_definition: '',
+      active_tasks: 1,
+      waiting_tasks: 2,
+      succeeded_tasks_last_hour: 3,
+      failed_tasks_last_hour: 4,
+      error_tasks_last_hour: 5,
+    };
+  },
+  'GET /api/jobs/{id}/triggers': async () => [
+    {
+      trigger_id: newId(),
+      trigger_name: 'daily',
+      start_datetime: at,
+      end_datetime: null,
+      earliest_trigger_datetime: null,
+      latest_trigger_datetime: null,
+      period: 86_400,
+      cron: null,
+      timezone: null,
+      trigger_offset: -60,
+      catchup: 'none',
+    },
+  ],
+  'GET /api/jobs/{id}/tokens-overview': async () => ({
+    tasks: ['t'],
+    tokens: [{ trigger_datetime: at, task_states: { t: { task_name: 't', task_id: newId(), state: 'success' } } }],
+  }),
+  'DELETE /api/jobs/{id}/tokens/{instant}': async () => ({ tokens_cleared: 2 }),
+  'PUT /api/tasks/{id}/tokens/{instant}': async () => ({ runs: [newId()] }),
+});

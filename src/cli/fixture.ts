@@ -71,6 +71,8 @@ export interface LocalServer {
   readonly env: Record<string, string>;
   /** What was called: `METHOD /path`, with the tenant's prefix and the query. */
   readonly calls: string[];
+  /** Cuts all connections, as a server does that is killed. */
+  drop(): void;
   stop(): Promise<void>;
 }
 
@@ -102,14 +104,19 @@ export async function startLocalServer(handlers: SomeHandlers, port = 0): Promis
     return (await route(inner, tenant, caller)) ?? problemResponse(notFound, () => {});
   }
 
+  function drop(): void {
+    if ('closeAllConnections' in server) server.closeAllConnections();
+  }
+
   return {
     url,
     env: { MILLRACE_URL: url, MILLRACE_KEY: 'root-key' },
     calls,
+    drop,
     async stop() {
       await new Promise<void>((resolve) => {
         server.close(() => resolve());
-        if ('closeAllConnections' in server) server.closeAllConnections();
+        drop();
       });
       if (faults.length > 0) throw new AggregateError(faults, 'the local server had faults');
     },

@@ -5,6 +5,7 @@ import { delayMs, reconnect } from '../kernel/backoff.ts';
 import { pause } from '../kernel/service.ts';
 import { endingOf, exitCodes } from './exit.ts';
 import { type Io, write } from './io.ts';
+import { chunksOf } from './lines.ts';
 import type { Output } from './output.ts';
 import type { Server } from './server.ts';
 import type { Session } from './session.ts';
@@ -23,7 +24,7 @@ export async function followEvents(session: Session, _: readonly string[], wante
   let response: IncomingMessage | undefined = await open(server, wanted, lastId);
   for (let attempt = 0; ; attempt++) {
     if (response) {
-      for await (const event of readEvents(quietly(response))) {
+      for await (const event of readEvents(chunksOf(response))) {
         attempt = 0;
         lastId = event.id || lastId;
         await show(session, event);
@@ -44,15 +45,6 @@ function open(server: Server, { topic }: Wanted, lastId: string): Promise<Incomi
 
 function unlessUnreachable(error: unknown): undefined {
   if (endingOf(error).exitCode !== exitCodes.unreachable) throw error;
-}
-
-/** A broken connection ends the stream as a closed one does. */
-async function* quietly(chunks: IncomingMessage): AsyncGenerator<Uint8Array> {
-  try {
-    yield* chunks as AsyncIterable<Uint8Array>;
-  } catch {
-    // the caller connects again
-  }
 }
 
 async function show({ io, out }: { io: Io; out: Output }, event: ServerEvent): Promise<void> {

@@ -24,8 +24,6 @@ export interface Output {
   table(columns: readonly Column[], rows: readonly Row[]): void;
   /** Names and values below each other. */
   facts(facts: readonly (readonly [name: string, value: string])[]): void;
-  /** One value of a stream. */
-  jsonLine(value: unknown): void;
   /** For people, on stderr. */
   note(text: string): void;
 }
@@ -49,7 +47,6 @@ export function makeOutput(io: Io, json: boolean): Output {
       const longest = Math.max(...facts.map(([name]) => name.length));
       for (const [name, value] of facts) line(`${paint('dim', `${name}:`.padEnd(longest + 2))}${oneLine(value)}`);
     },
-    jsonLine: (value) => line(JSON.stringify(value)),
     note: (text) => void io.stderr.write(`${text}\n`),
   };
 }

@@ -66,6 +66,7 @@ export function makeProgram(roles: RoleCommands, io: Io): Command {
     .description('Millrace decides when work runs, where it runs, and who hears about it.')
     .version(version(), '-V, --version', 'print the version')
     .helpOption('-h, --help', 'explain the command')
+    .helpCommand('help [command]', 'explain a command')
     .exitOverride()
     .configureOutput({
       writeOut: (text) => void io.stdout.write(text),
@@ -103,6 +104,7 @@ export async function runCli(argv: readonly string[], roles: RoleCommands, io: I
   const ending = await makeProgram(roles, { ...io, signal })
     .parseAsync(argv, { from: 'user' })
     .then(() => ({ exitCode: exitCodes.ok }), endingOf);
+  await flushed(io.stdout);
   if (broken.aborted && isBrokenPipe(broken.reason)) return exitCodes.ok;
   if (io.signal?.aborted && ending.exitCode !== exitCodes.ok) return exitCodes.interrupted;
   const told = broken.aborted ? endingOf(broken.reason) : ending;
@@ -116,6 +118,12 @@ function breaksOf(io: Io): AbortSignal {
   io.stdout.on('error', (error: unknown) => broken.abort(error));
   io.stderr.on('error', () => {});
   return broken.signal;
+}
+
+/** Returns when all that was written is out, or never will be. What went wrong on the way has been told by then. */
+async function flushed(sink: Sink): Promise<void> {
+  await new Promise<void>((resolve) => void sink.write('', () => resolve()));
+  await new Promise<void>((resolve) => void setImmediate(resolve));
 }
 
 /** Whoever reads us may leave (`| head`): then there is nothing more to say, and nothing wrong either. */

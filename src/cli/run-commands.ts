@@ -1,5 +1,4 @@
 /** Commands about runs: list, follow the log, cancel. */
-import { createInterface } from 'node:readline';
 import type { Command } from 'commander';
 import { z } from 'zod';
 import { states } from '../api/endpoints/shapes.ts';
@@ -9,6 +8,7 @@ import { isId } from '../kernel/id.ts';
 import { UsageError } from './exit.ts';
 import { examples, integer, wordsOf } from './flags.ts';
 import { type Io, write } from './io.ts';
+import { chunksOf, readLines } from './lines.ts';
 import { showTime, stateStyle } from './output.ts';
 import { listRuns, type RunItem } from './pages.ts';
 import { checkRunId, findJob, findTask } from './references.ts';
@@ -105,14 +105,12 @@ async function showLogs(session: Session, [text = '']: readonly string[], option
   const server = await session.connect();
   const follow = options.follow ? 'true' : undefined;
   const response = await server.stream(`/api/runs/${id}/logs`, { query: { follow } });
-  response.on('error', () => {});
-  const ended = new Promise<void>((resolve) => void response.once('close', resolve));
   if (session.out.json) {
-    for await (const line of createInterface({ input: response })) session.out.jsonLine({ line });
+    for await (const line of readLines(chunksOf(response)))
+      await write(session.io.stdout, `${JSON.stringify({ line })}\n`);
   } else {
-    for await (const chunk of response as AsyncIterable<Uint8Array>) await write(session.io.stdout, chunk);
+    for await (const chunk of chunksOf(response)) await write(session.io.stdout, chunk);
   }
-  await ended;
   if (!response.complete) throw new MillraceError('unreachable', 'the connection was lost; the log may go on');
 }
 

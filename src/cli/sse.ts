@@ -1,4 +1,5 @@
 /** Reads a stream of server-sent events. */
+import { readLines } from './lines.ts';
 
 export interface ServerEvent {
   /** Empty where the stream gave none yet. */
@@ -23,16 +24,5 @@ export async function* readEvents(chunks: AsyncIterable<Uint8Array>): AsyncGener
     if (name === 'id') id = value;
     if (name === 'event') event = value;
     if (name === 'data') data.push(value);
-  }
-}
-
-/** Lines end in LF, CR or CRLF; one that has not ended yet is kept for the next chunk. */
-async function* readLines(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
-  const decoder = new TextDecoder();
-  let rest = '';
-  for await (const chunk of chunks) {
-    const lines = (rest + decoder.decode(chunk, { stream: true })).split(/\r\n|\n|\r(?!$)/);
-    rest = lines.pop() ?? '';
-    yield* lines;
   }
 }

@@ -1,5 +1,9 @@
-/** Logging: pino behind one name. A constant sentence plus fields, written once, where the thing is handled. */
-import { type Logger, pino } from 'pino';
+/**
+ * Logging: pino behind one name. A constant sentence plus fields, written once, where the thing is handled. JSON lines
+ * on standard error, so that standard output stays the command's answer; on a terminal the same in a form for people.
+ */
+import { isatty } from 'node:tty';
+import { type DestinationStream, type Logger, pino } from 'pino';
 
 export type Log = Pick<Logger, 'debug' | 'info' | 'warn' | 'error' | 'fatal'> & { child(fields: object): Log };
 
@@ -8,10 +12,33 @@ export interface LogOptions {
   readonly role: string;
 }
 
-/** Logs as JSON lines on standard error, so that standard output stays the command's answer. */
+const stderr = 2;
+
 export function makeLog(options: LogOptions): Log {
   const base = { role: options.role, pid: process.pid };
-  return pino({ level: options.level, base, timestamp: pino.stdTimeFunctions.isoTime }, pino.destination(2));
+  const timestamp = pino.stdTimeFunctions.isoTime;
+  const destination = pino.destination({ dest: stderr, sync: true });
+  return pino({ level: options.level, base, timestamp }, isatty(stderr) ? readable(destination) : destination);
 }
 
 export const silent: Log = pino({ level: 'silent' });
+
+/** 12:30:01 warn  host: a sentence (field=value …), and the stack of an error below it. */
+function readable(destination: DestinationStream): DestinationStream {
+  return {
+    write(line) {
+      const { level, time, role, pid: _, msg, err, ...fields } = JSON.parse(line) as Record<string, unknown>;
+      const shown = Object.entries(fields).map(([name, value]) => `${name}=${JSON.stringify(value)}`);
+      const more = shown.length > 0 ? ` (${shown.join(' ')})` : '';
+      const label = pino.levels.labels[Number(level)] ?? '';
+      const clock = String(time).slice(11, 19);
+      destination.write(`${clock} ${label.padEnd(5)} ${String(role)}: ${String(msg)}${more}\n${stackOf(err)}`);
+    },
+  };
+}
+
+function stackOf(error: unknown): string {
+  if (typeof error !== 'object' || error === null) return '';
+  const stack: unknown = Reflect.get(error, 'stack');
+  return typeof stack === 'string' ? `${stack.replaceAll(/^/gm, '    ')}\n` : '';
+}

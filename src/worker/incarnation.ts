@@ -25,6 +25,9 @@ import type { WorkerSettings } from './settings.ts';
 /** The bounds of leaving, beside the drain itself: together with it under the 8 s of design §7. */
 const leave = { killMs: 1_800, logsMs: 200, reportsMs: 500, farewellMs: 300 } as const;
 
+/** A heartbeat that takes longer is given up, and the next one sent. */
+const beatWithinMs = 5_000;
+
 export class Incarnation {
   readonly #settings: WorkerSettings;
   readonly #identity: { readonly worker: string; readonly incarnation: number };
@@ -194,7 +197,7 @@ export class Incarnation {
   #makeHeart(): Service {
     const { log, heartbeatMs } = this.#settings;
     return makeHeart({
-      beat: (holds, signal) => this.#beat(holds, heartbeatMs, signal),
+      beat: (holds, signal) => this.#beat(holds, beatWithinMs, signal),
       holds: () => this.#holdings.list(),
       hear: (signals) => this.#hear(signals),
       onFirst: () => void this.#claimer.start(),

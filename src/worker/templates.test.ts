@@ -17,7 +17,7 @@ describe('a placeholder in a text', () => {
     ['--x={{params.x}} --n={{params.n}}{{params.flag}}{{params.nothing}}', '--x=y --n=5false'],
     ['{{params.deep.list}} {{params.dotted.name}}', '[1,2] d'],
     ['{"a":{"b":{{params.n}}}}', '{"a":{"b":5}}'],
-    ['{{{{.Id}} {{ and }} { {x} }', '{{.Id}} {{ and }} { {x} }'],
+    ['{{{{.Id}} {{ and } { {x} }', '{{.Id}} {{ and } { {x} }'],
     ['{{{params.x}}}', '{y}'],
     ['no braces, no cost', 'no braces, no cost'],
   ])('%s becomes %s', (text, expected) => expect(expand(text, facts)).toBe(expected));

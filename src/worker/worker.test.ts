@@ -193,7 +193,7 @@ describe('a run is killed', () => {
     await startWorker({ heartbeatMs: 60_000 });
     const run = server.offer(server.define(shell('echo pid $$; exec sleep 60')));
     const pid = await pidOf(run);
-    server.cancel = [{ tenant: run.tenant, run: run.run, lease: run.lease }];
+    server.cancel.push({ tenant: run.tenant, run: run.run, lease: run.lease });
     server.wake();
     expect(await reported(run)).toMatchObject({ state: 'cancelled' });
     expect(await isAlive(pid)).toBe(false);
@@ -204,7 +204,7 @@ describe('a run is killed', () => {
     const run = server.offer(server.define(shell('echo pid $$; exec sleep 60')));
     await pidOf(run);
     await vi.waitFor(() => expect(server.polls.at(-1)?.free).toBe(0), patience);
-    server.cancel = [{ tenant: run.tenant, run: run.run, lease: run.lease }];
+    server.cancel.push({ tenant: run.tenant, run: run.run, lease: run.lease });
     server.wake();
     expect(await reported(run)).toMatchObject({ state: 'cancelled' });
   });
@@ -213,7 +213,7 @@ describe('a run is killed', () => {
     await startWorker();
     const run = server.offer(server.define(shell(stubborn)));
     const pid = await pidOf(run);
-    server.lost = [{ tenant: run.tenant, run: run.run, lease: run.lease }];
+    server.lost.push({ tenant: run.tenant, run: run.run, lease: run.lease });
     await vi.waitFor(async () => expect(await isAlive(pid)).toBe(false), patience);
     await vi.waitFor(() => expect(server.heartbeats.at(-1)?.holds).toEqual([]), patience);
     expect(server.report(run)).toBeUndefined();
@@ -223,7 +223,7 @@ describe('a run is killed', () => {
     await startWorker();
     const run = server.offer(server.define(shell('echo pid $$; sleep 0.3')), { lease: 2 });
     await pidOf(run);
-    server.lost = [{ tenant: run.tenant, run: run.run, lease: 1 }];
+    server.lost.push({ tenant: run.tenant, run: run.run, lease: 1 });
     expect(await reported(run)).toMatchObject({ state: 'success', lease: 2 });
   });
 });
@@ -257,7 +257,6 @@ describe('the worker', () => {
     gate.open();
     await reported(run);
     await vi.waitFor(() => expect(server.heartbeats.at(-1)?.holds).toEqual([]), patience);
-    expect(server.heartbeats.at(-1)?.seen).toBe(7);
   });
 
   it('outlives an outage: tasks go on, and what they printed and how they ended arrives afterwards, once', async () => {
@@ -299,12 +298,10 @@ describe('the worker', () => {
     await reported(server.offer(definition));
     await reported(server.offer(definition));
     expect(fetched()).toBe(1);
-    server.invalidate = [{ tenant: definition.tenant, kind: 'task', id: definition.task }];
-    await vi.waitFor(() => expect(server.invalidate).toEqual([]), patience);
-    await vi.waitFor(async () => {
-      await reported(server.offer(definition));
-      expect(fetched()).toBe(2);
-    }, patience);
+    server.invalidate.push({ tenant: definition.tenant, kind: 'task', id: definition.task });
+    await vi.waitFor(() => expect(server.heartbeats.at(-1)?.seen).toBe(1), patience);
+    await reported(server.offer(definition));
+    expect(fetched()).toBe(2);
   });
 
   it('when stopped lets tasks end for a while, gives back the others, and says that it holds nothing', async () => {

@@ -36,9 +36,11 @@ export class WireServer {
   readonly served: string[] = [];
   /** Requests that came while it was out of order. */
   readonly refused: string[] = [];
-  cancel: HeldRun[] = [];
-  lost: HeldRun[] = [];
-  invalidate: Invalidation[] = [];
+  /** Told with every answer: a worker may miss one. */
+  readonly cancel: HeldRun[] = [];
+  readonly lost: HeldRun[] = [];
+  /** Told to a worker until it says that it has seen them. */
+  readonly invalidate: Invalidation[] = [];
   /** While set, everything is answered with this status; 0 cuts the connection. */
   outOfOrder: number | undefined;
   readonly #definitions = new Map<string, TaskDefinition>();
@@ -139,8 +141,9 @@ export class WireServer {
   #serve(name: string, body: unknown, response: ServerResponse): unknown {
     if (name === 'claim') return this.#claim(claimRequest.parse(body), response);
     if (name === 'heartbeat') {
-      this.heartbeats.push(heartbeatRequest.parse(body));
-      return this.#signals();
+      const heartbeat = heartbeatRequest.parse(body);
+      this.heartbeats.push(heartbeat);
+      return this.#signals(heartbeat.seen);
     }
     if (name === 'report') {
       const { reports } = reportRequest.parse(body);
@@ -169,7 +172,7 @@ export class WireServer {
 
   async #claim(poll: z.infer<typeof claimRequest>, response: ServerResponse): Promise<unknown> {
     this.polls.push(poll);
-    if ((poll.free === 0 || this.#ready.length === 0) && this.cancel.length + this.lost.length === 0) {
+    if (poll.free === 0 || this.#ready.length === 0) {
       await new Promise<void>((resolve) => {
         const wake = (): void => {
           clearTimeout(timer);
@@ -183,13 +186,12 @@ export class WireServer {
     }
     // a poll whose sender is gone is given nothing
     const runs = response.destroyed ? [] : this.#ready.splice(0, poll.free);
-    return { runs, ...this.#signals() };
+    return { runs, ...this.#signals(poll.seen) };
   }
 
-  #signals(): Signals {
+  #signals(seen: number): Signals {
     const { cancel, lost, invalidate } = this;
-    [this.cancel, this.lost, this.invalidate] = [[], [], []];
-    return { cancel, lost, invalidate, seen: 7 };
+    return { cancel, lost, invalidate: invalidate.slice(seen), seen: invalidate.length };
   }
 }
 

@@ -1,0 +1,54 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { keyOf, makeTenantApi, taskOf, type TenantApi } from '../../test/harness/tenant-api.ts';
+import { roles } from '../contract/roles.ts';
+import type { Access } from '../http/endpoint.ts';
+import { newId } from '../kernel/id.ts';
+import { tenantEndpoints } from './endpoints/table.ts';
+
+let api: TenantApi;
+beforeAll(async () => {
+  api = await makeTenantApi();
+});
+afterAll(() => api.close());
+
+interface Entry {
+  readonly method: string;
+  readonly path: string;
+  readonly allow: Access;
+}
+
+const entries: Entry[] = Object.entries(tenantEndpoints).map(([key, endpoint]) => {
+  const [method = '', path = ''] = key.split(' ');
+  return { method, path, allow: endpoint.allow };
+});
+
+const fill = (path: string, id: string): string =>
+  path.replace('{id}', id).replace('{instant}', '2026-01-01T00:00:00Z').replace('{key}', 'k');
+
+async function status(entry: Entry, caller?: Parameters<TenantApi['as']>[0]): Promise<number> {
+  const path = fill(entry.path, newId());
+  const answer = await api.fetch(entry.method, path, caller === undefined ? {} : { caller });
+  await answer.body?.cancel();
+  return answer.status;
+}
+
+describe('the table of endpoints', () => {
+  it.each(entries)('$method $path lets in those it names and nobody else', async (entry) => {
+    const open = entry.allow.includes('anyone');
+    expect(await status(entry)).toBe(open ? expect.not.stringMatching('401') && (await status(entry)) : 401);
+    for (const role of roles) {
+      const allowed = open || role === 'root' || entry.allow.includes(role);
+      const got = await status(entry, keyOf(role));
+      expect([role, got === 403]).toEqual([role, !allowed]);
+      expect(got).toBeLessThan(500);
+    }
+    // a credential whose run is over opens nothing that is a run's
+    const got = await status(entry, taskOf(newId()));
+    expect([200, 403]).toContain(open ? 200 : got);
+  });
+
+  it.each(entries.filter((entry) => entry.path.includes('{id}')))('$method $path names a bad id', async ({ method, path }) => {
+    const answer = await api.fetch(method, fill(path, 'nonsense'), { caller: keyOf('root') });
+    expect([answer.status, await answer.json()]).toMatchObject([400, { faults: [{ path: 'path.id' }] }]);
+  });
+});

@@ -1,0 +1,57 @@
+/** The first thing a new user does: start, apply a job file, watch it finish, look at its log, stop. */
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { millrace, type Product, removeHome, startProduct } from '../harness/product.ts';
+import { until } from '../harness/until.ts';
+
+const job = `
+project: demo
+name: hello
+triggers:
+  - {name: often, start: 2026-01-01T00:00:00Z, period: 1s, catchup: none}
+tasks:
+  - name: greet
+    depends: [trigger/often]
+    process: {command: [sh, -c, 'echo "hello {{instant}}"; echo careful >&2']}
+  - name: after
+    depends: [task/greet]
+`;
+
+let product: Product;
+
+beforeAll(async () => {
+  product = await startProduct();
+});
+afterAll(async () => {
+  await product.stop();
+  await removeHome(product.home);
+});
+
+it('a job file is applied, runs within a second of its trigger, and its log can be read', async () => {
+  const { home, call } = product;
+  await mkdir(join(home, 'jobs'));
+  await writeFile(join(home, 'jobs', 'hello.yaml'), job);
+  const applied = await millrace(['apply', '-f', join(home, 'jobs'), '--create-project'], { home });
+  expect(applied).toMatchObject({ code: 0 });
+  const run = await until('a run of greet succeeds', async () => {
+    const { items } = await call('GET /api/runs', { query: { state: 'success' } });
+    return items.find((item) => item.task?.name === 'greet');
+  });
+  const lateMs = new Date(run.finished_at ?? 0).getTime() - new Date(run.instant ?? 0).getTime();
+  expect(lateMs).toBeLessThan(1_000);
+  const log = await millrace(['logs', run.id], { home });
+  expect(log.stdout).toContain(`hello ${run.instant}`.slice(0, 20));
+  expect(log.stdout).toContain('careful');
+  await until('the task after it runs too', async () => {
+    const { items } = await call('GET /api/runs', { query: { state: 'success' } });
+    return items.find((item) => item.task?.name === 'after' && item.instant === run.instant);
+  });
+});
+
+it('the database, server and host are gone soon after Ctrl-C', async () => {
+  const startedAt = performance.now();
+  expect(await product.stop()).toBe(0);
+  expect(performance.now() - startedAt).toBeLessThan(8_000);
+  await expect(fetch(`${product.url}/healthz`)).rejects.toThrow();
+});

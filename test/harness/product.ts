@@ -1,0 +1,95 @@
+/**
+ * The product as a person starts it: `millrace up` from dist/, in a process of its own, on a home and port of its own.
+ * With MILLRACE_TEST_NODE set, on that Node.
+ */
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { TenantEndpoints } from '../../src/api/endpoints/table.ts';
+import type { GatewayEndpoints } from '../../src/gateway/endpoints.ts';
+import { type Client, makeClient } from '../../src/http/client.ts';
+import { until } from './until.ts';
+
+export const productNode = process.env['MILLRACE_TEST_NODE'] ?? process.execPath;
+const main = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
+
+export type Endpoints = TenantEndpoints & GatewayEndpoints;
+
+export interface Product {
+  readonly home: string;
+  readonly url: string;
+  readonly rootKey: string;
+  readonly child: ChildProcess;
+  readonly call: Client<Endpoints>;
+  /** Everything it wrote, for failing tests. */
+  output(): string;
+  /** Ctrl-C; returns the exit code. */
+  stop(): Promise<number | null>;
+}
+
+export interface ProductOptions {
+  readonly home?: string;
+  readonly env?: Readonly<Record<string, string>>;
+  readonly args?: readonly string[];
+}
+
+export async function makeHomeFolder(): Promise<string> {
+  return mkdtemp(join(tmpdir(), 'millrace-e2e-'));
+}
+
+export async function startProduct(options: ProductOptions = {}): Promise<Product> {
+  const home = options.home ?? (await makeHomeFolder());
+  const child = spawn(productNode, [main, 'up', '--home', home, '--port', '0', ...(options.args ?? [])], {
+    env: { ...process.env, MILLRACE_LOG: 'warn', ...options.env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let output = '';
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk: Buffer) => (output += chunk.toString()));
+  const url = await until('the server says where it is', async () => {
+    if (child.exitCode !== null) throw new Error(`up ended with ${child.exitCode}: ${output}`);
+    return /^Millrace \S+ at (\S+)$/m.exec(output)?.[1];
+  });
+  const rootKey = (await readFile(join(home, 'root-key'), 'utf8')).trim();
+  await until('it is healthy', async () => (await fetch(`${url}/healthz`)).ok || undefined);
+  return {
+    home,
+    url,
+    rootKey,
+    child,
+    call: makeClient<Endpoints>({ base: url, headers: { authorization: `Bearer ${rootKey}` } }),
+    output: () => output,
+    stop: () => ended(child, 'SIGINT'),
+  };
+}
+
+async function ended(child: ChildProcess, signal: NodeJS.Signals): Promise<number | null> {
+  if (child.exitCode !== null || child.signalCode !== null) return child.exitCode;
+  const exit = new Promise<number | null>((resolve) => child.once('exit', (code) => resolve(code)));
+  child.kill(signal);
+  return exit;
+}
+
+export interface Answer {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** Runs one `millrace` command, as typed. */
+export function millrace(args: readonly string[], options: { home?: string; env?: Record<string, string>; cwd?: string; input?: string } = {}): Promise<Answer> {
+  const env = { ...process.env, ...(options.home === undefined ? {} : { MILLRACE_HOME: options.home }), ...options.env };
+  return new Promise((resolve) => {
+    const child = execFile(productNode, [main, ...args], { env, cwd: options.cwd, maxBuffer: 1 << 26 }, (_, stdout, stderr) =>
+      resolve({ code: child.exitCode ?? -1, stdout, stderr }),
+    );
+    child.stdin?.end(options.input ?? '');
+  });
+}
+
+/** Ends whatever is left of a home and removes it. */
+export async function removeHome(home: string): Promise<void> {
+  await millrace(['down'], { home });
+  await rm(home, { recursive: true, force: true });
+}

@@ -1,0 +1,34 @@
+/** What is committed in `schema/` is what the code makes. `npm run schema` writes it anew. */
+import { readFile, writeFile } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
+import { expect, it } from 'vitest';
+import { engineVersion, migrationsFolder } from '../../src/engine/engine.ts';
+import { jobJsonSchema } from '../../src/jobs/json-schema.ts';
+import { newId } from '../../src/kernel/id.ts';
+import { onClient } from '../../src/kernel/sql.ts';
+import { onDatabase } from '../../src/postgres/address.ts';
+import { ensureDatabase, withClient } from '../../src/postgres/databases.ts';
+import { migrate, readMigrations } from '../../src/postgres/migrate.ts';
+import { serverAddress } from '../harness/postgres-server.ts';
+import { dumpSchema } from '../harness/schema-dump.ts';
+
+async function compare(file: string, made: string): Promise<void> {
+  const path = fileURLToPath(new URL(`../../schema/${file}`, import.meta.url));
+  if (process.env['MILLRACE_WRITE_SCHEMA'] === 'true') await writeFile(path, made);
+  expect(made, `schema/${file} is out of date: npm run schema`).toBe(await readFile(path, 'utf8'));
+}
+
+async function migrated(set: 'control' | 'tenant', schema: 'control' | 'millrace'): Promise<string> {
+  const address = onDatabase(serverAddress(), `schema_${set}_${newId().slice(-12)}`);
+  await ensureDatabase(address);
+  return withClient(address, async (client) => {
+    const migrations = await readMigrations(migrationsFolder(set));
+    await migrate(client, { schema, migrations, version: engineVersion, drain: false });
+    return dumpSchema(onClient(client), schema);
+  });
+}
+
+it('the control database is what schema/control.txt says', async () => compare('control.txt', await migrated('control', 'control')));
+it('a tenant is what schema/tenant.txt says', async () => compare('tenant.txt', await migrated('tenant', 'millrace')));
+it('a job document is what schema/job.schema.json says', async () =>
+  compare('job.schema.json', `${JSON.stringify(jobJsonSchema(), null, 2)}\n`));
