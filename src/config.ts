@@ -4,12 +4,20 @@ import { z } from 'zod';
 import { MillraceError } from './errors.ts';
 
 const text = z.string().min(1);
-const yes = z.enum(['true', 'false']).default('false').transform((value) => value === 'true');
+const yes = z
+  .enum(['true', 'false'])
+  .default('false')
+  .transform((value) => value === 'true');
 const count = (standard: number, max: number) => z.coerce.number().int().min(0).max(max).default(standard);
 const list = z
   .string()
   .default('')
-  .transform((value) => value.split(',').map((part) => part.trim()).filter((part) => part !== ''));
+  .transform((value) =>
+    value
+      .split(',')
+      .map((part) => part.trim())
+      .filter((part) => part !== ''),
+  );
 const postgresUrl = z.url({ protocol: /^postgres(ql)?$/, error: 'not a postgres:// address' });
 
 const schema = z.object({

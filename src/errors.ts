@@ -81,7 +81,9 @@ export function isConnectionLoss(error: unknown): boolean {
   const code: unknown = Reflect.get(error, 'code');
   if (typeof code === 'string') return lostConnection.test(code) || lostSocket.has(code);
   // pg gives a connection that ended during a query no code of its own
-  return error.message.startsWith('Connection terminated') || error.message === 'timeout exceeded when trying to connect';
+  return (
+    error.message.startsWith('Connection terminated') || error.message === 'timeout exceeded when trying to connect'
+  );
 }
 
 /** Two writers met in opposite order, or one gave way: the same work again will go through. */

@@ -19,7 +19,12 @@ for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(name, on
 // a child of ours hears through its channel that we are gone, however we went
 if (process.channel !== undefined) process.on('disconnect', () => ending.abort());
 
-function roleFor(flags: { home?: string | undefined; host?: string | undefined; port?: number | undefined; maxTasks?: number | undefined }): Role {
+function roleFor(flags: {
+  home?: string | undefined;
+  host?: string | undefined;
+  port?: number | undefined;
+  maxTasks?: number | undefined;
+}): Role {
   const given = {
     MILLRACE_HOME: flags.home,
     MILLRACE_HOST: flags.host,
@@ -37,7 +42,8 @@ const roles: RoleCommands = {
   down: async (options) => (await import('./app/down.ts')).runDown(roleFor(options)),
   api: async (options) => (await import('./app/roles.ts')).runApi(roleFor(options)),
   host: async (options) => (await import('./app/roles.ts')).runHost(roleFor(options)),
-  worker: async (options) => (await import('./app/roles.ts')).runWorker(roleFor({ maxTasks: options.maxTasks }), options),
+  worker: async (options) =>
+    (await import('./app/roles.ts')).runWorker(roleFor({ maxTasks: options.maxTasks }), options),
 };
 
 const code = await runCli(process.argv.slice(2), roles, {

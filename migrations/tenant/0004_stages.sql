@@ -15,6 +15,11 @@ create function head_start(p_priority priority) returns interval language sql im
   end
 $$;
 
+-- A cycle with an offset moves on for ever; its tokens end with what people can write down.
+create function end_of_time() returns timestamptz language sql immutable as $$
+  select timestamptz '10000-01-01 00:00:00+00'
+$$;
+
 -- Events of the run topic: finished ones first, then those created, in one append.
 create function append_run_events(
   p_finished uuid[], p_finished_bodies text[], p_created uuid[], p_created_causes uuid[], p_created_bodies text[],
@@ -114,6 +119,7 @@ begin
            count(*)::integer as n, (array_agg(f.trigger_id))[1] as cause
       from first_time f
       join trigger_edge e using (trigger_id)
+     where f.instant + e.offset_ms * interval '1 millisecond' < end_of_time()
      group by 1, 2
   )
   select (select count(*) from first_time), array_agg(a.task_id), array_agg(a.instant), array_agg(a.n),
@@ -246,6 +252,7 @@ begin
       from judged j
       join task_edge e on e.parent_id = j.task_id
      where not j.again and j.state <> 'cancelled'
+       and j.instant + e.offset_ms * interval '1 millisecond' < end_of_time()
        and (e.kind = 'done' or (e.kind = 'success') = (j.state = 'success'))
      group by 1, 2
   ),

@@ -26,7 +26,9 @@ async function apply(input: Input<(typeof jobEndpoints)['POST /api/jobs']>, cont
 function parsed(body: DocumentText) {
   const result = parseJobText(body.text, body.format);
   if (result.ok) return { definition: result.job, warnings: result.warnings };
-  const detail = result.faults.map((fault) => (fault.path === '' ? fault.message : `${fault.path}: ${fault.message}`)).join('; ');
+  const detail = result.faults
+    .map((fault) => (fault.path === '' ? fault.message : `${fault.path}: ${fault.message}`))
+    .join('; ');
   throw new MillraceError('bad_document', detail, { faults: result.faults });
 }
 

@@ -23,7 +23,8 @@ export async function endJobs(
   jobs: readonly DoomedJob[],
   who: { actor: string; at: Date },
 ): Promise<HeldRow[]> {
-  for (const job of jobs) tx.record('millrace_jobs', { type: 'job.deleted', subject: job.id, body: { name: job.name } });
+  for (const job of jobs)
+    tx.record('millrace_jobs', { type: 'job.deleted', subject: job.id, body: { name: job.name } });
   return deleteJobs(
     tx,
     jobs.map((job) => job.id),

@@ -1,6 +1,7 @@
 /**
- * The event log as server-sent events: `id` is the event's number, `event` its topic, `data` all of it on one line. A
- * reader goes on where it stopped, by `Last-Event-ID` or `after`; a new one begins at the newest.
+ * The event log as server-sent events: `id` is the event's number, `data` all of it on one line. The messages have no
+ * name, since a browser hands named ones only to who asked for that very name. A reader goes on where it stopped, by
+ * `Last-Event-ID` or `after`; a new one begins at the newest.
  */
 import { MillraceError } from '../errors.ts';
 import { follow } from '../events/follow.ts';
@@ -17,7 +18,7 @@ const heartbeat = ':\n\n';
 
 export function frame(event: LoggedEvent): string {
   const data = { ...event, at: event.at.toISOString(), body: parsed(event.body) };
-  return `id: ${event.seq}\nevent: ${event.topic}\ndata: ${JSON.stringify(data)}\n\n`;
+  return `id: ${event.seq}\ndata: ${JSON.stringify(data)}\n\n`;
 }
 
 /** What is not JSON is passed on as text. */

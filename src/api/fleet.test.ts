@@ -40,7 +40,11 @@ describe('the fleet', () => {
   });
 
   it('lists workers of the last day, up or gone', async () => {
-    api.workers.push(worker(newId(), ago(minute)), worker(newId(), ago(20 * minute)), worker(newId(), ago(25 * 60 * minute)));
+    api.workers.push(
+      worker(newId(), ago(minute)),
+      worker(newId(), ago(20 * minute)),
+      worker(newId(), ago(25 * 60 * minute)),
+    );
     const listed = await api.call('GET /api/workers');
     expect(listed.map((row) => row.status)).toEqual(['up', 'gone']);
     expect(listed[0]).toMatchObject({ running_tasks: 1, total_tasks: 8, runtimes: ['none', 'process'], addr: 'here' });
@@ -55,7 +59,10 @@ describe('the fleet', () => {
     const runs = await claim(api);
     api.workers.push(worker(aWorker, ago(0)));
     const read = (query: object) => api.call('GET /api/workers/{id}', { params: { id: aWorker }, query });
-    expect((await read({})).runs.slice(0, 2).map((run) => [run.name, run.state])).toEqual([['only', 'running'], ['only', 'failure']]);
+    expect((await read({})).runs.slice(0, 2).map((run) => [run.name, run.state])).toEqual([
+      ['only', 'running'],
+      ['only', 'failure'],
+    ]);
     expect((await read({ state: 'failure' })).runs.map((run) => run.state)).toEqual(['failure']);
     expect((await read({ state: 'running' })).runs).toHaveLength(1);
     await expect(api.call('GET /api/workers/{id}', { params: { id: newId() } })).rejects.toMatchObject({ status: 404 });
@@ -73,7 +80,11 @@ describe('the fleet', () => {
     );
     const listed = await api.call('GET /api/schedulers');
     expect(listed.map((row) => row.status)).toEqual(['up', 'gone']);
-    expect(listed[0]).toMatchObject({ queued_triggers: 3, waiting_for_trigger_id: next, waiting_for_trigger_job_id: job.id });
+    expect(listed[0]).toMatchObject({
+      queued_triggers: 3,
+      waiting_for_trigger_id: next,
+      waiting_for_trigger_job_id: job.id,
+    });
     expect(listed[1]).toMatchObject({ waiting_for_trigger_id: null, waiting_for_trigger_job_id: null });
   });
 });

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { anyText, refusal, textWith } from '../../test/harness/expected.ts';
 import { activate, claim, eventTypes, finish, fire, makeJob, runAll } from '../../test/harness/runs.ts';
 import { makeTenantApi, type TenantApi } from '../../test/harness/tenant-api.ts';
 import { newestPosition } from '../events/queries.ts';
@@ -11,10 +12,10 @@ beforeAll(async () => {
 });
 afterAll(() => api.close());
 
-const refusal = (status: number) => expect.objectContaining({ status });
 const day = (n: number): string => `2026-01-0${n}T00:00:00.000Z`;
 const runNow = (id: string, body: object = {}) => api.call('POST /api/jobs/{id}/run', { params: { id }, body });
-const pause = (id: string, paused: boolean) => api.call('PUT /api/jobs/{id}/paused', { params: { id }, body: { paused } });
+const pause = (id: string, paused: boolean) =>
+  api.call('PUT /api/jobs/{id}/paused', { params: { id }, body: { paused } });
 const run = (id: string) => api.call('GET /api/runs/{id}', { params: { id } });
 
 describe('running a job now', () => {
@@ -27,7 +28,7 @@ describe('running a job now', () => {
     const { instant, runs } = await runNow(job.id);
     expect(Math.abs(Date.parse(instant) - Date.now())).toBeLessThan(60_000);
     const names = await Promise.all(runs.map(async (id) => (await run(id)).task?.name));
-    expect(names.sort()).toEqual(['beside', 'first']);
+    expect(new Set(names)).toEqual(new Set(['beside', 'first']));
     expect(await eventTypes(api.db, before)).toEqual(['run.created', 'run.created', 'job.run']);
     expect(api.heard).toEqual(['offer 2', 'wake events']);
     await runAll(api);
@@ -66,11 +67,19 @@ describe('running a job now', () => {
 
   it('says why it cannot: paused, no tasks, none that comes first', async () => {
     const paused = await makeJob(api, { paused: true });
-    await expect(runNow(paused.id)).rejects.toMatchObject({ status: 409, message: expect.stringContaining('paused') });
+    await expect(runNow(paused.id)).rejects.toMatchObject({ status: 409, message: textWith('paused') });
     const bare = await makeJob(api, { tasks: [] });
-    await expect(runNow(bare.id)).rejects.toMatchObject({ status: 409, message: expect.stringContaining('no tasks') });
-    const circle = await makeJob(api, { tasks: [{ name: 'a', depends: ['task/b'] }, { name: 'b', depends: ['task/a'] }] });
-    await expect(runNow(circle.id)).rejects.toMatchObject({ status: 409, message: expect.stringContaining('waits for') });
+    await expect(runNow(bare.id)).rejects.toMatchObject({ status: 409, message: textWith('no tasks') });
+    const circle = await makeJob(api, {
+      tasks: [
+        { name: 'a', depends: ['task/b'] },
+        { name: 'b', depends: ['task/a'] },
+      ],
+    });
+    await expect(runNow(circle.id)).rejects.toMatchObject({
+      status: 409,
+      message: textWith('waits for'),
+    });
     await expect(runNow(newId())).rejects.toEqual(refusal(404));
     expect(await claim(api)).toEqual([]);
   });
@@ -123,7 +132,10 @@ describe('pausing', () => {
     await makeJob(api, { project, tasks: [{ name: 'kept' }] });
     await pause(job.id, false);
     const rows = await api.db.rows(sql`select name, paused from task where job_id = ${job.id} order by name`);
-    expect(rows).toEqual([{ name: 'kept', paused: false }, { name: 'old', paused: true }]);
+    expect(rows).toEqual([
+      { name: 'kept', paused: false },
+      { name: 'old', paused: true },
+    ]);
   });
 });
 
@@ -132,7 +144,10 @@ describe('deleting a job', () => {
     const retry = { max_attempts: 2, delay: '1h' };
     const job = await makeJob(api, {
       triggers: [{ name: 't', start: day(1), period: '1d' }],
-      tasks: [{ name: 'a', depends: ['trigger/t'], retry }, { name: 'b', depends: ['task/a'] }],
+      tasks: [
+        { name: 'a', depends: ['trigger/t'], retry },
+        { name: 'b', depends: ['task/a'] },
+      ],
     });
     const finished = await activate(api, job.tasks['a'], day(1));
     await runAll(api, 'failure');
@@ -148,7 +163,11 @@ describe('deleting a job', () => {
 
     expect(await eventTypes(api.db, before)).toEqual(['run.finished', 'job.deleted']);
     expect(api.heard).toEqual([`update ${job.id}`, `cancel ${running?.id} 1`, 'wake events']);
-    expect(await run(queued)).toMatchObject({ state: 'cancelled', reason: 'job deleted', finished_at: expect.any(String) });
+    expect(await run(queued)).toMatchObject({
+      state: 'cancelled',
+      reason: 'job deleted',
+      finished_at: anyText,
+    });
     expect(await run(finished)).toMatchObject({ state: 'failure', job: { id: job.id } });
     expect(await run(running?.id ?? '')).toMatchObject({ state: 'running' });
     const left = await api.db.one(sql`
@@ -201,7 +220,9 @@ describe('deleting a job', () => {
       api.call('DELETE /api/jobs/{id}', { params }),
       ...Array.from({ length: 3 }, () => claim(api, 5)),
     ]);
-    const failures = outcomes.filter((outcome) => outcome.status === 'rejected').map((outcome): unknown => outcome.reason);
+    const failures = outcomes
+      .filter((outcome) => outcome.status === 'rejected')
+      .map((outcome): unknown => outcome.reason);
     expect(failures).toEqual([refusal(404)]);
     const deleted = await api.db.rows(sql`select 1 from event where type = 'job.deleted' and subject = ${job.id}`);
     expect(deleted).toHaveLength(1);

@@ -58,9 +58,10 @@ export async function runJobNow(input: RunInput, ctx: ApiContext): Promise<{ ins
     if (job.paused) throw new MillraceError('conflict', `the job ${job.name} is paused: unpause it first`);
     const tasks = await entryTasks(tx, job);
     const wished = input.body.instant;
-    const instant = wished === undefined
-      ? await freeInstant(tx, job.id, who.at, params)
-      : await wishedInstant(tx, job.id, wished, params);
+    const instant =
+      wished === undefined
+        ? await freeInstant(tx, job.id, who.at, params)
+        : await wishedInstant(tx, job.id, wished, params);
     const runs = await activateTokens(tx, { tasks, instants: tasks.map(() => instant), priority, ...who });
     const body = { name: job.name, instant: instant.toISOString(), priority, runs };
     tx.record('millrace_jobs', { type: 'job.run', subject: job.id, body });

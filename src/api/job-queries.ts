@@ -84,7 +84,11 @@ export type VersionRow = {
   readonly definition: unknown;
 };
 
-export function listVersions(db: Db, job: string, page: { limit: number; before: number | undefined }): Promise<VersionRow[]> {
+export function listVersions(
+  db: Db,
+  job: string,
+  page: { limit: number; before: number | undefined },
+): Promise<VersionRow[]> {
   const earlier = page.before === undefined ? sql`true` : sql`version < ${page.before}`;
   return db.rows<VersionRow>(sql`
     select version, at, actor, definition

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { anyNumber, refusal, textWith } from '../../test/harness/expected.ts';
 import { activate, fire, makeJob, runAll } from '../../test/harness/runs.ts';
 import { keyOf, makeTenantApi, type TenantApi } from '../../test/harness/tenant-api.ts';
 import { newId } from '../kernel/id.ts';
@@ -9,7 +10,6 @@ beforeAll(async () => {
 });
 afterAll(() => api.close());
 
-const refusal = (status: number) => expect.objectContaining({ status });
 const day = (n: number): string => `2026-01-0${n}T00:00:00.000Z`;
 
 describe('finding jobs', () => {
@@ -21,10 +21,13 @@ describe('finding jobs', () => {
   });
 
   it('says that both project and name are needed', async () => {
-    for (const [query, path] of [['project=finding', 'query.name'], ['name=sought', 'query.project']]) {
+    for (const [query, path] of [
+      ['project=finding', 'query.name'],
+      ['name=sought', 'query.project'],
+    ]) {
       const answer = await api.fetch('GET', `/api/jobs?${query}`, { caller: keyOf('viewer') });
       expect(answer.status).toBe(400);
-      expect(await answer.json()).toMatchObject({ faults: [{ path }], detail: expect.stringContaining('both') });
+      expect(await answer.json()).toMatchObject({ faults: [{ path }], detail: textWith('both') });
     }
   });
 
@@ -35,10 +38,17 @@ describe('finding jobs', () => {
   });
 
   it('lists all jobs by project and name, a page at a time', async () => {
-    for (const [project, name] of [['zz', 'a'], ['zy', 'b'], ['zz', 'b']]) await makeJob(api, { project, name });
+    for (const [project, name] of [
+      ['zz', 'a'],
+      ['zy', 'b'],
+      ['zz', 'b'],
+    ] as const)
+      await makeJob(api, { project, name });
     const seen: string[] = [];
     for (let cursor: string | undefined; ; ) {
-      const page = await api.call('GET /api/jobs', { query: { limit: 1, ...(cursor === undefined ? {} : { cursor }) } });
+      const page = await api.call('GET /api/jobs', {
+        query: { limit: 1, ...(cursor === undefined ? {} : { cursor }) },
+      });
       if (!('items' in page)) throw new Error('not a page');
       expect(page.items).toHaveLength(1);
       seen.push(...page.items.map((job) => `${job.project}/${job.name}`));
@@ -83,8 +93,20 @@ describe('one job', () => {
     ];
     const { id } = await makeJob(api, { project: 'parts', triggers, tasks: [{ name: 'b' }, { name: 'a' }] });
     const seen = await api.call('GET /api/jobs/{id}/triggers', { params: { id } });
-    expect(seen[0]).toMatchObject({ trigger_name: 'hourly', period: 5400, trigger_offset: -180, catchup: 'none', cron: null });
-    expect(seen[1]).toMatchObject({ period: null, cron: '0 3 * * *', end_datetime: day(9), trigger_offset: null, timezone: 'Europe/Berlin' });
+    expect(seen[0]).toMatchObject({
+      trigger_name: 'hourly',
+      period: 5400,
+      trigger_offset: -180,
+      catchup: 'none',
+      cron: null,
+    });
+    expect(seen[1]).toMatchObject({
+      period: null,
+      cron: '0 3 * * *',
+      end_datetime: day(9),
+      trigger_offset: null,
+      timezone: 'Europe/Berlin',
+    });
     await makeJob(api, { project: 'parts', triggers: triggers.slice(0, 1), tasks: [{ name: 'a' }] });
     expect(await api.call('GET /api/jobs/{id}/triggers', { params: { id } })).toHaveLength(1);
     expect((await api.call('GET /api/jobs/{id}/tasks', { params: { id } })).map((task) => task.name)).toEqual(['a']);
@@ -92,7 +114,17 @@ describe('one job', () => {
 
   it('is unknown everywhere when it does not exist', async () => {
     const params = { id: newId() };
-    const keys = ['', '/versions', '/tasks', '/paused', '/graph', '/duration', '/tokens', '/tokens-overview', '/triggers'];
+    const keys = [
+      '',
+      '/versions',
+      '/tasks',
+      '/paused',
+      '/graph',
+      '/duration',
+      '/tokens',
+      '/tokens-overview',
+      '/triggers',
+    ];
     for (const key of keys) {
       const answer = await api.fetch('GET', `/api/jobs/${params.id}${key}`, { caller: keyOf('viewer') });
       expect([key, answer.status]).toEqual([key, 404]);
@@ -125,7 +157,11 @@ describe('the graph', () => {
     ];
     const triggers = [{ name: 't', start: day(1), period: '1d' }];
     const mid = await makeJob(api, { project: 'graph', name: 'mid', triggers, tasks });
-    const down = await makeJob(api, { project: 'graph', name: 'down', tasks: [{ name: 'sink', depends: ['mid/task/c'] }] });
+    const down = await makeJob(api, {
+      project: 'graph',
+      name: 'down',
+      tasks: [{ name: 'sink', depends: ['mid/task/c'] }],
+    });
     const { nodes, edges } = await api.call('GET /api/jobs/{id}/graph', { params: { id: mid.id } });
     expect(nodes.map((node) => [node.kind, node.name, node.job_id, node.state])).toEqual([
       ['trigger', 't', mid.id, null],
@@ -170,7 +206,7 @@ describe('durations', () => {
     const read = (query: object) => api.call('GET /api/jobs/{id}/duration', { params: { id: job.id }, query });
     const latest = await read({ limit: 2 });
     expect(latest.duration.map((cell) => cell.trigger_datetime)).toEqual([day(3), day(2)]);
-    expect(latest.duration[0]).toMatchObject({ task_name: 'a', duration: expect.any(Number) });
+    expect(latest.duration[0]).toMatchObject({ task_name: 'a', duration: anyNumber });
     expect((await read({ before: day(2) })).duration.map((cell) => cell.trigger_datetime)).toEqual([day(1)]);
   });
 });

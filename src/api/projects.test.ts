@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { refusal } from '../../test/harness/expected.ts';
 import { claim, eventTypes, runAll } from '../../test/harness/runs.ts';
 import { keyOf, makeTenantApi, taskOf, type TenantApi } from '../../test/harness/tenant-api.ts';
 import { newestPosition } from '../events/queries.ts';
@@ -12,7 +13,6 @@ beforeAll(async () => {
 afterAll(() => api.close());
 
 const make = (name: string) => api.call('POST /api/projects', { body: { name } });
-const refusal = (status: number) => expect.objectContaining({ status });
 
 async function makeJob(project: string, name: string, tasks: readonly object[] = [{ name: 'only' }]): Promise<string> {
   const body = JSON.stringify({ project, name, description: '', triggers: [], tasks });
@@ -60,7 +60,10 @@ describe('creating and changing projects', () => {
   it('refuses a name that another project has', async () => {
     await make('taken');
     const clash = { body: { uuid: newId(), name: 'taken' } };
-    await expect(api.call('POST /api/projects', clash)).rejects.toMatchObject({ status: 409, problem: { code: 'conflict' } });
+    await expect(api.call('POST /api/projects', clash)).rejects.toMatchObject({
+      status: 409,
+      problem: { code: 'conflict' },
+    });
   });
 
   it('makes one project of many requests at once', async () => {
@@ -106,22 +109,51 @@ describe('looking at projects', () => {
     const job = await makeJob('counted', 'job');
     const [task] = await api.call('GET /api/jobs/{id}/tasks', { params: { id: job } });
     const activate = (instant: string) =>
-      api.call('PUT /api/tasks/{id}/tokens/{instant}', { params: { id: task?.task_id ?? '', instant }, body: { priority: 'high' } });
-    for (const [day, state] of [['01', 'success'], ['02', 'timeout'], ['03', 'error'], ['04', 'failure']]) {
+      api.call('PUT /api/tasks/{id}/tokens/{instant}', {
+        params: { id: task?.task_id ?? '', instant },
+        body: { priority: 'high' },
+      });
+    for (const [day, state] of [
+      ['01', 'success'],
+      ['02', 'timeout'],
+      ['03', 'error'],
+      ['04', 'failure'],
+    ]) {
       await activate(`2026-01-${day}T00:00:00Z`);
       await runAll(api, state);
     }
     await activate('2026-01-05T00:00:00Z');
     await claim(api);
     await activate('2026-01-06T00:00:00Z');
-    const counts = { succeeded_tasks_last_hour: 1, failed_tasks_last_hour: 2, error_tasks_last_hour: 1, waiting_tasks: 1 };
-    expect(await api.call('GET /api/projects/{id}', { params: { id } })).toMatchObject({ ...counts, num_jobs: 1, running_tasks: 1 });
+    const counts = {
+      succeeded_tasks_last_hour: 1,
+      failed_tasks_last_hour: 2,
+      error_tasks_last_hour: 1,
+      waiting_tasks: 1,
+    };
+    expect(await api.call('GET /api/projects/{id}', { params: { id } })).toMatchObject({
+      ...counts,
+      num_jobs: 1,
+      running_tasks: 1,
+    });
     expect(await api.call('GET /api/jobs/{id}', { params: { id: job } })).toMatchObject({ ...counts, active_tasks: 1 });
     expect(await api.call('GET /api/projects/{id}/jobs', { params: { id } })).toEqual([
-      { job_id: job, name: 'job', description: '', paused: false, success: 1, failure: 2, error: 1, running: 1, waiting: 1 },
+      {
+        job_id: job,
+        name: 'job',
+        description: '',
+        paused: false,
+        success: 1,
+        failure: 2,
+        error: 1,
+        running: 1,
+        waiting: 1,
+      },
     ]);
     api.advance(3_700_000);
-    expect(await api.call('GET /api/projects/{id}', { params: { id } })).toMatchObject({ succeeded_tasks_last_hour: 0 });
+    expect(await api.call('GET /api/projects/{id}', { params: { id } })).toMatchObject({
+      succeeded_tasks_last_hour: 0,
+    });
   });
 
   it('lists jobs by name, a page at a time, or the one of a name', async () => {
@@ -146,7 +178,8 @@ describe('looking at projects', () => {
     const job = await makeJob('mine', 'job');
     await api.call('POST /api/jobs/{id}/run', { params: { id: job } });
     const run = (await claim(api)).at(-1)?.id ?? '';
-    const read = (id: string, caller = taskOf(run)) => api.as(caller)('GET /int-api/projects/{id}/config', { params: { id } });
+    const read = (id: string, caller = taskOf(run)) =>
+      api.as(caller)('GET /int-api/projects/{id}/config', { params: { id } });
     expect(await read(mine.id)).toEqual({});
     await expect(read(other.id)).rejects.toEqual(refusal(403));
     await expect(read(mine.id, taskOf(run, 2))).rejects.toEqual(refusal(403));

@@ -32,12 +32,12 @@ async function upsert(input: UpsertInput, ctx: ApiContext): Promise<ProjectRow> 
   const who = author(ctx, input.caller);
   const attempt = (): Promise<Saved> => recording(ctx.db, who, (tx) => save(tx, input.body, who.at));
   // two that make the same project at once: the second then finds what the first has made
-  const saved = await attempt().catch((error: unknown) => (isDuplicate(error) ? attempt() : Promise.reject(error))).catch(
-    (error: unknown) => {
+  const saved = await attempt()
+    .catch((error: unknown) => (isDuplicate(error) ? attempt() : Promise.reject(error)))
+    .catch((error: unknown) => {
       if (!isDuplicate(error)) throw error;
       throw new MillraceError('conflict', `another project is called ${input.body.name}`, { cause: error });
-    },
-  );
+    });
   if (saved.written) {
     ctx.broker.broadcast({ tenant: ctx.tenant.name, kind: 'project', id: saved.project.id });
     ctx.wake.send(ctx.tenant.id, 'events');

@@ -172,7 +172,9 @@ const liveConditions = (f: RunFilter): Sql =>
     f.instant ? sql`live.instant = ${f.instant}` : sql`true`,
     f.before === undefined ? sql`true` : sql`live.id < ${f.before}`,
     f.from === undefined ? sql`true` : sql`live.id >= ${f.from}`,
-    f.states ? sql`case when live.worker_id is null then 'active' else 'running' end = any (${f.states}::text[])` : sql`true`,
+    f.states
+      ? sql`case when live.worker_id is null then 'active' else 'running' end = any (${f.states}::text[])`
+      : sql`true`,
   ]);
 
 const runConditions = (f: RunFilter): Sql =>

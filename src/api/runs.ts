@@ -42,8 +42,10 @@ type ListQuery = Input<Endpoints['GET /api/runs']>['query'];
 
 /** The tasks asked for, those that are gone included; undefined asks for all. */
 async function wantedTasks(db: Db, { job, task }: ListQuery): Promise<string[] | undefined> {
-  if (job !== undefined && !(await isKnown(db, 'job', job))) throw new MillraceError('not_found', `there is no job ${job}`);
-  if (task !== undefined && !(await isKnown(db, 'task', task))) throw new MillraceError('not_found', `there is no task ${task}`);
+  if (job !== undefined && !(await isKnown(db, 'job', job)))
+    throw new MillraceError('not_found', `there is no job ${job}`);
+  if (task !== undefined && !(await isKnown(db, 'task', task)))
+    throw new MillraceError('not_found', `there is no task ${task}`);
   if (job === undefined) return task === undefined ? undefined : [task];
   const ids = (await tasksOfJob(db, job)).map((row) => row.id);
   return task === undefined ? ids : ids.filter((id) => id === task.toLowerCase());

@@ -9,14 +9,9 @@ export type Stash =
 
 /** The table with the rows of one stash. */
 function rowsOf(stash: Stash): Sql {
-  switch (stash.kind) {
-    case 'global':
-      return sql`global_stash where true`;
-    case 'project':
-      return sql`project_stash where project_id = ${stash.project}`;
-    case 'job':
-      return sql`job_stash where job_id = ${stash.job} and instant = ${stash.instant}`;
-  }
+  if (stash.kind === 'global') return sql`global_stash where true`;
+  if (stash.kind === 'project') return sql`project_stash where project_id = ${stash.project}`;
+  return sql`job_stash where job_id = ${stash.job} and instant = ${stash.instant}`;
 }
 
 export async function listNames(db: Db, stash: Stash): Promise<string[]> {

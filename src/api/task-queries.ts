@@ -107,11 +107,7 @@ export type FiredInstant = {
 };
 
 /** The latest instants that a trigger fired, each with the states of all of its job's tokens there. */
-export function listFired(
-  db: Db,
-  trigger: { id: string; job: string },
-  page: InstantPage,
-): Promise<FiredInstant[]> {
+export function listFired(db: Db, trigger: { id: string; job: string }, page: InstantPage): Promise<FiredInstant[]> {
   return db.rows<FiredInstant>(sql`
     with fired as (
       select distinct instant

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { refusal } from '../../test/harness/expected.ts';
 import { activate, claim, eventTypes, fire, makeJob, runAll } from '../../test/harness/runs.ts';
 import { keyOf, makeTenantApi, taskOf, type TenantApi } from '../../test/harness/tenant-api.ts';
 import { newestPosition } from '../events/queries.ts';
@@ -11,9 +12,9 @@ beforeAll(async () => {
 });
 afterAll(() => api.close());
 
-const refusal = (status: number) => expect.objectContaining({ status });
 const day = (n: number): string => `2026-01-0${n}T00:00:00.000Z`;
-const many = (id: string | undefined, body: object) => api.call('POST /api/tasks/{id}/tokens', { params: { id: id ?? '' }, body });
+const many = (id: string | undefined, body: object) =>
+  api.call('POST /api/tasks/{id}/tokens', { params: { id: id ?? '' }, body });
 
 describe('the definition of a task', () => {
   it('is what the document says', async () => {
@@ -35,7 +36,13 @@ describe('the definition of a task', () => {
       threshold: 1,
       timeout: { secs: 60, nanos: 500_000_000 },
     });
-    expect(await read('plain')).toMatchObject({ runtime: 'none', image: null, args: null, env: null, timeout: { secs: 14_400 } });
+    expect(await read('plain')).toMatchObject({
+      runtime: 'none',
+      image: null,
+      args: null,
+      env: null,
+      timeout: { secs: 14_400 },
+    });
   });
 
   it('never shows what comes from the stash', async () => {
@@ -85,9 +92,13 @@ describe('activating one token', () => {
     const path = `/api/tasks/${job.tasks['only']}/tokens/${day(1)}`;
     expect((await api.fetch('PUT', path, { caller: keyOf('operator') })).status).toBe(201);
     await api.fetch('PUT', path, { caller: keyOf('operator'), body: '{"priority": "low"}' });
-    const runs = await api.call('GET /api/tasks/{id}/runs/{instant}', { params: { id: job.tasks['only'] ?? '', instant: day(1) } });
+    const runs = await api.call('GET /api/tasks/{id}/runs/{instant}', {
+      params: { id: job.tasks['only'] ?? '', instant: day(1) },
+    });
     expect(runs.map((run) => run.priority)).toEqual(['high', 'low']);
-    expect((await api.fetch('PUT', path, { caller: keyOf('operator'), body: '{"priority": "urgent"}' })).status).toBe(400);
+    expect((await api.fetch('PUT', path, { caller: keyOf('operator'), body: '{"priority": "urgent"}' })).status).toBe(
+      400,
+    );
     await runAll(api);
   });
 
@@ -104,14 +115,22 @@ describe('activating many tokens', () => {
     for (const n of [1, 2, 3, 4]) await activate(api, job.tasks['only'], day(n));
     await runAll(api);
     expect(await many(job.tasks['only'], { first: day(1), last: day(4) })).toEqual({ cleared: 2 });
-    const queued = await api.db.rows(sql`select instant, priority from live where task_id = ${job.tasks['only']} order by 1`);
+    const queued = await api.db.rows(
+      sql`select instant, priority from live where task_id = ${job.tasks['only']} order by 1`,
+    );
     expect(queued).toEqual([2, 3].map((n) => ({ instant: new Date(day(n)), priority: 'backfill' })));
     await runAll(api);
   });
 
   it('takes only the failed ones when asked: failure, timeout and error', async () => {
     const job = await makeJob(api);
-    for (const [n, state] of [[1, 'success'], [2, 'failure'], [3, 'timeout'], [4, 'error'], [5, 'cancelled']] as const) {
+    for (const [n, state] of [
+      [1, 'success'],
+      [2, 'failure'],
+      [3, 'timeout'],
+      [4, 'error'],
+      [5, 'cancelled'],
+    ] as const) {
       await activate(api, job.tasks['only'], day(n));
       await runAll(api, state);
     }
@@ -134,7 +153,10 @@ describe('activating many tokens', () => {
 
   it('wants at least one bound', async () => {
     const job = await makeJob(api);
-    await expect(many(job.tasks['only'], {})).rejects.toMatchObject({ status: 400, problem: { faults: [{ path: 'body' }] } });
+    await expect(many(job.tasks['only'], {})).rejects.toMatchObject({
+      status: 400,
+      problem: { faults: [{ path: 'body' }] },
+    });
   });
 });
 
@@ -146,7 +168,10 @@ describe("a token's runs", () => {
     const second = await activate(api, job.tasks['only'], day(1));
     const params = { id: job.tasks['only'] ?? '', instant: day(1) };
     const runs = await api.call('GET /api/tasks/{id}/runs/{instant}', { params });
-    expect(runs.map((run) => [run.task_run_id, run.state])).toEqual([[first, 'failure'], [second, 'active']]);
+    expect(runs.map((run) => [run.task_run_id, run.state])).toEqual([
+      [first, 'failure'],
+      [second, 'active'],
+    ]);
     const unknown = { id: newId(), instant: day(1) };
     await expect(api.call('GET /api/tasks/{id}/runs/{instant}', { params: unknown })).rejects.toEqual(refusal(404));
     await runAll(api);
@@ -160,16 +185,30 @@ describe('a trigger', () => {
       project: 'triggered',
       name: 'job',
       triggers: [{ name: 't', start: day(1), period: '1d' }],
-      tasks: [{ name: 'a', depends: ['trigger/t'], retry }, { name: 'b', depends: ['task/a'], threshold: 2 }],
+      tasks: [
+        { name: 'a', depends: ['trigger/t'], retry },
+        { name: 'b', depends: ['task/a'], threshold: 2 },
+      ],
     });
-    for (const [n, state] of [[1, 'success'], [2, 'failure'], [3, 'error']] as const) {
+    for (const [n, state] of [
+      [1, 'success'],
+      [2, 'failure'],
+      [3, 'error'],
+    ] as const) {
       await fire(api, job.triggers['t'], day(n));
       await runAll(api, state);
     }
     await fire(api, job.triggers['t'], day(4));
-    const read = (query: object = {}) => api.call('GET /api/triggers/{id}', { params: { id: job.triggers['t'] ?? '' }, query });
+    const read = (query: object = {}) =>
+      api.call('GET /api/triggers/{id}', { params: { id: job.triggers['t'] ?? '' }, query });
     const shown = await read();
-    expect(shown).toMatchObject({ trigger_name: 't', job_id: job.id, project_name: 'triggered', period: 86_400, latest_trigger_datetime: day(4) });
+    expect(shown).toMatchObject({
+      trigger_name: 't',
+      job_id: job.id,
+      project_name: 'triggered',
+      period: 86_400,
+      latest_trigger_datetime: day(4),
+    });
     expect(shown.times).toEqual([
       { trigger_datetime: day(4), success: 0, running: 1, failure: 0, waiting: 0 },
       { trigger_datetime: day(3), success: 0, running: 0, failure: 1, waiting: 0 },

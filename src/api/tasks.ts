@@ -39,7 +39,8 @@ async function definitionOf(ctx: ApiContext, id: string) {
 function partOfDocument(document: unknown, row: Omit<TaskRow, 'definition'>): TaskDefinition {
   const parsed = parseJob(document);
   const task = parsed.ok ? parsed.job.tasks.find((candidate) => candidate.name === row.task_name) : undefined;
-  if (task === undefined) throw new Error(`the stored document of job ${row.job_id} does not hold task ${row.task_name}`);
+  if (task === undefined)
+    throw new Error(`the stored document of job ${row.job_id} does not hold task ${row.task_name}`);
   return task;
 }
 

@@ -14,8 +14,10 @@ afterAll(() => api.close());
 
 const day = (n: number): string => `2026-01-0${n}T00:00:00.000Z`;
 const tokens = (query: object = {}) => api.call('GET /api/jobs/{id}/tokens', { params: { id: job.id }, query });
-const states = async (query: object = {}) => (await tokens(query)).map((row) => [row.trigger_datetime, row.task_name, row.state]);
-const clear = (instant: string) => api.call('DELETE /api/jobs/{id}/tokens/{instant}', { params: { id: job.id, instant } });
+const states = async (query: object = {}) =>
+  (await tokens(query)).map((row) => [row.trigger_datetime, row.task_name, row.state]);
+const clear = (instant: string) =>
+  api.call('DELETE /api/jobs/{id}/tokens/{instant}', { params: { id: job.id, instant } });
 
 beforeEach(async () => {
   job = await makeJob(api, {
@@ -39,7 +41,10 @@ describe("a token's state", () => {
     const runs = await claim(api);
     expect(await states()).toEqual([[day(1), 'a', 'running']]);
     await finish(api, runs);
-    expect(await states()).toEqual([[day(1), 'a', 'success'], [day(1), 'b', 'waiting']]);
+    expect(await states()).toEqual([
+      [day(1), 'a', 'success'],
+      [day(1), 'b', 'waiting'],
+    ]);
     await stop();
   });
 
@@ -140,7 +145,10 @@ describe('listing', () => {
     await fire(api, job.triggers['t'], day(1));
     await runAll(api);
     const rows = await api.call('GET /api/jobs/{id}/tokens/{instant}', { params: { id: job.id, instant: day(1) } });
-    expect(rows.map((row) => [row.task_name, row.count, row.threshold])).toEqual([['a', 0, 1], ['b', 1, 2]]);
+    expect(rows.map((row) => [row.task_name, row.count, row.threshold])).toEqual([
+      ['a', 0, 1],
+      ['b', 1, 2],
+    ]);
     await stop();
   });
 
@@ -164,7 +172,11 @@ describe('listing', () => {
     await activate(api, job.tasks['a'], day(1));
     const params = { id: job.id, instant: day(1) };
     const runs = await api.call('GET /api/jobs/{id}/runs/{instant}', { params });
-    expect(runs.map((run) => [run.name, run.state])).toEqual([['a', 'active'], ['b', 'success'], ['b', 'active']]);
+    expect(runs.map((run) => [run.name, run.state])).toEqual([
+      ['a', 'active'],
+      ['b', 'success'],
+      ['b', 'active'],
+    ]);
     expect(await api.call('GET /api/jobs/{id}/runs/{instant}', { params, query: { limit: 1 } })).toHaveLength(1);
     expect(runs[0]).toMatchObject({ started_datetime: null, finish_datetime: null, worker_id: null, priority: 'high' });
     await stop();

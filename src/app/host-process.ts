@@ -18,7 +18,11 @@ const killAfterMs = 4_000;
 const stableMs = 10_000;
 
 export function hostProcess(options: HostProcessOptions): Service {
-  return loop('host process', (signal) => keepRunning(options, signal), (error) => options.log.error({ err: error }, 'the host is not watched any more'));
+  return loop(
+    'host process',
+    (signal) => keepRunning(options, signal),
+    (error) => options.log.error({ err: error }, 'the host is not watched any more'),
+  );
 }
 
 async function keepRunning(options: HostProcessOptions, signal: AbortSignal): Promise<void> {

@@ -108,19 +108,45 @@ function assemble(options: InstallationOptions, { control, time, hub }: Parts): 
     secrets,
   });
   const { poolSize, role } = options;
-  const loader = new Loader({ control, engines: [engine], addressOf, contextFor, application: `millrace ${role}`, poolSize, allowPooler: config.sessionPooler, log });
+  const loader = new Loader({
+    control,
+    engines: [engine],
+    addressOf,
+    contextFor,
+    application: `millrace ${role}`,
+    poolSize,
+    allowPooler: config.sessionPooler,
+    log,
+  });
   const setServerUrl = (url: string): void => void Object.assign(settings, { serverUrl: config.publicUrl ?? url });
-  return { config, log, control, controlAddress, hub, time, telemetry, secrets, loader, statuses, addressOf, setServerUrl };
+  return {
+    config,
+    log,
+    control,
+    controlAddress,
+    hub,
+    time,
+    telemetry,
+    secrets,
+    loader,
+    statuses,
+    addressOf,
+    setServerUrl,
+  };
 }
 
 function tenantAddress(config: Config, control: Address, row: TenantRow): Address {
-  if (row.name === defaultTenant && config.defaultDatabaseUrl !== undefined) return addressOfUrl(config.defaultDatabaseUrl);
+  if (row.name === defaultTenant && config.defaultDatabaseUrl !== undefined)
+    return addressOfUrl(config.defaultDatabaseUrl);
   return onDatabase(control, row.database);
 }
 
 /** Makes and migrates the control database and the default tenant. Any number of processes may do this at once. */
 export async function prepareDatabases(config: Config, controlAddress: Address): Promise<void> {
-  const tenant = config.defaultDatabaseUrl === undefined ? onDatabase(controlAddress, defaultDatabase) : addressOfUrl(config.defaultDatabaseUrl);
+  const tenant =
+    config.defaultDatabaseUrl === undefined
+      ? onDatabase(controlAddress, defaultDatabase)
+      : addressOfUrl(config.defaultDatabaseUrl);
   await Promise.all([prepareControl(controlAddress), prepareTenant(tenant)]);
   await withClient(controlAddress, async (client) => {
     await client.query('set search_path to control');
@@ -131,13 +157,17 @@ export async function prepareDatabases(config: Config, controlAddress: Address):
 async function prepareControl(address: Address): Promise<void> {
   await ensureDatabase(address);
   const migrations = await readMigrations(migrationsFolder('control'));
-  await withClient(address, (client) => migrate(client, { schema: 'control', migrations, version: engineVersion, drain: false }));
+  await withClient(address, (client) =>
+    migrate(client, { schema: 'control', migrations, version: engineVersion, drain: false }),
+  );
 }
 
 async function prepareTenant(address: Address): Promise<void> {
   await ensureDatabase(address);
   const migrations = await readMigrations(migrationsFolder('tenant'));
-  await withClient(address, (client) => migrate(client, { schema: 'millrace', migrations, version: engineVersion, drain: true }));
+  await withClient(address, (client) =>
+    migrate(client, { schema: 'millrace', migrations, version: engineVersion, drain: true }),
+  );
 }
 
 async function registerDefault(client: ClientBase, database: string): Promise<void> {
@@ -146,6 +176,9 @@ async function registerDefault(client: ClientBase, database: string): Promise<vo
     const at = new Date();
     const id = newId();
     if (!(await registerTenant(tx, { id, name: defaultTenant, database, at }))) return;
-    await append(tx, tenantTopic, [{ type: 'tenant.created', subject: id, body: { name: defaultTenant, database } }], { actor: 'installation', at });
+    await append(tx, tenantTopic, [{ type: 'tenant.created', subject: id, body: { name: defaultTenant, database } }], {
+      actor: 'installation',
+      at,
+    });
   });
 }

@@ -33,14 +33,24 @@ export async function untilAborted(signal: AbortSignal): Promise<void> {
 
 function externalAddress({ databaseUrl }: Config): Address {
   if (databaseUrl !== undefined) return addressOfUrl(databaseUrl);
-  throw new MillraceError('bad_configuration', 'set MILLRACE_DATABASE_URL to the control database, or start everything at once with `millrace up`');
+  throw new MillraceError(
+    'bad_configuration',
+    'set MILLRACE_DATABASE_URL to the control database, or start everything at once with `millrace up`',
+  );
 }
 
 async function open(config: Config, log: Log, role: string): Promise<Installation> {
   const controlAddress = externalAddress(config);
   const home = await makeHome(config.home);
   await prepareDatabases(config, controlAddress);
-  return openInstallation({ config, log, role, controlAddress, secretKeys: await secretKeys(config, home), poolSize: 10 });
+  return openInstallation({
+    config,
+    log,
+    role,
+    controlAddress,
+    secretKeys: await secretKeys(config, home),
+    poolSize: 10,
+  });
 }
 
 /** `MILLRACE_SECRET_KEY` may hold several, newest first: the newest seals, all open. */
@@ -68,9 +78,23 @@ export async function runApi({ config, signal, say }: Role): Promise<void> {
 export async function runHost({ config, signal }: Role): Promise<void> {
   const log = makeLog({ level: config.logLevel, role: 'host' });
   // under `up` the database may be a moment away still
-  const installation = await persist(() => open(config, log, 'host'), { backoff: reconnect, signal, giveUp: (error) => error instanceof MillraceError });
+  const installation = await persist(() => open(config, log, 'host'), {
+    backoff: reconnect,
+    signal,
+    giveUp: (error) => error instanceof MillraceError,
+  });
   const { control, loader, addressOf, statuses, hub, time } = installation;
-  const host = makeHost({ control, loader, addressOf, statuses, hub, time, version: engineVersion, allowPooler: config.sessionPooler, log });
+  const host = makeHost({
+    control,
+    loader,
+    addressOf,
+    statuses,
+    hub,
+    time,
+    version: engineVersion,
+    allowPooler: config.sessionPooler,
+    log,
+  });
   try {
     await host.start();
     await untilAborted(signal);
@@ -82,7 +106,11 @@ export async function runHost({ config, signal }: Role): Promise<void> {
 
 export async function runWorker({ config, signal, say }: Role, options: WorkerOptions): Promise<void> {
   const log = makeLog({ level: config.logLevel, role: 'worker' });
-  if (options.key === undefined) throw new MillraceError('unauthenticated', 'set MILLRACE_KEY to a key of the role worker: `millrace key create --name … --role worker`');
+  if (options.key === undefined)
+    throw new MillraceError(
+      'unauthenticated',
+      'set MILLRACE_KEY to a key of the role worker: `millrace key create --name … --role worker`',
+    );
   const functions = options.functions === undefined ? {} : await loadFunctions(options.functions);
   const worker = makeWorker({
     id: newId(),

@@ -57,10 +57,18 @@ export function makeServing(options: ServingOptions): Serving {
     metrics: makeMetrics(telemetry),
     openapi: once(() => openApi([gatewayEndpoints, tenantEndpoints], engineVersion)),
   };
-  const hostNames = new Set([config.host, ...config.allowedHosts, ...publicHost(config.publicUrl)].map((name) => name.toLowerCase()));
+  const hostNames = new Set(
+    [config.host, ...config.allowedHosts, ...publicHost(config.publicUrl)].map((name) => name.toLowerCase()),
+  );
   const gateway = new Gateway({ context, telemetry, uiFolder, hostNames });
   const listener = makeListener({ gateway, host: config.host, port: config.port, tls: config.tls });
-  const services = all('api', [wakeUps(installation, context), context.claims.service, rootKey(options), listener, announcement(installation, () => listener.url())]);
+  const services = all('api', [
+    wakeUps(installation, context),
+    context.claims.service,
+    rootKey(options),
+    listener,
+    announcement(installation, () => listener.url()),
+  ]);
   return {
     name: 'api',
     start: services.start,
@@ -123,8 +131,11 @@ function rootKey({ installation: { control, time }, rootKey: secret }: ServingOp
 
 function announcement({ control, time, log }: Installation, url: () => string): Service {
   const id = newId();
-  const note = (): Promise<void> => noteGateway(control, { id, addr: url(), version: engineVersion, at: new Date(time.now()) });
-  const beat = every(beatEveryMs, 'gateway beat', note, (error) => log.debug({ err: error }, 'the control database is out of reach'));
+  const note = (): Promise<void> =>
+    noteGateway(control, { id, addr: url(), version: engineVersion, at: new Date(time.now()) });
+  const beat = every(beatEveryMs, 'gateway beat', note, (error) =>
+    log.debug({ err: error }, 'the control database is out of reach'),
+  );
   return {
     name: 'announcement',
     async start() {

@@ -43,7 +43,12 @@ export async function runUp(role: Role, options: UpOptions): Promise<void> {
 }
 
 /** The database that is configured, or the embedded one for as long as the work lasts. */
-async function withDatabase(config: Config, log: Log, say: Role['say'], work: (address: Address) => Promise<void>): Promise<void> {
+async function withDatabase(
+  config: Config,
+  log: Log,
+  say: Role['say'],
+  work: (address: Address) => Promise<void>,
+): Promise<void> {
   if (config.databaseUrl !== undefined) return work(addressOfUrl(config.databaseUrl));
   const embedded = supervised({ home: config.home, log });
   await embedded.start();
@@ -64,11 +69,23 @@ interface Ground {
 async function serve(role: Role, options: UpOptions, { log, address }: Ground): Promise<void> {
   const { config, signal } = role;
   // spawned first: it loads while we migrate, and waits for what it needs
-  const host = hostProcess({ main: fileURLToPath(new URL('../main.js', import.meta.url)), home: config.home, databaseUrl: address.url, log });
+  const host = hostProcess({
+    main: fileURLToPath(new URL('../main.js', import.meta.url)),
+    home: config.home,
+    databaseUrl: address.url,
+    log,
+  });
   await host.start();
   try {
     await prepareDatabases(config, address);
-    const installation = await openInstallation({ config, log, role: 'up', controlAddress: address, secretKeys: await secretKeys(config, config.home), poolSize: 10 });
+    const installation = await openInstallation({
+      config,
+      log,
+      role: 'up',
+      controlAddress: address,
+      secretKeys: await secretKeys(config, config.home),
+      poolSize: 10,
+    });
     try {
       await serveInstallation(role, options, installation);
     } finally {

@@ -68,7 +68,9 @@ function showResult(out: Output, result: Result): void {
   }
   const version = result.version === null ? '' : ` (version ${result.version})`;
   out.line(`${out.paint(style, `${mark} ${title} ${outcomeText(result)}`)}${version}`);
-  for (const line of renderChanges(result.changes, out.paint)) out.line(line);
+  // of a new job all is new: the file says it better
+  const changes = result.outcome === 'created' ? [] : result.changes;
+  for (const line of renderChanges(changes, out.paint)) out.line(line);
   for (const { path, message } of result.warnings) {
     out.line(`    ${out.paint('yellow', '! warning')}: ${oneLine(`${path}: ${message}`)}`);
   }

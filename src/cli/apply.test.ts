@@ -76,7 +76,17 @@ describe('apply', () => {
     expect(JSON.parse(stdout)).toMatchObject({
       dry_run: false,
       projects_created: [],
-      jobs: [{ file: 'stdin', project: 'p', name: 'a', outcome: 'created', version: 1, warnings: [], changes: [] }],
+      jobs: [
+        {
+          file: 'stdin',
+          project: 'p',
+          name: 'a',
+          outcome: 'created',
+          version: 1,
+          warnings: [],
+          changes: [{ path: '' }],
+        },
+      ],
       pruned: [],
     });
   });

@@ -84,13 +84,10 @@ function refusal(error: CallFailed): Ending {
   return { exitCode, message, faults, problem: error.problem ?? { status: error.status, detail: said } };
 }
 
-const errnoCodes = new Set(['ENOENT', 'EACCES', 'EISDIR', 'ENOTDIR', 'EPERM', 'ELOOP']);
-
-/** A file that cannot be read is told in a line; a fault of ours keeps its stack. */
+/** What the system refuses (a file, a full disk) is told in a line; a fault of ours keeps its stack. */
 function unforeseen(error: unknown): Ending {
   if (!(error instanceof Error)) return { exitCode: exitCodes.failed, message: String(error) };
-  const code: unknown = Reflect.get(error, 'code');
-  const known = typeof code === 'string' && errnoCodes.has(code);
-  const message = known ? error.message : (error.stack ?? error.message);
+  const refused = typeof Reflect.get(error, 'errno') === 'number';
+  const message = refused ? error.message : (error.stack ?? error.message);
   return { exitCode: exitCodes.failed, message, problem: { code: 'internal', detail: error.message } };
 }

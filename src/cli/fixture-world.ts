@@ -7,7 +7,7 @@ import type { Change } from './diff.ts';
 import { hasPart } from './documents.ts';
 import type { SomeHandlers } from './fixture.ts';
 
-export interface WorldJob {
+interface WorldJob {
   readonly id: string;
   readonly job: JobDefinition;
   readonly version: number;
@@ -111,7 +111,7 @@ function checkReferences(world: World, job: JobDefinition): void {
 
 /** By top-level field: enough to see that the command shows what it is told. */
 function changesOf(old: JobDefinition | undefined, job: JobDefinition): Change[] {
-  if (old === undefined) return [];
+  if (old === undefined) return [{ path: '', change: 'added', after: job.document }];
   return Object.keys({ ...old.document, ...job.document }).flatMap((path): Change[] => {
     const [before, after] = [old.document[path], job.document[path]];
     if (JSON.stringify(before) === JSON.stringify(after)) return [];

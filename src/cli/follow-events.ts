@@ -49,10 +49,7 @@ function unlessUnreachable(error: unknown): undefined {
 
 async function show({ io, out }: { io: Io; out: Output }, event: ServerEvent): Promise<void> {
   const data = parse(event.data);
-  const seq = /^\d+$/.test(event.id) ? Number(event.id) : null;
-  if (out.json) return write(io.stdout, `${JSON.stringify({ seq, type: event.event, data })}\n`);
-  const text = typeof data === 'string' ? data : describe(data);
-  await write(io.stdout, `${out.paint('dim', event.id)} ${out.paint('bold', oneLine(event.event))} ${oneLine(text)}\n`);
+  await write(io.stdout, `${out.json ? JSON.stringify(data) : describe(event, data, out)}\n`);
 }
 
 function parse(text: string): unknown {
@@ -63,11 +60,24 @@ function parse(text: string): unknown {
   }
 }
 
-/** `name=value` for each field that says something. */
-function describe(data: unknown): string {
-  if (!isRecord(data)) return JSON.stringify(data);
-  return Object.entries(data)
+/** Number, time, type, and of the body what says something. */
+function describe({ id, event }: ServerEvent, data: unknown, { paint }: Output): string {
+  const { at = '', type = event, actor = '', subject = '', body = data } = isRecord(data) ? data : {};
+  const title = `${paint('dim', `${id} ${text(at)}`)} ${paint('bold', text(type))}`;
+  return [title, text(subject), fields(body), actor === '' ? '' : paint('dim', `by ${text(actor)}`)]
+    .filter((part) => part !== '')
+    .join(' ');
+}
+
+function text(value: unknown): string {
+  if (value === null || value === undefined) return '';
+  return oneLine(typeof value === 'string' ? value : JSON.stringify(value));
+}
+
+function fields(body: unknown): string {
+  if (!isRecord(body)) return text(body);
+  return Object.entries(body)
     .filter(([, value]) => value !== null)
-    .map(([name, value]) => `${name}=${typeof value === 'string' ? value : JSON.stringify(value)}`)
+    .map(([name, value]) => `${oneLine(name)}=${text(value)}`)
     .join(' ');
 }

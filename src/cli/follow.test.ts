@@ -92,7 +92,19 @@ describe('logs', () => {
 });
 
 describe('events', () => {
-  const event = (id: number): string => `: hi\nid: ${id}\nevent: run.created\ndata: {"job":"j","n":${id},"x":null}\n\n`;
+  const at = '2030-01-01T00:00:00.000Z';
+  const logged = (seq: number) => ({
+    seq,
+    topic: 'millrace_runs',
+    type: 'run.created',
+    subject: job,
+    actor: 'root',
+    cause: null,
+    at,
+    body: { n: seq, x: null },
+  });
+  const event = (seq: number): string =>
+    `: hi\nid: ${seq}\nevent: millrace_runs\ndata: ${JSON.stringify(logged(seq))}\n\n`;
 
   it('are followed over a lost connection, without a gap', async () => {
     const asked: (string | null)[] = [];
@@ -110,7 +122,7 @@ describe('events', () => {
       onOutput: (text) => text.startsWith('7 ') && abort.abort(),
     });
     expect(ran.code).toBe(130);
-    expect(ran.stdout).toBe([5, 6, 7].map((n) => `${n} run.created job=j n=${n}\n`).join(''));
+    expect(ran.stdout).toBe([5, 6, 7].map((n) => `${n} ${at} run.created ${job} n=${n} by root\n`).join(''));
     expect(asked).toEqual(['4', '5', '6']);
   });
 
@@ -118,7 +130,7 @@ describe('events', () => {
     const { env } = await start({ 'GET /api/events': async () => body([event(1)], false) });
     const abort = new AbortController();
     const ran = await shell(['events', '--json'], { env, signal: abort.signal, onOutput: () => abort.abort() });
-    expect(JSON.parse(ran.stdout)).toEqual({ seq: 1, type: 'run.created', data: { job: 'j', n: 1, x: null } });
+    expect(JSON.parse(ran.stdout)).toEqual(logged(1));
   });
 
   it('end with 4 where the key may not read them', async () => {

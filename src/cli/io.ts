@@ -5,7 +5,7 @@ export interface Sink extends NodeJS.WritableStream {
   readonly columns?: number | undefined;
 }
 
-export interface Source extends NodeJS.ReadableStream {
+interface Source extends NodeJS.ReadableStream {
   readonly isTTY?: boolean | undefined;
 }
 

@@ -1,10 +1,10 @@
 /** Lists that come a page at a time, read to their end or to as many as are wanted. */
 import type { Server } from './server.ts';
 
-export const largestPage = 1000;
+const largestPage = 1000;
 
 /** Follows `next` until there is none. */
-export async function collect<T>(
+async function collect<T>(
   fetchPage: (cursor: string | undefined, limit: number) => Promise<{ items: readonly T[]; next: string | null }>,
   most: number = Number.POSITIVE_INFINITY,
 ): Promise<T[]> {

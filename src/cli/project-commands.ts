@@ -4,7 +4,6 @@ import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { z } from 'zod';
 import { isRecord } from '../jobs/path.ts';
-import { readDocument } from '../jobs/text.ts';
 import { MillraceError } from '../errors.ts';
 import { examples } from './flags.ts';
 import type { Io } from './io.ts';
@@ -64,6 +63,7 @@ async function createProject(
 }
 
 async function readConfig(io: Io, path: string): Promise<Record<string, unknown>> {
+  const { readDocument } = await import('../jobs/text.ts');
   const text = await readFile(resolve(io.cwd, path), 'utf8');
   const read = readDocument(text, /\.json$/i.test(path) ? 'json' : 'yaml');
   if (!read.ok) throw new MillraceError('bad_document', `${path} is not understood`, { faults: read.faults });

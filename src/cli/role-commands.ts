@@ -10,7 +10,7 @@ import type { Io } from './io.ts';
 import { noOptions, type Session, verb } from './session.ts';
 
 /** What was not said on the command line is undefined: the configuration's business. */
-export interface ApiOptions {
+interface ApiOptions {
   readonly home?: string | undefined;
   readonly host?: string | undefined;
   readonly port?: number | undefined;
@@ -22,11 +22,11 @@ export interface UpOptions extends ApiOptions {
   readonly worker: boolean;
 }
 
-export interface HostOptions {
+interface HostOptions {
   readonly home?: string | undefined;
 }
 
-export interface DownOptions {
+interface DownOptions {
   /** An absolute path; there may be nothing. */
   readonly home: string;
 }

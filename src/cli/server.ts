@@ -19,7 +19,7 @@ export interface Server {
   stream(path: string, options?: StreamOptions): Promise<IncomingMessage>;
 }
 
-export interface StreamOptions {
+interface StreamOptions {
   readonly query?: Readonly<Record<string, string | undefined>>;
   readonly headers?: Readonly<Record<string, string>>;
 }

@@ -11,7 +11,7 @@ export interface Column {
   readonly flexible?: boolean;
 }
 
-export type Cell = string | number | null | { readonly text: string; readonly style: Style };
+type Cell = string | number | null | { readonly text: string; readonly style: Style };
 export type Row = readonly Cell[];
 
 export interface Frame {

@@ -8,10 +8,12 @@ export const runtimeNames = ['none', 'function', 'process', 'docker', 'kubernete
 export type RuntimeName = (typeof runtimeNames)[number];
 
 const id = z.uuid();
+/** What an integer column holds. */
+const int4 = z.int().max(2 ** 31 - 1);
 const tenantName = z.string().min(1).max(200);
 
 /** A run as it is held by a worker: the lease says which hand-out. */
-const heldRun = z.object({ tenant: tenantName, run: id, lease: z.int().min(1) });
+const heldRun = z.object({ tenant: tenantName, run: id, lease: int4.min(1) });
 export type HeldRun = z.infer<typeof heldRun>;
 
 /** A worker's identity: the id stays over restarts under `up`, the incarnation (start time) does not. */
@@ -68,7 +70,7 @@ export const report = z.object({
   state: z.enum(reportStates),
   /** For people: why it ended so. */
   reason: z.string().max(4_000).nullable(),
-  exit_code: z.int().nullable(),
+  exit_code: int4.min(-(2 ** 31)).nullable(),
   started_at: z.iso.datetime().nullable(),
 });
 export type Report = z.infer<typeof report>;
@@ -83,9 +85,9 @@ export const heartbeatRequest = z.object({
   name: z.string().max(200),
   addr: z.string().max(300),
   version: z.string().max(100),
-  places: z.int().min(0),
-  runtimes: z.array(z.enum(runtimeNames)),
-  queues: z.array(z.string().min(1).max(200)),
+  places: int4.min(0),
+  runtimes: z.array(z.enum(runtimeNames)).max(10),
+  queues: z.array(z.string().min(1).max(200)).max(100),
   holds: z.array(heldRun).max(100_000),
   seen: z.int().min(0),
 });
@@ -95,7 +97,7 @@ export const heartbeatAnswer = signals;
 /** A piece of a task's output. `number` counts from 0 per (run, lease) over both streams, so order is kept. */
 export const logChunk = z.object({
   ...heldRun.shape,
-  number: z.int().min(0),
+  number: int4.min(0),
   stream: z.enum(['out', 'err']),
   at: z.iso.datetime(),
   data: z.base64(),
@@ -105,7 +107,7 @@ export const logsRequest = z.object({ ...workerIdentity, chunks: z.array(logChun
 export type LogsRequest = z.infer<typeof logsRequest>;
 export const logsAnswer = z.object({ accepted: z.int() });
 
-export const definitionKey = z.object({ tenant: tenantName, task: id, version: z.int().min(1) });
+export const definitionKey = z.object({ tenant: tenantName, task: id, version: int4.min(1) });
 export type DefinitionKey = z.infer<typeof definitionKey>;
 export const definitionsRequest = z.object({ items: z.array(definitionKey).max(1_000) });
 

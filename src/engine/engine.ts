@@ -23,7 +23,8 @@ const root = new URL('../../', import.meta.url);
 const manifest = JSON.parse(readFileSync(new URL('package.json', root), 'utf8')) as { version: string };
 
 export const engineVersion: string = manifest.version;
-export const migrationsFolder = (set: 'control' | 'tenant'): string => fileURLToPath(new URL(`migrations/${set}`, root));
+export const migrationsFolder = (set: 'control' | 'tenant'): string =>
+  fileURLToPath(new URL(`migrations/${set}`, root));
 
 export const engine: Engine = {
   contract: contractNumber,

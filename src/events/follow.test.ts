@@ -82,7 +82,9 @@ describe('following the log', () => {
   it('never skips while many write at once', async () => {
     const after = await newestPosition(database.db);
     const reading = read({ after, pageSize: 7, sweepMs: 1 }, 200);
-    await Promise.all(Array.from({ length: 40 }, (_, i) => write(2 + (i % 2), ...Array.from({ length: 5 }, (_, j) => `${i}.${j}`))));
+    await Promise.all(
+      Array.from({ length: 40 }, (_, i) => write(2 + (i % 2), ...Array.from({ length: 5 }, (_, j) => `${i}.${j}`))),
+    );
     expect(new Set((await reading).flat()).size).toBe(200);
   });
 });

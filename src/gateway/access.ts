@@ -10,7 +10,10 @@ import type { GatewayContext } from './context.ts';
 import * as queries from './control-queries.ts';
 import type { gatewayEndpoints } from './endpoints.ts';
 
-type Keys = Extract<keyof typeof gatewayEndpoints, `${string} /api/keys${string}` | `${string} /api/session${string}` | 'GET /api/me'>;
+type Keys = Extract<
+  keyof typeof gatewayEndpoints,
+  `${string} /api/keys${string}` | `${string} /api/session${string}` | 'GET /api/me'
+>;
 
 export const keyTopic = 2;
 const linkMs = 10 * 60_000;
@@ -81,8 +84,19 @@ async function createKey({ control, time }: GatewayContext, key: NewKey) {
       throw new MillraceError('bad_request', fault.message, { faults: [fault] });
     }
     const { name, role } = key;
-    await queries.insertKey(tx, { id, name, role, tenantId: tenant?.id ?? null, hash: hashOf(secret), at, by: key.actor });
-    await append(tx, keyTopic, [{ type: 'key.created', subject: id, body: { name, role, tenant: key.tenant } }], { actor: key.actor, at });
+    await queries.insertKey(tx, {
+      id,
+      name,
+      role,
+      tenantId: tenant?.id ?? null,
+      hash: hashOf(secret),
+      at,
+      by: key.actor,
+    });
+    await append(tx, keyTopic, [{ type: 'key.created', subject: id, body: { name, role, tenant: key.tenant } }], {
+      actor: key.actor,
+      at,
+    });
   });
   return { id, name: key.name, role: key.role, tenant: key.tenant, key: secret };
 }
@@ -107,7 +121,10 @@ async function byKey({ callers }: GatewayContext, secret: string): Promise<Signe
   return { keyId: key.id, ...callerOf(key) };
 }
 
-async function openSession({ control, time, cookieName, secureCookies }: GatewayContext, who: SignedIn): Promise<Response> {
+async function openSession(
+  { control, time, cookieName, secureCookies }: GatewayContext,
+  who: SignedIn,
+): Promise<Response> {
   const cookie = newSecret('mrs_');
   const at = new Date(time.now());
   const until = new Date(at.getTime() + sessionMs);
@@ -123,7 +140,11 @@ function cookieText(name: string, value: string, lifeMs: number, secure: boolean
 }
 
 /** The secret is in the fragment, which no server log or prefetch ever sees; the page's POST spends it. */
-export async function newLink({ control, time, publicUrl }: Pick<GatewayContext, 'control' | 'time' | 'publicUrl'>): Promise<{ url: string; expiresAt: Date }> {
+export async function newLink({
+  control,
+  time,
+  publicUrl,
+}: Pick<GatewayContext, 'control' | 'time' | 'publicUrl'>): Promise<{ url: string; expiresAt: Date }> {
   const secret = newSecret('mrl_');
   const at = new Date(time.now());
   const expiresAt = new Date(at.getTime() + linkMs);

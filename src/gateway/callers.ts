@@ -28,7 +28,7 @@ export class Callers {
   readonly #secrets: RunSecrets;
   readonly #time: Time;
   readonly #cookieName: string;
-  readonly #remembered = new Map<string, { readonly key: KeyRow | undefined; readonly until: number }>();
+  #remembered = new Map<string, { readonly key: KeyRow | undefined; readonly until: number }>();
 
   constructor(options: { control: Db; secrets: RunSecrets; time: Time; cookieName: string }) {
     this.#control = options.control;
@@ -39,7 +39,7 @@ export class Callers {
 
   /** A key was revoked somewhere. */
   forget(): void {
-    this.#remembered.clear();
+    this.#remembered = new Map();
   }
 
   /** `undefined`: nobody in particular. A credential that is no good is refused, not ignored. */
@@ -52,7 +52,8 @@ export class Callers {
 
   async #byHeader(header: string): Promise<Caller> {
     const secret = secretOf(header);
-    if (secret === undefined) throw new MillraceError('unauthenticated', 'send the key as Bearer, or as the user name of Basic');
+    if (secret === undefined)
+      throw new MillraceError('unauthenticated', 'send the key as Bearer, or as the user name of Basic');
     const task = this.#secrets.verifyRun(secret);
     if (task !== undefined) return task;
     const key = await this.byKey(secret);
@@ -63,11 +64,13 @@ export class Callers {
   async byKey(secret: string): Promise<KeyRow | undefined> {
     const hash = hashOf(secret);
     const name = hash.toString('base64');
-    const known = this.#remembered.get(name);
+    // what is read while a revocation arrives goes into the map that it threw away
+    const remembered = this.#remembered;
+    const known = remembered.get(name);
     if (known !== undefined && known.until > performance.now()) return known.key;
     const key = await findKey(this.#control, hash);
-    if (this.#remembered.size >= mostRemembered) this.#remembered.clear();
-    this.#remembered.set(name, { key, until: performance.now() + rememberMs });
+    if (remembered.size >= mostRemembered) remembered.clear();
+    remembered.set(name, { key, until: performance.now() + rememberMs });
     return key;
   }
 

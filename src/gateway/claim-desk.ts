@@ -31,7 +31,12 @@ export class ClaimDesk {
   constructor(loader: Loader, log: Log) {
     this.#loader = loader;
     this.#log = log;
-    this.service = every(sweepMs, 'claims', () => this.#sweep(), (error) => this.#log.warn({ err: error }, 'looking for ready runs failed'));
+    this.service = every(
+      sweepMs,
+      'claims',
+      () => this.#sweep(),
+      (error) => this.#log.warn({ err: error }, 'looking for ready runs failed'),
+    );
   }
 
   /** Runs of this tenant have become ready. */

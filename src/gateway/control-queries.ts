@@ -13,7 +13,10 @@ export function findKey(db: Db, hash: Buffer): Promise<KeyRow | undefined> {
      where key.hash = ${hash} and key.revoked_at is null`);
 }
 
-export function insertKey(db: Db, key: { id: string; name: string; role: Role; tenantId: string | null; hash: Buffer; at: Date; by: string }): Promise<number> {
+export function insertKey(
+  db: Db,
+  key: { id: string; name: string; role: Role; tenantId: string | null; hash: Buffer; at: Date; by: string },
+): Promise<number> {
   return db.exec(sql`
     insert into key (id, name, role, tenant_id, hash, created_at, created_by)
     values (${key.id}, ${key.name}, ${key.role}, ${key.tenantId}, ${key.hash}, ${key.at}, ${key.by})
@@ -37,11 +40,17 @@ export async function revokeKey(db: Db, id: string, at: Date): Promise<{ name: s
   return row;
 }
 
-/** Other keys made for the same fixed purpose (the root key of an installation) stop working. */
-export function retireKeysOf(db: Db, createdBy: string, exceptHash: Buffer, at: Date): Promise<number> {
-  return db.exec(sql`
-    update key set revoked_at = ${at}
-     where created_by = ${createdBy} and hash <> ${exceptHash} and revoked_at is null`);
+/** Other keys made for the same fixed purpose (the root key of an installation) stop working, and their sessions end. */
+export async function retireKeysOf(db: Db, createdBy: string, exceptHash: Buffer, at: Date): Promise<void> {
+  await db.exec(sql`
+    with retired as (
+      update key set revoked_at = ${at}
+       where created_by = ${createdBy} and hash <> ${exceptHash} and revoked_at is null
+      returning id
+    )
+    delete from session
+     using retired
+     where session.key_id = retired.id`);
 }
 
 export function reviveKey(db: Db, hash: Buffer): Promise<number> {
@@ -50,7 +59,18 @@ export function reviveKey(db: Db, hash: Buffer): Promise<number> {
 
 export type SessionRow = { role: Role; tenant: string | null; actor: string };
 
-export async function insertSession(db: Db, session: { hash: Buffer; keyId: string | null; role: Role; tenant: string | null; actor: string; at: Date; until: Date }): Promise<void> {
+export async function insertSession(
+  db: Db,
+  session: {
+    hash: Buffer;
+    keyId: string | null;
+    role: Role;
+    tenant: string | null;
+    actor: string;
+    at: Date;
+    until: Date;
+  },
+): Promise<void> {
   await db.exec(sql`
     insert into session (hash, key_id, role, tenant_id, actor, created_at, expires_at)
     values (${session.hash}, ${session.keyId}, ${session.role},
@@ -103,7 +123,11 @@ export async function noteWorker(db: Db, beat: HeartbeatRequest, at: Date): Prom
 }
 
 /** Waterwheel's heartbeat knows less; it must not disturb a worker of ours. */
-export async function noteForeignWorker(db: Db, w: { id: string; addr: string; version: string; running: number; places: number }, at: Date): Promise<void> {
+export async function noteForeignWorker(
+  db: Db,
+  w: { id: string; addr: string; version: string; running: number; places: number },
+  at: Date,
+): Promise<void> {
   await db.exec(sql`
     insert into worker (id, incarnation, name, addr, version, places, running, runtimes, queues, first_seen_at, beat_at)
     values (${w.id}, 0, ${w.addr}, ${w.addr}, ${w.version}, ${w.places}, ${w.running}, '{}', '{}', ${at}, ${at})
@@ -113,7 +137,10 @@ export async function noteForeignWorker(db: Db, w: { id: string; addr: string; v
      where worker.incarnation = 0`);
 }
 
-export async function noteGateway(db: Db, gateway: { id: string; addr: string; version: string; at: Date }): Promise<void> {
+export async function noteGateway(
+  db: Db,
+  gateway: { id: string; addr: string; version: string; at: Date },
+): Promise<void> {
   await db.exec(sql`
     insert into gateway (id, addr, version, serving_since, beat_at)
     values (${gateway.id}, ${gateway.addr}, ${gateway.version}, ${gateway.at}, ${gateway.at})

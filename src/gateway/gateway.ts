@@ -78,6 +78,7 @@ export class Gateway {
   async #answer(request: Request, caller: Caller | undefined): Promise<Response> {
     const { pathname } = new URL(request.url);
     const target = targetOf(pathname);
+    if (target.prefixed && machinePaths.test(target.path)) await this.#admit(target.tenant, caller);
     const inner = target.path === pathname ? request : moved(request, target.path);
     const own = await route(inner, this.#options.context, caller);
     if (own !== undefined) return own;
@@ -85,11 +86,17 @@ export class Gateway {
     return this.#page(request, target);
   }
 
+  /** Below a tenant's prefix nothing answers a key of another tenant, nor in the name of a tenant that does not exist. */
+  async #admit(tenant: string, caller: Caller | undefined): Promise<void> {
+    if (caller === undefined) return;
+    refuseStranger(tenant, caller);
+    await this.#options.context.loader.find(tenant);
+  }
+
   async #ofTenant(request: Request, tenant: string, caller: Caller | undefined): Promise<Response> {
-    if (caller !== undefined && caller.tenant !== null && caller.tenant !== tenant) {
-      throw new MillraceError('forbidden', `this key is of tenant ${caller.tenant}, not ${tenant}`);
-    }
-    if (caller === undefined && tenant !== 'default') throw new MillraceError('unauthenticated', 'send a key of this tenant');
+    if (caller !== undefined) refuseStranger(tenant, caller);
+    if (caller === undefined && tenant !== 'default')
+      throw new MillraceError('unauthenticated', 'send a key of this tenant');
     const { engine, ctx } = await this.#options.context.loader.named(tenant);
     return engine.fetch(request, ctx, caller);
   }
@@ -98,11 +105,17 @@ export class Gateway {
     const { pathname } = new URL(request.url);
     const page = target.prefixed && !machinePaths.test(target.path);
     if (machinePaths.test(pathname) && !page) throw new MillraceError('not_found', `nothing is served at ${pathname}`);
-    if (request.method !== 'GET' && request.method !== 'HEAD') throw new MillraceError('method_not_allowed', 'a page can only be read');
+    if (request.method !== 'GET' && request.method !== 'HEAD')
+      throw new MillraceError('method_not_allowed', 'a page can only be read');
     const file = await serveFile(this.#options.uiFolder, target.path);
     if (file !== undefined) return file;
     throw new MillraceError('not_found', `there is no page at ${pathname}`);
   }
+}
+
+function refuseStranger(tenant: string, caller: Caller): void {
+  if (caller.tenant === null || caller.tenant === tenant) return;
+  throw new MillraceError('forbidden', `this key is of tenant ${caller.tenant}, not ${tenant}`);
 }
 
 interface Target {

@@ -21,7 +21,10 @@ export const healthHandlers: Handlers<Pick<typeof gatewayEndpoints, Keys>, Gatew
     new Response(await metrics(), { headers: { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' } }),
   'GET /openapi.json': async (_, { openapi }) => openapi(),
   'GET /docs': async (_, { openapi }) => {
-    const headers = { 'content-type': 'text/html; charset=utf-8', 'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'" };
+    const headers = {
+      'content-type': 'text/html; charset=utf-8',
+      'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'",
+    };
     return new Response(docsPage(openapi()), { headers });
   },
 };

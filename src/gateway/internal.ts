@@ -60,7 +60,10 @@ export const internalHandlers: Handlers<Pick<typeof gatewayEndpoints, Keys>, Gat
 };
 
 /** A tenant that is gone holds no run any more; one that cannot be reached is left in doubt, not called lost. */
-async function renew(beat: HeartbeatRequest, { claims, loader, log }: GatewayContext): Promise<{ lost: HeldRun[]; cancel: HeldRun[] }> {
+async function renew(
+  beat: HeartbeatRequest,
+  { claims, loader, log }: GatewayContext,
+): Promise<{ lost: HeldRun[]; cancel: HeldRun[] }> {
   const holds = groupBy(beat.holds, (run) => run.tenant);
   const answers = await Promise.all(
     [...claims.tenantsOf(beat.worker, beat.holds)].map(async (tenant) => {

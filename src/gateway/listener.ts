@@ -65,7 +65,13 @@ async function listen(server: Server, { host, port }: ListenerOptions): Promise<
   await new Promise<void>((resolve, reject) => {
     server.once('error', (error: NodeJS.ErrnoException) => {
       const taken = error.code === 'EADDRINUSE';
-      reject(taken ? new MillraceError('already_running', `port ${port} on ${host} is taken; set MILLRACE_PORT to another`, { cause: error }) : error);
+      reject(
+        taken
+          ? new MillraceError('already_running', `port ${port} on ${host} is taken; set MILLRACE_PORT to another`, {
+              cause: error,
+            })
+          : error,
+      );
     });
     server.listen(port, host, () => resolve());
   });

@@ -3,6 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { type WebSocket, WebSocketServer } from 'ws';
 import type { Gateway } from './gateway.ts';
+import { isOwnOrigin } from './origin.ts';
 
 const path = /^((?:\/t\/[^/]+)?\/api)\/task_runs\/([^/]+)\/logs$/;
 /** Beyond this many unsent bytes the pump waits for the client. */
@@ -25,6 +26,7 @@ interface Upgrade {
 async function answer(gateway: Gateway, server: WebSocketServer, { request, socket, head }: Upgrade): Promise<void> {
   const match = path.exec(new URL(request.url ?? '/', 'http://internal').pathname);
   if (match === null) return refuse(socket, 404);
+  if (isForeign(request)) return refuse(socket, 403);
   const gone = new AbortController();
   socket.once('close', () => gone.abort());
   const followed = new Request(`http://internal${match[1]}/runs/${match[2]}/logs?follow=true`, {
@@ -33,14 +35,21 @@ async function answer(gateway: Gateway, server: WebSocketServer, { request, sock
   });
   const response = await gateway.fetch(followed);
   if (!response.ok || response.body === null) return refuse(socket, response.status);
-  const body = response.body;
+  const body: ReadableStream<Uint8Array> = response.body;
+  if (socket.destroyed) return body.cancel();
   server.handleUpgrade(request, socket, head, (client) => {
     client.on('error', () => client.terminate());
     void pump(body, client).catch(() => client.terminate());
   });
 }
 
-/** What says who calls and from where; a browser's Origin is checked as for a write. */
+/** No browser keeps another origin's page from reading a WebSocket, so one that rides on a cookie is checked as a write is. */
+function isForeign({ headers }: IncomingMessage): boolean {
+  if (headers.origin === undefined || headers.authorization !== undefined) return false;
+  return !isOwnOrigin(headers.origin, headers.host ?? null);
+}
+
+/** What says who calls and from where. */
 function headersOf(request: IncomingMessage): Headers {
   const headers = new Headers();
   for (const name of ['authorization', 'cookie', 'host', 'origin'] as const) {

@@ -15,7 +15,12 @@ export function makeMetrics(telemetry: Telemetry): () => Promise<string> {
   const applied = counter('reports_applied', 'Reports that took effect');
   const created = counter('runs_created', 'Runs created downstream of a result');
   const requests = counter('http_requests', 'HTTP requests by status', ['method', 'status']);
-  const duration = new Histogram({ name: 'millrace_http_request_seconds', help: 'Time to answer', buckets: seconds, registers });
+  const duration = new Histogram({
+    name: 'millrace_http_request_seconds',
+    help: 'Time to answer',
+    buckets: seconds,
+    registers,
+  });
   telemetry.on('claimed', ({ runs }) => claimed.inc(runs));
   telemetry.on('reported', (batch) => {
     reported.inc(batch.runs);

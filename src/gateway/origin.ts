@@ -24,6 +24,11 @@ export function refuseForeignOrigin(request: Request, caller: Caller | undefined
   if (safe.has(request.method) || (caller !== undefined && caller.kind !== 'session')) return;
   const origin = request.headers.get('origin');
   if (origin === null && caller === undefined) return;
-  if (origin !== null && URL.canParse(origin) && new URL(origin).host === request.headers.get('host')) return;
+  if (isOwnOrigin(origin, request.headers.get('host'))) return;
   throw new MillraceError('forbidden', 'this write comes from a page of another origin');
+}
+
+/** A page of another port counts as the same site and is sent our cookie; only its origin tells it from our own. */
+export function isOwnOrigin(origin: string | null, host: string | null): boolean {
+  return origin !== null && URL.canParse(origin) && new URL(origin).host === host;
 }

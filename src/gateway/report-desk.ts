@@ -54,7 +54,10 @@ export class ReportDesk {
   async #apply(tenant: string, batch: readonly Pending[]): Promise<void> {
     try {
       const { engine, ctx } = await this.#loader.named(tenant);
-      await engine.report(ctx, batch.flatMap((pending) => pending.reports));
+      await engine.report(
+        ctx,
+        batch.flatMap((pending) => pending.reports),
+      );
       for (const pending of batch) pending.done();
     } catch (error) {
       for (const pending of batch) pending.failed(error);

@@ -3,7 +3,15 @@
  * carries. Both keys are derived from one master key; the key's id is written beside each sealed value, so that an old
  * key can still open what it sealed while a new one seals.
  */
-import { createCipheriv, createDecipheriv, createHash, createHmac, hkdfSync, randomBytes, timingSafeEqual } from 'node:crypto';
+import {
+  createCipheriv,
+  createDecipheriv,
+  createHash,
+  createHmac,
+  hkdfSync,
+  randomBytes,
+  timingSafeEqual,
+} from 'node:crypto';
 import type { Secrets } from '../contract/engine.ts';
 import type { TaskCaller } from '../contract/roles.ts';
 import type { HeldRun } from '../contract/wire.ts';
@@ -24,7 +32,11 @@ interface MasterKey {
 
 function derive(secret: string): MasterKey {
   const part = (info: string): Buffer => Buffer.from(hkdfSync('sha256', secret, '', `millrace ${info}`, 32));
-  return { id: createHash('sha256').update(part('id')).digest().subarray(0, idBytes), sealing: part('seal'), signing: part('sign') };
+  return {
+    id: createHash('sha256').update(part('id')).digest().subarray(0, idBytes),
+    sealing: part('seal'),
+    signing: part('sign'),
+  };
 }
 
 export interface RunSecrets extends Secrets {
@@ -55,7 +67,10 @@ function unseal(keys: readonly MasterKey[], sealed: Buffer): Buffer {
   const id = sealed.subarray(1, 1 + idBytes);
   const key = keys.find((candidate) => candidate.id.equals(id));
   if (sealed[0] !== layout || key === undefined) {
-    throw new MillraceError('internal', 'a stash value was encrypted with a key that is not here; set MILLRACE_SECRET_KEY to the one that sealed it');
+    throw new MillraceError(
+      'internal',
+      'a stash value was encrypted with a key that is not here; set MILLRACE_SECRET_KEY to the one that sealed it',
+    );
   }
   const body = 1 + idBytes + ivBytes;
   const decipher = createDecipheriv('aes-256-gcm', key.sealing, sealed.subarray(1 + idBytes, body));
@@ -83,6 +98,11 @@ function verifyRun(keys: readonly MasterKey[], credential: string, nowMs: number
     return expected.length === signature.length && timingSafeEqual(expected, signature);
   });
   if (!genuine) return undefined;
-  const [tenant, run, lease, expiresAtMs] = JSON.parse(Buffer.from(claims, 'base64url').toString()) as [string, string, number, number];
+  const [tenant, run, lease, expiresAtMs] = JSON.parse(Buffer.from(claims, 'base64url').toString()) as [
+    string,
+    string,
+    number,
+    number,
+  ];
   return expiresAtMs > nowMs ? { kind: 'task', tenant, run, lease } : undefined;
 }

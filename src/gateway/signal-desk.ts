@@ -32,7 +32,10 @@ export class SignalDesk {
       const { engine, ctx } = await this.#loader.named(tenant);
       for (const { worker, run } of await engine.cancellations(ctx)) this.#cancel(worker, run);
     } catch (error) {
-      this.#log.warn({ err: error, tenant }, 'runs to be killed cannot be read; their workers learn it from a heartbeat');
+      this.#log.warn(
+        { err: error, tenant },
+        'runs to be killed cannot be read; their workers learn it from a heartbeat',
+      );
     }
   }
 

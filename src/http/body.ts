@@ -73,7 +73,10 @@ export function checked(schema: z.ZodType, value: unknown, part: string): unknow
 }
 
 function pathText(part: string, path: readonly PropertyKey[]): string {
-  return path.reduce<string>((text, step) => text + (typeof step === 'number' ? `[${step}]` : `.${String(step)}`), part);
+  return path.reduce<string>(
+    (text, step) => text + (typeof step === 'number' ? `[${step}]` : `.${String(step)}`),
+    part,
+  );
 }
 
 /** PostgreSQL keeps no NUL in text, and half a surrogate pair is no character: refused before anything is written. */

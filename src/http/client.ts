@@ -7,12 +7,18 @@ import type { Problem } from '../errors.ts';
 import type { Endpoint, EndpointKey, EndpointTable } from './endpoint.ts';
 
 type Sent<S> = S extends z.ZodType ? z.input<S> : never;
-type Field<K extends string, S> = [S] extends [never] ? unknown : undefined extends S ? { [P in K]?: S } : { [P in K]: S };
+type Field<K extends string, S> = [S] extends [never]
+  ? unknown
+  : undefined extends S
+    ? { [P in K]?: S }
+    : { [P in K]: S };
 
 /** What a call must bring: only what the endpoint has. */
 export type CallInput<E extends Endpoint> = (E extends { params: infer P } ? { params: Sent<P> } : unknown) &
   (E extends { query: infer Q } ? { query?: Sent<Q> } : unknown) &
-  (E extends { body: infer B } ? Field<'body', B extends 'bytes' ? Uint8Array : B extends 'document' ? string : Sent<B>> : unknown) & {
+  (E extends { body: infer B }
+    ? Field<'body', B extends 'bytes' ? Uint8Array : B extends 'document' ? string : Sent<B>>
+    : unknown) & {
     headers?: Record<string, string>;
     signal?: AbortSignal;
   };

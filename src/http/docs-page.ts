@@ -15,7 +15,9 @@ const escape = (text: unknown): string => String(text).replaceAll(/[&<>"]/g, (c)
 
 export function docsPage(api: Json): string {
   const paths = Object.entries(api['paths'] as Record<string, Record<string, Json>>);
-  const operations = paths.flatMap(([path, methods]) => Object.entries(methods).map(([method, op]) => ({ path, method, op })));
+  const operations = paths.flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, op]) => ({ path, method, op })),
+  );
   const tags = [...new Set(operations.map(({ op }) => (op['tags'] as string[])[0] ?? ''))];
   const sections = tags.map((tag) => {
     const own = operations.filter(({ op }) => (op['tags'] as string[])[0] === tag);

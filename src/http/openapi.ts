@@ -52,7 +52,10 @@ export function openApi(tables: readonly EndpointTable[], version: string): Json
 function operation(key: string, endpoint: Endpoint): Json {
   const body = requestBody(endpoint);
   return {
-    operationId: key.toLowerCase().replaceAll(/[^a-z0-9]+/g, '_').replace(/_$/, ''),
+    operationId: key
+      .toLowerCase()
+      .replaceAll(/[^a-z0-9]+/g, '_')
+      .replace(/_$/, ''),
     summary: endpoint.summary,
     tags: [endpoint.tag],
     'x-millrace-allow': endpoint.allow,
@@ -81,8 +84,12 @@ function requestBody({ body }: Endpoint): Json | undefined {
   if (body === undefined) return undefined;
   if (body === 'bytes') return { content: { 'application/octet-stream': {} } };
   const document = { type: 'object', description: 'see GET /api/jobs/schema' };
-  if (body === 'document') return { required: true, content: { 'application/json': { schema: document }, 'application/yaml': {} } };
-  return { required: !body.safeParse(undefined).success, content: { 'application/json': { schema: schemaOf(body, 'input') } } };
+  if (body === 'document')
+    return { required: true, content: { 'application/json': { schema: document }, 'application/yaml': {} } };
+  return {
+    required: !body.safeParse(undefined).success,
+    content: { 'application/json': { schema: schemaOf(body, 'input') } },
+  };
 }
 
 const rawTypes = { text: 'text/plain', bytes: 'application/octet-stream', events: 'text/event-stream' } as const;
@@ -91,13 +98,18 @@ function responses(endpoint: Endpoint): Json {
   const { answer } = endpoint;
   const good: Json = { description: endpoint.summary };
   if (answer !== 'none') {
-    good['content'] = typeof answer === 'string' ? { [rawTypes[answer]]: {} } : { 'application/json': { schema: schemaOf(answer, 'output') } };
+    good['content'] =
+      typeof answer === 'string'
+        ? { [rawTypes[answer]]: {} }
+        : { 'application/json': { schema: schemaOf(answer, 'output') } };
   }
   const others = Object.entries(endpoint.others ?? {}).map(([status, description]) => [
     status,
     Number(status) < 300 ? { ...good, description } : problemAnswer(description),
   ]);
-  const fallback = problemAnswer('what went wrong: a problem with a code and a sentence, and for documents every fault with its path');
+  const fallback = problemAnswer(
+    'what went wrong: a problem with a code and a sentence, and for documents every fault with its path',
+  );
   return { [endpoint.status ?? 200]: good, ...Object.fromEntries(others), default: fallback };
 }
 

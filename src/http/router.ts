@@ -61,7 +61,8 @@ function respond(endpoint: Endpoint, result: unknown): Response {
   if (result instanceof Response) return result;
   const status = endpoint.status ?? 200;
   if (endpoint.answer === 'none') return new Response(null, { status });
-  if (endpoint.answer === 'text') return new Response(String(result), { status, headers: { 'content-type': 'text/plain; charset=utf-8' } });
+  if (endpoint.answer === 'text')
+    return new Response(String(result), { status, headers: { 'content-type': 'text/plain; charset=utf-8' } });
   return Response.json(result, { status });
 }
 
@@ -90,6 +91,7 @@ function translate(error: unknown): MillraceError {
   if (error instanceof Error && error.name === 'VersionMismatch') {
     return new MillraceError('tenant_unavailable', 'the tenant is being upgraded; try again', { cause: error });
   }
-  if (isConnectionLoss(error)) return new MillraceError('database_unavailable', 'the database cannot be reached; try again', { cause: error });
+  if (isConnectionLoss(error))
+    return new MillraceError('database_unavailable', 'the database cannot be reached; try again', { cause: error });
   return new MillraceError('internal', 'this is a fault of ours; the log has the details', { cause: error });
 }

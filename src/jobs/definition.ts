@@ -20,9 +20,8 @@ export const retryCauses = ['failure', 'timeout', 'error'] as const;
 /** The final states of an attempt that may be followed by another. */
 export type RetryCause = (typeof retryCauses)[number];
 
-export const edgeKinds = ['trigger', 'success', 'failure', 'done'] as const;
 /** What the parent must do for the edge to give a token: fire, or end in that way. */
-export type EdgeKind = (typeof edgeKinds)[number];
+export type EdgeKind = 'trigger' | 'success' | 'failure' | 'done';
 
 export interface JobDefinition {
   /** The document's `uuid` in lower case; null: the job is known by project and name, and the server gives it an id. */

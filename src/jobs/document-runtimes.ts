@@ -21,7 +21,7 @@ const envValue = z.union(
   { error: 'must be text (numbers and booleans in quotes), or {stash: name}' },
 );
 
-export const env = z
+const env = z
   .union(
     [
       z.array(text(faultOf(readEnvLine), { pattern: '^[^=]+=', examples: ['LEVEL=info'] })),

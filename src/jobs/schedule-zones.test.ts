@@ -148,6 +148,11 @@ describe('expressions in a zone', () => {
     expect(list(spec({ start: '2010-01-01T00:00:00Z', cron, timezone }), from, to)).toEqual(instants);
   });
 
+  test('the last time of all runs in both passes, where hours are stepped', () => {
+    const given = spec({ start: '2024-10-01T00:00:00Z', cron: '0 30 2/30 27 10 * 2024', timezone: 'Europe/Berlin' });
+    expect(list(given, '2024-10-02T00:00Z', '2030-01-01T00:00Z')).toEqual(['2024-10-27T00:30', '2024-10-27T01:30']);
+  });
+
   test('a time that is long past and shown again does not run again', () => {
     const schedule = compileSchedule(spec({ cron: '0 59 2 * * *', timezone: 'Europe/Berlin' }));
     expect(nextInstant(schedule, Date.parse('2024-10-27T01:10:00Z'))).toBe(Date.parse('2024-10-28T01:59:00Z'));

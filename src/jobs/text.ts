@@ -14,7 +14,7 @@ export type ReadDocument =
   | { readonly ok: true; readonly value: unknown }
   | { readonly ok: false; readonly faults: readonly Fault[] };
 
-export interface PlacedDocument {
+interface PlacedDocument {
   readonly value: unknown;
   /** Where in the text it begins, counted from 1. */
   readonly line: number;

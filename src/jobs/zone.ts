@@ -8,7 +8,7 @@
 const dayMs = 86_400_000;
 
 /** While `fromMs` ≤ instant < `toMs`, the wall clock shows instant + `offsetMs`. Neighbours may have the same offset. */
-export interface Stretch {
+interface Stretch {
   readonly fromMs: number;
   readonly toMs: number;
   readonly offsetMs: number;
@@ -19,7 +19,7 @@ export interface Zone {
 }
 
 const always: Stretch = { fromMs: Number.NEGATIVE_INFINITY, toMs: Number.POSITIVE_INFINITY, offsetMs: 0 };
-export const utc: Zone = { stretchAt: () => always };
+const utc: Zone = { stretchAt: () => always };
 
 const known = new Map<string, Zone>();
 

@@ -9,7 +9,11 @@ export interface Service {
 }
 
 /** A service made of one long-running function, which must end soon after its signal aborts. */
-export function loop(name: string, run: (signal: AbortSignal) => Promise<void>, onError: (e: unknown) => void): Service {
+export function loop(
+  name: string,
+  run: (signal: AbortSignal) => Promise<void>,
+  onError: (e: unknown) => void,
+): Service {
   let abort: AbortController | undefined;
   let running: Promise<void> | undefined;
   return {

@@ -12,7 +12,10 @@ export function findTenant(db: Db, name: string): Promise<TenantRow | undefined>
   return db.maybeOne<TenantRow>(sql`select id, name, database, desired from tenant where name = ${name}`);
 }
 
-export async function registerTenant(db: Db, tenant: { id: string; name: string; database: string; at: Date }): Promise<boolean> {
+export async function registerTenant(
+  db: Db,
+  tenant: { id: string; name: string; database: string; at: Date },
+): Promise<boolean> {
   const inserted = await db.exec(sql`
     insert into tenant (id, name, database, created_at)
     values (${tenant.id}, ${tenant.name}, ${tenant.database}, ${tenant.at})
@@ -20,7 +23,10 @@ export async function registerTenant(db: Db, tenant: { id: string; name: string;
   return inserted > 0;
 }
 
-export async function registerHost(db: Db, host: { id: string; machine: string; pid: number; engine: string; at: Date }): Promise<void> {
+export async function registerHost(
+  db: Db,
+  host: { id: string; machine: string; pid: number; engine: string; at: Date },
+): Promise<void> {
   await db.exec(sql`
     insert into host (id, machine, pid, engine, started_at, beat_at)
     values (${host.id}, ${host.machine}, ${host.pid}, ${host.engine}, ${host.at}, ${host.at})`);

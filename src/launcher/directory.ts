@@ -9,7 +9,12 @@ export type SchedulerStatus = Parameters<Directory['noteScheduler']>[0];
 /** A gateway that has not been heard of for this long is not serving. */
 const gatewayLifeMs = 10_000;
 
-export function makeDirectory(control: Db, tenantId: string, time: Time, onStatus: (status: SchedulerStatus) => void = () => {}): Directory {
+export function makeDirectory(
+  control: Db,
+  tenantId: string,
+  time: Time,
+  onStatus: (status: SchedulerStatus) => void = () => {},
+): Directory {
   return {
     workers: (since) => seenWorkers(control, since),
     schedulers: (since) => seenSchedulers(control, tenantId, since),

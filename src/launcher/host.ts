@@ -10,7 +10,15 @@ import type { Db } from '../kernel/sql.ts';
 import type { Time } from '../kernel/time.ts';
 import type { Address } from '../postgres/address.ts';
 import type { WakeHub } from '../postgres/wake.ts';
-import { beatHost, beatSchedulers, noteState, pruneHosts, registerHost, removeHost, type TenantRow } from './control-queries.ts';
+import {
+  beatHost,
+  beatSchedulers,
+  noteState,
+  pruneHosts,
+  registerHost,
+  removeHost,
+  type TenantRow,
+} from './control-queries.ts';
 import type { SchedulerStatus } from './directory.ts';
 import type { Loader } from './loader.ts';
 import { tenantScheduler } from './tenant-scheduler.ts';
@@ -39,7 +47,8 @@ interface Running {
 export function makeHost(options: HostOptions): Service {
   const id = newId();
   const running = new Map<string, Running>();
-  const onError = (doing: string) => (error: unknown) => options.log.warn({ err: error, doing }, 'the host could not do its part; trying again');
+  const onError = (doing: string) => (error: unknown) =>
+    options.log.warn({ err: error, doing }, 'the host could not do its part; trying again');
   const beats = every(beatEveryMs, 'host beat', () => beat(options, id, running), onError('beating'));
   const looks = every(lookEveryMs, 'host look', () => reconcile(options, id, running), onError('looking at tenants'));
   const stopAll = async (): Promise<void> => {
@@ -64,18 +73,29 @@ async function register({ control, time, version }: HostOptions, id: string): Pr
   await pruneHosts(control, new Date(at.getTime() - forgottenMs));
 }
 
-async function beat({ control, time, statuses, version }: HostOptions, id: string, running: ReadonlyMap<string, Running>): Promise<void> {
+async function beat(
+  { control, time, statuses, version }: HostOptions,
+  id: string,
+  running: ReadonlyMap<string, Running>,
+): Promise<void> {
   const at = new Date(time.now());
-  if (!(await beatHost(control, id, at))) await registerHost(control, { id, machine: hostname(), pid: process.pid, engine: version, at });
+  if (!(await beatHost(control, id, at)))
+    await registerHost(control, { id, machine: hostname(), pid: process.pid, engine: version, at });
   const nothing = { queuedTriggers: 0, nextTriggerId: null };
-  const alive = [...running].map(([tenantId, { id: schedulerId }]) => ({ tenantId, id: schedulerId, ...(statuses.get(tenantId) ?? nothing) }));
+  const alive = [...running].map(([tenantId, { id: schedulerId }]) => ({
+    tenantId,
+    id: schedulerId,
+    ...(statuses.get(tenantId) ?? nothing),
+  }));
   if (alive.length > 0) await beatSchedulers(control, alive, at);
 }
 
 /** Starts what should run and does not, stops what should not. */
 async function reconcile(options: HostOptions, hostId: string, running: Map<string, Running>): Promise<void> {
   options.loader.forgetList();
-  const wanted = new Map((await options.loader.tenants()).filter((row) => row.desired === 'on').map((row) => [row.id, row]));
+  const wanted = new Map(
+    (await options.loader.tenants()).filter((row) => row.desired === 'on').map((row) => [row.id, row]),
+  );
   for (const [tenantId, { service }] of running) {
     if (wanted.has(tenantId)) continue;
     running.delete(tenantId);
@@ -86,7 +106,12 @@ async function reconcile(options: HostOptions, hostId: string, running: Map<stri
   }
 }
 
-async function startScheduler(options: HostOptions, hostId: string, running: Map<string, Running>, row: TenantRow): Promise<void> {
+async function startScheduler(
+  options: HostOptions,
+  hostId: string,
+  running: Map<string, Running>,
+  row: TenantRow,
+): Promise<void> {
   const { control, hub, time, loader, allowPooler, log } = options;
   const id = newId();
   const service = tenantScheduler({

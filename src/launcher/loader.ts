@@ -55,13 +55,17 @@ export class Loader {
   }
 
   async named(name: string): Promise<OpenTenant> {
+    return this.open(await this.find(name));
+  }
+
+  async find(name: string): Promise<TenantRow> {
     let row = (await this.tenants()).find((tenant) => tenant.name === name);
     if (row === undefined) {
       this.forgetList();
       row = (await this.tenants()).find((tenant) => tenant.name === name);
     }
     if (row === undefined) throw new MillraceError('not_found', `there is no tenant ${name}`);
-    return this.open(row);
+    return row;
   }
 
   open(row: TenantRow): Promise<OpenTenant> {
@@ -137,7 +141,11 @@ const missing = new Set(['3D000', '3F000', '42P01']);
 function unavailable(error: unknown, name: string): unknown {
   const code: unknown = error instanceof Error ? Reflect.get(error, 'code') : undefined;
   if (code === '3D000') return new MillraceError('tenant_unavailable', `the database of tenant ${name} does not exist`);
-  if (typeof code === 'string' && missing.has(code)) return new MillraceError('tenant_unavailable', `tenant ${name} is not installed`);
-  if (isConnectionLoss(error)) return new MillraceError('tenant_unavailable', `the database of tenant ${name} cannot be reached`, { cause: error });
+  if (typeof code === 'string' && missing.has(code))
+    return new MillraceError('tenant_unavailable', `tenant ${name} is not installed`);
+  if (isConnectionLoss(error))
+    return new MillraceError('tenant_unavailable', `the database of tenant ${name} cannot be reached`, {
+      cause: error,
+    });
   return error;
 }

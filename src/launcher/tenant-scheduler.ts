@@ -41,12 +41,19 @@ export function tenantScheduler(options: TenantSchedulerOptions): Service {
     },
     (error) => {
       log.warn({ err: error, tenant: row.name }, 'a scheduler is not running; trying again');
-      void tell(error instanceof MillraceError ? error.message : 'its scheduler failed to start; the log has the details');
+      void tell(
+        error instanceof MillraceError ? error.message : 'its scheduler failed to start; the log has the details',
+      );
     },
   );
 }
 
-async function runUntilLost(options: TenantSchedulerOptions, { engine, ctx }: OpenTenant, lock: Client, signal: AbortSignal): Promise<void> {
+async function runUntilLost(
+  options: TenantSchedulerOptions,
+  { engine, ctx }: OpenTenant,
+  lock: Client,
+  signal: AbortSignal,
+): Promise<void> {
   const lost = new Promise<void>((resolve) => {
     lock.once('end', () => resolve());
     signal.addEventListener('abort', () => resolve(), { once: true });
@@ -59,20 +66,36 @@ async function runUntilLost(options: TenantSchedulerOptions, { engine, ctx }: Op
   } finally {
     await scheduler.stop();
   }
-  if (!signal.aborted) options.log.warn({ tenant: options.row.name }, 'the connection that held the singleton lock is lost');
+  if (!signal.aborted)
+    options.log.warn({ tenant: options.row.name }, 'the connection that held the singleton lock is lost');
 }
 
 /** The lock lives as long as its connection. `undefined` when the signal aborted first. */
-async function holdSingleton(options: TenantSchedulerOptions, { engine }: OpenTenant, signal: AbortSignal): Promise<Client | undefined> {
+async function holdSingleton(
+  options: TenantSchedulerOptions,
+  { engine }: OpenTenant,
+  signal: AbortSignal,
+): Promise<Client | undefined> {
   const client = new Client(clientConfig(options.address, `millrace scheduler ${options.row.name}`));
   client.on('error', () => {});
   await client.connect();
   try {
     const guard = guardVersion(engine.version);
-    await setUp(client, { address: options.address, schema: 'millrace', application: '', allowPooler: options.allowPooler, onOpen: guard });
+    await setUp(client, {
+      address: options.address,
+      schema: 'millrace',
+      application: '',
+      allowPooler: options.allowPooler,
+      onOpen: guard,
+    });
     for (let told = false; !signal.aborted; told = true) {
       if (await tryLock(client)) return client;
-      if (!told) await options.note({ state: 'ALLOCATED', reason: 'another scheduler of this tenant is still running', engine: engine.version });
+      if (!told)
+        await options.note({
+          state: 'ALLOCATED',
+          reason: 'another scheduler of this tenant is still running',
+          engine: engine.version,
+        });
       await pause(lockEveryMs, signal);
     }
   } catch (error) {

@@ -21,7 +21,11 @@ export async function ensureDatabase(address: Address): Promise<boolean> {
     // several that start at once all try; one makes it
     if (alreadyThere.has(String(codeOf(error)))) return false;
     if (codeOf(error) !== notAllowed) throw error;
-    throw new MillraceError('bad_configuration', `${describe(address)} does not exist and this role may not make it; run: ${statement}`, { cause: error });
+    throw new MillraceError(
+      'bad_configuration',
+      `${describe(address)} does not exist and this role may not make it; run: ${statement}`,
+      { cause: error },
+    );
   }
   return true;
 }

@@ -24,7 +24,7 @@ export type Work =
   | { readonly kind: 'process'; readonly command: readonly string[]; readonly cwd: string | null }
   | { readonly kind: 'docker'; readonly image: string; readonly args: readonly string[] };
 
-export interface Named {
+interface Named {
   readonly id: string;
   readonly name: string;
 }

@@ -25,7 +25,8 @@ it('a name that is not registered is an error that lists those that are', async 
   const runtime = functionRuntime({ functions: { beta: () => 1, alpha: () => 1 } });
   for (const name of ['gamma', 'constructor', '__proto__']) {
     const outcome = await runtime.run(call(name), new Recorder(), never);
-    expect(outcome).toMatchObject({ state: 'error', reason: expect.stringContaining(`"${name}"`) });
+    expect(outcome.state).toBe('error');
+    expect(outcome.reason).toContain(`"${name}"`);
     expect(outcome.reason).toContain('"alpha", "beta"');
   }
 });
@@ -33,7 +34,7 @@ it('a name that is not registered is an error that lists those that are', async 
 it('what is thrown is a failure; its stack goes to the log', async () => {
   const functions: TaskFunctions = {
     error: async () => await Promise.reject(new TypeError('broken')),
-    text: async () => await Promise.reject('only text' as unknown as Error),
+    text: async () => await Promise.reject('only text'),
   };
   const output = new Recorder();
   const runtime = functionRuntime({ functions });
@@ -58,7 +59,8 @@ it('a function that comes back after it was given up says nothing any more', asy
     },
   };
   const outcome = await functionRuntime({ functions, graceMs: 20 }).run(call('slow'), output, control.signal);
-  expect(outcome).toMatchObject({ state: 'failure', reason: expect.stringContaining('20 ms') });
+  expect(outcome.state).toBe('failure');
+  expect(outcome.reason).toContain('20 ms');
   comeBack();
   await late;
   await new Promise((resolve) => setImmediate(resolve));

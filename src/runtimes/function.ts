@@ -24,7 +24,7 @@ export interface FunctionContext extends Omit<RunFacts, 'instant'> {
   /** Aborts on timeout, cancellation, lost lease and drain; its reason says which. */
   readonly signal: AbortSignal;
   /** Adds a line to the run's log. */
-  log(line: string): void;
+  readonly log: (line: string) => void;
 }
 
 /** A result that is returned means success, anything thrown means failure. */

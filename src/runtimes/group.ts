@@ -9,7 +9,7 @@ import { pause } from '../kernel/service.ts';
 export const markVariable = 'MILLRACE_HANDOUT';
 
 /** Whether there was anybody to signal; 0 only asks. */
-export function signalGroup(groupId: number, signal: NodeJS.Signals | 0): boolean {
+function signalGroup(groupId: number, signal: NodeJS.Signals | 0): boolean {
   try {
     process.kill(-groupId, signal);
     return true;

@@ -78,16 +78,16 @@ describe('how a process ends', () => {
     const file = join(folder, 'plain.txt');
     await writeFile(file, 'text');
     await chmod(file, 0o644);
-    expect(await command(file)).toMatchObject({
-      state: 'error',
-      reason: expect.stringContaining('may not be executed'),
-    });
+    const outcome = await command(file);
+    expect(outcome.state).toBe('error');
+    expect(outcome.reason).toContain('may not be executed');
   });
 
   it('a folder that does not exist is an error that names it', async () => {
     const task = makeTask({ kind: 'process', command: ['true'], cwd: '/no/such/folder' });
     const outcome = await runtime.run(task, new Recorder(), never);
-    expect(outcome).toMatchObject({ state: 'error', reason: expect.stringContaining('"/no/such/folder"') });
+    expect(outcome.state).toBe('error');
+    expect(outcome.reason).toContain('"/no/such/folder"');
   });
 
   it('a NUL byte in an argument is an error, and so are more arguments than the machine takes', async () => {

@@ -26,7 +26,7 @@ import {
   type Task,
 } from './contract.ts';
 import { askGroup, endGroup, killStrays, markVariable } from './group.ts';
-import { PipeStock } from './pipes.ts';
+import { type PipeEnds, PipeStock } from './pipes.ts';
 import { drain, Pump } from './pump.ts';
 import { Watcher } from './watcher.ts';
 
@@ -119,18 +119,21 @@ class Execution {
 
   async #spawn(output: Output): Promise<{ groupId: number; ending: Promise<Ending>; pumps: Pump[] }> {
     const { stock } = this.#equipment;
-    const out = await stock.take();
-    const err = await stock.take();
+    const pipes: PipeEnds[] = [];
     try {
+      const out = await stock.take();
+      pipes.push(out);
+      const err = await stock.take();
+      pipes.push(err);
       const child = this.#child(out.write, err.write);
       const groupId = child.pid ?? (await spawnFailure(child));
       const ending = new Promise<Ending>((resolve) => child.once('exit', (code, signal) => resolve({ code, signal })));
       return { groupId, ending, pumps: [new Pump(out.read, 'out', output), new Pump(err.read, 'err', output)] };
     } catch (error) {
-      for (const end of [out, err]) closeSync(end.read);
+      for (const pipe of pipes) closeSync(pipe.read);
       throw error;
     } finally {
-      for (const end of [out, err]) closeSync(end.write);
+      for (const pipe of pipes) closeSync(pipe.write);
     }
   }
 
@@ -199,7 +202,7 @@ const refusals: Readonly<Record<string, string>> = {
   EACCES: 'may not be executed: it is not an executable file, or this worker may not read it',
   ENOEXEC: 'is not a program for this machine',
   E2BIG: 'has more arguments and environment than this machine allows; large parameters are better read from the API',
-  ERR_INVALID_ARG_VALUE: 'cannot be started: an argument, the folder or a variable holds a NUL byte',
+  ERR_INVALID_ARG_VALUE: 'cannot be started: it is empty, or an argument, the folder or a variable holds a NUL byte',
 };
 
 /** A child without a process id did not start, and is about to say why. */

@@ -70,7 +70,11 @@ function missed(trigger: TriggerRow, schedule: Schedule, all: Range, passedMs: n
   if (trigger.catchup === 'last') return { fire: newest >= wanted.fromMs ? [newest] : [], catchups: [], marks };
   if (trigger.catchup === 'none') {
     const away = { fromMs: Math.max(all.fromMs, passedMs - graceMs), toMs: all.toMs };
-    return { fire: trigger.latest === null ? [] : [...instantsBetween(schedule, away.fromMs, away.toMs)], catchups: [], marks };
+    return {
+      fire: trigger.latest === null ? [] : [...instantsBetween(schedule, away.fromMs, away.toMs)],
+      catchups: [],
+      marks,
+    };
   }
   return { fire: [], catchups: holdsInstant(schedule, wanted) ? [wanted] : [], marks };
 }

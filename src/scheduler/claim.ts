@@ -81,7 +81,10 @@ function claimedRun(ctx: EngineContext, engine: string, row: ClaimedRow): Claime
 type Renewed = { worker: string; cancelled: string[]; mine: string[]; returned: boolean };
 
 /** Renews these workers' leases; tells each which of its runs it no longer holds and which it must kill. */
-export async function renewLeases(ctx: EngineContext, beats: readonly Heartbeat[]): Promise<{ lost: HeldRun[]; cancel: HeldRun[] }[]> {
+export async function renewLeases(
+  ctx: EngineContext,
+  beats: readonly Heartbeat[],
+): Promise<{ lost: HeldRun[]; cancel: HeldRun[] }[]> {
   const nowMs = ctx.time.now();
   const db = onPool(ctx.pool);
   const renewed = await db.rows<Renewed>(sql`
@@ -110,5 +113,8 @@ function signalsFor(beat: Heartbeat, row: Renewed | undefined): { lost: HeldRun[
 export async function cancellations(ctx: EngineContext): Promise<{ worker: string; run: HeldRun }[]> {
   const rows = await onPool(ctx.pool).rows<{ id: string; lease: number; worker_id: string }>(sql`
     select id, lease, worker_id from live where cancel and worker_id is not null`);
-  return rows.map((row) => ({ worker: row.worker_id, run: { tenant: ctx.tenant.name, run: row.id, lease: row.lease } }));
+  return rows.map((row) => ({
+    worker: row.worker_id,
+    run: { tenant: ctx.tenant.name, run: row.id, lease: row.lease },
+  }));
 }

@@ -89,7 +89,9 @@ export function nextCatchup(db: Db): Promise<(CatchupRow & TriggerRow) | undefin
 export async function advanceCatchup(db: Db, row: CatchupRow): Promise<void> {
   const last = row.next_piece + 1 >= row.pieces;
   const same = sql`trigger_id = ${row.trigger_id} and from_at = ${row.from_at} and next_piece = ${row.next_piece}`;
-  await db.exec(last ? sql`delete from catchup where ${same}` : sql`update catchup set next_piece = next_piece + 1 where ${same}`);
+  await db.exec(
+    last ? sql`delete from catchup where ${same}` : sql`update catchup set next_piece = next_piece + 1 where ${same}`,
+  );
 }
 
 export async function releaseTokens(db: Db, max: number, at: Date): Promise<number> {

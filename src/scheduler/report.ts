@@ -5,14 +5,18 @@ import { isSerialization } from '../errors.ts';
 import { persist } from '../kernel/backoff.ts';
 import { type Db, onPool, sql } from '../kernel/sql.ts';
 
-const onDeadlock = { backoff: { firstMs: 2, capMs: 100, jitter: 0.5 }, giveUp: (error: unknown) => !isSerialization(error) };
+const onDeadlock = {
+  backoff: { firstMs: 2, capMs: 100, jitter: 0.5 },
+  giveUp: (error: unknown) => !isSerialization(error),
+};
 
 export async function applyReports(ctx: EngineContext, reports: readonly Report[]): Promise<Reported> {
   const db = onPool(ctx.pool);
   const returned = reports.filter((report) => report.state === 'returned');
   const final = reports.filter((report) => report.state !== 'returned');
   const back = returned.length === 0 ? 0 : await persist(() => returnRuns(db, returned), onDeadlock);
-  const done = final.length === 0 ? nothing : await persist(() => finishRuns(db, final, new Date(ctx.time.now())), onDeadlock);
+  const done =
+    final.length === 0 ? nothing : await persist(() => finishRuns(db, final, new Date(ctx.time.now())), onDeadlock);
   if (done.created + back > 0) ctx.broker.offer(ctx.tenant, done.created + back);
   if (done.retries > 0) ctx.wake.send(ctx.tenant.id, 'retries');
   if (done.applied > 0) ctx.wake.send(ctx.tenant.id, 'events');

@@ -112,7 +112,8 @@ export class TriggerProcessor {
       const arrival = arrive(row, trigger.schedule, nowMs);
       fire.push(...arrival.fire.map((instantMs) => ({ triggerId: row.id, instantMs })));
       await this.#note(trigger, arrival);
-      if (arrival.catchups.length === 0) marks.push(...arrival.marks.map((instantMs) => ({ triggerId: row.id, instantMs })));
+      if (arrival.catchups.length === 0)
+        marks.push(...arrival.marks.map((instantMs) => ({ triggerId: row.id, instantMs })));
       this.#remember(row);
       this.#queueAt(trigger, arrival.next);
     }
@@ -143,9 +144,19 @@ export class TriggerProcessor {
       for (const { fromMs, toMs } of arrival.catchups) {
         const pieces = piecesOf(trigger.schedule, fromMs, toMs);
         const seed = Math.floor(Math.random() * 2 ** 30);
-        await insertCatchup(tx, { trigger_id: id, from_at: new Date(fromMs), to_at: new Date(toMs), policy, pieces, seed });
+        await insertCatchup(tx, {
+          trigger_id: id,
+          from_at: new Date(fromMs),
+          to_at: new Date(toMs),
+          policy,
+          pieces,
+          seed,
+        });
       }
-      await skipInstants(tx, arrival.marks.map((instantMs) => ({ triggerId: id, instantMs })));
+      await skipInstants(
+        tx,
+        arrival.marks.map((instantMs) => ({ triggerId: id, instantMs })),
+      );
     });
     this.#scheduling.work.catchup.ring();
   }

@@ -80,18 +80,34 @@ export class Claimer implements Service {
   }
 
   async #full(signal: AbortSignal): Promise<void> {
+    if (await this.#roomWithin(fullMs, signal)) return;
     const room = new AbortController();
-    const abort = (): void => room.abort();
+    const abort = (): void => room.abort('room');
     signal.addEventListener('abort', abort, { once: true });
     this.#onRoom = abort;
     try {
-      await pause(fullMs, room.signal);
-      if (!room.signal.aborted) this.#options.take(await this.#options.poll(0, this.#options.waitMs, room.signal));
+      this.#options.take(await this.#options.poll(0, this.#options.waitMs, room.signal));
     } catch (error) {
       if (!room.signal.aborted) throw error;
     } finally {
       this.#onRoom = undefined;
       signal.removeEventListener('abort', abort);
     }
+  }
+
+  /** Whether there is reason to look again before the time is over. A busy worker comes here often: no errors are made. */
+  async #roomWithin(ms: number, signal: AbortSignal): Promise<boolean> {
+    return await new Promise<boolean>((resolve) => {
+      const settle = (room: boolean): void => {
+        clearTimeout(timer);
+        signal.removeEventListener('abort', early);
+        this.#onRoom = undefined;
+        resolve(room);
+      };
+      const early = (): void => settle(true);
+      const timer = setTimeout(() => settle(false), ms);
+      signal.addEventListener('abort', early, { once: true });
+      this.#onRoom = early;
+    });
   }
 }

@@ -128,7 +128,7 @@ interface How<S> {
   readonly signal?: AbortSignal | undefined;
 }
 
-export function isUnreachable(error: unknown): boolean {
+function isUnreachable(error: unknown): boolean {
   return error instanceof MillraceError && error.code === 'unreachable';
 }
 

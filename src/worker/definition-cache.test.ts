@@ -56,7 +56,7 @@ it('tells versions and tenants apart', async () => {
 
 it('forgets the least recently used, and what is older than a day', async () => {
   const source = new Source();
-  const cache = new DefinitionCache({ ...source, now: source.now, capacity: 2 });
+  const cache = new DefinitionCache({ fetch: source.fetch, now: source.now, capacity: 2 });
   const [a, b, c] = [key(), key(), key()];
   await cache.get(a);
   await cache.get(b);

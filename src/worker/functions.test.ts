@@ -2,7 +2,6 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createWorker } from '../index.ts';
 import { loadFunctions } from './functions.ts';
 
 let folder = '';
@@ -37,8 +36,4 @@ describe('functions of a file', () => {
   it('of a file that does not exist are refused by its name', async () => {
     await expect(loadFunctions(join(folder, 'absent.mjs'))).rejects.toThrow(/absent\.mjs/);
   });
-});
-
-it('a worker that cannot work is refused with every fault', () => {
-  expect(() => createWorker({ url: 'nowhere', key: '', maxTasks: 0 })).toThrow(/url: .*key: .*maxTasks: /);
 });

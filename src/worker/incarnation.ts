@@ -200,7 +200,9 @@ export class Incarnation {
       beat: (holds, signal) => this.#beat(holds, beatWithinMs, signal),
       holds: () => this.#holdings.list(),
       hear: (signals) => this.#hear(signals),
-      onFirst: () => void this.#claimer.start(),
+      onFirst: () => {
+        if (!this.#draining) void this.#claimer.start();
+      },
       onError: (error) => log.error({ err: error }, 'The heartbeat has stopped'),
       intervalMs: heartbeatMs,
     });

@@ -46,7 +46,11 @@ export function serverAddress(): Address {
 export async function administer(address: Address, statement: string): Promise<void> {
   const client = new Client(clientConfig(address, 'millrace tests'));
   await client.connect();
-  await client.query(statement).finally(() => client.end());
+  try {
+    await client.query(statement);
+  } finally {
+    await client.end();
+  }
 }
 
 async function makeTenantTemplate(server: Address): Promise<void> {

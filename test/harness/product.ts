@@ -78,11 +78,21 @@ export interface Answer {
 }
 
 /** Runs one `millrace` command, as typed. */
-export function millrace(args: readonly string[], options: { home?: string; env?: Record<string, string>; cwd?: string; input?: string } = {}): Promise<Answer> {
-  const env = { ...process.env, ...(options.home === undefined ? {} : { MILLRACE_HOME: options.home }), ...options.env };
+export function millrace(
+  args: readonly string[],
+  options: { home?: string; env?: Record<string, string>; cwd?: string; input?: string } = {},
+): Promise<Answer> {
+  const env = {
+    ...process.env,
+    ...(options.home === undefined ? {} : { MILLRACE_HOME: options.home }),
+    ...options.env,
+  };
   return new Promise((resolve) => {
-    const child = execFile(productNode, [main, ...args], { env, cwd: options.cwd, maxBuffer: 1 << 26 }, (_, stdout, stderr) =>
-      resolve({ code: child.exitCode ?? -1, stdout, stderr }),
+    const child = execFile(
+      productNode,
+      [main, ...args],
+      { env, cwd: options.cwd, maxBuffer: 1 << 26 },
+      (_, stdout, stderr) => resolve({ code: child.exitCode ?? -1, stdout, stderr }),
     );
     child.stdin?.end(options.input ?? '');
   });

@@ -17,7 +17,11 @@ export function claim({ db, ctx }: Pick<TenantApi, 'db' | 'ctx'>, places = 10): 
         ${Array(places).fill(1)}::bigint[], ${new Date(at + 30_000)}, ${new Date(at)})`);
 }
 
-export async function finish(api: Pick<TenantApi, 'db' | 'ctx'>, runs: readonly ClaimedRow[], state = 'success'): Promise<void> {
+export async function finish(
+  api: Pick<TenantApi, 'db' | 'ctx'>,
+  runs: readonly ClaimedRow[],
+  state = 'success',
+): Promise<void> {
   const at = new Date(api.ctx.time.now());
   await api.db.exec(sql`
     select *

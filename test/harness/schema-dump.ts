@@ -8,7 +8,13 @@ import { type Db, sql } from '../../src/kernel/sql.ts';
 type Line = { line: string };
 
 export async function dumpSchema(db: Db, schema: string): Promise<string> {
-  const parts = [await columns(db, schema), await constraints(db, schema), await indexes(db, schema), await types(db, schema), await functions(db, schema)];
+  const parts = [
+    await columns(db, schema),
+    await constraints(db, schema),
+    await indexes(db, schema),
+    await types(db, schema),
+    await functions(db, schema),
+  ];
   return `${parts.flat().join('\n')}\n`;
 }
 
@@ -72,5 +78,7 @@ async function functions(db: Db, schema: string): Promise<string[]> {
       from pg_proc p
      where p.pronamespace = ${schema}::regnamespace
      order by 1`);
-  return rows.map((row) => `function ${row.signature} ${createHash('sha256').update(row.source).digest('hex').slice(0, 12)}`);
+  return rows.map(
+    (row) => `function ${row.signature} ${createHash('sha256').update(row.source).digest('hex').slice(0, 12)}`,
+  );
 }

@@ -11,7 +11,8 @@ export interface TextStream {
 
 export function readText(response: Response): TextStream {
   if (response.body === null) throw new Error('the answer has no body');
-  const reader = response.body.getReader();
+  const body: ReadableStream<Uint8Array> = response.body;
+  const reader = body.getReader();
   const decoder = new TextDecoder();
   let text = '';
   const more = async (): Promise<boolean> => {

@@ -36,7 +36,7 @@ export interface TenantApi extends TenantDatabase {
   readonly schedulers: SchedulerInfo[];
 }
 
-export interface FetchOptions {
+interface FetchOptions {
   readonly caller?: Caller;
   readonly body?: string;
   readonly headers?: Record<string, string>;

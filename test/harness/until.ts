@@ -1,7 +1,11 @@
 /** Waits on a condition, not on a clock: looks again until it holds, and says what never came. */
 import { setTimeout as sleep } from 'node:timers/promises';
 
-export async function until<T>(what: string, look: () => Promise<T | undefined> | T | undefined, withinMs = 20_000): Promise<T> {
+export async function until<T>(
+  what: string,
+  look: () => Promise<T | undefined> | T | undefined,
+  withinMs = 20_000,
+): Promise<T> {
   const deadline = performance.now() + withinMs;
   for (;;) {
     const seen = await look();

@@ -28,7 +28,8 @@ async function migrated(set: 'control' | 'tenant', schema: 'control' | 'millrace
   });
 }
 
-it('the control database is what schema/control.txt says', async () => compare('control.txt', await migrated('control', 'control')));
+it('the control database is what schema/control.txt says', async () =>
+  compare('control.txt', await migrated('control', 'control')));
 it('a tenant is what schema/tenant.txt says', async () => compare('tenant.txt', await migrated('tenant', 'millrace')));
 it('a job document is what schema/job.schema.json says', async () =>
   compare('job.schema.json', `${JSON.stringify(jobJsonSchema(), null, 2)}\n`));

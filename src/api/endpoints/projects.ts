@@ -3,7 +3,11 @@ import { z } from 'zod';
 import { endpoints } from '../../http/endpoint.ts';
 import { id, idPath, limit } from './shapes.ts';
 
-const name = z.string().min(1).max(200).regex(/^[^/@\p{Cc}]+$/u, 'may hold any printable character but / and @');
+const name = z
+  .string()
+  .min(1)
+  .max(200)
+  .regex(/^[^/@\p{Cc}]+$/u, 'may hold any printable character but / and @');
 const project = z.object({ id, name: z.string(), description: z.string() });
 const config = z.record(z.string(), z.unknown());
 const stashPath = z.object({ id, key: z.string().min(1).max(200) });

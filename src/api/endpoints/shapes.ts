@@ -35,16 +35,17 @@ export const states = [
 ] as const;
 export type State = (typeof states)[number];
 export const state = z.enum(states);
-export const stateList = z
-  .string()
-  .transform((text, context) => {
-    const parts = text.split(',').filter((part) => part !== '');
-    const wrong = parts.find((part) => !(states as readonly string[]).includes(part));
-    if (wrong === undefined) return parts as State[];
-    context.addIssue({ code: 'custom', message: `no such state: ${wrong}; states are ${states.join(', ')}` });
-    return z.NEVER;
-  });
+export const stateList = z.string().transform((text, context) => {
+  const parts = text.split(',').filter((part) => part !== '');
+  const wrong = parts.find((part) => !(states as readonly string[]).includes(part));
+  if (wrong === undefined) return parts as State[];
+  context.addIssue({ code: 'custom', message: `no such state: ${wrong}; states are ${states.join(', ')}` });
+  return z.NEVER;
+});
 
-export const flag = z.enum(['true', 'false']).default('false').transform((text) => text === 'true');
+export const flag = z
+  .enum(['true', 'false'])
+  .default('false')
+  .transform((text) => text === 'true');
 
 export const fault = z.object({ path: z.string(), message: z.string() });

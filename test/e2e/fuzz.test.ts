@@ -1,0 +1,206 @@
+/**
+ * No answer of 500 or more for any bad input (I11): every endpoint of our own OpenAPI is called with what its schema
+ * allows, with near misses, and with garbage. What is answered must be what the description says.
+ */
+import fc from 'fast-check';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { tenantEndpoints } from '../../src/api/endpoints/table.ts';
+import { gatewayEndpoints } from '../../src/gateway/endpoints.ts';
+import type { Endpoint } from '../../src/http/endpoint.ts';
+import { arbitraryOf, type JsonSchema } from '../harness/arbitrary.ts';
+import { type Product, removeHome, startProduct } from '../harness/product.ts';
+
+const table: Readonly<Record<string, Endpoint>> = { ...gatewayEndpoints, ...tenantEndpoints };
+const runsPerEndpoint = Number(process.env['MILLRACE_FUZZ_RUNS'] ?? 12);
+/** Streams and long polls have no end of their own. */
+const patienceMs = 300;
+
+interface Operation {
+  readonly parameters: readonly { readonly name: string; readonly in: 'path' | 'query'; readonly schema: JsonSchema }[];
+  readonly requestBody?: { readonly content: Readonly<Record<string, { readonly schema?: JsonSchema }>> };
+}
+
+let product: Product;
+let known: string[];
+
+beforeAll(async () => {
+  product = await startProduct();
+  const { call } = product;
+  const project = await call('PUT /api/projects', { body: { name: 'fuzz' } });
+  const document = {
+    project: 'fuzz',
+    name: 'job',
+    triggers: [{ name: 't', start: '2026-01-01T00:00:00Z', period: '1d', catchup: 'last' }],
+    tasks: [
+      { name: 'a', depends: ['trigger/t'] },
+      { name: 'b', depends: ['task/a'] },
+    ],
+  };
+  const { id } = await call('PUT /api/jobs', { body: JSON.stringify(document) });
+  const tasks = await call('GET /api/jobs/{id}/tasks', { params: { id } });
+  const { runs } = await call('POST /api/jobs/{id}/run', { params: { id }, body: {} });
+  if ('id' in project) known = [project.id, id, ...tasks.map((task) => task.task_id), ...runs];
+});
+afterAll(async () => {
+  await product.stop();
+  await removeHome(product.home);
+});
+
+const nasty = fc.oneof(
+  fc.string({ unit: 'binary' }),
+  fc.constantFrom(
+    '',
+    ' ',
+    '\0',
+    '../../etc/passwd',
+    "' or 1=1 --",
+    '%00',
+    '%',
+    'null',
+    '-1',
+    '1e999',
+    '99999999999999999999',
+    '😀',
+    '\uD800',
+    '2026-02-30T00:00:00Z',
+    '0000-01-01T00:00:00Z',
+    '275760-09-13T00:00:00Z',
+    '9999-12-31T23:59:59.999999999+14:00',
+  ),
+);
+
+/** As the schema says, sometimes one of the ids that exist, sometimes garbage. */
+function parameter(schema: JsonSchema): fc.Arbitrary<string> {
+  const good = arbitraryOf(schema).map((value) => (typeof value === 'string' ? value : JSON.stringify(value)));
+  return fc.oneof(
+    { arbitrary: good, weight: 3 },
+    { arbitrary: fc.constantFrom(...known), weight: 3 },
+    { arbitrary: nasty, weight: 2 },
+  );
+}
+
+const contentTypes = [
+  'application/json',
+  'application/yaml',
+  'application/json; charset=utf-8',
+  'text/plain',
+  'application/x-www-form-urlencoded',
+  'nonsense',
+  '',
+];
+const rawBody = fc.oneof(
+  fc.jsonValue().map((value) => JSON.stringify(value)),
+  fc.string({ unit: 'binary' }),
+  fc.constantFrom(
+    '{',
+    '[[[[',
+    '&a [*a, *a]',
+    'a: 1\na: 2',
+    '{"a":1e400}',
+    '"\\u0000"',
+    '!!js/function x',
+    `${'['.repeat(5000)}`,
+  ),
+);
+
+interface Shown {
+  readonly status: number;
+  readonly type: string;
+  readonly text: string;
+}
+
+interface Shot {
+  readonly path: Record<string, string>;
+  readonly query: Record<string, string | undefined>;
+  readonly body: string | undefined;
+  readonly type: string;
+}
+
+function shots(operation: Operation): fc.Arbitrary<Shot> {
+  const among = (where: 'path' | 'query') =>
+    Object.fromEntries(operation.parameters.filter((p) => p.in === where).map((p) => [p.name, parameter(p.schema)]));
+  const schema = operation.requestBody?.content['application/json']?.schema;
+  const good = (schema ? arbitraryOf(schema) : fc.jsonValue()).map((value) => JSON.stringify(value));
+  const body =
+    operation.requestBody === undefined
+      ? fc.constant(undefined)
+      : fc.oneof({ arbitrary: good, weight: 3 }, { arbitrary: rawBody, weight: 2 });
+  const type = fc.oneof(
+    { arbitrary: fc.constant('application/json'), weight: 4 },
+    { arbitrary: fc.constantFrom(...contentTypes), weight: 1 },
+  );
+  return fc.record({
+    path: fc.record(among('path')),
+    query: fc.record(among('query'), { requiredKeys: [] }),
+    body,
+    type,
+  });
+}
+
+async function shoot(key: string, shot: Shot): Promise<Shown | undefined> {
+  const [method = '', template = ''] = key.split(' ');
+  const path = template.replaceAll(/\{(\w+)\}/g, (_, name: string) => encode(shot.path[name] ?? ''));
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries(shot.query)) if (value !== undefined) query.set(name, value);
+  const headers = new Headers({ authorization: `Bearer ${product.rootKey}` });
+  if (shot.body !== undefined && shot.type !== '') headers.set('content-type', shot.type);
+  const init = {
+    method,
+    headers,
+    signal: AbortSignal.timeout(patienceMs),
+    ...(shot.body === undefined ? {} : { body: shot.body }),
+  };
+  try {
+    const response = await fetch(`${product.url}${path}?${query}`, init);
+    return { status: response.status, type: response.headers.get('content-type') ?? '', text: await response.text() };
+  } catch (error) {
+    if (error instanceof Error && error.name === 'TimeoutError') return undefined;
+    throw error;
+  }
+}
+
+/** Half a surrogate pair cannot be encoded; it goes out as its escape would. */
+function encode(text: string): string {
+  return text.isWellFormed() ? encodeURIComponent(text) : '%ED%A0%80';
+}
+
+function judge(key: string, endpoint: Endpoint, { status, type, text }: Shown): void {
+  const told = `${key} answered ${status}: ${text.slice(0, 300)}`;
+  expect(status, told).toBeLessThan(500);
+  if (status >= 400) {
+    expect(type, told).toBe('application/problem+json');
+    expect(JSON.parse(text), told).toMatchObject({ status, code: expect.any(String), detail: expect.any(String) });
+  } else if (typeof endpoint.answer !== 'string' && status !== 204) {
+    const parsed = endpoint.answer.safeParse(JSON.parse(text));
+    expect(parsed.error?.issues ?? [], told).toEqual([]);
+  }
+}
+
+/** Revoking the very key we call with would end the test early. */
+const left = new Set(['DELETE /api/keys/{id}']);
+
+it.each(Object.keys(table).filter((key) => !left.has(key)))(
+  '%s survives whatever it is sent',
+  { timeout: 60_000 },
+  async (key) => {
+    const endpoint = table[key];
+    const { paths } = (await (await fetch(`${product.url}/openapi.json`)).json()) as {
+      paths: Record<string, Record<string, Operation>>;
+    };
+    const [method = '', path = ''] = key.split(' ');
+    const operation = paths[path]?.[method.toLowerCase()];
+    if (endpoint === undefined || operation === undefined) throw new Error(`${key} is not described`);
+    await fc.assert(
+      fc.asyncProperty(shots(operation), async (shot) => {
+        const response = await shoot(key, shot);
+        if (response !== undefined) judge(key, endpoint, response);
+      }),
+      { numRuns: runsPerEndpoint, endOnFailure: true },
+    );
+  },
+);
+
+it('the process that was shot at is still well', async () => {
+  expect((await fetch(`${product.url}/healthz`)).status).toBe(200);
+  expect(product.output()).not.toContain('a request failed');
+});

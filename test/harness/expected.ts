@@ -1,0 +1,14 @@
+/** What suites expect without knowing it exactly. Typed as unknown: vitest's own matchers are `any`. */
+import { expect } from 'vitest';
+
+export const anyText: unknown = expect.any(String);
+export const anyNumber: unknown = expect.any(Number);
+
+export function textWith(part: string): unknown {
+  return expect.stringContaining(part);
+}
+
+/** A call that was answered with this status. */
+export function refusal(status: number): unknown {
+  return expect.objectContaining({ status });
+}
