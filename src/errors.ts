@@ -73,6 +73,11 @@ export function isErrorCode(text: string): text is ErrorCode {
 }
 
 const lostConnection = /^(08|57P0[1-4]|53300)/;
+const lostInWords = new Set([
+  'timeout exceeded when trying to connect',
+  'Client has encountered a connection error and is not queryable',
+  'Client was closed and is not queryable',
+]);
 const lostSocket = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ENOENT', 'ETIMEDOUT', 'EHOSTUNREACH', 'ENOTFOUND']);
 
 /** Whether the database was out of reach rather than the statement wrong: by SQLSTATE or errno, never by English. */
@@ -80,10 +85,8 @@ export function isConnectionLoss(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   const code: unknown = Reflect.get(error, 'code');
   if (typeof code === 'string') return lostConnection.test(code) || lostSocket.has(code);
-  // pg gives a connection that ended during a query no code of its own
-  return (
-    error.message.startsWith('Connection terminated') || error.message === 'timeout exceeded when trying to connect'
-  );
+  // pg has no code of its own for a connection that is lost
+  return error.message.startsWith('Connection terminated') || lostInWords.has(error.message);
 }
 
 /** Two writers met in opposite order, or one gave way: the same work again will go through. */

@@ -9,7 +9,8 @@ import { examples, repeated, wordsOf } from './flags.ts';
 import { followRuns } from './follow-runs.ts';
 import type { Io } from './io.ts';
 import { jobArgument } from './job-commands.ts';
-import { count, showTime, stateStyle } from './output.ts';
+import { count, type Output, showTime, stateStyle } from './output.ts';
+import type { RunItem } from './pages.ts';
 import { checkInstant, findJob } from './references.ts';
 import { type Session, verb } from './session.ts';
 
@@ -60,8 +61,12 @@ async function runJob(
     return;
   }
   const runs = await followRuns(session, server, { job: id, instant: started.instant, started: started.runs });
-  const failed = runs.filter((run) => run.state !== 'success');
-  out.answer({ instant: started.instant, outcome: failed.length === 0 ? 'success' : 'failure', runs }, () => {
+  showOutcome(out, started.instant, runs);
+}
+
+function showOutcome(out: Output, instant: string, runs: readonly RunItem[]): void {
+  const failed = runs.some((run) => run.state !== 'success');
+  out.answer({ instant, outcome: failed ? 'failure' : 'success', runs }, () => {
     out.table(
       [{ title: 'RUN' }, { title: 'STATE' }, { title: 'TASK', flexible: true }, { title: 'REASON', flexible: true }],
       runs.map((run) => [
@@ -72,7 +77,7 @@ async function runJob(
       ]),
     );
   });
-  if (failed.length > 0) throw new Ended(exitCodes.failed);
+  if (failed) throw new Ended(exitCodes.failed);
 }
 
 const record = z.record(z.string(), z.unknown());

@@ -74,9 +74,15 @@ export function onPool(pool: Pool): Db {
   return { ...queries(pool), transaction: (work) => transaction(pool, work) };
 }
 
-/** A `Db` on one connection that the caller owns. */
+/** A `Db` on one connection that the caller owns, and gives up when a transaction's failure says that it is lost. */
 export function onClient(client: ClientBase): Db {
-  return { ...queries(client), transaction: (work) => bracket(client, 'begin', 'commit', 'rollback', work) };
+  return {
+    ...queries(client),
+    transaction: (work) =>
+      bracket(client, outermost, work).catch((error: unknown) => {
+        throw error instanceof RollbackFailed ? error.cause : error;
+      }),
+  };
 }
 
 function queries(target: Pool | ClientBase): Omit<Db, 'transaction'> {
@@ -101,7 +107,7 @@ async function transaction<T>(pool: Pool, work: (tx: Db) => Promise<T>): Promise
   client.on('error', onLost);
   let broken: Error | undefined;
   try {
-    return await bracket(client, 'begin', 'commit', 'rollback', work);
+    return await bracket(client, outermost, work);
   } catch (error) {
     broken = error instanceof RollbackFailed ? error : undefined;
     throw error instanceof RollbackFailed ? error.cause : error;
@@ -114,30 +120,40 @@ async function transaction<T>(pool: Pool, work: (tx: Db) => Promise<T>): Promise
 /** The connection is not to be used again: what made the work fail is the cause. */
 class RollbackFailed extends Error {}
 
-async function bracket<T>(
-  client: ClientBase,
-  open: string,
-  close: string,
-  undo: string,
-  work: (tx: Db) => Promise<T>,
-): Promise<T> {
+interface Brackets {
+  readonly open: string;
+  readonly close: string;
+  readonly undo: string;
+}
+
+const outermost: Brackets = { open: 'begin', close: 'commit', undo: 'rollback' };
+/** Undone savepoints are released as well: left behind, one would stand between the next one out and its own undoing. */
+const inner: Brackets = {
+  open: 'savepoint inner_work',
+  close: 'release savepoint inner_work',
+  undo: 'rollback to savepoint inner_work; release savepoint inner_work',
+};
+
+async function bracket<T>(client: ClientBase, { open, close, undo }: Brackets, work: (tx: Db) => Promise<T>): Promise<T> {
   try {
     await client.query(open);
     const result = await work(nested(client));
-    await client.query(close);
+    const { command } = await client.query(close);
+    // how PostgreSQL answers a commit after a statement that failed
+    if (command === 'ROLLBACK') throw new Error('the transaction was rolled back: one of its statements had failed');
     return result;
   } catch (error) {
+    const cause = error instanceof RollbackFailed ? error.cause : error;
     try {
       await client.query(undo);
     } catch {
-      throw new RollbackFailed('the rollback failed', { cause: error });
+      throw new RollbackFailed('the rollback failed', { cause });
     }
-    throw error;
+    throw cause;
   }
 }
 
 /** Inside a transaction another one is a savepoint: an inner failure that is caught leaves the outer one usable. */
 function nested(client: ClientBase): Db {
-  const inner = ['savepoint inner_work', 'release savepoint inner_work', 'rollback to savepoint inner_work'] as const;
-  return { ...queries(client), transaction: (work) => bracket(client, ...inner, work) };
+  return { ...queries(client), transaction: (work) => bracket(client, inner, work) };
 }

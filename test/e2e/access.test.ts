@@ -90,7 +90,7 @@ function idIn(path: string, ids: Running): string {
 function pathOf(key: string, { allow }: Endpoint, ids: Running = own): [method: string, path: string] {
   const [method = '', path = ''] = key.split(' ');
   const harmless = method === 'GET' || allow.includes('task');
-  const values = { id: harmless ? idIn(path, ids) : newId(), instant: ids.instant, key: stashed };
+  const values = { id: harmless ? idIn(path, ids) : newId(), instant: ids.instant, key: harmless ? stashed : 'another entry' };
   const filled = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(values[name as keyof typeof values]));
   return [method, filled];
 }

@@ -1,0 +1,229 @@
+/** How a browser signs in and out, and what pages of others cannot make it do. */
+import { createHash } from 'node:crypto';
+import { realpath } from 'node:fs/promises';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { WebSocket } from 'ws';
+import { newId } from '../../src/kernel/id.ts';
+import { ask, bearer, type Reply } from '../harness/ask.ts';
+import { millrace, type Product, removeHome, startProduct } from '../harness/product.ts';
+
+let product: Product;
+beforeAll(async () => {
+  product = await startProduct();
+});
+afterAll(async () => {
+  await product.stop();
+  await removeHome(product.home);
+});
+
+const json = { 'content-type': 'application/json' };
+
+function signIn(credential: { link: string } | { key: string }, headers: Record<string, string> = {}): Promise<Reply> {
+  return ask(`${product.url}/api/session`, { method: 'POST', headers: { ...json, ...headers }, body: JSON.stringify(credential) });
+}
+
+/** The part after the `#`, which only the page's own script sees. */
+function secretOf(url: string): string {
+  return new URL(url).hash.slice(1);
+}
+
+async function newLink(): Promise<string> {
+  return secretOf((await product.call('POST /api/session/links')).url);
+}
+
+function cookieOf(reply: Reply): string {
+  return reply.headers['set-cookie']?.[0]?.split(';')[0] ?? '';
+}
+
+/** A signed-in browser: its requests carry the cookie, its writes also an origin. */
+async function browser(credential?: { key: string }): Promise<Record<string, string>> {
+  const reply = await signIn(credential ?? { link: await newLink() });
+  expect(reply.status).toBe(201);
+  return { cookie: cookieOf(reply) };
+}
+
+async function statusOf(path: string, headers: Record<string, string>, method = 'GET', body?: string): Promise<number> {
+  return (await ask(product.url + path, { method, headers, ...(body === undefined ? {} : { body }) })).status;
+}
+
+const writeProject = (headers: Record<string, string>): Promise<number> =>
+  statusOf('/api/projects', { ...json, ...headers }, 'PUT', `{"name":"p ${newId()}"}`);
+
+describe('a sign-in link', () => {
+  it('signs in as root, with a cookie that scripts and other sites cannot use', async () => {
+    const reply = await signIn({ link: await newLink() });
+    expect([reply.status, reply.json()]).toEqual([201, { role: 'root', tenant: null, actor: 'sign-in link' }]);
+    const [pair = '', ...attributes] = (reply.headers['set-cookie']?.[0] ?? '').split('; ');
+    expect(attributes.toSorted()).toEqual(['HttpOnly', 'Max-Age=43200', 'Path=/', 'SameSite=Strict']);
+    const instance = createHash('sha256').update(await realpath(product.home)).digest('hex').slice(0, 8);
+    expect(pair).toMatch(new RegExp(`^millrace_${instance}=mrs_`));
+  });
+
+  it('works once', async () => {
+    const link = await newLink();
+    const replies = await Promise.all([signIn({ link }), signIn({ link }), signIn({ link })]);
+    expect(replies.map((reply) => reply.status).toSorted()).toEqual([201, 401, 401]);
+    const late = await signIn({ link });
+    expect([late.status, late.headers['set-cookie'], late.json()]).toMatchObject([401, undefined, { code: 'unauthenticated' }]);
+  });
+
+  it('is not spent by whoever only looks at its address', async () => {
+    const { url } = await product.call('POST /api/session/links');
+    expect(new URL(url).origin).toBe(product.url);
+    const page = await ask(url.split('#')[0] ?? '');
+    expect(page.status).toBe(200);
+    expect(page.headers['content-type']).toContain('text/html');
+    expect((await signIn({ link: secretOf(url) })).status).toBe(201);
+  });
+
+  it('is printed by `millrace up` and by `millrace open`', async () => {
+    const greeted = /sign in +(\S+)/.exec(product.output())?.[1] ?? '';
+    const opened = await millrace(['open'], { home: product.home });
+    expect(opened.code).toBe(0);
+    for (const url of [greeted, opened.stdout.trim()]) {
+      expect(url).toMatch(new RegExp(`^${product.url}/signin#mrl_`));
+      expect((await signIn({ link: secretOf(url) })).status).toBe(201);
+    }
+  });
+
+  it('that is garbage signs nobody in', async () => {
+    for (const link of ['', 'mrl_x', product.rootKey]) expect((await signIn({ link })).status).toBe(401);
+    for (const body of ['', '{}', '[]', '{"link":1}', '{"link":"a","key":"b"}']) {
+      expect([body, await statusOf('/api/session', json, 'POST', body)]).toEqual([body, 400]);
+    }
+  });
+});
+
+describe('a session', () => {
+  it('reads whatever its role may', async () => {
+    const headers = await browser();
+    for (const path of ['/api/me', '/api/projects', '/api/keys', '/t/default/api/jobs']) expect([path, await statusOf(path, headers)]).toEqual([path, 200]);
+    expect((await ask(`${product.url}/api/me`, { headers })).json()).toEqual({ role: 'root', tenant: null, actor: 'sign-in link' });
+  });
+
+  it('writes only from a page of the same origin', async () => {
+    const headers = await browser();
+    const foreign = ['http://evil.example', 'null', 'http://127.0.0.1:1', product.url.replace('http://', 'http://x.'), `${product.url}.evil.example`, 'not a url'];
+    expect(await writeProject(headers)).toBe(403);
+    for (const origin of foreign) expect([origin, await writeProject({ ...headers, origin })]).toEqual([origin, 403]);
+    expect(await writeProject({ ...headers, origin: product.url })).toBe(201);
+  });
+
+  it('of a key has the role and tenant of that key', async () => {
+    const { key } = await product.call('POST /api/keys', { body: { name: 'looks', role: 'viewer' } });
+    const headers = { ...(await browser({ key })), origin: product.url };
+    expect((await ask(`${product.url}/api/me`, { headers })).json()).toEqual({ role: 'viewer', tenant: 'default', actor: 'key:looks' });
+    expect(await statusOf('/api/projects', headers)).toBe(200);
+    expect(await writeProject(headers)).toBe(403);
+    expect(await statusOf('/api/keys', headers)).toBe(403);
+    expect(await statusOf('/t/elsewhere/api/projects', headers)).toBe(403);
+    expect((await signIn({ key: 'mrk_nonsense' })).status).toBe(401);
+  });
+
+  it('ends with its key', async () => {
+    const { id, key } = await product.call('POST /api/keys', { body: { name: 'gone soon', role: 'operator' } });
+    const [headers, other] = [await browser({ key }), await browser()];
+    expect(await statusOf('/api/projects', headers)).toBe(200);
+    await product.call('DELETE /api/keys/{id}', { params: { id } });
+    expect(await statusOf('/api/projects', headers)).toBe(401);
+    expect(await statusOf('/api/projects', other)).toBe(200);
+    expect((await signIn({ key })).status).toBe(401);
+  });
+
+  it('ends when its browser signs out, and no other does', async () => {
+    const [headers, other] = [await browser(), await browser()];
+    expect(await statusOf('/api/session', headers, 'DELETE')).toBe(403);
+    const out = await ask(`${product.url}/api/session`, { method: 'DELETE', headers: { ...headers, origin: product.url } });
+    expect(out.status).toBe(204);
+    expect(out.headers['set-cookie']?.[0]).toMatch(/=; .*Max-Age=0/);
+    expect(await statusOf('/api/projects', headers)).toBe(401);
+    expect(await statusOf('/api/projects', other)).toBe(200);
+  });
+
+  it('that nobody has opened opens nothing', async () => {
+    const [name = ''] = (await browser())['cookie']?.split('=') ?? [];
+    for (const cookie of [`${name}=`, `${name}=mrs_x`, `${name}=${product.rootKey}`, `other_${name}=x`]) {
+      expect([cookie, await statusOf('/api/projects', { cookie })]).toEqual([cookie, 401]);
+    }
+  });
+
+  it('gives way to a key that is sent along', async () => {
+    const headers = await browser();
+    expect(await statusOf('/api/projects', { ...headers, ...bearer('mrk_wrong') })).toBe(401);
+    expect(await writeProject({ ...headers, ...bearer(product.rootKey) })).toBe(201);
+  });
+});
+
+describe('a page of another origin', () => {
+  it('cannot sign its visitor in', async () => {
+    expect((await signIn({ link: await newLink() }, { origin: 'http://evil.example' })).status).toBe(403);
+    expect((await signIn({ key: product.rootKey }, { origin: 'http://evil.example' })).status).toBe(403);
+    expect((await signIn({ link: await newLink() }, { origin: product.url })).status).toBe(201);
+  });
+
+  it('is told nothing that would let it read an answer', async () => {
+    const reply = await ask(`${product.url}/api/projects`, { headers: { ...(await browser()), origin: 'http://evil.example' } });
+    expect(Object.keys(reply.headers).filter((name) => name.startsWith('access-control-'))).toEqual([]);
+  });
+
+  it('cannot read a log by WebSocket with the cookie of its visitor', async () => {
+    const headers = await browser();
+    const opening = (origin?: string): Promise<number> => handshake({ ...headers, ...(origin === undefined ? {} : { origin }) });
+    // 404: let in, but there is no such run
+    expect(await opening(product.url)).toBe(404);
+    expect(await opening()).toBe(404);
+    for (const origin of ['http://evil.example', 'http://127.0.0.1:1', 'null']) expect([origin, await opening(origin)]).toEqual([origin, 403]);
+    expect(await handshake({ ...bearer(product.rootKey), origin: 'http://evil.example' })).toBe(404);
+  });
+});
+
+function handshake(headers: Record<string, string>): Promise<number> {
+  const url = `${product.url.replace('http', 'ws')}/api/task_runs/${newId()}/logs`;
+  return new Promise((resolve, reject) => {
+    const socket = new WebSocket(url, { headers });
+    socket.on('unexpected-response', (_, response) => resolve(response.statusCode ?? 0));
+    socket.on('open', () => reject(new Error('it was opened')));
+    socket.on('error', reject);
+  });
+}
+
+describe('a host name', () => {
+  const port = (): string => new URL(product.url).port;
+
+  it('that is not ours is refused to whoever brings no key, so that no name can be bound to us', async () => {
+    const cookie = await browser();
+    for (const host of ['evil.example', 'localhost.evil.example', '127.0.0.1.evil.example', 'xlocalhost', '1']) {
+      for (const path of ['/healthz', '/api/jobs/schema', '/api/projects', '/', '/signin']) {
+        const reply = await ask(product.url + path, { headers: { ...cookie, host: `${host}:${port()}` } });
+        expect([host, path, reply.status, reply.json()]).toMatchObject([host, path, 403, { code: 'unknown_host' }]);
+      }
+    }
+    expect((await signIn({ link: await newLink() }, { host: 'evil.example' })).status).toBe(403);
+  });
+
+  it('may be anything for whoever brings a key', async () => {
+    expect(await statusOf('/api/projects', { ...bearer(product.rootKey), host: 'anything.example' })).toBe(200);
+    expect(await statusOf('/api/projects', { ...bearer('mrk_wrong'), host: 'anything.example' })).toBe(401);
+  });
+
+  it('of this machine, or an address, is fine', async () => {
+    for (const host of ['localhost', 'LOCALHOST', '127.0.0.1', '127.9.9.9', '[::1]', '10.1.2.3', '[fe80::1]']) {
+      for (const suffix of ['', `:${port()}`]) expect([host, await statusOf('/healthz', { host: host + suffix })]).toEqual([host, 200]);
+    }
+  });
+});
+
+describe('the root key of an installation', () => {
+  it('that was replaced opens nothing any more, and neither do its sessions', async () => {
+    const headers = await browser({ key: product.rootKey });
+    const link = await browser();
+    await product.stop();
+    const key = 'another root key for the same home';
+    product = await startProduct({ home: product.home, env: { MILLRACE_ROOT_KEY: key } });
+    expect(await statusOf('/api/projects', bearer(key))).toBe(200);
+    // the file still holds the old one
+    expect(await statusOf('/api/projects', bearer(product.rootKey))).toBe(401);
+    expect(await statusOf('/api/projects', headers)).toBe(401);
+    expect(await statusOf('/api/projects', link)).toBe(200);
+  });
+});

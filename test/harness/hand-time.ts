@@ -1,0 +1,48 @@
+/** A clock that only a test moves. Whoever waits goes on as soon as it has come far enough, or the signal aborts. */
+import type { Time } from '../../src/kernel/time.ts';
+
+interface Sleeper {
+  readonly atMs: number;
+  readonly wake: () => void;
+}
+
+export class HandTime implements Time {
+  #now: number;
+  readonly #sleepers = new Set<Sleeper>();
+
+  constructor(start: number | string) {
+    this.#now = new Date(start).getTime();
+  }
+
+  now(): number {
+    return this.#now;
+  }
+
+  /** How many wait now. */
+  get sleeping(): number {
+    return this.#sleepers.size;
+  }
+
+  moveTo(at: number | string): void {
+    this.#now = Math.max(this.#now, new Date(at).getTime());
+    for (const sleeper of [...this.#sleepers]) if (sleeper.atMs <= this.#now) sleeper.wake();
+  }
+
+  advance(ms: number): void {
+    this.moveTo(this.#now + ms);
+  }
+
+  async until(atMs: number, signal?: AbortSignal): Promise<void> {
+    if (atMs <= this.#now || signal?.aborted) return;
+    await new Promise<void>((resolve) => {
+      const wake = (): void => {
+        this.#sleepers.delete(sleeper);
+        signal?.removeEventListener('abort', wake);
+        resolve();
+      };
+      const sleeper = { atMs, wake };
+      this.#sleepers.add(sleeper);
+      signal?.addEventListener('abort', wake, { once: true });
+    });
+  }
+}
