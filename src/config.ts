@@ -2,6 +2,7 @@
 import { resolve } from 'node:path';
 import { z } from 'zod';
 import { MillraceError } from './errors.ts';
+import { parseDuration } from './kernel/duration.ts';
 
 const text = z.string().min(1);
 const yes = z
@@ -18,6 +19,14 @@ const list = z
       .map((part) => part.trim())
       .filter((part) => part !== ''),
   );
+const duration = z.string().transform((value, context) => {
+  const parsed = parseDuration(value);
+  if (parsed.ok) return parsed.ms;
+  context.addIssue({ code: 'custom', message: parsed.message });
+  return z.NEVER;
+});
+/** It must fit into a header and, as a user name, before a colon. */
+const sendable = /^[!-9;-~]*$/;
 const postgresUrl = z.url({ protocol: /^postgres(ql)?$/, error: 'not a postgres:// address' });
 
 const schema = z.object({
@@ -31,10 +40,15 @@ const schema = z.object({
   MILLRACE_ALLOWED_HOSTS: list,
   MILLRACE_TLS_CERT: text.optional(),
   MILLRACE_TLS_KEY: text.optional(),
-  MILLRACE_ROOT_KEY: z.string().min(16, 'a root key has at least 16 characters').optional(),
+  MILLRACE_ROOT_KEY: z
+    .string()
+    .min(16, 'a root key has at least 16 characters')
+    .max(200, 'a root key has at most 200 characters')
+    .regex(sendable, 'a root key is of visible ASCII characters, without spaces and colons')
+    .optional(),
   MILLRACE_SECRET_KEY: z.string().min(16, 'a secret key has at least 16 characters').optional(),
   MILLRACE_MAX_TASKS: count(8, 10_000),
-  MILLRACE_DRAIN_MS: count(5_000, 3_600_000),
+  MILLRACE_DRAIN: duration.default(5_000),
   MILLRACE_LOG: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),
   MILLRACE_URL: z.url().optional(),
   MILLRACE_KEY: text.optional(),
@@ -78,7 +92,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
     rootKey: e.MILLRACE_ROOT_KEY,
     secretKey: e.MILLRACE_SECRET_KEY,
     maxTasks: e.MILLRACE_MAX_TASKS,
-    drainMs: e.MILLRACE_DRAIN_MS,
+    drainMs: e.MILLRACE_DRAIN,
     logLevel: e.MILLRACE_LOG,
     url: e.MILLRACE_URL,
     key: e.MILLRACE_KEY,

@@ -4,6 +4,7 @@ import { StrictMode } from 'react';
 import { createRoot } from 'react-dom/client';
 import './tokens.css';
 import './base.css';
+import './kit/kit.css';
 import { makeQueryClient } from './queries.ts';
 import { App } from './shell/app.tsx';
 
