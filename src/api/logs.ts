@@ -3,7 +3,7 @@
  * goes on until the run is final: a worker's last chunk is stored before the final state can be seen, so whoever sees
  * the run final before reading has read everything.
  */
-import { type Bell, hangBell } from '../events/bell.ts';
+import { hangBell, type HungBell } from '../events/bell.ts';
 import { pause } from '../kernel/service.ts';
 import type { Db } from '../kernel/sql.ts';
 import type { ApiContext, ApiHandlers } from './context.ts';
@@ -31,7 +31,7 @@ async function* readOn(db: Db, run: string, after: LogPosition): Chunks<LogPosit
   }
 }
 
-async function* followLog(db: Db, run: string, bell: Bell, signal: AbortSignal): Chunks<void> {
+async function* followLog(db: Db, run: string, bell: HungBell, signal: AbortSignal): Chunks<void> {
   let position = start;
   try {
     while (!signal.aborted) {

@@ -1,50 +1,18 @@
-/**
- * A bell that wake-ups ring: whoever reads something to its end waits here for more. A ring while nobody waits is kept,
- * so what is written between the last read and the wait is not missed; many rings are one.
- */
+/** A bell that wake-ups ring: whoever has read something to its end waits here for more. */
 import type { Wake, WakeKind } from '../contract/engine.ts';
+import { Bell } from '../kernel/bell.ts';
+import { systemTime } from '../kernel/time.ts';
 
-export interface Bell {
-  /** True when it was rung; false when `timeoutMs` passed or the signal aborted first. One waiter at a time. */
-  wait(timeoutMs: number, signal: AbortSignal): Promise<boolean>;
+export interface HungBell extends Pick<Bell, 'wait'> {
   /** Stops listening. */
   close(): void;
 }
 
-export function hangBell(wake: Wake, tenantId: string, kinds: readonly WakeKind[]): Bell {
-  let rung = false;
-  let waiter: (() => void) | undefined;
-  const stops = kinds.map((kind) =>
-    wake.on(tenantId, kind, () => {
-      rung = true;
-      waiter?.();
-    }),
-  );
+export function hangBell(wake: Wake, tenantId: string, kinds: readonly WakeKind[]): HungBell {
+  const bell = new Bell(systemTime);
+  const stops = kinds.map((kind) => wake.on(tenantId, kind, () => bell.ring()));
   return {
-    async wait(timeoutMs, signal) {
-      if (!rung && !signal.aborted) {
-        await waitFor(timeoutMs, signal, (wakeUp) => {
-          waiter = wakeUp;
-        });
-        waiter = undefined;
-      }
-      const heard = rung;
-      rung = false;
-      return heard;
-    },
+    wait: (timeoutMs, signal) => bell.wait(timeoutMs, signal),
     close: () => stops.forEach((stop) => stop()),
   };
-}
-
-async function waitFor(timeoutMs: number, signal: AbortSignal, arm: (wakeUp: () => void) => void): Promise<void> {
-  await new Promise<void>((resolve) => {
-    const timer = setTimeout(wakeUp, timeoutMs);
-    signal.addEventListener('abort', wakeUp, { once: true });
-    arm(wakeUp);
-    function wakeUp(): void {
-      clearTimeout(timer);
-      signal.removeEventListener('abort', wakeUp);
-      resolve();
-    }
-  });
 }

@@ -49,8 +49,9 @@ export class Gateway {
   /** Answers a request from outside. Never rejects. */
   async fetch(request: Request): Promise<Response> {
     const startedAt = performance.now();
-    const response = await this.#guarded(request);
+    const answer = await this.#guarded(request);
     const { method } = request;
+    const response = method === 'HEAD' ? await headOf(answer) : answer;
     this.#options.telemetry.emit('request', { method, status: response.status, ms: performance.now() - startedAt });
     return response;
   }
@@ -111,6 +112,12 @@ export class Gateway {
     if (file !== undefined) return file;
     throw new MillraceError('not_found', `there is no page at ${pathname}`);
   }
+}
+
+/** Without its body, which may have no end: nobody would read it. */
+async function headOf(answer: Response): Promise<Response> {
+  await answer.body?.cancel();
+  return new Response(null, { status: answer.status, headers: answer.headers });
 }
 
 function refuseStranger(tenant: string, caller: Caller): void {

@@ -19,11 +19,26 @@ export class Channel<T> {
     return this.#items.length;
   }
 
-  async send(item: T): Promise<void> {
-    while (this.#items.length >= this.#capacity && !this.#closed) {
-      await new Promise<void>((resolve) => this.#senders.push(resolve));
-    }
-    this.#put(item);
+  /** An item whose signal aborts before there is room is not sent. */
+  async send(item: T, signal?: AbortSignal): Promise<void> {
+    while (this.#items.length >= this.#capacity && !this.#closed && !signal?.aborted) await this.#room(signal);
+    if (!signal?.aborted) this.#put(item);
+  }
+
+  async #room(signal?: AbortSignal): Promise<void> {
+    await new Promise<void>((resolve) => {
+      const wake = (): void => {
+        signal?.removeEventListener('abort', leave);
+        resolve();
+      };
+      const leave = (): void => {
+        const place = this.#senders.indexOf(wake);
+        if (place >= 0) this.#senders.splice(place, 1);
+        resolve();
+      };
+      signal?.addEventListener('abort', leave, { once: true });
+      this.#senders.push(wake);
+    });
   }
 
   /** Puts the item if there is room; for wake-ups, of which one too few is no loss. */
@@ -53,12 +68,13 @@ export class Channel<T> {
     await new Promise<void>((resolve) => {
       const wake = (): void => {
         signal?.removeEventListener('abort', wake);
+        // by now the next receiver may be waiting
+        if (this.#receiver === wake) this.#receiver = undefined;
         resolve();
       };
       signal?.addEventListener('abort', wake, { once: true });
       this.#receiver = wake;
     });
-    this.#receiver = undefined;
   }
 
   #wakeReceiver(): void {

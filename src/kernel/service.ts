@@ -88,26 +88,49 @@ export async function pause(ms: number, signal?: AbortSignal): Promise<void> {
   await sleep(ms, undefined, signal ? { signal } : {}).catch(() => {});
 }
 
-/** Starts in order, and if one refuses, stops those already started. Stops in reverse. */
+/**
+ * Starts in order, and if one refuses, stops those already started. Stops in reverse, all of them, though one fails to.
+ * Starts and stops follow each other; a stop that comes while it starts lets no further one start.
+ */
 export function all(name: string, services: readonly Service[]): Service {
   const started: Service[] = [];
-  const stop = async (): Promise<void> => {
-    while (started.length > 0) await started.pop()?.stop();
+  let wanted = false;
+  let turn: Promise<void> = Promise.resolve();
+  const inTurn = (work: () => Promise<void>): Promise<void> => {
+    const mine = turn.then(work);
+    turn = mine.catch(() => {});
+    return mine;
+  };
+  const startAll = async (): Promise<void> => {
+    if (started.length > 0) return;
+    for (const service of services) {
+      if (!wanted) return;
+      try {
+        await service.start();
+        started.push(service);
+      } catch (error) {
+        await stopAll(started).catch(() => {});
+        throw new Error(`${service.name} did not start`, { cause: error });
+      }
+    }
   };
   return {
     name,
-    async start() {
-      if (started.length > 0) return;
-      for (const service of services) {
-        try {
-          await service.start();
-          started.push(service);
-        } catch (error) {
-          await stop();
-          throw new Error(`${service.name} did not start`, { cause: error });
-        }
-      }
+    start() {
+      wanted = true;
+      return inTurn(startAll);
     },
-    stop,
+    stop() {
+      wanted = false;
+      return inTurn(() => stopAll(started));
+    },
   };
+}
+
+async function stopAll(started: Service[]): Promise<void> {
+  const faults: unknown[] = [];
+  for (let service = started.pop(); service !== undefined; service = started.pop()) {
+    await service.stop().catch((error: unknown) => faults.push(error));
+  }
+  if (faults.length > 0) throw faults[0];
 }

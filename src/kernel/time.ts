@@ -27,7 +27,7 @@ export const systemTime: Time = {
 };
 
 /**
- * A clock that follows a server's. It stands on the monotonic clock, so a step of this machine's wall clock does not
+ * A clock that follows a server's from the first measurement on. It stands on the monotonic clock, so a step of this machine's wall clock does not
  * move it; a measurement that says "earlier" holds it still instead of turning it back.
  */
 export class DisciplinedTime implements Time {
@@ -41,6 +41,8 @@ export class DisciplinedTime implements Time {
 
   /** The server said `serverMs` somewhere between these two readings of `performance.now()`. */
   correct(serverMs: number, sentAt: number, receivedAt: number): void {
+    // what was shown before the first measurement was this machine's own time, by which nothing was done
+    if (!this.known) this.#last = 0;
     this.#offsetMs = serverMs - (sentAt + receivedAt) / 2;
   }
 

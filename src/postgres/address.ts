@@ -7,21 +7,23 @@ export interface Address {
 }
 
 export function addressOfUrl(url: string): Address {
-  return { url, database: decodeURIComponent(new URL(url).pathname.slice(1)) || 'postgres' };
+  return onDatabase({ url }, decodeURIComponent(new URL(url).pathname.slice(1)) || 'postgres');
 }
 
 /** A server that listens on a socket in this folder. */
 export function addressOfSocket(socket: { host: string; port: number; user: string }, database: string): Address {
   const url = new URL(`postgres://${encodeURIComponent(socket.user)}@localhost:${socket.port}/`);
-  url.pathname = `/${encodeURIComponent(database)}`;
   url.searchParams.set('host', socket.host);
-  return { url: url.href, database };
+  return onDatabase({ url: url.href }, database);
 }
 
-/** The same server and credentials, another database. */
-export function onDatabase(address: Address, database: string): Address {
+/**
+ * The same server and credentials, another database. Its name is written as `pg` reads it, by decodeURI: what that does
+ * not decode (`;` and `@`, say) must not be encoded, or another database would be meant.
+ */
+export function onDatabase(address: Pick<Address, 'url'>, database: string): Address {
   const url = new URL(address.url);
-  url.pathname = `/${encodeURIComponent(database)}`;
+  url.pathname = `/${encodeURI(database)}`;
   return { url: url.href, database };
 }
 

@@ -5,6 +5,7 @@
  * been missed.
  */
 import { Client } from 'pg';
+import { isConnectionLoss } from '../errors.ts';
 import { delayMs, reconnect } from '../kernel/backoff.ts';
 import { newId } from '../kernel/id.ts';
 import type { Log } from '../kernel/log.ts';
@@ -15,6 +16,9 @@ const channel = 'millrace_wake';
 
 /** `about`: the tenant (or whatever both ends agree on) it was sent for; `payload`: what was sent along. */
 type Listener = (about: string, payload: string) => void;
+
+/** Without a connection by then, the process starts all the same. */
+const longestStartMs = 5_000;
 
 /** Listens for a kind whatever it is about. */
 const anything = '*';
@@ -57,9 +61,15 @@ export class WakeHub {
   }
 
   #tell(about: string, kind: string, payload: string): void {
-    for (const listener of this.#listeners.get(`${about} ${kind}`) ?? []) listener(about, payload);
-    if (about === anything) return;
-    for (const listener of this.#listeners.get(`${anything} ${kind}`) ?? []) listener(about, payload);
+    const exact = this.#listeners.get(`${about} ${kind}`) ?? [];
+    const others = about === anything ? [] : (this.#listeners.get(`${anything} ${kind}`) ?? []);
+    for (const listener of [...exact, ...others]) {
+      try {
+        listener(about, payload);
+      } catch (error) {
+        this.#log.error({ err: error, kind }, 'a listener for wake-ups failed');
+      }
+    }
   }
 
   #tellEveryone(): void {
@@ -73,17 +83,24 @@ export class WakeHub {
   async #flush(): Promise<void> {
     if (this.#sending) return;
     this.#sending = true;
+    while (this.#client && this.#pending.size > 0) {
+      const keys = [...this.#pending];
+      this.#pending.clear();
+      if (!(await this.#notify(this.#client, keys))) break;
+    }
+    this.#sending = false;
+  }
+
+  async #notify(client: Client, keys: readonly string[]): Promise<boolean> {
+    const text = 'select pg_notify($1, key) from unnest($2::text[]) as key';
     try {
-      while (this.#client && this.#pending.size > 0) {
-        const keys = [...this.#pending].map((key) => `${this.#origin} ${key}`);
-        this.#pending.clear();
-        const text = 'select pg_notify($1, key) from unnest($2::text[]) as key';
-        await this.#client.query({ name: 'wake', text, values: [channel, keys] });
-      }
+      await client.query({ name: 'wake', text, values: [channel, keys.map((key) => `${this.#origin} ${key}`)] });
+      return true;
     } catch (error) {
-      this.#log.debug({ err: error }, 'a wake-up could not be sent; sweeps will find what it was about');
-    } finally {
-      this.#sending = false;
+      this.#log.debug({ err: error }, 'wake-ups could not be sent');
+      // those of a lost connection go with the next one's; what the server refused, sweeps will find
+      if (isConnectionLoss(error)) for (const key of keys) this.#pending.add(key);
+      return false;
     }
   }
 
@@ -102,22 +119,22 @@ export class WakeHub {
   }
 
   #makeService(): Service {
-    const first: { resolve?: () => void } = {};
+    let connected = signalOnce();
     const listening = loop(
       'wake',
-      (signal) => this.#listen(signal, () => first.resolve?.()),
+      (signal) => this.#listen(signal, () => connected.give()),
       (error) => this.#log.error({ err: error }, 'wake-ups have stopped'),
     );
     return {
       name: 'wake',
       start: async () => {
-        const connected = new Promise<void>((resolve) => {
-          first.resolve = resolve;
-        });
         await listening.start();
-        await Promise.race([connected, pause(5_000)]);
+        await Promise.race([connected.given, pause(longestStartMs)]);
       },
-      stop: listening.stop,
+      stop: async () => {
+        await listening.stop();
+        connected = signalOnce();
+      },
     };
   }
 
@@ -140,12 +157,23 @@ export class WakeHub {
   }
 }
 
+function signalOnce(): { readonly given: Promise<void>; readonly give: () => void } {
+  let give = (): void => {};
+  const given = new Promise<void>((resolve) => {
+    give = resolve;
+  });
+  return { given, give: () => give() };
+}
+
 async function ended(client: Client, signal: AbortSignal): Promise<void> {
   await new Promise<void>((resolve) => {
-    const done = (): void => resolve();
+    const done = (): void => {
+      signal.removeEventListener('abort', done);
+      resolve();
+    };
     client.once('end', done);
-    if (signal.aborted) done();
     signal.addEventListener('abort', done, { once: true });
+    if (signal.aborted) done();
   });
   await client.end().catch(() => {});
 }

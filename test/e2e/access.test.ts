@@ -43,7 +43,9 @@ afterAll(async () => {
 });
 
 async function makeKey(role: Role, tenant?: string): Promise<{ id: string; key: string }> {
-  return product.call('POST /api/keys', { body: { name: `a ${role}`, role, ...(tenant === undefined ? {} : { tenant }) } });
+  return product.call('POST /api/keys', {
+    body: { name: `a ${role}`, role, ...(tenant === undefined ? {} : { tenant }) },
+  });
 }
 
 async function makeKeys(): Promise<Record<Role, string>> {
@@ -62,7 +64,13 @@ async function startTask(): Promise<{ own: Running; credential: string }> {
     tasks: [
       {
         name: 'wait',
-        process: { command: ['sh', '-c', `umask 077; echo "$MILLRACE_CREDENTIAL" > "${home}/told/$MILLRACE_RUN_ID"; exec sleep 600`] },
+        process: {
+          command: [
+            'sh',
+            '-c',
+            `umask 077; echo "$MILLRACE_CREDENTIAL" > "${home}/told/$MILLRACE_RUN_ID"; exec sleep 600`,
+          ],
+        },
       },
     ],
   });
@@ -90,8 +98,14 @@ function idIn(path: string, ids: Running): string {
 function pathOf(key: string, { allow }: Endpoint, ids: Running = own): [method: string, path: string] {
   const [method = '', path = ''] = key.split(' ');
   const harmless = method === 'GET' || allow.includes('task');
-  const values = { id: harmless ? idIn(path, ids) : newId(), instant: ids.instant, key: harmless ? stashed : 'another entry' };
-  const filled = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(values[name as keyof typeof values]));
+  const values = {
+    id: harmless ? idIn(path, ids) : newId(),
+    instant: ids.instant,
+    key: harmless ? stashed : 'another entry',
+  };
+  const filled = path.replaceAll(/\{(\w+)\}/g, (_, name: string) =>
+    encodeURIComponent(values[name as keyof typeof values]),
+  );
   return [method, filled];
 }
 
@@ -142,7 +156,9 @@ describe('the credential of a task', () => {
   it('opens its own things, and answers with them', async () => {
     const ours = table.filter(([, { allow }]) => allow.includes('task'));
     const statuses = await Promise.all(
-      ours.map(async ([key, endpoint]) => [key, await statusOf(...pathOf(key, endpoint), bearer(secrets.task))] as const),
+      ours.map(
+        async ([key, endpoint]) => [key, await statusOf(...pathOf(key, endpoint), bearer(secrets.task))] as const,
+      ),
     );
     expect(statuses.filter(([, status]) => status >= 300)).toEqual([]);
     expect(statuses.length).toBeGreaterThan(5);
@@ -160,15 +176,28 @@ describe('the credential of a task', () => {
 
   it('cannot be altered', async () => {
     const [claims = '', mac = ''] = secrets.task.slice('mrt_'.length).split('.');
-    const [tenant, run, lease, until] = JSON.parse(Buffer.from(claims, 'base64url').toString()) as [string, string, number, number];
+    const [tenant, run, lease, until] = JSON.parse(Buffer.from(claims, 'base64url').toString()) as [
+      string,
+      string,
+      number,
+      number,
+    ];
     const forged = Buffer.from(JSON.stringify([tenant, run, lease + 1, until])).toString('base64url');
-    for (const credential of [`mrt_${forged}.${mac}`, `mrt_${claims}.`, `mrt_${claims}`, 'mrt_', `mrt_${claims}.${mac.slice(1)}A`]) {
+    for (const credential of [
+      `mrt_${forged}.${mac}`,
+      `mrt_${claims}.`,
+      `mrt_${claims}`,
+      'mrt_',
+      `mrt_${claims}.${mac.slice(1)}A`,
+    ]) {
       expect(await statusOf('GET', '/api/me', bearer(credential))).toBe(401);
     }
   });
 
   it('dies with its run', async () => {
-    const { id: job } = await product.call('GET /api/jobs', { query: { project: 'access', name: 'long' } }).then(single);
+    const { id: job } = await product
+      .call('GET /api/jobs', { query: { project: 'access', name: 'long' } })
+      .then(single);
     const { runs } = await product.call('POST /api/jobs/{id}/run', { params: { id: job }, body: {} });
     const run = runs[0] ?? '';
     const credential = await until('a second task has told its credential', async () => {
@@ -178,7 +207,11 @@ describe('the credential of a task', () => {
     const path = `/int-api/tasks/${own.task}`;
     expect(await statusOf('GET', path, bearer(credential))).toBe(200);
     await product.call('POST /api/runs/{id}/cancel', { params: { id: run } });
-    await until('the run has ended', async () => (await product.call('GET /api/runs/{id}', { params: { id: run } })).state === 'cancelled' || undefined);
+    await until(
+      'the run has ended',
+      async () =>
+        (await product.call('GET /api/runs/{id}', { params: { id: run } })).state === 'cancelled' || undefined,
+    );
     expect(await statusOf('GET', path, bearer(credential))).toBe(403);
     expect(await statusOf('GET', path, bearer(secrets.task))).toBe(200);
   });
@@ -191,21 +224,41 @@ function single<T extends object>(answer: T): Extract<T, { id: string }> {
 
 describe('a key', () => {
   it('is taken as the user name of Basic, with any password', async () => {
-    const basic = (text: string): Record<string, string> => ({ authorization: `Basic ${Buffer.from(text).toString('base64')}` });
+    const basic = (text: string): Record<string, string> => ({
+      authorization: `Basic ${Buffer.from(text).toString('base64')}`,
+    });
     for (const text of [`${secrets.viewer}:`, `${secrets.viewer}:x`, secrets.viewer]) {
-      expect((await ask(`${product.url}/api/me`, { headers: basic(text) })).json()).toMatchObject({ role: 'viewer', tenant: 'default' });
+      expect((await ask(`${product.url}/api/me`, { headers: basic(text) })).json()).toMatchObject({
+        role: 'viewer',
+        tenant: 'default',
+      });
     }
     expect(await statusOf('GET', '/api/me', basic(`:${secrets.viewer}`))).toBe(401);
   });
 
   it('that is garbage is refused, even where anyone may call', async () => {
-    const garbage = ['', 'Bearer', 'Bearer ', 'Bearer x', 'Basic', 'Basic ???', 'Digest a=b', secrets.root, `Bearer ${secrets.root}x`, 'Bearer mrt_e30.e30', `bearer${secrets.root}`];
+    const garbage = [
+      '',
+      'Bearer',
+      'Bearer ',
+      'Bearer x',
+      'Basic',
+      'Basic ???',
+      'Digest a=b',
+      secrets.root,
+      `Bearer ${secrets.root}x`,
+      'Bearer mrt_e30.e30',
+      `bearer${secrets.root}`,
+    ];
     for (const authorization of garbage) {
       expect([authorization, await statusOf('GET', '/api/jobs', { authorization })]).toEqual([authorization, 401]);
     }
     expect(await statusOf('GET', '/healthz', { authorization: 'Bearer x' })).toBe(401);
     const refused = await ask(`${product.url}/api/jobs`);
-    expect(refused.headers).toMatchObject({ 'content-type': 'application/problem+json', 'www-authenticate': expect.stringContaining('Bearer') as unknown });
+    expect(refused.headers).toMatchObject({
+      'content-type': 'application/problem+json',
+      'www-authenticate': expect.stringContaining('Bearer') as unknown,
+    });
     expect(refused.json()).toMatchObject({ status: 401, code: 'unauthenticated' });
   });
 
@@ -229,7 +282,11 @@ describe('a key', () => {
 
   it('of a role that serves the whole installation takes no tenant, and of an unknown tenant is not made', async () => {
     const make = (body: object): Promise<Reply> =>
-      ask(`${product.url}/api/keys`, { method: 'POST', headers: { ...bearer(secrets.root), 'content-type': 'application/json' }, body: JSON.stringify(body) });
+      ask(`${product.url}/api/keys`, {
+        method: 'POST',
+        headers: { ...bearer(secrets.root), 'content-type': 'application/json' },
+        body: JSON.stringify(body),
+      });
     for (const body of [
       { name: 'w', role: 'worker', tenant: 'default' },
       { name: 'v', role: 'viewer', tenant: 'nowhere' },
@@ -249,7 +306,11 @@ describe('another tenant', () => {
   });
 
   it('is reached below its prefix, by its own keys and by root', async () => {
-    const project = { method: 'PUT', headers: { ...bearer(theirs), 'content-type': 'application/json' }, body: '{"name":"theirs"}' };
+    const project = {
+      method: 'PUT',
+      headers: { ...bearer(theirs), 'content-type': 'application/json' },
+      body: '{"name":"theirs"}',
+    };
     expect((await ask(`${product.url}/t/acme/api/projects`, project)).status).toBe(201);
     const seen = await ask(`${product.url}/t/acme/api/projects`, { headers: bearer(secrets.root) });
     expect(seen.json()).toMatchObject([{ name: 'theirs' }]);
@@ -259,7 +320,9 @@ describe('another tenant', () => {
 
   it('answers nothing to a key or a task of ours, nor ours to a key of theirs', async () => {
     for (const who of ['operator', 'viewer', 'publisher', 'subscriber', 'task'] as const) {
-      expect(Object.entries(await walk('/t/acme', bearer(secrets[who]))).filter(([, status]) => status !== 403)).toEqual([]);
+      expect(
+        Object.entries(await walk('/t/acme', bearer(secrets[who]))).filter(([, status]) => status !== 403),
+      ).toEqual([]);
     }
     for (const prefix of ['', '/t/default']) {
       for (const [key, endpoint] of Object.entries(tenantEndpoints)) {
@@ -282,9 +345,19 @@ describe('another tenant', () => {
     const headers = { ...bearer(theirs), 'content-type': 'application/json' };
     const script =
       'curl -sS -w %{http_code} -H "Authorization: Bearer $MILLRACE_CREDENTIAL" "$MILLRACE_URL/int-api/tasks/$MILLRACE_TASK_ID" -o /dev/null';
-    const body = JSON.stringify({ project: 'theirs', name: 'home', tasks: [{ name: 'call', process: { command: ['sh', '-c', script] } }] });
-    const applied = (await ask(`${product.url}/t/acme/api/jobs`, { method: 'PUT', headers, body })).json() as { id: string };
-    const started = await ask(`${product.url}/t/acme/api/jobs/${applied.id}/run`, { method: 'POST', headers, body: '{}' });
+    const body = JSON.stringify({
+      project: 'theirs',
+      name: 'home',
+      tasks: [{ name: 'call', process: { command: ['sh', '-c', script] } }],
+    });
+    const applied = (await ask(`${product.url}/t/acme/api/jobs`, { method: 'PUT', headers, body })).json() as {
+      id: string;
+    };
+    const started = await ask(`${product.url}/t/acme/api/jobs/${applied.id}/run`, {
+      method: 'POST',
+      headers,
+      body: '{}',
+    });
     const { runs } = started.json() as { runs: string[] };
     const log = await ask(`${product.url}/t/acme/api/runs/${runs[0]}/logs?follow=true`, { headers });
     expect(log.text.trim()).toBe('200');
@@ -292,10 +365,17 @@ describe('another tenant', () => {
 });
 
 describe('a path that is not there', () => {
-  it.each(['/api/nonsense', '/int-api/x/y', '/internal/x', '/bus/topics', '/t/default/api/nonsense', '/healthz/x'])('%s is a problem, not a page', async (path) => {
-    const reply = await ask(product.url + path, { headers: bearer(secrets.root) });
-    expect([reply.status, reply.headers['content-type'], reply.json()]).toMatchObject([404, 'application/problem+json', { code: 'not_found' }]);
-  });
+  it.each(['/api/nonsense', '/int-api/x/y', '/internal/x', '/bus/topics', '/t/default/api/nonsense', '/healthz/x'])(
+    '%s is a problem, not a page',
+    async (path) => {
+      const reply = await ask(product.url + path, { headers: bearer(secrets.root) });
+      expect([reply.status, reply.headers['content-type'], reply.json()]).toMatchObject([
+        404,
+        'application/problem+json',
+        { code: 'not_found' },
+      ]);
+    },
+  );
 
   it('asked with the wrong method says which ones there are', async () => {
     const reply = await ask(`${product.url}/api/me`, { method: 'DELETE', headers: bearer(secrets.root) });

@@ -27,7 +27,9 @@ afterAll(async () => {
 });
 
 async function open(query = '', headers: Record<string, string> = {}): Promise<TextStream> {
-  const response = await fetch(`${product.url}/api/events${query}`, { headers: { ...bearer(product.rootKey), ...headers } });
+  const response = await fetch(`${product.url}/api/events${query}`, {
+    headers: { ...bearer(product.rootKey), ...headers },
+  });
   expect([response.status, response.headers.get('content-type')]).toEqual([200, 'text/event-stream']);
   return readText(response);
 }
@@ -35,12 +37,16 @@ async function open(query = '', headers: Record<string, string> = {}): Promise<T
 /** By the letter of the standard: fields until an empty line; here none but id and data may be. */
 function parse(text: string): Told[] {
   const blocks = text.split('\n\n').slice(0, -1);
-  const messages = blocks.map((block) => block.split('\n').filter((line) => !line.startsWith(':') && !line.startsWith('retry:')));
-  return messages.filter((lines) => lines.length > 0).map((lines) => {
-    expect(lines.map((line) => line.slice(0, line.indexOf(':')))).toEqual(['id', 'data']);
-    const [id = '', data = ''] = lines.map((line) => line.slice(line.indexOf(': ') + 2));
-    return { ...(JSON.parse(data) as Omit<Told, 'id'>), id: Number(id) };
-  });
+  const messages = blocks.map((block) =>
+    block.split('\n').filter((line) => !line.startsWith(':') && !line.startsWith('retry:')),
+  );
+  return messages
+    .filter((lines) => lines.length > 0)
+    .map((lines) => {
+      expect(lines.map((line) => line.slice(0, line.indexOf(':')))).toEqual(['id', 'data']);
+      const [id = '', data = ''] = lines.map((line) => line.slice(line.indexOf(': ') + 2));
+      return { ...(JSON.parse(data) as Omit<Told, 'id'>), id: Number(id) };
+    });
 }
 
 /** Reads whole messages until one of them is this. */
@@ -51,7 +57,10 @@ async function readUntil(stream: TextStream, wanted: (event: Told) => boolean): 
 
 /** A chain of tasks without a runtime: `length` runs that follow each other. */
 async function makeChain(name: string, length: number): Promise<string> {
-  const tasks = Array.from({ length }, (_, i) => ({ name: `t${i}`, ...(i === 0 ? {} : { depends: [`task/t${i - 1}`] }) }));
+  const tasks = Array.from({ length }, (_, i) => ({
+    name: `t${i}`,
+    ...(i === 0 ? {} : { depends: [`task/t${i - 1}`] }),
+  }));
   const { id } = await product.call('PUT /api/jobs', { body: JSON.stringify({ project: 'told', name, tasks }) });
   return id;
 }
@@ -68,7 +77,10 @@ describe('the event stream', () => {
     const stream = await open();
     await stream.until((text) => text.endsWith('\n\n'));
     const { runs } = await run(job);
-    const events = await readUntil(stream, (event) => event.type === 'run.finished' && event.cause === null && event.subject !== runs[0]);
+    const events = await readUntil(
+      stream,
+      (event) => event.type === 'run.finished' && event.cause === null && event.subject !== runs[0],
+    );
     await stream.leave();
     const [first] = runs;
     const second = events.find((event) => event.type === 'run.created' && event.subject !== first)?.subject;
@@ -82,7 +94,11 @@ describe('the event stream', () => {
     const created = events.filter((event) => event.type === 'run.created');
     expect(created.map(({ cause }) => cause)).toEqual([null, first]);
     expect(events.find((event) => event.type === 'run.finished')?.body).toMatchObject({ state: 'success' });
-    expect(events.find((event) => event.type === 'job.run')).toMatchObject({ topic: 'millrace_jobs', subject: job, actor: 'key:root' });
+    expect(events.find((event) => event.type === 'job.run')).toMatchObject({
+      topic: 'millrace_jobs',
+      subject: job,
+      actor: 'key:root',
+    });
   });
 
   it('can be of one topic', async () => {
@@ -95,7 +111,9 @@ describe('the event stream', () => {
       ['millrace_runs', 'run.finished'],
     ]);
     await stream.leave();
-    expect((await fetch(`${product.url}/api/events?topic=nonsense`, { headers: bearer(product.rootKey) })).status).toBe(404);
+    expect((await fetch(`${product.url}/api/events?topic=nonsense`, { headers: bearer(product.rootKey) })).status).toBe(
+      404,
+    );
   });
 
   it('that breaks again and again while jobs run is resumed without a gap and without a repeat', async () => {
@@ -120,8 +138,12 @@ describe('the event stream', () => {
     const all = await readUntil(whole, (event) => event.id === last);
     await whole.leave();
     expect(breaks).toBeGreaterThan(3);
-    expect(pieces.map(({ id, type, subject }) => [id, type, subject])).toEqual(all.map(({ id, type, subject }) => [id, type, subject]));
-    expect(new Set(all.filter((event) => event.type === 'run.finished').map(({ subject }) => subject)).size).toBe(expectedRuns);
+    expect(pieces.map(({ id, type, subject }) => [id, type, subject])).toEqual(
+      all.map(({ id, type, subject }) => [id, type, subject]),
+    );
+    expect(new Set(all.filter((event) => event.type === 'run.finished').map(({ subject }) => subject)).size).toBe(
+      expectedRuns,
+    );
     expectCreatedFirst(all);
   });
 
@@ -135,9 +157,16 @@ describe('the event stream', () => {
       { uuid: randomUUID(), project: 'told', name: 'pair', tasks: [{ name: 'a' }] },
     ];
     const headers = { ...bearer(product.rootKey), 'content-type': 'application/json' };
-    const statuses = await Promise.all(refused.map(async (document) => (await ask(`${product.url}/api/jobs`, { method: 'PUT', headers, body: JSON.stringify(document) })).status));
+    const statuses = await Promise.all(
+      refused.map(
+        async (document) =>
+          (await ask(`${product.url}/api/jobs`, { method: 'PUT', headers, body: JSON.stringify(document) })).status,
+      ),
+    );
     expect(statuses).toEqual([400, 400, 400, 409]);
-    await product.call('PUT /api/jobs?dry_run=true' as 'PUT /api/jobs', { body: JSON.stringify({ project: 'told', name: 'dry', tasks: [{ name: 'a' }] }) });
+    await product.call('PUT /api/jobs?dry_run=true' as 'PUT /api/jobs', {
+      body: JSON.stringify({ project: 'told', name: 'dry', tasks: [{ name: 'a' }] }),
+    });
     const [, events] = await readUntilJob(from);
     expect(events.map(({ type }) => type)).toEqual(['job.created']);
     const after = await product.call('GET /api/jobs', {});
@@ -150,9 +179,9 @@ describe('the event stream', () => {
     expect((await ask(`${product.url}/api/events`, { headers: bearer(key) })).status).toBe(403);
   });
 
-  it('has an answer to a request for its head', async () => {
+  it('that is asked only for its head answers and ends', async () => {
     const reply = await ask(`${product.url}/api/events`, { method: 'HEAD', headers: bearer(product.rootKey) });
-    expect([reply.status, reply.text]).toEqual([200, '']);
+    expect([reply.status, reply.headers['content-type'], reply.text]).toEqual([200, 'text/event-stream', '']);
   });
 });
 

@@ -22,7 +22,12 @@ export function ask(url: string, { method = 'GET', headers = {}, body }: Questio
       answer.on('data', (chunk: string) => (text += chunk));
       answer.on('error', reject);
       answer.on('end', () =>
-        resolve({ status: answer.statusCode ?? 0, headers: answer.headers, text, json: () => JSON.parse(text) as unknown }),
+        resolve({
+          status: answer.statusCode ?? 0,
+          headers: answer.headers,
+          text,
+          json: () => JSON.parse(text) as unknown,
+        }),
       );
     });
     sent.on('error', reject);

@@ -13,7 +13,7 @@ import { type Client, makeClient } from '../../src/http/client.ts';
 import { until } from './until.ts';
 
 export const productNode = process.env['MILLRACE_TEST_NODE'] ?? process.execPath;
-const main = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
+export const productMain = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
 
 export type Endpoints = TenantEndpoints & GatewayEndpoints;
 
@@ -41,7 +41,7 @@ export async function makeHomeFolder(): Promise<string> {
 
 export async function startProduct(options: ProductOptions = {}): Promise<Product> {
   const home = options.home ?? (await makeHomeFolder());
-  const child = spawn(productNode, [main, 'up', '--home', home, '--port', '0', ...(options.args ?? [])], {
+  const child = spawn(productNode, [productMain, 'up', '--home', home, '--port', '0', ...(options.args ?? [])], {
     env: { ...process.env, MILLRACE_LOG: 'warn', ...options.env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
@@ -90,7 +90,7 @@ export function millrace(
   return new Promise((resolve) => {
     const child = execFile(
       productNode,
-      [main, ...args],
+      [productMain, ...args],
       { env, cwd: options.cwd, maxBuffer: 1 << 26 },
       (_, stdout, stderr) => resolve({ code: child.exitCode ?? -1, stdout, stderr }),
     );

@@ -1,0 +1,51 @@
+/** A doc that lies is a bug: job documents in the docs are valid, what is shown as a file is that file, links lead somewhere. */
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { expect, it } from 'vitest';
+import { parseJobText } from '../../src/jobs/parse-job.ts';
+
+const root = fileURLToPath(new URL('../../', import.meta.url));
+const pages = [
+  'README.md',
+  'CONTRIBUTING.md',
+  'CHANGELOG.md',
+  ...readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.md'))
+    .map((name) => join('docs', name)),
+];
+const text = (path: string): string => readFileSync(join(root, path), 'utf8');
+
+function blocks(page: string, language: string): string[] {
+  return [...text(page).matchAll(new RegExp(`^\`\`\`${language}\\n([\\s\\S]*?)^\`\`\`$`, 'gm'))].map(
+    ([, body = '']) => body,
+  );
+}
+
+it.each(pages.filter((page) => blocks(page, 'yaml').length > 0))('every job in %s is valid', (page) => {
+  for (const body of blocks(page, 'yaml')) expect(parseJobText(body, 'yaml')).toMatchObject({ ok: true, warnings: [] });
+});
+
+it('shows the example as it is in its file', () => {
+  const shown = blocks('README.md', 'yaml')[0]?.replace('# examples/hello.yaml\n', '');
+  expect(shown).toBe(text('examples/hello.yaml'));
+});
+
+it.each(pages)('the links of %s lead somewhere', (page) => {
+  const links = [...text(page).matchAll(/\]\(([^)#:]+)(#[^)]*)?\)/g)].map(([, target = '']) => target);
+  expect(links.filter((target) => !existsSync(join(root, dirname(page), target)))).toEqual([]);
+});
+
+it('names in operations.md exactly the variables that the configuration reads', () => {
+  const told = new Set(
+    text('docs/operations.md')
+      .match(/`MILLRACE_[A-Z_]+`/g)
+      ?.map((name) => name.slice(1, -1)),
+  );
+  const source = new Set(
+    text('src/config.ts')
+      .match(/^ {2}MILLRACE_[A-Z_]+(?=:)/gm)
+      ?.map((name) => name.trim()),
+  );
+  expect([...told].sort()).toEqual([...source].sort());
+});

@@ -1,0 +1,119 @@
+/** On a PostgreSQL of yours, here Debian's 15: the same product, its roles as commands of their own. */
+import { execFileSync, type ChildProcess, spawn } from 'node:child_process';
+import { chownSync, mkdtempSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { findService } from '../../scripts/services.js';
+import { type Endpoints, makeHomeFolder, millrace, productMain, productNode, removeHome } from '../harness/product.ts';
+import { makeClient } from '../../src/http/client.ts';
+import { needs } from '../harness/services.ts';
+import { until } from '../harness/until.ts';
+
+/** PostgreSQL does not run as root; Debian's package brings a user for it. */
+function postgresUser(): { uid: number; gid: number } | undefined {
+  if (process.getuid?.() !== 0) return undefined;
+  const id = (flag: string): number => Number(execFileSync('id', [flag, 'postgres']).toString());
+  return { uid: id('-u'), gid: id('-g') };
+}
+
+describe.skipIf(!needs('postgresql'))('on an external PostgreSQL 15', () => {
+  const bin = dirname(findService('postgresql') ?? '');
+  const user = postgresUser();
+  const folder = mkdtempSync(join(tmpdir(), 'millrace-pg15-'));
+  const processes: ChildProcess[] = [];
+  const homes: string[] = [];
+  const url = (database: string, role = 'postgres'): string =>
+    `postgres://${role}@localhost:5432/${database}?host=${encodeURIComponent(folder)}`;
+
+  beforeAll(async () => {
+    if (user) chownSync(folder, user.uid, user.gid);
+    execFileSync(join(bin, 'initdb'), ['-D', join(folder, 'data'), '-U', 'postgres', '-A', 'trust', '-N'], {
+      ...user,
+      stdio: 'ignore',
+    });
+    const args = ['-D', join(folder, 'data'), '-k', folder, '-c', 'listen_addresses=', '-c', 'fsync=off'];
+    processes.push(spawn(join(bin, 'postgres'), args, { ...user, stdio: 'ignore' }));
+    await until('it answers', async () =>
+      run('select 1').then(
+        () => true,
+        () => undefined,
+      ),
+    );
+  });
+  afterAll(async () => {
+    for (const child of processes.reverse()) await ended(child);
+    for (const home of homes) await removeHome(home);
+    await rm(folder, { recursive: true, force: true });
+  });
+
+  async function run(statement: string): Promise<void> {
+    execFileSync(join(bin, 'psql'), ['-h', folder, '-U', 'postgres', '-c', statement, 'postgres'], { stdio: 'ignore' });
+  }
+
+  async function ended(child: ChildProcess): Promise<void> {
+    if (child.exitCode !== null || child.signalCode !== null) return;
+    const exit = new Promise<void>((resolve) => child.once('exit', () => resolve()));
+    child.kill('SIGINT');
+    await exit;
+  }
+
+  function role(name: string, args: readonly string[], env: Record<string, string>): { output(): string } {
+    const child = spawn(productNode, [productMain, name, ...args], {
+      env: { ...process.env, MILLRACE_LOG: 'warn', ...env },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    let output = '';
+    for (const stream of [child.stdout, child.stderr])
+      stream.on('data', (chunk: Buffer) => (output += chunk.toString()));
+    processes.push(child);
+    return { output: () => output };
+  }
+
+  it('names the statement to run where the role may not create the database', async () => {
+    await run('create role modest login');
+    const home = await makeHomeFolder();
+    homes.push(home);
+    const answer = await millrace(['up', '--port', '0'], {
+      home,
+      env: { MILLRACE_DATABASE_URL: url('wanted', 'modest') },
+    });
+    expect(answer.code).not.toBe(0);
+    expect(answer.stderr).toContain('create database "wanted"');
+  });
+
+  it('runs a job with api, host and worker in processes of their own', { timeout: 60_000 }, async () => {
+    const home = await makeHomeFolder();
+    homes.push(home);
+    const env = {
+      MILLRACE_HOME: home,
+      MILLRACE_DATABASE_URL: url('millrace'),
+      MILLRACE_ROOT_KEY: 'root-key-for-this-test',
+    };
+    // at once: they migrate once
+    const api = role('api', ['--port', '0'], env);
+    role('host', [], env);
+    role('host', [], env);
+    const base = await until('the API says where it is', () => /at (http\S+)/.exec(api.output())?.[1]).catch((error: unknown) => {
+      throw new Error(api.output(), { cause: error });
+    });
+    const call = makeClient<Endpoints>({ base, headers: { authorization: `Bearer ${env.MILLRACE_ROOT_KEY}` } });
+    const { key } = await call('POST /api/keys', { body: { name: 'box', role: 'worker' } });
+    role('worker', ['--url', base], { MILLRACE_KEY: key, MILLRACE_HOME: join(home, 'none') });
+    await call('PUT /api/projects', { body: { name: 'outside' } });
+    const tasks = [
+      { name: 'first', process: { command: ['echo', 'from far away'] } },
+      { name: 'second', depends: ['task/first'] },
+    ];
+    const { id } = await call('PUT /api/jobs', { body: JSON.stringify({ project: 'outside', name: 'job', tasks }) });
+    await call('POST /api/jobs/{id}/run', { params: { id }, body: {} });
+    const done = await until('both tasks succeed', async () => {
+      const { items } = await call('GET /api/runs', { query: { job: id, state: 'success' } });
+      return items.length === 2 ? items : undefined;
+    });
+    const first = done.find((item) => item.task?.name === 'first');
+    expect(await call('GET /api/runs/{id}/logs', { params: { id: first?.id ?? '' } })).toContain('from far away');
+    expect(await call('GET /api/schedulers')).toHaveLength(1);
+  });
+});
