@@ -354,12 +354,19 @@ begin
   )
   update live set parked = false where id = any (array(select id from free));
   get diagnostics v_unparked = row_count;
-  with free as (
-    delete from held h using task k
-     where k.id = h.task_id and not k.paused
-       and (h.task_id, h.instant) in (
-         select x.task_id, x.instant from held x join task t on t.id = x.task_id
-          where not t.paused order by 1, 2 limit p_limit for update of x skip locked)
+  -- tokens before held, as everywhere
+  with wanted as (
+    select t.task_id, t.instant
+      from token t
+     where (t.task_id, t.instant) in (
+       select h.task_id, h.instant from held h join task k on k.id = h.task_id
+        where not k.paused order by 1, 2 limit p_limit)
+     order by 1, 2
+       for update of t
+  ),
+  free as (
+    delete from held h
+     where (h.task_id, h.instant) in (select w.task_id, w.instant from wanted w)
     returning h.task_id, h.instant
   )
   -- counting nothing makes the token look at its threshold again

@@ -3,9 +3,9 @@
 -- Lock order: job by id, trigger by id, then as in the stages (live by id, held, retry, the event log); no token is
 -- locked. Nothing in the stages waits for a job's or a task's row while it holds one of those.
 
--- Takes tasks out of the graph: no edge leads to or from them, what is queued is cancelled, what waits is dropped, what
--- runs is marked to be killed; answers the latter.
-create function retire_tasks(p_tasks uuid[], p_reason text, p_actor text, p_at timestamptz)
+-- Takes tasks out of the graph: no edge leads to or from them, what is queued is cancelled, what waits is dropped. What
+-- runs may finish, or with p_kill is marked to be killed; answers the latter.
+create function retire_tasks(p_tasks uuid[], p_kill boolean, p_reason text, p_actor text, p_at timestamptz)
 returns table (id uuid, lease integer) language plpgsql as $$
 #variable_conflict use_column
 declare
@@ -36,7 +36,7 @@ begin
     from cancelled c
     join task k on k.id = c.task_id;
   update live set cancel = true
-   where task_id = any (p_tasks) and worker_id is not null;
+   where p_kill and task_id = any (p_tasks) and worker_id is not null;
   perform 1 from held where task_id = any (p_tasks) order by task_id, instant for update;
   delete from held where task_id = any (p_tasks);
   delete from retry where task_id = any (p_tasks);
@@ -79,7 +79,7 @@ begin
   return query
   select r.id, r.lease
     from retire_tasks(array(select task.id from task where job_id = any (v_jobs) order by task.id),
-                      'job deleted', p_actor, p_at) as r;
+                      true, 'job deleted', p_actor, p_at) as r;
 end $$;
 
 -- A stage that was under way while a task was removed may still have queued a run or held a token for it afterwards:
@@ -101,7 +101,7 @@ begin
      limit p_limit
   );
   if v_tasks <> '{}' then
-    perform retire_tasks(v_tasks, 'task removed', 'scheduler', p_at);
+    perform retire_tasks(v_tasks, false, 'task removed', 'scheduler', p_at);
   end if;
   return cardinality(v_tasks);
 end $$;

@@ -12,8 +12,10 @@ import type { KeyCaller } from '../contract/roles.ts';
 import { runtimeNames } from '../contract/wire.ts';
 import { type Log, makeLog } from '../kernel/log.ts';
 import { all, type Service } from '../kernel/service.ts';
+import { onClient } from '../kernel/sql.ts';
 import { disownSchedulers, isStarted } from '../launcher/control-queries.ts';
 import { type Address, addressOfSocket, addressOfUrl } from '../postgres/address.ts';
+import { withClient } from '../postgres/databases.ts';
 import { claimHome, makeHome } from '../postgres/home.ts';
 import { supervised } from '../postgres/supervised.ts';
 import { makeRuntimes } from '../runtimes/runtimes.ts';
@@ -26,6 +28,7 @@ import { makeServing, type Serving } from './serving.ts';
 
 const controlDatabase = 'millrace';
 const freshMs = 10_000;
+const dayMs = 86_400_000;
 
 export async function runUp(role: Role, options: UpOptions): Promise<void> {
   const log = makeLog({ level: role.config.logLevel, role: 'up' });
@@ -68,7 +71,8 @@ interface Ground {
 
 async function serve(role: Role, options: UpOptions, { log, address }: Ground): Promise<void> {
   const { config, signal } = role;
-  // spawned first: it loads while we migrate, and waits for what it needs
+  await disown(address, config.databaseUrl === undefined);
+  // spawned before we migrate: it loads meanwhile, and waits for what it needs
   const host = hostProcess({
     main: fileURLToPath(new URL('../main.js', import.meta.url)),
     home: config.home,
@@ -98,9 +102,21 @@ async function serve(role: Role, options: UpOptions, { log, address }: Ground): 
   if (!signal.aborted) log.error({}, 'up ended by itself');
 }
 
+const noSchemaYet = new Set(['3D000', '42P01']);
+
+/** What an `up` that was killed left as STARTED is not. On an embedded server no other host can be alive. */
+async function disown(address: Address, embedded: boolean): Promise<void> {
+  const heardSince = new Date(embedded ? Date.now() + dayMs : Date.now() - freshMs);
+  await withClient(address, async (client) => {
+    await client.query('set search_path to control');
+    await disownSchedulers(onClient(client), heardSince);
+  }).catch((error: unknown) => {
+    if (!(error instanceof Error && noSchemaYet.has(String(Reflect.get(error, 'code'))))) throw error;
+  });
+}
+
 async function serveInstallation(role: Role, options: UpOptions, installation: Installation): Promise<void> {
   const { config, control, time } = installation;
-  await disownSchedulers(control, new Date(time.now()));
   const rootKey = config.rootKey ?? (await rootKeyOf(config.home));
   const healthy = (): Promise<boolean> => isStarted(control, defaultTenant, new Date(time.now() - freshMs));
   const serving = makeServing({ installation, rootKey, healthy });

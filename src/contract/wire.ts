@@ -7,7 +7,7 @@ import { z } from 'zod';
 export const runtimeNames = ['none', 'function', 'process', 'docker', 'kubernetes'] as const;
 export type RuntimeName = (typeof runtimeNames)[number];
 
-const id = z.uuid();
+const id = z.guid();
 /** What an integer column holds. */
 const int4 = z.int().max(2 ** 31 - 1);
 const tenantName = z.string().min(1).max(200);

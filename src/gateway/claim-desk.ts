@@ -25,6 +25,7 @@ export class ClaimDesk {
   readonly #hot = new Set<string>();
   /** When which tenant last gave a worker runs: its heartbeats concern the recent ones. */
   readonly #served = new Map<string, Map<string, number>>();
+  readonly #incarnations = new Map<string, number>();
   #dealing = false;
   readonly service: Service;
 
@@ -70,12 +71,20 @@ export class ClaimDesk {
     });
   }
 
-  /** The tenants a heartbeat of this worker is about: those whose runs it holds, and those that may think it does. */
-  tenantsOf(worker: string, holds: readonly HeldRun[]): Set<string> {
+  /**
+   * The tenants a heartbeat is about: those whose runs the worker holds, and those that may think it does. That is all
+   * of them when this incarnation is new here: what an earlier one held comes back at once.
+   */
+  async tenantsOf(worker: string, incarnation: number, holds: readonly HeldRun[]): Promise<Set<string>> {
+    const held = holds.map((run) => run.tenant);
+    if (this.#incarnations.get(worker) !== incarnation) {
+      const all = (await this.#loader.tenants()).filter((row) => row.desired === 'on');
+      this.#incarnations.set(worker, incarnation);
+      return new Set([...all.map((row) => row.name), ...held]);
+    }
     const recent = [...(this.#served.get(worker) ?? [])].filter(([, at]) => at > performance.now() - recentMs);
-    if (recent.length === 0) this.#served.delete(worker);
-    else this.#served.set(worker, new Map(recent));
-    return new Set([...recent.map(([tenant]) => tenant), ...holds.map((run) => run.tenant)]);
+    this.#served.set(worker, new Map(recent));
+    return new Set([...recent.map(([tenant]) => tenant), ...held]);
   }
 
   /** A new poll asks every tenant once: what was ready before it came rings no bell. */

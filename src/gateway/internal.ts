@@ -1,7 +1,7 @@
 /** What workers call: claim, report, heartbeat, logs, definitions, stash values. Every message is a batch over tenants. */
 import type { HeartbeatRequest, HeldRun } from '../contract/wire.ts';
 import type { Handlers } from '../http/endpoint.ts';
-import { MillraceError } from '../errors.ts';
+import { isGone, type OpenTenant, unlessGone } from '../launcher/loader.ts';
 import { groupBy } from '../kernel/group.ts';
 import { noteForeignWorker, noteWorker } from './control-queries.ts';
 import type { gatewayEndpoints } from './endpoints.ts';
@@ -29,24 +29,12 @@ export const internalHandlers: Handlers<Pick<typeof gatewayEndpoints, Keys>, Gat
     const told = context.signals.take(body.worker, body.seen);
     return { ...told, lost, cancel: [...cancel, ...told.cancel] };
   },
-  'POST /internal/logs': async ({ body }, { loader }) => {
-    const byTenant = [...groupBy(body.chunks, (chunk) => chunk.tenant)];
-    const kept = await Promise.all(
-      byTenant.map(async ([tenant, chunks]) => {
-        const { engine, ctx } = await loader.named(tenant);
-        return engine.logs(ctx, chunks);
-      }),
-    );
+  'POST /internal/logs': async ({ body }, context) => {
+    const kept = await perTenant(context, body.chunks, ({ engine, ctx }, chunks) => engine.logs(ctx, chunks));
     return { accepted: kept.reduce((sum, n) => sum + n, 0) };
   },
-  'POST /internal/definitions': async ({ body }, { loader }) => {
-    const byTenant = [...groupBy(body.items, (item) => item.tenant)];
-    const found = await Promise.all(
-      byTenant.map(async ([tenant, keys]) => {
-        const { engine, ctx } = await loader.named(tenant);
-        return engine.definitions(ctx, keys);
-      }),
-    );
+  'POST /internal/definitions': async ({ body }, context) => {
+    const found = await perTenant(context, body.items, ({ engine, ctx }, keys) => engine.definitions(ctx, keys));
     return { definitions: found.flat() };
   },
   'POST /internal/secrets': async ({ body }, { loader }) => {
@@ -59,6 +47,19 @@ export const internalHandlers: Handlers<Pick<typeof gatewayEndpoints, Keys>, Gat
   },
 };
 
+/** Calls each tenant's engine with its part of a batch; what is of a tenant that is gone is left out. */
+async function perTenant<T extends { readonly tenant: string }, R>(
+  { loader }: GatewayContext,
+  items: readonly T[],
+  call: (tenant: OpenTenant, some: readonly T[]) => Promise<R>,
+): Promise<R[]> {
+  const answers = [...groupBy(items, (item) => item.tenant)].map(async ([name, some]) => {
+    const tenant = await loader.named(name).catch(unlessGone);
+    return tenant === undefined ? [] : [await call(tenant, some)];
+  });
+  return (await Promise.all(answers)).flat();
+}
+
 /** A tenant that is gone holds no run any more; one that cannot be reached is left in doubt, not called lost. */
 async function renew(
   beat: HeartbeatRequest,
@@ -66,14 +67,14 @@ async function renew(
 ): Promise<{ lost: HeldRun[]; cancel: HeldRun[] }> {
   const holds = groupBy(beat.holds, (run) => run.tenant);
   const answers = await Promise.all(
-    [...claims.tenantsOf(beat.worker, beat.holds)].map(async (tenant) => {
+    [...(await claims.tenantsOf(beat.worker, beat.incarnation, beat.holds))].map(async (tenant) => {
       const held = holds.get(tenant) ?? [];
       try {
         const { engine, ctx } = await loader.named(tenant);
         const [answer] = await engine.renew(ctx, [{ worker: beat.worker, incarnation: beat.incarnation, holds: held }]);
         return answer ?? { lost: [], cancel: [] };
       } catch (error) {
-        if (error instanceof MillraceError && error.code === 'not_found') return { lost: held, cancel: [] };
+        if (isGone(error)) return { lost: held, cancel: [] };
         log.warn({ err: error, tenant, worker: beat.worker }, 'a lease could not be renewed');
         return { lost: [], cancel: [] };
       }

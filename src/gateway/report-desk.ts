@@ -5,7 +5,7 @@
  */
 import type { Report } from '../contract/wire.ts';
 import { groupBy } from '../kernel/group.ts';
-import type { Loader } from '../launcher/loader.ts';
+import { type Loader, unlessGone } from '../launcher/loader.ts';
 
 const lanes = 2;
 const largestBatch = 1_000;
@@ -53,11 +53,9 @@ export class ReportDesk {
 
   async #apply(tenant: string, batch: readonly Pending[]): Promise<void> {
     try {
-      const { engine, ctx } = await this.#loader.named(tenant);
-      await engine.report(
-        ctx,
-        batch.flatMap((pending) => pending.reports),
-      );
+      const open = await this.#loader.named(tenant).catch(unlessGone);
+      const reports = batch.flatMap((pending) => pending.reports);
+      await open?.engine.report(open.ctx, reports);
       for (const pending of batch) pending.done();
     } catch (error) {
       for (const pending of batch) pending.failed(error);

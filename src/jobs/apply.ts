@@ -73,11 +73,12 @@ async function write(tx: Recording, application: Application): Promise<Applied> 
     version: (before.row?.version ?? 0) + (unchanged ? 0 : 1),
     at,
   };
-  await queries.writeJob(tx, job);
+  const same = unchanged && job.paused === before.row?.paused;
+  if (!same) await queries.writeJob(tx, job);
   if (!unchanged) await queries.writeVersion(tx, job, actor);
-  const lost = await writeParts(tx, job);
+  const lost = await writeParts(tx, job, actor);
   const outcome = before.row === undefined ? 'created' : unchanged ? 'unchanged' : 'changed';
-  announce(tx, job, { outcome, wasPaused: before.row?.paused ?? false });
+  if (!same) announce(tx, job, { outcome, wasPaused: before.row?.paused ?? false });
   return {
     id: job.id,
     version: job.version,
@@ -109,15 +110,18 @@ async function previous(tx: Db, definition: JobDefinition): Promise<Previous> {
 }
 
 /** Triggers, tasks and edges; answers warnings about jobs that depended on what is gone. */
-async function writeParts(tx: Db, job: queries.JobWrite): Promise<Fault[]> {
-  const { definition } = job;
+async function writeParts(tx: Db, job: queries.JobWrite, actor: string): Promise<Fault[]> {
+  const { definition, at } = job;
+  await queries.lockTriggers(tx, job.id);
   const triggers = await queries.writeTriggers(tx, job.id, definition.triggers);
   const tasks = await queries.writeTasks(tx, job, definition.tasks);
-  await queries.removeOthers(tx, job.id, { triggers: [...triggers.values()], tasks: [...tasks.values()], at: job.at });
-  const lost = await queries.orphanedDependents(tx, job.id);
+  await queries.removeTriggers(tx, job.id, [...triggers.values()], at);
+  const gone = await queries.otherTasks(tx, job.id, [...tasks.values()]);
+  const lost = await queries.orphanedDependents(tx, job.id, gone);
   await queries.dropEdges(tx, job.id);
   const foreign = await resolve(tx, definition);
   await queries.writeEdges(tx, edgesOf(definition, { triggers, tasks, foreign }));
+  if (gone.length > 0) await queries.retireTasks(tx, gone, { actor, at });
   return lost.map((l) => ({
     path: '',
     message: `${l.project}/${l.job}/task/${l.task} depended on ${l.parent}, which is no longer here`,
@@ -164,12 +168,7 @@ function announce(
 ): void {
   const { project, name } = job.definition;
   const body = { project, name, version: job.version, paused: job.paused };
-  // an unchanged document is announced too when edges may have been linked anew; the scheduler then looks again
-  tx.record('millrace_jobs', {
-    type: `job.${what.outcome === 'unchanged' ? 'applied' : what.outcome}`,
-    subject: job.id,
-    body,
-  });
+  if (what.outcome !== 'unchanged') tx.record('millrace_jobs', { type: `job.${what.outcome}`, subject: job.id, body });
   if (what.outcome !== 'created' && what.wasPaused !== job.paused) {
     tx.record('millrace_jobs', { type: job.paused ? 'job.paused' : 'job.unpaused', subject: job.id, body });
   }

@@ -53,7 +53,7 @@ export async function writeJob(db: Db, job: JobWrite): Promise<void> {
     insert into job (id, project_id, name, description, paused, version, created_at, updated_at)
     values (${job.id}, ${job.projectId}, ${name}, ${description}, ${job.paused}, ${job.version}, ${job.at}, ${job.at})
     on conflict (id) do update set
-      name = excluded.name, description = excluded.description, paused = excluded.paused, version = excluded.version,
+      project_id = excluded.project_id, name = excluded.name, description = excluded.description, paused = excluded.paused, version = excluded.version,
       updated_at = excluded.updated_at, deleted_at = null`);
 }
 
@@ -126,37 +126,46 @@ export async function writeTasks(
   return new Map(rows.map((row) => [row.name, row.id]));
 }
 
-/** What the document no longer names stops: no firing, no run, no retry; history stays. */
-export async function removeOthers(
-  db: Db,
-  jobId: string,
-  keep: { triggers: readonly string[]; tasks: readonly string[]; at: Date },
-): Promise<void> {
+/** The lock order of the stages: triggers by id. Taken before they are written in the document's order. */
+export async function lockTriggers(db: Db, jobId: string): Promise<void> {
+  await db.exec(sql`select 1 from trigger where job_id = ${jobId} order by id for no key update`);
+}
+
+/** What the document no longer names: it neither fires nor is caught up. */
+export async function removeTriggers(db: Db, jobId: string, keep: readonly string[], at: Date): Promise<void> {
   await db.exec(sql`
-    update trigger set removed_at = ${keep.at}
-     where job_id = ${jobId} and removed_at is null and not id = any (${keep.triggers}::uuid[])`);
-  const gone = await db.rows<{ id: string }>(sql`
-    update task set removed_at = ${keep.at}, paused = true
-     where job_id = ${jobId} and removed_at is null and not id = any (${keep.tasks}::uuid[])
-    returning id`);
-  const ids = gone.map((row) => row.id);
-  await db.exec(sql`delete from retry where task_id = any (${ids}::uuid[])`);
-  await db.exec(sql`delete from held where task_id = any (${ids}::uuid[])`);
+    update trigger set removed_at = ${at}
+     where job_id = ${jobId} and removed_at is null and not id = any (${keep}::uuid[])`);
   await db.exec(sql`
     delete from catchup
      where trigger_id in (select id from trigger where job_id = ${jobId} and removed_at is not null)`);
 }
 
-/** Tasks of other jobs that wait for something of this job that is no more: their edges go too. */
+/** Tasks that the document no longer names. */
+export async function otherTasks(db: Db, jobId: string, keep: readonly string[]): Promise<string[]> {
+  const rows = await db.rows<{ id: string }>(sql`
+    select id from task
+     where job_id = ${jobId} and removed_at is null and not id = any (${keep}::uuid[])
+     order by id`);
+  return rows.map((row) => row.id);
+}
+
+/** Takes tasks out of the graph; what runs may finish. Appends events: nothing may be locked after it. */
+export async function retireTasks(db: Db, tasks: readonly string[], who: { actor: string; at: Date }): Promise<void> {
+  await db.exec(sql`select retire_tasks(${tasks}::uuid[], false, 'task removed', ${who.actor}, ${who.at})`);
+}
+
+/** Tasks of other jobs that wait for one of these tasks, or for a trigger of this job that is no more: their edges go too. */
 export function orphanedDependents(
   db: Db,
   jobId: string,
+  gone: readonly string[],
 ): Promise<{ project: string; job: string; task: string; parent: string }[]> {
   return db.rows(sql`
     select project.name as project, job.name as job, child.name as task, gone.name as parent
       from (
         select e.child_id, p.name from task_edge e join task p on p.id = e.parent_id
-         where p.job_id = ${jobId} and p.removed_at is not null
+         where p.id = any (${gone}::uuid[])
         union all
         select e.task_id, t.name from trigger_edge e join trigger t on t.id = e.trigger_id
          where t.job_id = ${jobId} and t.removed_at is not null
@@ -168,16 +177,13 @@ export function orphanedDependents(
      order by 1, 2, 3, 4`);
 }
 
-/** Drops the edges into the job's tasks, and those out of what it no longer has. */
+/** Drops the edges into the job's tasks, and those out of triggers it no longer has. */
 export async function dropEdges(db: Db, jobId: string): Promise<void> {
   await db.exec(sql`
     delete from trigger_edge
      where task_id in (select id from task where job_id = ${jobId})
         or trigger_id in (select id from trigger where job_id = ${jobId} and removed_at is not null)`);
-  await db.exec(sql`
-    delete from task_edge
-     where child_id in (select id from task where job_id = ${jobId})
-        or parent_id in (select id from task where job_id = ${jobId} and removed_at is not null)`);
+  await db.exec(sql`delete from task_edge where child_id in (select id from task where job_id = ${jobId})`);
 }
 
 export interface EdgeWrite {

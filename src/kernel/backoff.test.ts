@@ -38,7 +38,11 @@ describe('persisting', () => {
     const stop = new AbortController();
     const work = (): Promise<never> => Promise.reject(new Error('no'));
     const slow = { firstMs: 60_000, capMs: 60_000, jitter: 0 };
-    const trying = persist(work, { backoff: slow, signal: stop.signal, onRetry: () => setImmediate(() => stop.abort()) });
+    const trying = persist(work, {
+      backoff: slow,
+      signal: stop.signal,
+      onRetry: () => setImmediate(() => stop.abort()),
+    });
     await expect(trying).rejects.toThrow('no');
   });
 });

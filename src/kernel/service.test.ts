@@ -47,7 +47,11 @@ describe('a loop', () => {
 
   it('tells of a failure, but not of one that stopping caused', async () => {
     const faults: unknown[] = [];
-    const failing = loop('failing', () => Promise.reject(new Error('broken')), (error) => faults.push(error));
+    const failing = loop(
+      'failing',
+      () => Promise.reject(new Error('broken')),
+      (error) => faults.push(error),
+    );
     await failing.start();
     await failing.stop();
     expect(faults).toEqual([new Error('broken')]);

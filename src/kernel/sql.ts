@@ -7,6 +7,9 @@
  */
 import { createHash } from 'node:crypto';
 import type { ClientBase, Pool, PoolClient, QueryResultRow } from 'pg';
+import { isSerialization } from '../errors.ts';
+import { delayMs } from './backoff.ts';
+import { pause } from './service.ts';
 
 export class Sql {
   readonly strings: readonly string[];
@@ -70,8 +73,32 @@ export interface Db {
   transaction<T>(work: (tx: Db) => Promise<T>): Promise<T>;
 }
 
+/**
+ * Where two met in opposite order and one had to give way, that one is tried again, whole: a statement by itself and a
+ * transaction alike have left nothing behind. So `work` may run more than once, and touches nothing but its transaction.
+ */
 export function onPool(pool: Pool): Db {
-  return { ...queries(pool), transaction: (work) => transaction(pool, work) };
+  const once = queries(pool);
+  return {
+    rows: (query) => untangled(() => once.rows(query)),
+    one: (query) => untangled(() => once.one(query)),
+    maybeOne: (query) => untangled(() => once.maybeOne(query)),
+    exec: (query) => untangled(() => once.exec(query)),
+    transaction: (work) => untangled(() => transaction(pool, work)),
+  };
+}
+
+const mostTries = 8;
+
+async function untangled<T>(work: () => Promise<T>): Promise<T> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await work();
+    } catch (error) {
+      if (tries === mostTries || !isSerialization(error)) throw error;
+      await pause(delayMs({ firstMs: 2, capMs: 100, jitter: 1 }, tries));
+    }
+  }
 }
 
 /** A `Db` on one connection that the caller owns, and gives up when a transaction's failure says that it is lost. */
@@ -134,7 +161,11 @@ const inner: Brackets = {
   undo: 'rollback to savepoint inner_work; release savepoint inner_work',
 };
 
-async function bracket<T>(client: ClientBase, { open, close, undo }: Brackets, work: (tx: Db) => Promise<T>): Promise<T> {
+async function bracket<T>(
+  client: ClientBase,
+  { open, close, undo }: Brackets,
+  work: (tx: Db) => Promise<T>,
+): Promise<T> {
   try {
     await client.query(open);
     const result = await work(nested(client));

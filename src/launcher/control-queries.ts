@@ -85,11 +85,11 @@ export async function beatSchedulers(db: Db, beats: readonly SchedulerBeat[], at
      where s.tenant_id = b.tenant_id and s.id = b.id`);
 }
 
-/** What a process that has just started cannot vouch for: schedulers of hosts that are gone are not STARTED. */
-export async function disownSchedulers(db: Db, at: Date): Promise<void> {
+/** Schedulers whose hosts have not been heard of since then are not STARTED, whatever they said last. */
+export async function disownSchedulers(db: Db, heardSince: Date): Promise<void> {
   await db.exec(sql`
-    update scheduler set state = 'ENABLED', reason = 'starting', host_id = null, changed_at = ${at}
-     where state = 'STARTED'`);
+    update scheduler set state = 'ENABLED', reason = 'starting', host_id = null
+     where state = 'STARTED' and beat_at <= ${heardSince}`);
 }
 
 export async function isStarted(db: Db, tenant: string, beatSince: Date): Promise<boolean> {

@@ -122,6 +122,15 @@ export class Loader {
   }
 }
 
+/** There is no such tenant (any more): what is said of it concerns nobody. */
+export function isGone(error: unknown): boolean {
+  return error instanceof MillraceError && error.code === 'not_found';
+}
+
+export function unlessGone(error: unknown): undefined {
+  if (!isGone(error)) throw error;
+}
+
 async function recordedVersion(address: Address, name: string): Promise<string> {
   const client = new Client(clientConfig(address, 'millrace loader'));
   client.on('error', () => {});

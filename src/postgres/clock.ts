@@ -12,7 +12,9 @@ const partedMs = 100;
 export function measure(db: Db, time: DisciplinedTime): Promise<void> {
   return db.transaction(async (tx) => {
     const sentAt = performance.now();
-    const { ms } = await tx.one<{ ms: number }>(sql`select (extract(epoch from clock_timestamp()) * 1000)::float8 as ms`);
+    const { ms } = await tx.one<{ ms: number }>(
+      sql`select (extract(epoch from clock_timestamp()) * 1000)::float8 as ms`,
+    );
     time.correct(ms, sentAt, performance.now());
   });
 }

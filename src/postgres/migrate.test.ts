@@ -33,9 +33,9 @@ function ask<T>(query: ReturnType<typeof sql>): Promise<T[]> {
 }
 
 const tables = async (): Promise<string[]> =>
-  (
-    await ask<{ tablename: string }>(sql`select tablename from pg_tables where schemaname = 'millrace' order by 1`)
-  ).map((row) => row.tablename);
+  (await ask<{ tablename: string }>(sql`select tablename from pg_tables where schemaname = 'millrace' order by 1`)).map(
+    (row) => row.tablename,
+  );
 const version = async (): Promise<string | undefined> =>
   (await ask<{ version: string }>(sql`select version from millrace.installation`))[0]?.version;
 

@@ -46,7 +46,9 @@ const waitsForDrain = (pool: Pool) => async (): Promise<true | undefined> => {
 describe('a connection', () => {
   it('is set up before its first use: schema, UTC, big numbers as numbers', async () => {
     const db = onPool(open('1'));
-    expect(await db.one(sql`select current_schema() as schema, current_setting('timezone') as zone, 2::bigint ^ 52 as n`)).toEqual({
+    expect(
+      await db.one(sql`select current_schema() as schema, current_setting('timezone') as zone, 2::bigint ^ 52 as n`),
+    ).toEqual({
       schema: 'millrace',
       zone: 'UTC',
       n: 2 ** 52,
@@ -56,7 +58,9 @@ describe('a connection', () => {
 
   it('of an engine that is not the recorded one is closed, and says which is', async () => {
     const pool = open('2');
-    const failure: unknown = await onPool(pool).one(sql`select 1`).catch((error: unknown) => error);
+    const failure: unknown = await onPool(pool)
+      .one(sql`select 1`)
+      .catch((error: unknown) => error);
     expect(failure).toBeInstanceOf(VersionMismatch);
     expect(failure).toMatchObject({ recorded: '1' });
     await until('no connection of it is left', async () => {
@@ -73,7 +77,11 @@ describe('a connection', () => {
       const db = onClient(client);
       await client.query('begin; set local search_path to millrace');
       await db.exec(sql`select pg_advisory_xact_lock(${drain})`);
-      const asking = [old, successor].map((pool) => onPool(pool).one(sql`select 'in' as x`).then(() => 'in', String));
+      const asking = [old, successor].map((pool) =>
+        onPool(pool)
+          .one(sql`select 'in' as x`)
+          .then(() => 'in', String),
+      );
       await until('both wait', waitsForDrain(watching));
       await db.exec(sql`update installation set version = '2'`);
       await client.query('commit');

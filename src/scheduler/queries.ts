@@ -98,6 +98,10 @@ export async function releaseTokens(db: Db, max: number, at: Date): Promise<numb
   return (await db.one<{ n: number }>(sql`select release_tokens(${max}::integer, ${at}::timestamptz) as n`)).n;
 }
 
+export async function retireStrays(db: Db, max: number, at: Date): Promise<void> {
+  await db.exec(sql`select retire_strays(${max}::integer, ${at}::timestamptz)`);
+}
+
 export async function queueRetries(db: Db, max: number, at: Date): Promise<number> {
   return (await db.one<{ n: number }>(sql`select queue_retries(${max}::integer, ${at}::timestamptz) as n`)).n;
 }

@@ -1,22 +1,14 @@
 /** Applying reports (I3): whoever receives one applies it by this; any number of appliers is safe. */
 import type { EngineContext, Reported } from '../contract/engine.ts';
 import type { Report } from '../contract/wire.ts';
-import { isSerialization } from '../errors.ts';
-import { persist } from '../kernel/backoff.ts';
 import { type Db, onPool, sql } from '../kernel/sql.ts';
-
-const onDeadlock = {
-  backoff: { firstMs: 2, capMs: 100, jitter: 0.5 },
-  giveUp: (error: unknown) => !isSerialization(error),
-};
 
 export async function applyReports(ctx: EngineContext, reports: readonly Report[]): Promise<Reported> {
   const db = onPool(ctx.pool);
   const returned = reports.filter((report) => report.state === 'returned');
   const final = reports.filter((report) => report.state !== 'returned');
-  const back = returned.length === 0 ? 0 : await persist(() => returnRuns(db, returned), onDeadlock);
-  const done =
-    final.length === 0 ? nothing : await persist(() => finishRuns(db, final, new Date(ctx.time.now())), onDeadlock);
+  const back = returned.length === 0 ? 0 : await returnRuns(db, returned);
+  const done = final.length === 0 ? nothing : await finishRuns(db, final, new Date(ctx.time.now()));
   if (done.created + back > 0) ctx.broker.offer(ctx.tenant, done.created + back);
   if (done.retries > 0) ctx.wake.send(ctx.tenant.id, 'retries');
   if (done.applied > 0) ctx.wake.send(ctx.tenant.id, 'events');

@@ -1,9 +1,9 @@
 /**
  * The token processor: releases tokens that reached their threshold while they might not run, and runs that were queued
- * when their job was paused. Increments themselves are part of the stage that causes them (I2), so none pass here.
+ * when their job was paused; and takes out what a stage under way left behind of tasks that were removed. Increments themselves are part of the stage that causes them (I2), so none pass here.
  */
 import { type Service, steady } from '../kernel/service.ts';
-import { releaseTokens } from './queries.ts';
+import { releaseTokens, retireStrays } from './queries.ts';
 import type { Scheduling } from './scheduling.ts';
 
 const batch = 1_000;
@@ -15,7 +15,9 @@ export function tokenProcessor({ db, time, work, ready, fault }: Scheduling): Se
     async (signal) => {
       const released = await releaseTokens(db, batch, new Date(time.now()));
       ready(released);
-      if (released === 0) await work.tokens.wait(sweepMs, signal);
+      if (released > 0) return;
+      await retireStrays(db, batch, new Date(time.now()));
+      await work.tokens.wait(sweepMs, signal);
     },
     fault('releasing tokens'),
   );

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startBrowser } from '../harness/browser.ts';
 import { millrace, type Product, removeHome, startProduct } from '../harness/product.ts';
 import { needs } from '../harness/services.ts';
+import { until } from '../harness/until.ts';
 
 const job = {
   project: 'shop',
@@ -63,11 +64,9 @@ describe.skipIf(!needs('chromium'))('the web interface', () => {
   it('shows a job and the runs that come in while it is open', async () => {
     await page.getByRole('link', { name: 'nightly report' }).click();
     await page.getByText('export').first().waitFor();
-    const before = await page.getByRole('link', { name: /export|send/ }).count();
-    await page.waitForFunction(
-      (n) => [...document.querySelectorAll('a')].filter((a) => /export|send/.test(a.textContent ?? '')).length > n,
-      before,
-    );
+    const links = page.getByRole('link', { name: /export|send/ });
+    const before = await links.count();
+    await until('another run is listed', async () => (await links.count()) > before || undefined);
     await shot('job');
   });
 

@@ -95,9 +95,11 @@ describe.skipIf(!needs('postgresql'))('on an external PostgreSQL 15', () => {
     const api = role('api', ['--port', '0'], env);
     role('host', [], env);
     role('host', [], env);
-    const base = await until('the API says where it is', () => /at (http\S+)/.exec(api.output())?.[1]).catch((error: unknown) => {
-      throw new Error(api.output(), { cause: error });
-    });
+    const base = await until('the API says where it is', () => /at (http\S+)/.exec(api.output())?.[1]).catch(
+      (error: unknown) => {
+        throw new Error(api.output(), { cause: error });
+      },
+    );
     const call = makeClient<Endpoints>({ base, headers: { authorization: `Bearer ${env.MILLRACE_ROOT_KEY}` } });
     const { key } = await call('POST /api/keys', { body: { name: 'box', role: 'worker' } });
     role('worker', ['--url', base], { MILLRACE_KEY: key, MILLRACE_HOME: join(home, 'none') });

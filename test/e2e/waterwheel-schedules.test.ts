@@ -1,0 +1,147 @@
+/** Waterwheel's schedules: offsets, catching up, a job that waits for its own past, one that follows another (reference §§1.6, 3). */
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Product, removeHome, startProduct } from '../harness/product.ts';
+import { until } from '../harness/until.ts';
+import {
+  catchups,
+  complexDag,
+  dependsOnPast,
+  offsets,
+  type RunRow,
+  type Waterwheel,
+  waterwheel,
+} from '../harness/waterwheel.ts';
+
+const day = '2022-01-01T00:00:00Z';
+
+let product: Product;
+let client: Waterwheel;
+beforeAll(async () => {
+  product = await startProduct();
+  client = waterwheel(product);
+  await client.send('POST', '/api/projects', { uuid: randomUUID(), name: 'test_project', description: 'for testing' });
+});
+afterAll(async () => {
+  await product.stop();
+  await removeHome(product.home);
+});
+
+async function logOf(row: RunRow): Promise<string> {
+  return (await client.get(`/api/runs/${row.task_run_id}/logs`)).text;
+}
+
+describe('schedules', () => {
+  it('with offsets on edges move the instant along', async () => {
+    const uuid = randomUUID();
+    expect((await client.deploy(offsets(uuid))).status).toBe(201);
+    const [first] = await client.ended(uuid, '2022-01-01T01:00:00Z', ['step1']);
+    expect(first?.name).toBe('step1');
+    const last = await client.ended(uuid, '2022-01-01T02:00:00Z', ['step2', 'final']);
+    expect(last.map((row) => row.name).toSorted()).toEqual(['final', 'step2']);
+    expect(await client.read(`/api/jobs/${uuid}/runs/${day}`)).toEqual([]);
+  });
+
+  it('catch up as each trigger says, and a task waits for the one that does not', async () => {
+    const uuid = randomUUID();
+    expect((await client.deploy(catchups(uuid))).status).toBe(201);
+    const instants = ['2022-01-01T00:00:00Z', '2022-01-01T01:00:00Z', '2022-01-01T02:00:00Z'];
+    const caught = ['default', 'earliest', 'latest', 'random'];
+    for (const instant of instants) {
+      const rows = await client.ended(uuid, instant, caught);
+      expect(rows.map((row) => row.name).toSorted()).toEqual(caught);
+      const tokens = await until('all four have arrived', async () => {
+        const seen = await client.read<{ task_name: string; count: number; state: string }[]>(
+          `/api/jobs/${uuid}/tokens/${instant}`,
+        );
+        return seen.some((token) => token.task_name === 'z_final' && token.count === 4) ? seen : undefined;
+      });
+      expect(tokens.find((token) => token.task_name === 'z_final')).toMatchObject({
+        count: 4,
+        threshold: 5,
+        state: 'waiting',
+      });
+    }
+  });
+
+  it('are told in seconds, with their offsets', async () => {
+    const uuid = randomUUID();
+    const start = '2022-05-14T00:00:00Z';
+    const triggers = [
+      { name: 'no_offset', start, period: '10m', catchup: 'none' },
+      { name: 'pos_offset', start, period: '10m', catchup: 'none', offset: '1m' },
+      { name: 'neg_offset', start, period: '10m', catchup: 'none', offset: '-3m' },
+      { name: 'nightly', start, cron: '0 30 2 * * *', catchup: 'none' },
+    ];
+    const tasks = triggers.map(({ name }) => ({ name, depends: [`trigger/${name}`] }));
+    expect(
+      (
+        await client.deploy({
+          uuid,
+          project: 'test_project',
+          name: 'trigger_offset_job',
+          description: '',
+          triggers,
+          tasks,
+        })
+      ).status,
+    ).toBe(201);
+    const rows = await client.read<{ trigger_name: string; trigger_offset: number; period: number; cron: string }[]>(
+      `/api/jobs/${uuid}/triggers`,
+    );
+    const told = Object.fromEntries(rows.map((row) => [row.trigger_name, [row.period, row.cron, row.trigger_offset]]));
+    expect(told).toEqual({
+      no_offset: [600, null, null],
+      pos_offset: [600, null, 60],
+      neg_offset: [600, null, -180],
+      nightly: [null, '0 30 2 * * *', null],
+    });
+  });
+});
+
+describe('a job', () => {
+  it('that depends on its own past advances day by day, in order, each once', async () => {
+    const id = randomUUID();
+    expect((await client.deploy(dependsOnPast(id))).status).toBe(201);
+    const days = [1, 2, 3, 4].map((n) => `2022-01-0${n}T00:00:00Z`);
+    const rows = (await Promise.all(days.map((instant) => client.ended(id, instant, ['do_work', 'end'])))).flat();
+    const work = rows.filter((row) => row.name === 'do_work');
+    expect(work.map((row) => [row.trigger_datetime.slice(0, 10), row.state])).toEqual(
+      days.map((instant) => [instant.slice(0, 10), 'success']),
+    );
+    expect(await Promise.all(work.map(logOf))).toEqual(days.map((instant) => `job running for ${instant}\n`));
+    const startedAt = await Promise.all(
+      work.map(async (row) => (await client.read<{ started_at: string }>(`/api/runs/${row.task_run_id}`)).started_at),
+    );
+    expect(startedAt).toEqual(startedAt.toSorted());
+    // the day after the last one has half of what it needs
+    const tokens = await client.read(`/api/jobs/${id}/tokens/2022-01-05T00:00:00Z`);
+    expect(tokens).toMatchObject([{ task_name: 'next', count: 1, threshold: 2, state: 'waiting' }]);
+  });
+
+  it('without triggers follows the tasks of another', async () => {
+    const dag = randomUUID();
+    expect((await client.deploy(complexDag(dag).replace('paused: false', 'paused: true'))).status).toBe(201);
+    const follower = randomUUID();
+    const tasks = [
+      { name: 'step0', depends: ['complex dag/task/stepB3'] },
+      { name: 'step1', depends: ['test_project/complex dag/task/stepE'] },
+      { name: 'success', depends: ['task/step0', 'task/step1'] },
+    ];
+    const document = {
+      uuid: follower,
+      project: 'test_project',
+      name: 'cross job dependency',
+      description: '',
+      triggers: [],
+      tasks,
+    };
+    expect((await client.deploy(document)).status).toBe(201);
+    expect(await client.read(`/api/jobs/${follower}/runs/${day}`)).toEqual([]);
+    expect((await client.send('PUT', `/api/jobs/${dag}/paused`, { paused: false })).status).toBe(204);
+    const rows = await client.ended(follower, day, ['step0', 'step1', 'success']);
+    expect(rows).toHaveLength(3);
+    const graph = await client.read<{ nodes: { name: string; job_id: string }[] }>(`/api/jobs/${follower}/graph`);
+    expect(graph.nodes.find((node) => node.name === 'stepB3')).toMatchObject({ job_id: dag });
+  });
+});
