@@ -35,10 +35,10 @@ export interface Installation {
   readonly secrets: RunSecrets;
   readonly loader: Loader;
   readonly statuses: ReadonlyMap<string, SchedulerStatus>;
-  addressOf(row: TenantRow): Address;
+  readonly addressOf: (row: TenantRow) => Address;
   /** What tasks are told as the API's address; set once it is known. */
-  setServerUrl(url: string): void;
-  close(): Promise<void>;
+  readonly setServerUrl: (url: string) => void;
+  readonly close: () => Promise<void>;
 }
 
 export interface InstallationOptions {

@@ -23,7 +23,7 @@ export interface Role {
   /** Aborts when the role is to end. */
   readonly signal: AbortSignal;
   /** What a person should read. */
-  say(line: string): void;
+  readonly say: (line: string) => void;
 }
 
 export async function untilAborted(signal: AbortSignal): Promise<void> {

@@ -23,8 +23,8 @@ import type { Installation } from './installation.ts';
 
 export interface Serving extends Service {
   readonly gateway: Gateway;
-  url(): string;
-  signInLink(): Promise<string>;
+  readonly url: () => string;
+  readonly signInLink: () => Promise<string>;
 }
 
 export interface ServingOptions {

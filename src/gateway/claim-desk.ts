@@ -12,9 +12,16 @@ import type { Loader } from '../launcher/loader.ts';
 
 const sweepMs = 1_000;
 const recentMs = 60_000;
+/** A run that a heartbeat does not name for longer comes back (design §4); until then its worker may still be given it. */
+const leftMs = 5_000;
 
 interface Waiting extends Poll {
   readonly done: (runs: ClaimedRun[]) => void;
+}
+
+interface Left {
+  readonly at: number;
+  readonly run: ClaimedRun;
 }
 
 export class ClaimDesk {
@@ -26,6 +33,8 @@ export class ClaimDesk {
   /** When which tenant last gave a worker runs: its heartbeats concern the recent ones. */
   readonly #served = new Map<string, Map<string, number>>();
   readonly #incarnations = new Map<string, number>();
+  /** Runs that were claimed for a poll which had ended meanwhile, by worker and incarnation. */
+  readonly #left = new Map<string, readonly Left[]>();
   #dealing = false;
   readonly service: Service;
 
@@ -66,6 +75,8 @@ export class ClaimDesk {
       };
       signal.addEventListener('abort', leave, { once: true });
       if (signal.aborted) return leave();
+      const left = this.#takeLeft(waiting);
+      if (left.length > 0) return waiting.done(left);
       this.#waiting.add(waiting);
       if (request.free > 0) void this.#look();
     });
@@ -111,7 +122,7 @@ export class ClaimDesk {
     this.#dealing = true;
     try {
       while (this.#hot.size > 0 && this.#hungry().length > 0) {
-        for (const tenantId of [...this.#hot]) await this.#dealFrom(tenantId);
+        for (const tenantId of Array.from(this.#hot)) await this.#dealFrom(tenantId);
       }
     } finally {
       this.#dealing = false;
@@ -138,12 +149,33 @@ export class ClaimDesk {
     }
   }
 
-  /** A worker that left while we claimed cannot be told; its next heartbeat will not name these runs, and they come back. */
+  /** A poll that a signal or its time ended while we claimed is followed by the worker's next one, which gets the runs. */
   #give(waiting: Waiting, runs: ClaimedRun[]): void {
     if (runs.length === 0) return;
+    this.#noteServed(waiting, runs);
+    if (this.#waiting.has(waiting)) return waiting.done(runs);
+    const at = performance.now();
+    this.#left.set(nameOf(waiting), [...(this.#left.get(nameOf(waiting)) ?? []), ...runs.map((run) => ({ at, run }))]);
+    const next = [...this.#waiting].find((poll) => nameOf(poll) === nameOf(waiting) && poll.free > 0);
+    next?.done(this.#takeLeft(next));
+  }
+
+  /** As many as fit. One that never asks again will not name these runs in its heartbeats, and they come back. */
+  #takeLeft(poll: Poll): ClaimedRun[] {
+    const fresh = (this.#left.get(nameOf(poll)) ?? []).filter(({ at }) => at > performance.now() - leftMs);
+    const rest = fresh.slice(poll.free);
+    if (rest.length > 0) this.#left.set(nameOf(poll), rest);
+    else this.#left.delete(nameOf(poll));
+    return fresh.slice(0, poll.free).map(({ run }) => run);
+  }
+
+  #noteServed(waiting: Waiting, runs: readonly ClaimedRun[]): void {
     const tenants = this.#served.get(waiting.worker) ?? new Map<string, number>();
     for (const run of runs) tenants.set(run.tenant, performance.now());
     this.#served.set(waiting.worker, tenants);
-    waiting.done(runs);
   }
+}
+
+function nameOf({ worker, incarnation }: Poll): string {
+  return `${worker} ${incarnation}`;
 }

@@ -18,7 +18,7 @@ export interface ListenerOptions {
 
 export interface Listener extends Service {
   /** Where it listens; only once it has started. */
-  url(): string;
+  readonly url: () => string;
 }
 
 export function makeListener(options: ListenerOptions): Listener {

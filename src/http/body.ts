@@ -1,5 +1,5 @@
 /** Reading requests: bounded, typed by their content type, and free of what no database could keep (I11). */
-import { z } from 'zod';
+import type { z } from 'zod';
 import { type Fault, MillraceError } from '../errors.ts';
 import type { DocumentText, Endpoint } from './endpoint.ts';
 

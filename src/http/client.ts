@@ -57,7 +57,7 @@ export type Client<T extends EndpointTable> = <K extends keyof T & EndpointKey>(
 
 interface LooseInput {
   readonly params?: Record<string, unknown>;
-  readonly query?: Record<string, unknown>;
+  readonly query?: Record<string, string | number | boolean | undefined>;
   readonly body?: unknown;
   readonly headers?: Record<string, string>;
   readonly signal?: AbortSignal;

@@ -75,8 +75,9 @@ function runtimeBlock(runtime: RuntimeDefinition): RuntimeBlock {
     case 'process':
       return { kind: 'process', command: [...runtime.command], env: envBlock(runtime.env), cwd: runtime.cwd };
     case 'docker':
-      return { kind: 'docker', image: runtime.image, args: [...runtime.args], env: envBlock(runtime.env) };
+      break;
   }
+  return { kind: 'docker', image: runtime.image, args: [...runtime.args], env: envBlock(runtime.env) };
 }
 
 function envBlock(env: readonly EnvDefinition[]): Record<string, string | { stash: string }> {

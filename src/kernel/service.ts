@@ -4,8 +4,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 /** `start` returns once it is running; `stop` returns once nothing of it is left. Both may be called twice. */
 export interface Service {
   readonly name: string;
-  start(): Promise<void>;
-  stop(): Promise<void>;
+  readonly start: () => Promise<void>;
+  readonly stop: () => Promise<void>;
 }
 
 /** A service made of one long-running function, which must end soon after its signal aborts. */

@@ -23,7 +23,7 @@ export function makeTelemetry(onFault: (error: unknown) => void): Telemetry {
   const listeners = new Map<TelemetryName, ((data: never) => void)[]>();
   return {
     on(name, listener) {
-      listeners.set(name, [...(listeners.get(name) ?? []), listener as (data: never) => void]);
+      listeners.set(name, [...(listeners.get(name) ?? []), listener]);
     },
     emit(name, data) {
       for (const listener of listeners.get(name) ?? []) {

@@ -8,11 +8,11 @@ import { onClient, sql } from '../kernel/sql.ts';
 import { type Address, clientConfig, describe } from './address.ts';
 import { locks } from './locks.ts';
 
-const int8 = 20;
+type TypeId = Parameters<typeof types.getTypeParser>[0];
 
 /** bigint columns are sequence numbers and milliseconds, all far below 2^53. */
-function parser(oid: number, format?: 'text' | 'binary'): (value: string) => unknown {
-  if (oid === int8 && format !== 'binary') return Number;
+function parser(oid: TypeId, format?: 'text' | 'binary'): (value: string) => unknown {
+  if (oid === types.builtins.INT8 && format !== 'binary') return Number;
   return types.getTypeParser(oid, 'text');
 }
 
@@ -36,11 +36,16 @@ export function openPool(options: PoolOptions): Pool {
     idleTimeoutMillis: 10_000,
     connectionTimeoutMillis: 10_000,
     types: typeParsers,
-    onConnect: (client: ClientBase) => setUp(client, options),
+    ...onConnect((client) => setUp(client, options)),
   });
   // an idle connection that is lost is only an event; unheard, it would end the process
   pool.on('error', options.onError);
   return pool;
+}
+
+/** The pool waits for the promise before it hands the connection out; its types do not say so. */
+function onConnect(hook: (client: ClientBase) => Promise<void>): object {
+  return { onConnect: hook };
 }
 
 export async function setUp(client: ClientBase, options: Omit<PoolOptions, 'max' | 'onError'>): Promise<void> {

@@ -73,7 +73,7 @@ export class WakeHub {
   }
 
   #tellEveryone(): void {
-    for (const key of [...this.#listeners.keys()]) {
+    for (const key of Array.from(this.#listeners.keys())) {
       const [about = '', kind = ''] = key.split(' ');
       this.#tell(about, kind, '');
     }

@@ -33,7 +33,7 @@ export function pieceInstantsOf(row: CatchupRow, schedule: Schedule): number[] {
   const start = fromMs + Math.floor(piece * length);
   const end = piece === row.pieces - 1 ? toMs : fromMs + Math.floor((piece + 1) * length);
   const instants = [...instantsBetween(schedule, start, end)];
-  if (row.policy === 'latest') return instants.reverse();
+  if (row.policy === 'latest') return instants.toReversed();
   return row.policy === 'random' ? shuffled(instants, row.seed + piece) : instants;
 }
 

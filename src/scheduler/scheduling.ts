@@ -23,9 +23,9 @@ export interface Scheduling {
     readonly updates: Bell;
   };
   /** Runs have become ready: dispatch offers them. */
-  ready(runs: number): void;
+  readonly ready: (runs: number) => void;
   /** Makes a handler that tells what a processor was doing when it failed. */
-  fault(doing: string): (error: unknown) => void;
+  readonly fault: (doing: string) => (error: unknown) => void;
 }
 
 export function makeScheduling(ctx: EngineContext): Scheduling {

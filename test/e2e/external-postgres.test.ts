@@ -43,7 +43,7 @@ describe.skipIf(!needs('postgresql'))('on an external PostgreSQL 15', () => {
     );
   });
   afterAll(async () => {
-    for (const child of processes.reverse()) await ended(child);
+    for (const child of processes.toReversed()) await ended(child);
     for (const home of homes) await removeHome(home);
     await rm(folder, { recursive: true, force: true });
   });

@@ -2,7 +2,7 @@
  * No answer of 500 or more for any bad input (I11): every endpoint of our own OpenAPI is called with what its schema
  * allows, with near misses, and with garbage. What is answered must be what the description says.
  */
-import fc from 'fast-check';
+import * as fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { tenantEndpoints } from '../../src/api/endpoints/table.ts';
 import { gatewayEndpoints } from '../../src/gateway/endpoints.ts';
@@ -99,7 +99,7 @@ const rawBody = fc.oneof(
     '{"a":1e400}',
     '"\\u0000"',
     '!!js/function x',
-    `${'['.repeat(5000)}`,
+    '['.repeat(5000),
   ),
 );
 
@@ -169,7 +169,8 @@ function judge(key: string, endpoint: Endpoint, { status, type, text }: Shown): 
   expect(status, told).toBeLessThan(500);
   if (status >= 400) {
     expect(type, told).toBe('application/problem+json');
-    expect(JSON.parse(text), told).toMatchObject({ status, code: expect.any(String), detail: expect.any(String) });
+    expect(JSON.parse(text), told).toMatchObject({ status });
+    expect(text, told).toMatch(/"code":"\w+".*"detail":"/);
   } else if (typeof endpoint.answer !== 'string' && status !== 204) {
     const parsed = endpoint.answer.safeParse(JSON.parse(text));
     expect(parsed.error?.issues ?? [], told).toEqual([]);

@@ -1,5 +1,5 @@
 /** Values that a JSON Schema allows, and now and then one that it does not quite. */
-import fc from 'fast-check';
+import * as fc from 'fast-check';
 
 export interface JsonSchema {
   readonly type?: string | readonly string[];

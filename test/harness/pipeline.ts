@@ -65,7 +65,11 @@ export async function makeProject(db: Db, name: string): Promise<void> {
 }
 
 /** Applies a document as the API does; throws what the API would answer. */
-export function applyDocument(db: Db, document: object, options: { at?: Date; dryRun?: boolean } = {}): Promise<Applied> {
+export function applyDocument(
+  db: Db,
+  document: object,
+  options: { at?: Date; dryRun?: boolean } = {},
+): Promise<Applied> {
   const parsed = parseJob(document);
   if (!parsed.ok) throw new Error(`a bad document in a test: ${JSON.stringify(parsed.faults)}`);
   const { at = new Date(), dryRun = false } = options;
@@ -191,10 +195,7 @@ export async function cancel(stage: Stage, run: string): Promise<string> {
 }
 
 export const giveBack = (stage: Stage, runs: readonly Pick<ClaimedRow, 'id' | 'lease'>[]): Promise<number> =>
-  scalar(
-    stage,
-    sql`select return_runs(${runs.map((r) => r.id)}::uuid[], ${runs.map((r) => r.lease)}::integer[]) as n`,
-  );
+  scalar(stage, sql`select return_runs(${runs.map((r) => r.id)}::uuid[], ${runs.map((r) => r.lease)}::integer[]) as n`);
 
 export type Renewed = { worker: string; mine: string[] | null; cancelled: string[] | null; returned: boolean };
 
