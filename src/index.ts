@@ -5,12 +5,12 @@
  *     await worker.start();
  */
 import { hostname } from 'node:os';
-import { createRequire } from 'node:module';
 import { z } from 'zod';
 import { type RuntimeName, runtimeNames } from './contract/wire.ts';
 import { MillraceError } from './errors.ts';
 import { newId } from './kernel/id.ts';
 import { makeLog } from './kernel/log.ts';
+import { packageVersion } from './kernel/package-files.ts';
 import type { TaskFunctions } from './runtimes/function.ts';
 import { makeRuntimes } from './runtimes/runtimes.ts';
 import { loadFunctions } from './worker/functions.ts';
@@ -63,7 +63,7 @@ export function createWorker(options: CreateWorkerOptions): RunningWorker {
     ...options,
     id: newId(),
     name: options.name ?? hostname(),
-    version: version(),
+    version: packageVersion,
     log: makeLog({ level: options.logLevel ?? 'warn', role: 'worker' }),
     runtimes: makeRuntimes({ names, functions, environment: process.env }),
   });
@@ -76,8 +76,4 @@ function check(options: CreateWorkerOptions): void {
   const faults = parsed.error.issues.map(({ path, message }) => ({ path: path.join('.'), message }));
   const told = faults.map((fault) => `${fault.path}: ${fault.message}`).join('; ');
   throw new MillraceError('bad_configuration', `The worker cannot be made: ${told}`, { faults });
-}
-
-function version(): string {
-  return z.object({ version: z.string() }).parse(createRequire(import.meta.url)('../package.json')).version;
 }

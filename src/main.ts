@@ -3,6 +3,7 @@
 import type { RoleCommands } from './cli/role-commands.ts';
 import { runCli } from './cli/program.ts';
 import { readConfig } from './config.ts';
+import type { HostOrder } from './app/host-process.ts';
 import type { Role } from './app/roles.ts';
 
 const ending = new AbortController();
@@ -17,7 +18,10 @@ function onSignal(): void {
 
 for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(name, onSignal);
 // a child of ours hears through its channel that we are gone, however we went
-if (process.channel !== undefined) process.on('disconnect', () => ending.abort());
+const isChild = process.channel !== undefined;
+if (isChild) process.on('disconnect', () => ending.abort());
+/** What a host is told by the `up` above it. Heard from the first moment on, lest it comes while we still load. */
+const order = isChild ? new Promise<HostOrder>((resolve) => process.once('message', resolve)) : undefined;
 
 function roleFor(flags: {
   home?: string | undefined;
@@ -41,7 +45,7 @@ const roles: RoleCommands = {
   up: async (options) => (await import('./app/up.ts')).runUp(roleFor(options), options),
   down: async (options) => (await import('./app/down.ts')).runDown(roleFor(options)),
   api: async (options) => (await import('./app/roles.ts')).runApi(roleFor(options)),
-  host: async (options) => (await import('./app/roles.ts')).runHost(roleFor(options)),
+  host: async (options) => (await import('./app/roles.ts')).runHost(roleFor(options), order),
   worker: async (options) =>
     (await import('./app/roles.ts')).runWorker(roleFor({ maxTasks: options.maxTasks }), options),
 };

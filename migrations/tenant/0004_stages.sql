@@ -43,10 +43,11 @@ end $$;
 
 -- Counts tokens up, and where the threshold is reached takes it off and creates the runs: one guarded statement (I2).
 -- (task, instant) must be distinct. Division gives all the runs that the sum releases at once; a paused task's reach is
--- beyond any sum, so its tokens only collect.
+-- beyond any sum, so its tokens only collect. Runs of one call share a rank and are handed out by id, so they are made
+-- in the order that p_order says (earliest, latest or random instant first; null: any).
 create function count_tokens(
   p_tasks uuid[], p_instants timestamptz[], p_counts integer[], p_priorities priority[], p_causes uuid[],
-  p_at timestamptz,
+  p_order text, p_at timestamptz,
   out created uuid[], out causes uuid[], out bodies text[]
 ) language plpgsql as $$
 begin
@@ -83,6 +84,11 @@ begin
       join task k on k.id = c.task_id
      cross join generate_series(1, c.fire)
      where c.fire > 0
+     order by case p_order
+       when 'earliest' then extract(epoch from c.instant)
+       when 'latest' then -extract(epoch from c.instant)
+       when 'random' then random()::numeric
+     end
     returning id, task_id, instant, priority, cause
   )
   select array_agg(r.id), array_agg(r.cause), array_agg(run_body(r.task_id, r.instant, 1, r.priority))
@@ -99,7 +105,7 @@ $$;
 
 -- Fires instants of triggers: each once per cause (I1), in the same commit as the tokens it puts.
 create function fire_triggers(
-  p_triggers uuid[], p_instants timestamptz[], p_cause text, p_priority priority, p_at timestamptz,
+  p_triggers uuid[], p_instants timestamptz[], p_cause text, p_priority priority, p_order text, p_at timestamptz,
   out fired integer, out created integer
 ) language plpgsql as $$
 declare
@@ -129,7 +135,7 @@ begin
   if p_cause = 'schedule' then
     perform move_triggers(p_triggers, p_instants);
   end if;
-  select * into v_runs from count_tokens(v_tasks, v_instants, v_counts, v_priorities, v_causes, p_at);
+  select * into v_runs from count_tokens(v_tasks, v_instants, v_counts, v_priorities, v_causes, p_order, p_at);
   created := coalesce(cardinality(v_runs.created), 0);
   perform append_run_events(null, null, v_runs.created, v_runs.causes, v_runs.bodies, 'scheduler', p_at);
 end $$;
@@ -149,7 +155,8 @@ begin
 end $$;
 
 -- Hands ready runs to places: the n-th run in rank order goes to the n-th place. Each hand-out bumps the lease (I4).
--- A run whose job was paused after it was queued is parked instead.
+-- A run whose job was paused after it was queued is parked instead, with all others of its task, and its place goes to
+-- the next: a long queue of a paused job must not hide what stands behind it.
 create function claim_runs(p_lanes text[], p_workers uuid[], p_incarnations bigint[], p_until timestamptz, p_at timestamptz)
 returns table (
   id uuid, task_id uuid, instant timestamptz, version integer, attempt integer, priority priority,
@@ -157,50 +164,66 @@ returns table (
 ) language plpgsql as $$
 #variable_conflict use_column
 declare
-  v_limit integer := cardinality(p_workers);
+  v_workers uuid[] := p_workers;
+  v_incarnations bigint[] := p_incarnations;
   v_ids uuid[];
+  v_given integer;
 begin
-  v_ids := array(
-    select c.id
-      from unnest(p_lanes) as l (lane)
-     cross join lateral (
-       select live.id, live.rank
-         from live
-        where live.lane = l.lane and live.worker_id is null and not live.parked
-        order by live.rank, live.id
-        limit v_limit
-          for update skip locked
-     ) as c
-     order by c.rank, c.id
-     limit v_limit
-  );
-  if v_ids = '{}' then
-    return;
-  end if;
-  insert into lease as w (worker_id, incarnation, until)
-  select distinct p.worker, p.incarnation, p_until
-    from unnest(p_workers[:cardinality(v_ids)], p_incarnations[:cardinality(v_ids)]) as p (worker, incarnation)
-   order by 1
-  on conflict (worker_id) do update set
-    until = greatest(w.until, excluded.until),
-    incarnation = greatest(w.incarnation, excluded.incarnation);
-  return query
-  with claimed as (
-    update live
-       set worker_id = case when k.paused then null else p.worker end,
-           incarnation = case when k.paused then null else p.incarnation end,
-           lease = live.lease + case when k.paused then 0 else 1 end,
-           claimed_at = case when k.paused then null else p_at end,
-           parked = k.paused
-      from unnest(v_ids, p_workers, p_incarnations) as p (id, worker, incarnation), task k
-     where live.id = p.id and p.worker is not null and k.id = live.task_id
-    returning live.id, live.task_id, live.instant, live.version, live.attempt, live.priority, live.lease,
-              live.worker_id, live.parked, k.job_id
-  )
-  select c.id, c.task_id, c.instant, c.version, c.attempt, c.priority, c.lease, c.worker_id, i.params
-    from claimed c
-    left join instant_params i on i.job_id = c.job_id and i.instant = c.instant
-   where not c.parked;
+  loop
+    v_ids := array(
+      select c.id
+        from unnest(p_lanes) as l (lane)
+       cross join lateral (
+         select live.id, live.rank
+           from live
+          where live.lane = l.lane and live.worker_id is null and not live.parked
+          order by live.rank, live.id
+          limit cardinality(v_workers)
+            for update skip locked
+       ) as c
+       order by c.rank, c.id
+       limit cardinality(v_workers)
+    );
+    exit when v_ids = '{}';
+    insert into lease as w (worker_id, incarnation, until)
+    select p.worker, max(p.incarnation), p_until
+      from unnest(v_workers[:cardinality(v_ids)], v_incarnations[:cardinality(v_ids)]) as p (worker, incarnation)
+     group by 1
+     order by 1
+    on conflict (worker_id) do update set
+      until = greatest(w.until, excluded.until),
+      incarnation = greatest(w.incarnation, excluded.incarnation);
+    return query
+    with claimed as (
+      update live
+         set worker_id = case when k.paused then null else p.worker end,
+             incarnation = case when k.paused then null else p.incarnation end,
+             lease = live.lease + case when k.paused then 0 else 1 end,
+             claimed_at = case when k.paused then null else p_at end,
+             parked = k.paused
+        from unnest(v_ids, v_workers, v_incarnations) as p (id, worker, incarnation), task k
+       where live.id = p.id and p.worker is not null and k.id = live.task_id
+      returning live.id, live.task_id, live.instant, live.version, live.attempt, live.priority, live.lease,
+                live.worker_id, live.parked, k.job_id
+    )
+    select c.id, c.task_id, c.instant, c.version, c.attempt, c.priority, c.lease, c.worker_id, i.params
+      from claimed c
+      left join instant_params i on i.job_id = c.job_id and i.instant = c.instant
+     where not c.parked;
+    get diagnostics v_given = row_count;
+    exit when v_given = cardinality(v_ids);
+    update live set parked = true
+     where live.id = any (array(
+       select v.id
+         from live v
+        where v.worker_id is null and not v.parked
+          and v.task_id in (select o.task_id from live o where o.id = any (v_ids) and o.parked)
+          for update skip locked));
+    select array_agg(p.worker order by p.n), array_agg(p.incarnation order by p.n) into v_workers, v_incarnations
+      from unnest(v_workers, v_incarnations) with ordinality as p (worker, incarnation, n)
+     where p.n > cardinality(v_ids)
+        or exists (select 1 from live where live.id = v_ids[p.n] and live.parked);
+  end loop;
 end $$;
 
 -- Applies results (I3): only those that name the current lease. Result, retry or tokens downstream, and events are one
@@ -271,7 +294,7 @@ begin
   select r.ids, r.bodies, a.tasks, a.instants, a.counts, a.priorities, a.causes, (select count(*) from retried)
     into v_finished, v_bodies, v_tasks, v_instants, v_counts, v_priorities, v_causes, retries
     from results r, arrivals a;
-  select * into v_runs from count_tokens(v_tasks, v_instants, v_counts, v_priorities, v_causes, p_at);
+  select * into v_runs from count_tokens(v_tasks, v_instants, v_counts, v_priorities, v_causes, null, p_at);
   applied := coalesce(cardinality(v_finished), 0);
   created := coalesce(cardinality(v_runs.created), 0);
   perform append_run_events(v_finished, v_bodies, v_runs.created, v_runs.causes, v_runs.bodies, 'worker', p_at);
@@ -318,24 +341,28 @@ begin
   return coalesce(cardinality(v_runs.created), 0);
 end $$;
 
--- Activates tokens by hand: each gets one run at once and its count starts again from nothing, as if it had been full.
+-- Activates tokens by hand: each gets one run at once, though it is named twice, and its count starts again from
+-- nothing, as if it had been full.
 create function activate_tokens(p_tasks uuid[], p_instants timestamptz[], p_priority priority, p_actor text, p_at timestamptz)
 returns uuid[] language plpgsql as $$
 declare
+  v_tasks uuid[]; v_instants timestamptz[];
   v_runs record;
 begin
+  select coalesce(array_agg(a.task_id), '{}'), coalesce(array_agg(a.instant), '{}') into v_tasks, v_instants
+    from (select distinct d.task_id, d.instant from unnest(p_tasks, p_instants) as d (task_id, instant)) as a;
   insert into token as t (task_id, instant, count, fire, reach, priority)
   select a.task_id, a.instant, 0, 1, k.threshold, p_priority
-    from unnest(p_tasks, p_instants) as a (task_id, instant)
+    from unnest(v_tasks, v_instants) as a (task_id, instant)
     join task k on k.id = a.task_id
    order by 1, 2
   on conflict (task_id, instant) do update set count = 0, fire = 1, priority = excluded.priority, cause = null;
-  delete from held h using unnest(p_tasks, p_instants) as a (task_id, instant)
+  delete from held h using unnest(v_tasks, v_instants) as a (task_id, instant)
    where h.task_id = a.task_id and h.instant = a.instant;
   select * into v_runs
-    from queue_runs(p_tasks, p_instants, array_fill(1, array[cardinality(p_tasks)]),
-                    array_fill(p_priority, array[cardinality(p_tasks)]),
-                    array_fill(null::uuid, array[cardinality(p_tasks)]), p_at);
+    from queue_runs(v_tasks, v_instants, array_fill(1, array[cardinality(v_tasks)]),
+                    array_fill(p_priority, array[cardinality(v_tasks)]),
+                    array_fill(null::uuid, array[cardinality(v_tasks)]), p_at);
   perform append_run_events(null, null, v_runs.created, v_runs.causes, v_runs.bodies, p_actor, p_at);
   return coalesce(v_runs.created, '{}');
 end $$;
@@ -379,7 +406,7 @@ begin
         from free f join token t using (task_id, instant)
     ) as a,
     lateral count_tokens(a.tasks, a.instants, array_fill(0, array[coalesce(cardinality(a.tasks), 0)]),
-                         a.priorities, a.causes, p_at) as c;
+                         a.priorities, a.causes, 'earliest', p_at) as c;
   perform append_run_events(null, null, v_runs.created, v_runs.causes, v_runs.bodies, 'scheduler', p_at);
   return coalesce(cardinality(v_runs.created), 0) + v_unparked;
 end $$;
@@ -400,26 +427,50 @@ begin
   return v_cleared;
 end $$;
 
--- Gives runs back unfinished: a worker that drains. Does not count as a loss.
-create function return_runs(p_runs uuid[], p_leases integer[]) returns integer language plpgsql as $$
+-- Ends runs that are with nobody who could report them: cancelled where that was wished, else in error.
+create function give_up_runs(p_runs uuid[], p_reason text, p_at timestamptz) returns integer language plpgsql as $$
 declare
+  v_over record;
+begin
+  select array_agg(v.id) as ids, array_agg(v.lease) as leases,
+         array_agg(case when v.cancel then 'cancelled' else 'error' end::run_state) as states,
+         array_agg(case when v.cancel then 'cancelled' else p_reason end) as reasons,
+         array_agg(null::integer) as exit_codes, array_agg(null::timestamptz) as started
+    into v_over
+    from live v
+   where v.id = any (p_runs);
+  return (
+    select f.applied
+      from finish_runs(v_over.ids, v_over.leases, v_over.states, v_over.reasons, v_over.exit_codes, v_over.started, p_at) f);
+end $$;
+
+-- Gives runs back unfinished: a worker that drains. Does not count as a loss. One that was to be cancelled is.
+create function return_runs(p_runs uuid[], p_leases integer[], p_at timestamptz) returns integer language plpgsql as $$
+declare
+  v_mine uuid[];
   v_returned integer;
 begin
   perform 1 from live where id = any (p_runs) order by id for update;
+  v_mine := array(
+    select v.id
+      from live v
+      join unnest(p_runs, p_leases) as r (id, lease) on v.id = r.id and v.lease = r.lease
+     where v.worker_id is not null
+  );
   update live set worker_id = null, incarnation = null, claimed_at = null
-    from unnest(p_runs, p_leases) as r (id, lease)
-   where live.id = r.id and live.lease = r.lease and live.worker_id is not null;
+   where id = any (v_mine) and not cancel;
   get diagnostics v_returned = row_count;
+  perform give_up_runs(array(select v.id from live v where v.id = any (v_mine) and v.cancel), null, p_at);
   return v_returned;
 end $$;
 
 -- Takes runs back from workers that are lost (I4): no lease, one that ran out, another incarnation, or a heartbeat more
--- than p_slack after the claim that does not name the run. A run lost three times ends in error.
+-- than p_slack after the claim that does not name the run. A run lost three times ends in error, and one that was to be
+-- cancelled is.
 create function take_back_runs(p_slack interval, p_at timestamptz, out returned integer, out failed integer)
 language plpgsql as $$
 declare
   v_lost uuid[];
-  v_over record;
 begin
   v_lost := array(
     select v.id
@@ -431,17 +482,11 @@ begin
      order by v.id
        for update of v
   );
-  select array_agg(v.id) as ids, array_agg(v.lease) as leases, count(*) as n into v_over
-    from live v
-   where v.id = any (v_lost) and v.losses >= 2;
-  select f.applied into failed
-    from finish_runs(v_over.ids, v_over.leases, array_fill('error'::run_state, array[v_over.n::integer]),
-                     array_fill('its worker was lost three times'::text, array[v_over.n::integer]),
-                     array_fill(null::integer, array[v_over.n::integer]),
-                     array_fill(null::timestamptz, array[v_over.n::integer]), p_at) f;
   update live set worker_id = null, incarnation = null, claimed_at = null, losses = losses + 1
-   where id = any (v_lost) and worker_id is not null;
+   where id = any (v_lost) and losses < 2 and not cancel;
   get diagnostics returned = row_count;
+  failed := give_up_runs(array(select v.id from live v where v.id = any (v_lost) and v.worker_id is not null),
+                         'its worker was lost three times', p_at);
 end $$;
 
 -- Cancels: what is queued ends at once, what runs is marked and killed by its worker. A retry that waits is dropped.

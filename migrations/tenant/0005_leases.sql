@@ -1,5 +1,6 @@
 -- Renews leases and answers what each worker really holds. A newer incarnation of a worker takes over at once: what the
--- older one held comes back, and the older one is told that it has lost everything.
+-- older one held comes back, counted as lost, and the older one is told that it has lost everything. What was lost too
+-- often, or was to be cancelled, is left for the sweep to end.
 create function renew_leases(
   p_workers uuid[], p_incarnations bigint[], p_holds jsonb, p_until timestamptz, p_at timestamptz
 ) returns table (worker uuid, mine text[], cancelled uuid[], returned boolean) language plpgsql as $$
@@ -18,12 +19,12 @@ begin
     select v.id
       from live v
       join lease w on w.worker_id = v.worker_id
-     where v.worker_id = any (p_workers) and v.incarnation < w.incarnation
+     where v.worker_id = any (p_workers) and v.incarnation < w.incarnation and v.losses < 2 and not v.cancel
      order by v.id
        for update of v
   ),
   freed as (
-    update live set worker_id = null, incarnation = null, claimed_at = null
+    update live set worker_id = null, incarnation = null, claimed_at = null, losses = losses + 1
      where id = any (array(select id from left_behind))
     returning id
   )

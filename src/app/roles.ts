@@ -6,7 +6,6 @@ import { runtimeNames } from '../contract/wire.ts';
 import { engineVersion } from '../engine/engine.ts';
 import { MillraceError } from '../errors.ts';
 import { newId } from '../kernel/id.ts';
-import { persist, reconnect } from '../kernel/backoff.ts';
 import { makeLog, type Log } from '../kernel/log.ts';
 import { makeHost } from '../launcher/host.ts';
 import { type Address, addressOfUrl } from '../postgres/address.ts';
@@ -14,6 +13,7 @@ import { makeHome } from '../postgres/home.ts';
 import { loadFunctions } from '../worker/functions.ts';
 import { makeRuntimes } from '../runtimes/runtimes.ts';
 import { makeWorker } from '../worker/worker.ts';
+import type { HostOrder } from './host-process.ts';
 import { type Installation, openInstallation, prepareDatabases } from './installation.ts';
 import { makeServing } from './serving.ts';
 import { rootKeyOf, secretKeyOf } from './secret-files.ts';
@@ -42,7 +42,6 @@ function externalAddress({ databaseUrl }: Config): Address {
 async function open(config: Config, log: Log, role: string): Promise<Installation> {
   const controlAddress = externalAddress(config);
   const home = await makeHome(config.home);
-  await prepareDatabases(config, controlAddress);
   return openInstallation({
     config,
     log,
@@ -61,6 +60,7 @@ export async function secretKeys({ secretKey }: Config, home: string): Promise<r
 
 export async function runApi({ config, signal, say }: Role): Promise<void> {
   const log = makeLog({ level: config.logLevel, role: 'api' });
+  await prepareDatabases(config, externalAddress(config));
   const installation = await open(config, log, 'api');
   const rootKey = config.rootKey ?? (await rootKeyOf(config.home));
   const serving = makeServing({ installation, rootKey, healthy: async () => true });
@@ -75,14 +75,13 @@ export async function runApi({ config, signal, say }: Role): Promise<void> {
   }
 }
 
-export async function runHost({ config, signal }: Role): Promise<void> {
+/** Under `up`, the order says where the database is, and that it is ready. */
+export async function runHost({ config, signal }: Role, order: Promise<HostOrder> | undefined): Promise<void> {
   const log = makeLog({ level: config.logLevel, role: 'host' });
-  // under `up` the database may be a moment away still
-  const installation = await persist(() => open(config, log, 'host'), {
-    backoff: reconnect,
-    signal,
-    giveUp: (error) => error instanceof MillraceError,
-  });
+  const told = order && (await Promise.race([order, untilAborted(signal)]));
+  if (signal.aborted) return;
+  if (told === undefined) await prepareDatabases(config, externalAddress(config));
+  const installation = await open({ ...config, ...told }, log, 'host');
   const { control, loader, addressOf, statuses, hub, time } = installation;
   const host = makeHost({
     control,

@@ -1,6 +1,5 @@
 /** The `api` role: the gateway with its desks, its listener, and its word in the control database that it serves. */
 import { createHash } from 'node:crypto';
-import { fileURLToPath } from 'node:url';
 import { tenantEndpoints } from '../api/endpoints/table.ts';
 import { broadcastKind, signalKind } from '../broker/postgres.ts';
 import { engineVersion } from '../engine/engine.ts';
@@ -18,6 +17,7 @@ import { SignalDesk } from '../gateway/signal-desk.ts';
 import type { Invalidation } from '../contract/wire.ts';
 import { openApi } from '../http/openapi.ts';
 import { newId } from '../kernel/id.ts';
+import { packageFile } from '../kernel/package-files.ts';
 import { all, every, type Service } from '../kernel/service.ts';
 import type { Installation } from './installation.ts';
 
@@ -34,7 +34,7 @@ export interface ServingOptions {
 }
 
 const beatEveryMs = 2_000;
-const uiFolder = fileURLToPath(new URL('../../ui/dist', import.meta.url));
+const uiFolder = packageFile('ui', 'dist');
 
 export function makeServing(options: ServingOptions): Serving {
   const { installation } = options;

@@ -4,13 +4,13 @@
  * this one. It is healthy once the default tenant's scheduler is STARTED.
  */
 import { hostname } from 'node:os';
-import { fileURLToPath } from 'node:url';
 import type { UpOptions } from '../cli/role-commands.ts';
 import type { Config } from '../config.ts';
 import { engineVersion } from '../engine/engine.ts';
 import type { KeyCaller } from '../contract/roles.ts';
 import { runtimeNames } from '../contract/wire.ts';
 import { type Log, makeLog } from '../kernel/log.ts';
+import { packageFile } from '../kernel/package-files.ts';
 import { all, type Service } from '../kernel/service.ts';
 import { onClient } from '../kernel/sql.ts';
 import { disownSchedulers, isStarted } from '../launcher/control-queries.ts';
@@ -20,7 +20,7 @@ import { claimHome, makeHome } from '../postgres/home.ts';
 import { supervised } from '../postgres/supervised.ts';
 import { makeRuntimes } from '../runtimes/runtimes.ts';
 import { makeWorker } from '../worker/worker.ts';
-import { hostProcess } from './host-process.ts';
+import { type HostProcess, hostProcess } from './host-process.ts';
 import { defaultTenant, type Installation, openInstallation, prepareDatabases } from './installation.ts';
 import { type Role, secretKeys, untilAborted } from './roles.ts';
 import { removeServerFile, rootKeyOf, writeServerFile, workerIdOf } from './secret-files.ts';
@@ -36,11 +36,18 @@ export async function runUp(role: Role, options: UpOptions): Promise<void> {
   const config = { ...role.config, home };
   const stopped = new AbortController();
   const claim = await claimHome(home, () => stopped.abort());
+  const host = hostProcess({ main: packageFile('dist', 'main.js'), home, log });
   try {
+    await host.start();
     await withDatabase(config, log, role.say, (address) =>
-      serve({ ...role, config, signal: AbortSignal.any([role.signal, stopped.signal]) }, options, { log, address }),
+      serve({ ...role, config, signal: AbortSignal.any([role.signal, stopped.signal]) }, options, {
+        log,
+        address,
+        host,
+      }),
     );
   } finally {
+    await host.stop();
     await claim.release();
   }
 }
@@ -67,39 +74,28 @@ async function withDatabase(
 interface Ground {
   readonly log: Log;
   readonly address: Address;
+  readonly host: HostProcess;
 }
 
-async function serve(role: Role, options: UpOptions, { log, address }: Ground): Promise<void> {
-  const { config, signal } = role;
+async function serve(role: Role, options: UpOptions, { log, address, host }: Ground): Promise<void> {
+  const { config } = role;
   await disown(address, config.databaseUrl === undefined);
-  // spawned before we migrate: it loads meanwhile, and waits for what it needs
-  const host = hostProcess({
-    main: fileURLToPath(new URL('../main.js', import.meta.url)),
-    home: config.home,
-    databaseUrl: address.url,
+  await prepareDatabases(config, address);
+  host.tell(address.url);
+  const installation = await openInstallation({
+    config,
     log,
+    role: 'up',
+    controlAddress: address,
+    secretKeys: await secretKeys(config, config.home),
+    poolSize: 10,
   });
-  await host.start();
   try {
-    await prepareDatabases(config, address);
-    const installation = await openInstallation({
-      config,
-      log,
-      role: 'up',
-      controlAddress: address,
-      secretKeys: await secretKeys(config, config.home),
-      poolSize: 10,
-    });
-    try {
-      await serveInstallation(role, options, installation);
-    } finally {
-      await host.stop();
-      await installation.close();
-    }
+    await serveInstallation(role, options, installation);
   } finally {
     await host.stop();
+    await installation.close();
   }
-  if (!signal.aborted) log.error({}, 'up ended by itself');
 }
 
 const noSchemaYet = new Set(['3D000', '42P01']);

@@ -4,9 +4,7 @@
  * Thin: a command reads its flags, calls the server, and shows the answer. Nothing here reads `process`, hears signals or
  * exits; that is `main.ts`'s.
  */
-import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
-import { z } from 'zod';
 import { addDocumentCommands } from './document-commands.ts';
 import { type Ending, endingOf, exitCodeHelp, exitCodes } from './exit.ts';
 import type { Io, Sink } from './io.ts';
@@ -19,6 +17,7 @@ import { addRun } from './run-job.ts';
 import { addServerCommands } from './server-commands.ts';
 import { addStashCommands } from './stash-commands.ts';
 import { oneLine } from './width.ts';
+import { packageVersion } from '../kernel/package-files.ts';
 
 const epilogue = `
 A first walk:
@@ -64,7 +63,7 @@ const groups: readonly (readonly [heading: string, add: (program: Command, roles
 export function makeProgram(roles: RoleCommands, io: Io): Command {
   const program = new Command('millrace')
     .description('Millrace decides when work runs, where it runs, and who hears about it.')
-    .version(version(), '-V, --version', 'print the version')
+    .version(packageVersion, '-V, --version', 'print the version')
     .helpOption('-h, --help', 'explain the command')
     .helpCommand('help [command]', 'explain a command')
     .exitOverride()
@@ -90,11 +89,6 @@ const widestHelp = 120;
 
 function helpWidth(sink: Sink): number {
   return Math.min(widestHelp, sink.isTTY === true ? (sink.columns ?? widestHelp) : widestHelp);
-}
-
-function version(): string {
-  const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
-  return z.object({ version: z.string() }).parse(JSON.parse(text)).version;
 }
 
 /** Runs one command line (without `node` and the script's name) and gives the exit code. Never throws. */

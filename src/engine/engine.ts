@@ -1,6 +1,4 @@
 /** This version's engine: the contract of `contract/engine.ts`, put together from the rooms below. */
-import { readFileSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
 import type { Pool } from 'pg';
 import { applyHandlers } from '../api/apply.ts';
 import type { ApiContext, ApiHandlers } from '../api/context.ts';
@@ -11,6 +9,7 @@ import { contractNumber, type Engine, type EngineContext } from '../contract/eng
 import { MillraceError } from '../errors.ts';
 import { makeRouter, problemResponse } from '../http/router.ts';
 import { readDefinitions } from '../jobs/task-definitions.ts';
+import { packageFile, packageVersion } from '../kernel/package-files.ts';
 import { onPool } from '../kernel/sql.ts';
 import { migrate, readMigrations } from '../postgres/migrate.ts';
 import { cancellations, claimRuns, renewLeases } from '../scheduler/claim.ts';
@@ -19,12 +18,8 @@ import { pruneTenant } from '../scheduler/prune.ts';
 import { applyReports } from '../scheduler/report.ts';
 import { makeScheduler } from '../scheduler/scheduler.ts';
 
-const root = new URL('../../', import.meta.url);
-const manifest = JSON.parse(readFileSync(new URL('package.json', root), 'utf8')) as { version: string };
-
-export const engineVersion: string = manifest.version;
-export const migrationsFolder = (set: 'control' | 'tenant'): string =>
-  fileURLToPath(new URL(`migrations/${set}`, root));
+export const engineVersion: string = packageVersion;
+export const migrationsFolder = (set: 'control' | 'tenant'): string => packageFile('migrations', set);
 
 export const engine: Engine = {
   contract: contractNumber,

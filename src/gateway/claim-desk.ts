@@ -109,6 +109,9 @@ export class ClaimDesk {
   }
 
   async #sweep(): Promise<void> {
+    for (const [name, left] of this.#left) {
+      if (left.every(({ at }) => at < performance.now() - leftMs)) this.#left.delete(name);
+    }
     if (this.#hungry().length > 0) await this.#look();
   }
 

@@ -41,23 +41,34 @@ class TakenBack extends Error {
 
 export async function applyJob(db: Db, application: Application): Promise<Applied> {
   try {
-    return await recording(db, application, async (tx) => {
-      const applied = await write(tx, application);
-      if (application.dryRun) throw new TakenBack(applied);
-      return applied;
+    return await applyOnce(db, application).catch((error: unknown) => {
+      // two that create the same job at once see no row to wait for; now the other one's is there
+      if (isTaken(error)) return applyOnce(db, application);
+      throw error;
     });
   } catch (error) {
-    if (error instanceof TakenBack) return error.applied;
-    throw clash(error, application.definition);
+    if (!isTaken(error)) throw error;
+    const { project, name } = application.definition;
+    throw new MillraceError('conflict', `another job of project ${project} is called ${name}`, { cause: error });
   }
+}
+
+function applyOnce(db: Db, application: Application): Promise<Applied> {
+  const writing = recording(db, application, async (tx) => {
+    const applied = await write(tx, application);
+    if (application.dryRun) throw new TakenBack(applied);
+    return applied;
+  });
+  return writing.catch((error: unknown) => {
+    if (error instanceof TakenBack) return error.applied;
+    throw error;
+  });
 }
 
 const uniqueViolation = '23505';
 
-function clash(error: unknown, { project, name }: JobDefinition): unknown {
-  const code: unknown = error instanceof Error ? Reflect.get(error, 'code') : undefined;
-  if (code !== uniqueViolation) return error;
-  return new MillraceError('conflict', `another job of project ${project} is called ${name}`, { cause: error });
+function isTaken(error: unknown): boolean {
+  return error instanceof Error && Reflect.get(error, 'code') === uniqueViolation;
 }
 
 async function write(tx: Recording, application: Application): Promise<Applied> {

@@ -28,7 +28,12 @@ function isRecord(value: unknown): value is Fields {
 
 function recordChanges(before: Fields, after: Fields, path: string): Change[] {
   const keys = [...new Set([...Object.keys(before), ...Object.keys(after)])];
-  return keys.flatMap((key) => changesBetween(before[key], after[key], path === '' ? key : `${path}.${key}`));
+  return keys.flatMap((key) => changesBetween(own(before, key), own(after, key), path === '' ? key : `${path}.${key}`));
+}
+
+/** A task may well be called `constructor`, which every object has. */
+function own(fields: Fields, key: string): unknown {
+  return Object.hasOwn(fields, key) ? fields[key] : undefined;
 }
 
 function byName(items: readonly unknown[]): Fields {

@@ -3,10 +3,10 @@ import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { chmod, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { dirname, join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { makeTask, Recorder } from '../../test/conformance/task.ts';
+import { bundled } from '../../test/harness/bundled.ts';
 import type { Outcome, Output } from './contract.ts';
 import { processRuntime } from './process.ts';
 
@@ -271,9 +271,14 @@ describe('when the worker dies', () => {
     for (const child of children.splice(0)) child.kill('SIGKILL');
   });
 
-  /** A process of its own, running the built runtime. */
+  let built: string;
+  beforeAll(async () => {
+    built = await bundled('runtimes/process.ts');
+  });
+  afterAll(() => rm(dirname(built), { recursive: true, force: true }));
+
+  /** A process of its own, running the runtime. */
   function worker(script: string): ChildProcess {
-    const built = fileURLToPath(new URL('../../dist/runtimes/process.js', import.meta.url));
     const source = `
       const { processRuntime } = await import(${JSON.stringify(built)});
       const runtime = processRuntime({ environment: process.env, orphanGraceMs: 300 });

@@ -76,7 +76,7 @@ async function firePiece(db: Db, row: CatchupRow & TriggerRow, at: Date): Promis
   let created = 0;
   for (let done = 0; done < instants.length; done += pieceInstants) {
     const firings = instants.slice(done, done + pieceInstants).map((instantMs) => ({ triggerId: row.id, instantMs }));
-    created += (await fireTriggers(db, firings, { priority: 'backfill', at })).created;
+    created += (await fireTriggers(db, firings, { priority: 'backfill', order: row.policy, at })).created;
   }
   await advanceCatchup(db, row);
   return created;

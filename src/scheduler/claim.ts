@@ -22,7 +22,9 @@ type ClaimedRow = {
 /** One list per poll, in the order of the polls. */
 export async function claimRuns(ctx: EngineContext, engine: string, polls: readonly Poll[]): Promise<ClaimedRun[][]> {
   const answers = new Map<string, ClaimedRun[]>();
-  for (const group of byLanes(polls)) {
+  const newest = newestIncarnations(polls);
+  const isCurrent = (poll: Poll): boolean => poll.incarnation === newest.get(poll.worker);
+  for (const group of byLanes(polls.filter(isCurrent))) {
     const rows = await claimGroup(onPool(ctx.pool), group, ctx);
     for (const row of rows) {
       const runs = answers.get(row.worker_id) ?? [];
@@ -30,13 +32,20 @@ export async function claimRuns(ctx: EngineContext, engine: string, polls: reado
       answers.set(row.worker_id, runs);
     }
   }
-  const lists = polls.map((poll) => (answers.get(poll.worker) ?? []).splice(0, poll.free));
+  const lists = polls.map((poll) => (isCurrent(poll) ? (answers.get(poll.worker) ?? []).splice(0, poll.free) : []));
   ctx.telemetry.emit('claimed', { runs: lists.reduce((sum, runs) => sum + runs.length, 0), polls: polls.length });
   return lists;
 }
 
+/** A poll that waits for an earlier life of a worker gets nothing: nobody would hear the answer. */
+function newestIncarnations(polls: readonly Poll[]): Map<string, number> {
+  const newest = new Map<string, number>();
+  for (const { worker, incarnation } of polls) newest.set(worker, Math.max(incarnation, newest.get(worker) ?? 0));
+  return newest;
+}
+
 function byLanes(polls: readonly Poll[]): Iterable<Poll[]> {
-  return groupBy(polls, (poll) => poll.lanes.toSorted().join(' ')).values();
+  return groupBy(polls, (poll) => JSON.stringify(poll.lanes.toSorted())).values();
 }
 
 function claimGroup(db: Db, polls: readonly Poll[], ctx: EngineContext): Promise<ClaimedRow[]> {

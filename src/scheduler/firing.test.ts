@@ -7,6 +7,7 @@ import {
   finish,
   fire,
   makePipeline,
+  onConnections,
   type Pipeline,
   runAll,
   runsOf,
@@ -47,9 +48,10 @@ describe('firing', () => {
     for (let round = 0; round < 10; round++) {
       const jobs = await Promise.all([triggered(), triggered(), triggered()]);
       const triggers = jobs.map((job) => job.trigger('t'));
-      const outcomes = await Promise.all([
-        fire(line, triggers, [day(1), day(1), day(1)]),
-        fire(line, triggers.toReversed(), [day(1), day(1), day(1)]),
+      const instants = [day(1), day(1), day(1)];
+      const outcomes = await onConnections(line, [
+        (one) => fire(one, triggers, instants),
+        (two) => fire(two, triggers.toReversed(), instants),
       ]);
       expect(outcomes.reduce((sum, { fired }) => sum + fired, 0)).toBe(3);
       expect(outcomes.reduce((sum, { created }) => sum + created, 0)).toBe(3);
@@ -87,6 +89,32 @@ describe('firing', () => {
     );
     expect(event).toMatchObject({ type: 'run.created', cause: job.trigger('t') });
     expect(JSON.parse(event.body)).toMatchObject({ job: job.id, task: job.task('a'), attempt: 1, priority: 'normal' });
+  });
+});
+
+describe('the order of runs', () => {
+  const queued = async (order: 'earliest' | 'latest' | 'random'): Promise<string[]> => {
+    const job = await triggered();
+    const instants = Array.from({ length: 30 }, (_, i) => day(i + 1));
+    await fire(
+      line,
+      instants.map(() => job.trigger('t')),
+      instants,
+      { order },
+    );
+    const seen: string[] = [];
+    for (let i = 0; i < instants.length; i++)
+      seen.push(...(await claim(line, job.lane, { places: 1 })).map((run) => run.instant.toISOString()));
+    return seen;
+  };
+
+  it('that are made together is the one that the policy names', async () => {
+    const ascending = Array.from({ length: 30 }, (_, i) => day(i + 1));
+    expect(await queued('earliest')).toEqual(ascending);
+    expect(await queued('latest')).toEqual(ascending.toReversed());
+    const shuffled = await queued('random');
+    expect(shuffled).not.toEqual(ascending);
+    expect(shuffled.toSorted()).toEqual(ascending);
   });
 });
 
@@ -139,7 +167,7 @@ describe('counting', () => {
     await fire(line, t, day(1), { cause: 'b', priority: 'backfill' });
     await fire(line, t, day(1), { cause: 'c', priority: 'backfill' });
     await fire(line, t, day(1), { cause: 'd', priority: 'low' });
-    expect((await claim(line, job.lane)).map((run) => run.priority)).toEqual(['high', 'low']);
+    expect((await claim(line, job.lane)).map((run) => run.priority).toSorted()).toEqual(['high', 'low']);
   });
 
   it('is never negative: the table itself refuses', async () => {
@@ -167,7 +195,10 @@ describe('a fan-in', () => {
         instants,
       );
     const runs = await claim(line, job.lane, { places: 1_000 });
-    const of = (parent: string) => runs.filter((run) => run.task_id === job.task(parent));
+    const of = (parent: string) =>
+      runs
+        .filter((run) => run.task_id === job.task(parent))
+        .toSorted((a, b) => a.instant.getTime() - b.instant.getTime());
     const [left, right] = [of('left'), of('right')];
     for (let i = 0; i < rounds; i++) {
       const both = await Promise.all([left, right].map((side) => finish(line, side.slice(i, i + 1))));
@@ -192,7 +223,7 @@ describe('a fan-in', () => {
     const runs = await claim(line, job.lane, { places: 1_000 });
     const half = runs.filter((_, i) => i % 2 === 0);
     const rest = runs.filter((_, i) => i % 2 === 1).toReversed();
-    await Promise.all([finish(line, half), finish(line, rest)]);
+    await onConnections(line, [(one) => finish(one, half), (two) => finish(two, rest)]);
     expect(await runsOf(line, job.task('join'))).toBe(300);
   });
 

@@ -38,14 +38,14 @@ export interface Firing {
 export function fireTriggers(
   db: Db,
   firings: readonly Firing[],
-  how: { priority: 'normal' | 'backfill'; at: Date },
+  how: { priority: 'normal' | 'backfill'; order?: CatchupRow['policy']; at: Date },
 ): Promise<{ fired: number; created: number }> {
   return db.one(sql`
     select fired, created
       from fire_triggers(
         ${firings.map((f) => f.triggerId)}::uuid[],
         ${firings.map((f) => new Date(f.instantMs))}::timestamptz[],
-        'schedule', ${how.priority}::priority, ${how.at}::timestamptz)`);
+        'schedule', ${how.priority}::priority, ${how.order ?? null}::text, ${how.at}::timestamptz)`);
 }
 
 /** Marks instants as dealt with although they did not fire. */
@@ -66,11 +66,22 @@ export type CatchupRow = {
   seed: number;
 };
 
-export async function insertCatchup(db: Db, row: Omit<CatchupRow, 'next_piece'>): Promise<void> {
+/**
+ * Where there is work from the same instant on, noted by another scheduler, the longer range counts and is begun anew:
+ * its pieces are cut differently, and what has fired does not fire again (I1).
+ */
+export async function insertCatchups(db: Db, rows: readonly Omit<CatchupRow, 'next_piece'>[]): Promise<void> {
   await db.exec(sql`
     insert into catchup (trigger_id, from_at, to_at, policy, pieces, seed)
-    values (${row.trigger_id}, ${row.from_at}, ${row.to_at}, ${row.policy}, ${row.pieces}, ${row.seed})
-    on conflict (trigger_id, from_at) do nothing`);
+    select *
+      from unnest(
+        ${rows.map((r) => r.trigger_id)}::uuid[], ${rows.map((r) => r.from_at)}::timestamptz[],
+        ${rows.map((r) => r.to_at)}::timestamptz[], ${rows.map((r) => r.policy)}::text[],
+        ${rows.map((r) => r.pieces)}::integer[], ${rows.map((r) => r.seed)}::integer[])
+     order by 1, 2
+    on conflict (trigger_id, from_at) do update set
+      to_at = excluded.to_at, policy = excluded.policy, pieces = excluded.pieces, seed = excluded.seed, next_piece = 0
+     where excluded.to_at > catchup.to_at`);
 }
 
 /** The next piece of catch-up work with its trigger, oldest work first; paused jobs wait. */

@@ -7,7 +7,7 @@ export async function applyReports(ctx: EngineContext, reports: readonly Report[
   const db = onPool(ctx.pool);
   const returned = reports.filter((report) => report.state === 'returned');
   const final = reports.filter((report) => report.state !== 'returned');
-  const back = returned.length === 0 ? 0 : await returnRuns(db, returned);
+  const back = returned.length === 0 ? 0 : await returnRuns(db, returned, new Date(ctx.time.now()));
   const done = final.length === 0 ? nothing : await finishRuns(db, final, new Date(ctx.time.now()));
   if (done.created + back > 0) ctx.broker.offer(ctx.tenant, done.created + back);
   if (done.retries > 0) ctx.wake.send(ctx.tenant.id, 'retries');
@@ -32,8 +32,9 @@ function finishRuns(db: Db, reports: readonly Report[], at: Date): Promise<Finis
         ${at}::timestamptz)`);
 }
 
-async function returnRuns(db: Db, reports: readonly Report[]): Promise<number> {
+async function returnRuns(db: Db, reports: readonly Report[], at: Date): Promise<number> {
+  const [runs, leases] = [reports.map((r) => r.run), reports.map((r) => r.lease)];
   const { n } = await db.one<{ n: number }>(sql`
-    select return_runs(${reports.map((r) => r.run)}::uuid[], ${reports.map((r) => r.lease)}::integer[]) as n`);
+    select return_runs(${runs}::uuid[], ${leases}::integer[], ${at}::timestamptz) as n`);
   return n;
 }

@@ -6,8 +6,10 @@ import {
   type ClaimedRow,
   countOf,
   finish,
+  giveBack,
   historyOf,
   makePipeline,
+  onConnections,
   type Outcome,
   type Pipeline,
   queueRetries,
@@ -28,7 +30,7 @@ const day = (n: number): string => new Date(Date.UTC(2026, 0, n)).toISOString();
 /** Activates a task at a day and claims the run. */
 async function started(job: TestJob, task = 'a', instant = day(1)): Promise<ClaimedRow> {
   await activate(line, job.task(task), instant);
-  const [run] = await claim(line, job.lane);
+  const run = (await claim(line, job.lane)).find(({ task_id: id }) => id === job.task(task));
   if (run === undefined) throw new Error('nothing to claim');
   return run;
 }
@@ -251,7 +253,7 @@ describe('a report', () => {
   it('of an older lease is ignored, and the current one still counts (I3)', async () => {
     const job = await parentAndChild();
     const run = await started(job);
-    await line.db.exec(sql`select return_runs(${[run.id]}::uuid[], ${[run.lease]}::integer[])`);
+    await giveBack(line, [run]);
     expect(await finish(line, [run])).toMatchObject({ applied: 0 });
     const [again] = await claim(line, job.lane);
     expect(again).toMatchObject({ id: run.id, lease: 2, attempt: 1 });
@@ -282,7 +284,7 @@ describe('a report', () => {
         instants,
       );
       const runs = await claim(line, job.lane);
-      await Promise.all([finish(line, runs), finish(line, runs.toReversed())]);
+      await onConnections(line, [(one) => finish(one, runs), (two) => finish(two, runs.toReversed())]);
       await runAll(line, job);
     }
     expect(await runsOf(line, job.task('b'))).toBe(400);

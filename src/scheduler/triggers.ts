@@ -7,7 +7,15 @@ import { compileSchedule, nextInstant, type Schedule } from '../jobs/schedule.ts
 import { type Service, steady } from '../kernel/service.ts';
 import { arrive, type Arrival, graceMs } from './arrival.ts';
 import { piecesOf } from './catchup.ts';
-import { activeTriggers, type Firing, fireTriggers, insertCatchup, skipInstants, type TriggerRow } from './queries.ts';
+import {
+  activeTriggers,
+  type CatchupRow,
+  type Firing,
+  fireTriggers,
+  insertCatchups,
+  skipInstants,
+  type TriggerRow,
+} from './queries.ts';
 import type { Scheduling } from './scheduling.ts';
 import { specOf } from './spec.ts';
 import { type Due, TriggerQueue } from './trigger-queue.ts';
@@ -23,6 +31,8 @@ export class TriggerProcessor {
   readonly #scheduling: Scheduling;
   readonly #queue = new TriggerQueue<Trigger>();
   readonly #byJob = new Map<string, Set<string>>();
+  /** Jobs that are to be read anew; they stay here until that has succeeded, whatever fails meanwhile. */
+  readonly #stale = new Set<string>();
   readonly service: Service;
 
   constructor(scheduling: Scheduling) {
@@ -31,7 +41,7 @@ export class TriggerProcessor {
     this.service = {
       name: 'triggers',
       start: async () => {
-        await this.#take(await activeTriggers(scheduling.db));
+        await this.#take([], await activeTriggers(scheduling.db));
         await run.start();
       },
       stop: run.stop,
@@ -45,7 +55,8 @@ export class TriggerProcessor {
   /** One turn of the loop. */
   async #turn(signal: AbortSignal): Promise<void> {
     const { changedJobs, time } = this.#scheduling;
-    if (changedJobs.size > 0) await this.#reload(await changedJobs.receive(batch, signal));
+    if (changedJobs.size > 0) for (const id of await changedJobs.receive(batch, signal)) this.#stale.add(id);
+    if (this.#stale.size > 0) await this.#reload();
     const head = this.#queue.peek();
     if (head === undefined) await changedJobs.arrival(signal);
     else if (head.dueMs <= time.now()) await this.#fireDue();
@@ -64,19 +75,20 @@ export class TriggerProcessor {
     const nowMs = time.now();
     const due = this.#queue.popDue(nowMs, batch);
     const [overslept, onTime] = partition(due, (entry) => entry.dueMs < nowMs - graceMs);
+    // what was slept through (a suspended machine, a long outage) is missed: the trigger's policy says what becomes of it
+    for (const entry of overslept) this.#stale.add(entry.trigger.row.job_id);
+    if (onTime.length === 0) return;
     try {
       const firings = onTime.map((entry) => ({ triggerId: entry.id, instantMs: entry.instantMs }));
       const { fired, created } = await fireTriggers(db, firings, { priority: 'normal', at: new Date(nowMs) });
       this.#scheduling.ready(created);
       const latenessMs = Math.max(0, ...onTime.map((entry) => nowMs - entry.dueMs));
       ctx.telemetry.emit('fired', { triggers: fired, runs: created, latenessMs });
-      for (const entry of onTime) this.#queueAfter(entry.trigger, entry.instantMs);
-      // what was slept through (a suspended machine, a long outage) is missed: the trigger's policy says what becomes of it
-      if (overslept.length > 0) await this.#reload(overslept.map((entry) => entry.trigger.row.job_id));
     } catch (error) {
-      for (const entry of due) this.#queue.push(entry);
+      for (const entry of onTime) this.#queue.push(entry);
       throw error;
     }
+    for (const entry of onTime) this.#queueAfter(entry.trigger, entry.instantMs);
   }
 
   #queueAfter(trigger: Trigger, instantMs: number): void {
@@ -88,36 +100,25 @@ export class TriggerProcessor {
     this.#queue.push({ id: trigger.row.id, dueMs: instantMs + trigger.row.offset_ms, instantMs, trigger });
   }
 
-  /** Reads the triggers of these jobs anew. They leave the queue only once the read has succeeded. */
-  async #reload(jobIds: readonly string[]): Promise<void> {
-    const ids = [...new Set(jobIds)];
-    const rows = await activeTriggers(this.#scheduling.db, ids).catch((error: unknown) => {
-      for (const id of ids) this.#scheduling.changedJobs.offer(id);
-      throw error;
-    });
-    for (const jobId of ids) {
-      for (const triggerId of this.#byJob.get(jobId) ?? []) this.#queue.remove(triggerId);
-      this.#byJob.delete(jobId);
-    }
-    await this.#take(rows);
+  async #reload(): Promise<void> {
+    const ids = [...this.#stale];
+    await this.#take(ids, await activeTriggers(this.#scheduling.db, ids));
+    for (const id of ids) this.#stale.delete(id);
   }
 
-  async #take(rows: readonly TriggerRow[]): Promise<void> {
+  /** Puts these triggers, all that the jobs have now, in the place of those known before. */
+  async #take(jobIds: readonly string[], rows: readonly TriggerRow[]): Promise<void> {
     const nowMs = this.#scheduling.time.now();
-    const fire: Firing[] = [];
-    const marks: Firing[] = [];
-    for (const row of rows) {
+    const arrived = rows.flatMap((row) => {
       const trigger = this.#compile(row);
-      if (trigger === undefined) continue;
-      const arrival = arrive(row, trigger.schedule, nowMs);
-      fire.push(...arrival.fire.map((instantMs) => ({ triggerId: row.id, instantMs })));
-      await this.#note(trigger, arrival);
-      if (arrival.catchups.length === 0)
-        marks.push(...arrival.marks.map((instantMs) => ({ triggerId: row.id, instantMs })));
-      this.#remember(row);
-      this.#queueAt(trigger, arrival.next);
+      return trigger === undefined ? [] : [{ trigger, ...arrive(row, trigger.schedule, nowMs) }];
+    });
+    await this.#settle(arrived, new Date(nowMs));
+    for (const jobId of jobIds) this.#forget(jobId);
+    for (const { trigger, next } of arrived) {
+      this.#remember(trigger.row);
+      this.#queueAt(trigger, next);
     }
-    await this.#settle(fire, marks, new Date(nowMs));
   }
 
   /** A trigger that cannot be understood must not stop the others. */
@@ -135,37 +136,43 @@ export class TriggerProcessor {
     this.#byJob.set(row.job_id, ids.add(row.id));
   }
 
-  /** Catch-up work and the marks that move past it are one commit: missed instants are noted, or still missed. */
-  async #note(trigger: Trigger, arrival: Arrival): Promise<void> {
-    if (arrival.catchups.length === 0) return;
-    const { id, catchup } = trigger.row;
-    const policy = catchup === 'latest' || catchup === 'random' ? catchup : 'earliest';
-    await this.#scheduling.db.transaction(async (tx) => {
-      for (const { fromMs, toMs } of arrival.catchups) {
-        const pieces = piecesOf(trigger.schedule, fromMs, toMs);
-        const seed = Math.floor(Math.random() * 2 ** 30);
-        await insertCatchup(tx, {
-          trigger_id: id,
-          from_at: new Date(fromMs),
-          to_at: new Date(toMs),
-          policy,
-          pieces,
-          seed,
-        });
-      }
-      await skipInstants(
-        tx,
-        arrival.marks.map((instantMs) => ({ triggerId: id, instantMs })),
-      );
-    });
-    this.#scheduling.work.catchup.ring();
+  #forget(jobId: string): void {
+    for (const triggerId of this.#byJob.get(jobId) ?? []) this.#queue.remove(triggerId);
+    this.#byJob.delete(jobId);
   }
 
-  async #settle(fire: readonly Firing[], marks: readonly Firing[], at: Date): Promise<void> {
-    const { db } = this.#scheduling;
+  /** Catch-up work and the marks that move past it are one commit: missed instants are noted, or still missed. */
+  async #settle(arrived: readonly Arrived[], at: Date): Promise<void> {
+    const { db, work } = this.#scheduling;
+    const fire = arrived.flatMap(({ trigger, fire: instants }) => firingsOf(trigger, instants));
+    const marks = arrived.flatMap(({ trigger, marks: instants }) => firingsOf(trigger, instants));
+    const catchups = arrived.flatMap(catchupsOf);
     if (fire.length > 0) this.#scheduling.ready((await fireTriggers(db, fire, { priority: 'normal', at })).created);
-    if (marks.length > 0) await skipInstants(db, marks);
+    if (marks.length === 0) return;
+    await db.transaction(async (tx) => {
+      if (catchups.length > 0) await insertCatchups(tx, catchups);
+      await skipInstants(tx, marks);
+    });
+    if (catchups.length > 0) work.catchup.ring();
   }
+}
+
+type Arrived = Arrival & { readonly trigger: Trigger };
+
+function firingsOf(trigger: Trigger, instants: readonly number[]): Firing[] {
+  return instants.map((instantMs) => ({ triggerId: trigger.row.id, instantMs }));
+}
+
+function catchupsOf({ trigger, catchups }: Arrived): Omit<CatchupRow, 'next_piece'>[] {
+  const { id, catchup } = trigger.row;
+  return catchups.map(({ fromMs, toMs }) => ({
+    trigger_id: id,
+    from_at: new Date(fromMs),
+    to_at: new Date(toMs),
+    policy: catchup === 'latest' || catchup === 'random' ? catchup : 'earliest',
+    pieces: piecesOf(trigger.schedule, fromMs, toMs),
+    seed: Math.floor(Math.random() * 2 ** 30),
+  }));
 }
 
 function partition<T>(items: readonly Due<T>[], test: (item: Due<T>) => boolean): [Due<T>[], Due<T>[]] {

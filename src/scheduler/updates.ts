@@ -18,10 +18,15 @@ export function updateProcessor({ ctx, db, work, changedJobs, fault }: Schedulin
     async (signal) => {
       const events = await readEvents(db, { after: position, topicId: topics.millrace_jobs, limit: page });
       for (const event of events) {
-        if (event.subject !== null) await changedJobs.send(event.subject);
+        if (event.subject !== null) await changedJobs.send(event.subject, signal);
+        if (signal.aborted) return;
         position = event.seq;
       }
-      if (events.length > 0) work.tokens.ring();
+      if (events.length > 0) {
+        work.tokens.ring();
+        // an unpaused job's catch-up goes on
+        work.catchup.ring();
+      }
       if (events.length < page) await work.updates.wait(sweepMs, signal);
     },
     fault('reading updates'),

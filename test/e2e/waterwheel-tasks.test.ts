@@ -93,6 +93,15 @@ describe('a task', () => {
     expect(await client.read(`/int-api/jobs/${id}/stash/${day}/`)).toEqual([]);
   });
 
+  it('of a job that is run now finds its stash under the very instant that it is told', async () => {
+    const url = '${WATERWHEEL_SERVER_ADDR}int-api/jobs/$WATERWHEEL_JOB_ID/stash/$WATERWHEEL_TRIGGER_DATETIME/k';
+    const script = `curl -sS -H "Authorization: Bearer $WATERWHEEL_JWT" "${url}" -X PUT -d v -w %{http_code}`;
+    const { id } = await job('now', [{ name: 'step0', ...shell(script) }]);
+    const started = (await client.send('POST', `/api/jobs/${id}/run`, {})).json() as { instant: string };
+    const [row] = await client.ended(id, started.instant, ['step0']);
+    expect(await logOf(row)).toBe('201');
+  });
+
   it("is told its names, ids and instant under Waterwheel's names", async () => {
     const { id, tasks } = await job('environment', [
       { name: 'env', ...shell('env | grep ^WATERWHEEL_ | grep -v _JWT | sort') },
@@ -169,6 +178,24 @@ describe('a task', () => {
     const rows = await client.ended(id, day, ['step0', 'failure']);
     const run = rows.find((row) => row.name === 'step0');
     expect([run?.state, await logOf(run)]).toEqual(['timeout', 'begun\n']);
+  });
+});
+
+describe('runs', () => {
+  it('start at once, however often the configuration of their project changes meanwhile', async () => {
+    const { id, tasks } = await job('undisturbed', [{ name: 'step0' }]);
+    const instants = Array.from({ length: 100 }, (_, i) => new Date(Date.parse(day) + i * 1_000).toISOString());
+    for (const [i, instant] of instants.entries()) {
+      const change = { uuid: project, name: 'test_project', description: `change ${i}`, config: { i } };
+      await Promise.all([client.send('PUT', '/api/projects', change), activate(tasks['step0'], instant)]);
+    }
+    await until(
+      'all have ended',
+      async () =>
+        (await client.read<{ active_tasks: number; succeeded_tasks_last_hour: number }>(`/api/jobs/${id}`))
+          .succeeded_tasks_last_hour === 100 || undefined,
+      5_000,
+    );
   });
 });
 

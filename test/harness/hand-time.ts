@@ -23,6 +23,12 @@ export class HandTime implements Time {
     return this.#sleepers.size;
   }
 
+  /** Whether someone waits for exactly this moment. */
+  isAwaited(at: number | string): boolean {
+    const atMs = new Date(at).getTime();
+    return [...this.#sleepers].some((sleeper) => sleeper.atMs === atMs);
+  }
+
   moveTo(at: number | string): void {
     this.#now = Math.max(this.#now, new Date(at).getTime());
     for (const sleeper of [...this.#sleepers]) if (sleeper.atMs <= this.#now) sleeper.wake();

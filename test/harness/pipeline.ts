@@ -5,7 +5,7 @@
 import { parseJob } from '../../src/jobs/parse-job.ts';
 import { applyJob, type Applied } from '../../src/jobs/apply.ts';
 import { newId } from '../../src/kernel/id.ts';
-import { type Db, sql } from '../../src/kernel/sql.ts';
+import { type Db, onClient, sql } from '../../src/kernel/sql.ts';
 import { HandTime } from './hand-time.ts';
 import { makeTenantDatabase, type TenantDatabase } from './tenant-database.ts';
 
@@ -106,7 +106,23 @@ function idOf(ids: ReadonlyMap<string, string>, name: string): string {
   return id;
 }
 
-type Stage = Pick<Pipeline, 'db' | 'time'>;
+export type Stage = Pick<Pipeline, 'db' | 'time'>;
+
+/** Does it on connections of their own, where a deadlock is not tried again but shown. */
+export async function onConnections<T>(line: Pipeline, works: readonly ((stage: Stage) => Promise<T>)[]): Promise<T[]> {
+  const clients = await Promise.all(works.map(() => line.pool.connect()));
+  try {
+    return await Promise.all(
+      works.map(async (work, i) => {
+        const client = clients[i];
+        if (client === undefined) throw new Error('there are more works than connections');
+        return work({ db: onClient(client), time: line.time });
+      }),
+    );
+  } finally {
+    for (const client of clients) client.release();
+  }
+}
 
 export const at = ({ time }: Pick<Pipeline, 'time'>): Date => new Date(time.now());
 
@@ -114,12 +130,13 @@ export function fire(
   stage: Stage,
   triggers: string | readonly string[],
   instants: string | readonly string[],
-  how: { cause?: string; priority?: Priority } = {},
+  how: { cause?: string; priority?: Priority; order?: 'earliest' | 'latest' | 'random' } = {},
 ): Promise<{ fired: number; created: number }> {
   return stage.db.one(sql`
     select fired, created
       from fire_triggers(${[triggers].flat()}::uuid[], ${[instants].flat()}::timestamptz[],
-                         ${how.cause ?? 'schedule'}, ${how.priority ?? 'normal'}::priority, ${at(stage)})`);
+                         ${how.cause ?? 'schedule'}, ${how.priority ?? 'normal'}::priority,
+                         ${how.order ?? null}::text, ${at(stage)})`);
 }
 
 export interface Claim {
@@ -194,8 +211,10 @@ export async function cancel(stage: Stage, run: string): Promise<string> {
   return outcome;
 }
 
-export const giveBack = (stage: Stage, runs: readonly Pick<ClaimedRow, 'id' | 'lease'>[]): Promise<number> =>
-  scalar(stage, sql`select return_runs(${runs.map((r) => r.id)}::uuid[], ${runs.map((r) => r.lease)}::integer[]) as n`);
+export const giveBack = (stage: Stage, runs: readonly Pick<ClaimedRow, 'id' | 'lease'>[]): Promise<number> => {
+  const [ids, leases] = [runs.map((run) => run.id), runs.map((run) => run.lease)];
+  return scalar(stage, sql`select return_runs(${ids}::uuid[], ${leases}::integer[], ${at(stage)}) as n`);
+};
 
 export type Renewed = { worker: string; mine: string[] | null; cancelled: string[] | null; returned: boolean };
 

@@ -89,5 +89,5 @@ export async function fire(api: TenantApi, trigger: string | undefined, instant:
   await api.db.exec(sql`
     select *
       from fire_triggers(
-        ${[trigger]}::uuid[], ${[instant]}::timestamptz[], 'schedule', 'normal', ${new Date(api.ctx.time.now())})`);
+        ${[trigger]}::uuid[], ${[instant]}::timestamptz[], 'schedule', 'normal', null, ${new Date(api.ctx.time.now())})`);
 }

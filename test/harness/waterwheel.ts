@@ -55,12 +55,17 @@ export function waterwheel({ url, rootKey }: Pick<Product, 'url' | 'rootKey'>): 
       const rows = await read<{ task_id: string; name: string }[]>(`/api/jobs/${job}/tasks`);
       return Object.fromEntries(rows.map((row) => [row.name, row.task_id]));
     },
-    ended: (job, instant, names, state) =>
-      until(`${names.join(', ')} of ${instant} ended`, async () => {
-        const rows = await read<RunRow[]>(`/api/jobs/${job}/runs/${instant}`);
+    ended: async (job, instant, names, state) => {
+      let rows: RunRow[] = [];
+      const look = async (): Promise<RunRow[] | undefined> => {
+        rows = await read<RunRow[]>(`/api/jobs/${job}/runs/${instant}`);
         const done = rows.filter((row) => (state === undefined ? final.has(row.state) : row.state === state));
         return names.every((name) => done.some((row) => row.name === name)) ? rows : undefined;
-      }),
+      };
+      return until(`${names.join(', ')} of ${instant} ended`, look).catch((error: unknown) => {
+        throw new Error(`there are only ${JSON.stringify(rows)}`, { cause: error });
+      });
+    },
   };
 }
 

@@ -1,6 +1,8 @@
-/** Waterwheel's schedules: offsets, catching up, a job that waits for its own past, one that follows another (reference §§1.6, 3). */
+/** Waterwheel's documents: which are taken and which refused, and how its samples run: offsets, catching up, past, cross-job. */
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { ask, bearer } from '../harness/ask.ts';
+import { anyText } from '../harness/expected.ts';
 import { type Product, removeHome, startProduct } from '../harness/product.ts';
 import { until } from '../harness/until.ts';
 import {
@@ -30,6 +32,86 @@ afterAll(async () => {
 async function logOf(row: RunRow): Promise<string> {
   return (await client.get(`/api/runs/${row.task_run_id}/logs`)).text;
 }
+
+const minimal = (name: string, more: object = {}): object => ({
+  uuid: randomUUID(),
+  project: 'test_project',
+  name,
+  description: '',
+  triggers: [],
+  tasks: [{ name: 'step0' }],
+  ...more,
+});
+
+describe('a document', () => {
+  it('is taken as JSON and as YAML, by POST and by PUT, and with no content type as JSON', async () => {
+    const document = minimal('types');
+    expect((await client.deploy(document, 'POST')).status).toBe(201);
+    expect((await client.deploy(document, 'PUT')).status).toBe(201);
+    expect((await client.deploy(JSON.stringify(document), 'POST')).status).toBe(201);
+    const headers = bearer(product.rootKey);
+    const plain = { method: 'PUT', headers, body: JSON.stringify(document) };
+    expect((await ask(`${product.url}/api/jobs`, plain)).status).toBe(201);
+    for (const type of ['application/x-www-form-urlencoded', 'text/plain', 'application/xml']) {
+      const reply = await ask(`${product.url}/api/jobs`, { ...plain, headers: { ...headers, 'content-type': type } });
+      expect([type, reply.status]).toEqual([type, 415]);
+    }
+  });
+
+  it('with faults is refused, each fault named by its path, and nothing is written', async () => {
+    const trigger = { name: 't', start: day };
+    const faulty: readonly (readonly [string, object])[] = [
+      ['tasks[0].depends[0]', { tasks: [{ name: 'a', depends: ['task/no such task'] }] }],
+      ['tasks[0].depends[0]', { tasks: [{ name: 'a', depends: ['no such job/task/b'] }] }],
+      [
+        'tasks[0].depends_failure[0]',
+        { triggers: [{ ...trigger, period: '1d' }], tasks: [{ name: 'a', depends_failure: ['trigger/t'] }] },
+      ],
+      ['tasks[0].depends[0]', { tasks: [{ name: 'a', depends: ['task/a@soon'] }] }],
+      ['project', { project: 'no such project' }],
+      ['triggers[0].period', { triggers: [trigger] }],
+      ['triggers[0].cron', { triggers: [{ ...trigger, period: '1d', cron: '0 0 * * * *' }] }],
+      ['triggers[0].cron', { triggers: [{ ...trigger, cron: 'at noon' }] }],
+      ['triggers[0].period', { triggers: [{ ...trigger, period: 'daily' }] }],
+      ['tasks[0].retry.delay', { tasks: [{ name: 'a', retry: { max_attempts: 2, delay: 'soon' } }] }],
+    ];
+    for (const [path, part] of faulty) {
+      const reply = await client.deploy(minimal('faulty', part));
+      expect([path, reply.status, reply.json()]).toMatchObject([path, 400, { faults: [{ path }] }]);
+    }
+    for (const text of ['{', '- a\n- b', 'a: [', '']) expect((await client.deploy(text)).status).toBe(400);
+    expect((await client.get('/api/jobs?project=test_project&name=faulty')).status).toBe(404);
+  });
+
+  it('that takes the name of another job is a conflict', async () => {
+    expect((await client.deploy(minimal('mine'))).status).toBe(201);
+    expect((await client.deploy(minimal('mine'))).status).toBe(409);
+  });
+
+  it('replaces the one before, and leaves the job paused if it does not say', async () => {
+    const uuid = randomUUID();
+    const every = { name: 'every_minute', start: day, period: '1m' };
+    const edit = minimal('test_edit', {
+      uuid,
+      paused: true,
+      triggers: [every],
+      tasks: [{ name: 'step0', depends: ['trigger/every_minute'] }],
+    });
+    expect((await client.deploy(edit)).status).toBe(201);
+    expect(await client.read(`/api/jobs/${uuid}/paused`)).toBe(true);
+    const { step0 } = await client.tasks(uuid);
+    expect(
+      (await client.deploy(minimal('renamed_edit', { uuid, tasks: [{ name: 'step0' }, { name: 'step1' }] }))).status,
+    ).toBe(201);
+    expect(await client.read(`/api/jobs/${uuid}`)).toMatchObject({ name: 'renamed_edit', paused: true });
+    expect(await client.tasks(uuid)).toEqual({ step0, step1: anyText });
+    expect(await client.read(`/api/jobs/${uuid}/triggers`)).toEqual([]);
+    expect((await client.send('PUT', `/api/jobs/${uuid}/paused`, { paused: false })).status).toBe(204);
+    expect(await client.read(`/api/jobs/${uuid}/paused`)).toBe(false);
+    expect((await client.send('DELETE', `/api/jobs/${uuid}`)).status).toBe(204);
+    expect((await client.get(`/api/jobs/${uuid}`)).status).toBe(404);
+  });
+});
 
 describe('schedules', () => {
   it('with offsets on edges move the instant along', async () => {

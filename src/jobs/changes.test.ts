@@ -1,0 +1,45 @@
+import { describe, expect, it } from 'vitest';
+import { changesBetween } from './changes.ts';
+
+describe('the difference between two documents', () => {
+  it('is nothing between equal ones, whatever the order of fields', () => {
+    expect(changesBetween({ a: 1, b: { c: [1] } }, { b: { c: [1] }, a: 1 })).toEqual([]);
+  });
+
+  it('names each path that was added, removed or changed, with both values', () => {
+    expect(changesBetween({ a: 1, b: 2, c: { d: 3 } }, { a: 1, c: { d: 4 }, e: 5 })).toEqual([
+      { path: 'b', change: 'removed', before: 2 },
+      { path: 'c.d', change: 'changed', before: 3, after: 4 },
+      { path: 'e', change: 'added', after: 5 },
+    ]);
+  });
+
+  it('knows triggers and tasks by their name: moving one is no change', () => {
+    const [a, b] = [
+      { name: 'a', x: 1 },
+      { name: 'b', x: 1 },
+    ];
+    expect(changesBetween({ tasks: [a, b] }, { tasks: [b, a] })).toEqual([]);
+    expect(changesBetween({ tasks: [a, b] }, { tasks: [{ ...b, x: 2 }] })).toEqual([
+      { path: 'tasks.a', change: 'removed', before: a },
+      { path: 'tasks.b.x', change: 'changed', before: 1, after: 2 },
+    ]);
+  });
+
+  it('is not confused by names that every object has', () => {
+    for (const name of ['constructor', '__proto__', 'toString']) {
+      const task = { name };
+      expect(changesBetween({ tasks: [] }, { tasks: [task] })).toEqual([
+        { path: `tasks.${name}`, change: 'added', after: task },
+      ]);
+      expect(changesBetween({ tasks: [task] }, { tasks: [] })).toEqual([
+        { path: `tasks.${name}`, change: 'removed', before: task },
+      ]);
+      expect(changesBetween({ tasks: [task] }, { tasks: [task] })).toEqual([]);
+    }
+  });
+
+  it('of a document that was not there before is the whole of it', () => {
+    expect(changesBetween(undefined, { a: 1 })).toEqual([{ path: '', change: 'added', after: { a: 1 } }]);
+  });
+});

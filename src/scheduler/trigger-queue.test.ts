@@ -1,0 +1,60 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { TriggerQueue } from './trigger-queue.ts';
+
+const due = (id: string, dueMs: number) => ({ id, dueMs, instantMs: dueMs, trigger: undefined });
+
+describe('the queue of triggers', () => {
+  it('gives out what is due, earliest first, at most so many', () => {
+    const queue = new TriggerQueue<undefined>();
+    for (const [id, at] of [['c', 3], ['a', 1], ['d', 4], ['b', 2]] as const) queue.push(due(id, at));
+    expect(queue.peek()?.id).toBe('a');
+    expect(queue.popDue(3, 2).map((entry) => entry.id)).toEqual(['a', 'b']);
+    expect(queue.popDue(3, 9).map((entry) => entry.id)).toEqual(['c']);
+    expect(queue.popDue(3, 9)).toEqual([]);
+    expect(queue.size).toBe(1);
+  });
+
+  it('knows each trigger once: a new entry replaces the old, a removed one never comes', () => {
+    const queue = new TriggerQueue<undefined>();
+    queue.push(due('a', 1));
+    queue.push(due('a', 5));
+    queue.push(due('b', 2));
+    queue.remove('b');
+    queue.remove('nobody');
+    expect(queue.popDue(4, 9)).toEqual([]);
+    expect(queue.popDue(5, 9).map((entry) => entry.dueMs)).toEqual([5]);
+    expect(queue.peek()).toBeUndefined();
+  });
+
+  it('behaves as a sorted list does, whatever is done to it', () => {
+    const step = fc.oneof(
+      fc.record({ kind: fc.constant('push' as const), id: fc.integer({ min: 0, max: 20 }), at: fc.integer({ min: 0, max: 50 }) }),
+      fc.record({ kind: fc.constant('remove' as const), id: fc.integer({ min: 0, max: 20 }), at: fc.constant(0) }),
+      fc.record({ kind: fc.constant('pop' as const), id: fc.integer({ min: 1, max: 5 }), at: fc.integer({ min: 0, max: 50 }) }),
+    );
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 200 }), (steps) => {
+        const queue = new TriggerQueue<undefined>();
+        const model = new Map<string, number>();
+        for (const { kind, id, at } of steps) {
+          if (kind === 'push') {
+            queue.push(due(String(id), at));
+            model.set(String(id), at);
+          } else if (kind === 'remove') {
+            queue.remove(String(id));
+            model.delete(String(id));
+          } else {
+            const expected = [...model.values()].filter((dueMs) => dueMs <= at).toSorted((a, b) => a - b).slice(0, id);
+            const popped = queue.popDue(at, id);
+            expect(popped.map((entry) => entry.dueMs)).toEqual(expected);
+            for (const entry of popped) model.delete(entry.id);
+          }
+          expect(queue.size).toBe(model.size);
+          const [least = undefined] = [...model.values()].toSorted((a, b) => a - b);
+          expect(queue.peek()?.dueMs).toBe(least);
+        }
+      }),
+    );
+  });
+});

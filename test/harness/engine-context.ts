@@ -1,0 +1,53 @@
+/** What an engine is given, around a real database: real wake-ups within this process, a clock moved by hand. */
+import type { Pool } from 'pg';
+import { postgresBroker } from '../../src/broker/postgres.ts';
+import type { EngineContext } from '../../src/contract/engine.ts';
+import { makeSecrets } from '../../src/gateway/secrets.ts';
+import { newId } from '../../src/kernel/id.ts';
+import { silent } from '../../src/kernel/log.ts';
+import { makeTelemetry } from '../../src/kernel/telemetry.ts';
+import type { Time } from '../../src/kernel/time.ts';
+import type { Address } from '../../src/postgres/address.ts';
+import { WakeHub } from '../../src/postgres/wake.ts';
+
+export interface TestContext extends EngineContext {
+  readonly hub: WakeHub;
+  /** What went wrong in the background, newest last. */
+  readonly faults: unknown[];
+  /** What schedulers said of themselves, newest last. */
+  readonly statuses: { queuedTriggers: number; nextTriggerId: string | null }[];
+}
+
+export interface ContextOptions {
+  readonly address: Address;
+  readonly pool: Pool;
+  readonly time: Time;
+  readonly servingSince?: () => Promise<Date | undefined>;
+}
+
+export function makeContext({ address, pool, time, servingSince }: ContextOptions): TestContext {
+  const hub = new WakeHub(address, silent);
+  const faults: unknown[] = [];
+  const statuses: TestContext['statuses'] = [];
+  const note = (fields: { err?: unknown }): void => void faults.push(fields.err ?? fields);
+  return {
+    hub,
+    faults,
+    statuses,
+    tenant: { id: newId(), name: 'default' },
+    pool,
+    broker: postgresBroker(hub),
+    wake: hub,
+    time,
+    log: { ...silent, warn: note, error: note, child: () => silent },
+    telemetry: makeTelemetry((error) => faults.push(error)),
+    settings: { serverUrl: 'http://127.0.0.1:8080', leaseMs: 30_000 },
+    directory: {
+      workers: async () => [],
+      schedulers: async () => [],
+      noteScheduler: (status) => void statuses.push(status),
+      servingSince: servingSince ?? (async () => new Date(0)),
+    },
+    secrets: makeSecrets(['a master key of the tests'], () => time.now()),
+  };
+}
