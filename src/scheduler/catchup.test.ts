@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { compileSchedule, instantsBetween, type ScheduleSpec } from '../jobs/schedule.ts';
+import { compileSchedule, instantsBetween, nextInstant, type ScheduleSpec } from '../jobs/schedule.ts';
 import { arrive } from './arrival.ts';
 import { pieceInstantsOf, piecesOf } from './catchup.ts';
 import type { CatchupRow, TriggerRow } from './queries.ts';
@@ -8,7 +8,7 @@ import type { CatchupRow, TriggerRow } from './queries.ts';
 const noon = Date.UTC(2026, 5, 1);
 const minute = 60_000;
 const specs: fc.Arbitrary<ScheduleSpec> = fc.oneof(
-  fc.integer({ min: 1_000, max: 3 * 86_400_000 }).map((periodMs) => ({ periodMs, cron: null })),
+  fc.integer({ min: 300_000, max: 3 * 86_400_000 }).map((periodMs) => ({ periodMs, cron: null })),
   fc.constantFrom('*/7 * * * *', '0 3 * * *', '0 0 1 * *', '0 0 29 2 *').map((cron) => ({ periodMs: null, cron })),
 ).map((when) => ({ ...when, startMs: noon - 90 * 86_400_000, endMs: null, timezone: null }));
 
@@ -71,10 +71,11 @@ describe('what happens when a trigger enters the queue', () => {
         const { fire, catchups, marks, next } = arrive(row, schedule, noon);
         const missed = [...instantsBetween(schedule, latest === null ? spec.startMs : latest.getTime() + 1, passed + 1)];
         // the next is the first that is not due yet
-        expect(next).toBe([...instantsBetween(schedule, Math.max(passed + 1, (latest?.getTime() ?? 0) + 1), passed + 3_000 * 86_400_000)][0]);
+        expect(next).toBe(nextInstant(schedule, Math.max(passed, latest?.getTime() ?? 0)));
         // the marks move to the ends of what was missed, and nothing that is not due fires
         expect(missed.length === 0 ? [] : [Math.min(...marks), Math.max(...marks)]).toEqual(missed.length === 0 ? [] : [missed[0], missed.at(-1)]);
-        expect(fire.every((instant) => missed.includes(instant))).toBe(true);
+        const due = new Set(missed);
+        expect(fire.every((instant) => due.has(instant))).toBe(true);
         const caughtUp = catchups.flatMap(({ fromMs, toMs }) => [...instantsBetween(schedule, fromMs, toMs)]);
         if (catchup === 'none' || catchup === 'last') expect(caughtUp).toEqual([]);
         else expect([...fire, ...caughtUp]).toEqual(missed);
