@@ -1,8 +1,9 @@
 -- Renews leases and answers what each worker really holds. A newer incarnation of a worker takes over at once: what the
--- older one held comes back, counted as lost, and the older one is told that it has lost everything. What was lost too
--- often, or was to be cancelled, is left for the sweep to end.
+-- older one held comes back, counted as lost, and the older one is told that it has lost everything. So does a run that
+-- was claimed more than p_slack ago and is not named. What was lost too often, or was to be cancelled, is left for the
+-- sweep to end.
 create function renew_leases(
-  p_workers uuid[], p_incarnations bigint[], p_holds jsonb, p_until timestamptz, p_at timestamptz
+  p_workers uuid[], p_incarnations bigint[], p_holds jsonb, p_slack interval, p_until timestamptz, p_at timestamptz
 ) returns table (worker uuid, mine text[], cancelled uuid[], returned boolean) language plpgsql as $$
 #variable_conflict use_column
 declare
@@ -19,7 +20,9 @@ begin
     select v.id
       from live v
       join lease w on w.worker_id = v.worker_id
-     where v.worker_id = any (p_workers) and v.incarnation < w.incarnation and v.losses < 2 and not v.cancel
+     where v.worker_id = any (p_workers) and v.losses < 2 and not v.cancel
+       and (v.incarnation < w.incarnation
+            or (w.beat_at = p_at and v.claimed_at < p_at - p_slack and not v.id = any (w.holds)))
      order by v.id
        for update of v
   ),

@@ -59,12 +59,12 @@ describe('the fleet', () => {
     const runs = await claim(api);
     api.workers.push(worker(aWorker, ago(0)));
     const read = (query: object) => api.call('GET /api/workers/{id}', { params: { id: aWorker }, query });
-    expect((await read({})).runs.slice(0, 2).map((run) => [run.name, run.state])).toEqual([
+    expect((await read({})).tasks.slice(0, 2).map((run) => [run.task_name, run.state])).toEqual([
       ['only', 'running'],
       ['only', 'failure'],
     ]);
-    expect((await read({ state: 'failure' })).runs.map((run) => run.state)).toEqual(['failure']);
-    expect((await read({ state: 'running' })).runs).toHaveLength(1);
+    expect((await read({ state: 'failure' })).tasks.map((run) => run.state)).toEqual(['failure']);
+    expect((await read({ state: 'running' })).tasks).toHaveLength(1);
     await expect(api.call('GET /api/workers/{id}', { params: { id: newId() } })).rejects.toMatchObject({ status: 404 });
     await finish(api, runs);
   });

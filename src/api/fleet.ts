@@ -85,8 +85,8 @@ export const fleetHandlers: ApiHandlers<Omit<Endpoints, Extract<keyof Endpoints,
       'worker',
       id,
     );
-    const runs = await listRunsOfWorker(ctx.db, { worker: id, states: query.state, upTo: worker.lastSeenAt });
-    return { ...shownWorker(ctx, worker), runs: runs.map(written) };
+    const tasks = await listRunsOfWorker(ctx.db, { worker: id, states: query.state, upTo: worker.lastSeenAt });
+    return { ...shownWorker(ctx, worker), tasks: tasks.map(written) };
   },
   'GET /api/schedulers': async (_, ctx) => {
     const seen = await ctx.directory.schedulers(ago(ctx, schedulers.listedMs));

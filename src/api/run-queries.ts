@@ -34,10 +34,10 @@ export type RunRow = {
   readonly worker_id: string | null;
 };
 
-const rowColumns = sql`
-           r.task_id, r.id as task_run_id, task.name, r.instant as trigger_datetime, r.attempt,
-           r.queued_at as queued_datetime, r.started_at as started_datetime, r.finished_at as finish_datetime,
-           r.state, r.priority, r.worker_id`;
+const timeColumns = sql`
+           r.id as task_run_id, r.instant as trigger_datetime, r.attempt, r.queued_at as queued_datetime,
+           r.started_at as started_datetime, r.finished_at as finish_datetime, r.state, r.priority, r.worker_id`;
+const rowColumns = sql`r.task_id, task.name, ${timeColumns}`;
 
 /** Of all tasks the job has or had. */
 export function listRunsOfInstant(db: Db, job: string, instant: Date, limit: number): Promise<RunRow[]> {
@@ -80,10 +80,18 @@ export interface WorkerRuns {
   readonly upTo: Date;
 }
 
+export type WorkerTask = Omit<RunRow, 'name'> & {
+  readonly job_id: string;
+  readonly job_name: string;
+  readonly project_id: string;
+  readonly project_name: string;
+  readonly task_name: string;
+};
+
 /** The last hundred, as far as they are among the last hundred thousand of the tenant by the time the worker was seen. */
-export function listRunsOfWorker(db: Db, { worker, states, upTo }: WorkerRuns): Promise<RunRow[]> {
+export function listRunsOfWorker(db: Db, { worker, states, upTo }: WorkerRuns): Promise<WorkerTask[]> {
   const wanted = states ? sql`r.state = any (${states}::text[])` : sql`true`;
-  return db.rows<RunRow>(sql`
+  return db.rows<WorkerTask>(sql`
     with held as (
       select ${liveColumns}
         from live
@@ -101,9 +109,12 @@ export function listRunsOfWorker(db: Db, { worker, states, upTo }: WorkerRuns): 
        where newest.worker_id = ${worker} and ${states ? sql`newest.state = any (${states}::text[])` : sql`true`}
        limit 100
     )
-    select ${rowColumns}
+    select job.id as job_id, job.name as job_name, project.id as project_id, project.name as project_name,
+           r.task_id, task.name as task_name, ${timeColumns}
       from (select * from held union all select * from finished) as r
       join task on task.id = r.task_id
+      join job on job.id = task.job_id
+      join project on project.id = job.project_id
      where ${wanted}
      order by r.id desc
      limit 100`);

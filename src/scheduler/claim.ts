@@ -6,6 +6,8 @@ import { type Db, onPool, sql } from '../kernel/sql.ts';
 
 /** At most this many runs leave in one statement; what is left is claimed by the next. */
 const largestClaim = 1_000;
+/** A run claimed this long before a heartbeat that does not name it is lost. */
+export const unlistedMs = 10_000;
 
 type ClaimedRow = {
   id: string;
@@ -102,6 +104,7 @@ export async function renewLeases(
         ${beats.map((beat) => beat.worker)}::uuid[],
         ${beats.map((beat) => beat.incarnation)}::bigint[],
         ${JSON.stringify(beats.map((beat) => beat.holds.map((run) => run.run)))}::jsonb,
+        ${unlistedMs}::integer * interval '1 millisecond',
         ${new Date(nowMs + ctx.settings.leaseMs)}::timestamptz,
         ${new Date(nowMs)}::timestamptz)`);
   const byWorker = new Map(renewed.map((row) => [row.worker, row]));

@@ -4,6 +4,7 @@
  */
 import type { Report } from '../contract/wire.ts';
 import { all, every, type Service, steady } from '../kernel/service.ts';
+import { unlistedMs } from './claim.ts';
 import { nextRetryAt, queueRetries, takeBackRuns } from './queries.ts';
 import { applyReports } from './report.ts';
 import type { Scheduling } from './scheduling.ts';
@@ -11,8 +12,6 @@ import type { Scheduling } from './scheduling.ts';
 const retryBatch = 1_000;
 const retrySweepMs = 5_000;
 const leaseSweepMs = 1_000;
-/** A run claimed this long before a heartbeat that does not name it is lost. */
-const unlistedMs = 10_000;
 
 export function progressProcessor(scheduling: Scheduling): Service {
   const { ctx } = scheduling;

@@ -7,7 +7,13 @@ const due = (id: string, dueMs: number) => ({ id, dueMs, instantMs: dueMs, trigg
 describe('the queue of triggers', () => {
   it('gives out what is due, earliest first, at most so many', () => {
     const queue = new TriggerQueue<undefined>();
-    for (const [id, at] of [['c', 3], ['a', 1], ['d', 4], ['b', 2]] as const) queue.push(due(id, at));
+    for (const [id, at] of [
+      ['c', 3],
+      ['a', 1],
+      ['d', 4],
+      ['b', 2],
+    ] as const)
+      queue.push(due(id, at));
     expect(queue.peek()?.id).toBe('a');
     expect(queue.popDue(3, 2).map((entry) => entry.id)).toEqual(['a', 'b']);
     expect(queue.popDue(3, 9).map((entry) => entry.id)).toEqual(['c']);
@@ -29,9 +35,17 @@ describe('the queue of triggers', () => {
 
   it('behaves as a sorted list does, whatever is done to it', () => {
     const step = fc.oneof(
-      fc.record({ kind: fc.constant('push' as const), id: fc.integer({ min: 0, max: 20 }), at: fc.integer({ min: 0, max: 50 }) }),
+      fc.record({
+        kind: fc.constant('push' as const),
+        id: fc.integer({ min: 0, max: 20 }),
+        at: fc.integer({ min: 0, max: 50 }),
+      }),
       fc.record({ kind: fc.constant('remove' as const), id: fc.integer({ min: 0, max: 20 }), at: fc.constant(0) }),
-      fc.record({ kind: fc.constant('pop' as const), id: fc.integer({ min: 1, max: 5 }), at: fc.integer({ min: 0, max: 50 }) }),
+      fc.record({
+        kind: fc.constant('pop' as const),
+        id: fc.integer({ min: 1, max: 5 }),
+        at: fc.integer({ min: 0, max: 50 }),
+      }),
     );
     fc.assert(
       fc.property(fc.array(step, { maxLength: 200 }), (steps) => {
@@ -45,7 +59,10 @@ describe('the queue of triggers', () => {
             queue.remove(String(id));
             model.delete(String(id));
           } else {
-            const expected = [...model.values()].filter((dueMs) => dueMs <= at).toSorted((a, b) => a - b).slice(0, id);
+            const expected = [...model.values()]
+              .filter((dueMs) => dueMs <= at)
+              .toSorted((a, b) => a - b)
+              .slice(0, id);
             const popped = queue.popDue(at, id);
             expect(popped.map((entry) => entry.dueMs)).toEqual(expected);
             for (const entry of popped) model.delete(entry.id);

@@ -66,14 +66,16 @@ function ours(facts: RunFacts): Record<string, string> {
 
 function waterwheels(facts: RunFacts): Record<string, string> {
   return {
-    WATERWHEEL_TRIGGER_DATETIME: `${new Date(facts.instant).toISOString().slice(0, 19)}Z`,
+    // whole seconds as in Waterwheel, unless the instant has more: it must name the same instant when it comes back
+    WATERWHEEL_TRIGGER_DATETIME: new Date(facts.instant).toISOString().replace('.000Z', 'Z'),
     WATERWHEEL_TASK_NAME: facts.task.name,
     WATERWHEEL_TASK_ID: facts.task.id,
     WATERWHEEL_JOB_NAME: facts.job.name,
     WATERWHEEL_JOB_ID: facts.job.id,
     WATERWHEEL_PROJECT_NAME: facts.project.name,
     WATERWHEEL_PROJECT_ID: facts.project.id,
-    WATERWHEEL_SERVER_ADDR: facts.url,
+    // its tasks put paths right behind it
+    WATERWHEEL_SERVER_ADDR: `${facts.url}/`,
     WATERWHEEL_JWT: facts.credential,
   };
 }

@@ -128,7 +128,7 @@ function factsOf(run: ClaimedRun, definition: TaskDefinition, url: string): RunF
   const { tenant, run: runId, lease, instant, attempt, priority, credential } = run;
   const { job, project } = definition;
   const params = { ...definition.params, ...run.params };
-  const handOut = { tenant, run: runId, lease, credential, url, idempotencyKey: runId };
+  const handOut = { tenant, run: runId, lease, credential, url: baseOf(url, tenant), idempotencyKey: runId };
   return {
     ...handOut,
     instant,
@@ -139,6 +139,11 @@ function factsOf(run: ClaimedRun, definition: TaskDefinition, url: string): RunF
     job,
     project,
   };
+}
+
+/** Where the paths of a tenant begin. */
+function baseOf(url: string, tenant: string): string {
+  return tenant === 'default' ? url : `${url}/t/${encodeURIComponent(tenant)}`;
 }
 
 /** A timer without the upper limit of the platform's. Returns how to disarm it. */

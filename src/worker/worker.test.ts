@@ -134,7 +134,7 @@ describe('a run', () => {
       WATERWHEEL_TASK_NAME: 'task',
       WATERWHEEL_JOB_ID: definition.job.id,
       WATERWHEEL_PROJECT_NAME: 'project',
-      WATERWHEEL_SERVER_ADDR: 'http://tasks.example',
+      WATERWHEEL_SERVER_ADDR: 'http://tasks.example/',
       WATERWHEEL_JWT: 'run-credential',
     });
     expect(Object.keys(env)).not.toContain('VITEST');

@@ -225,7 +225,7 @@ export async function renew(
   return stage.db.maybeOne<Renewed>(sql`
     select *
       from renew_leases(${[beat.worker ?? worker]}::uuid[], ${[beat.incarnation ?? 1]}::bigint[],
-                        ${JSON.stringify([beat.holds ?? []])}::jsonb, ${new Date(stage.time.now() + 30_000)},
+                        ${JSON.stringify([beat.holds ?? []])}::jsonb, interval '10 seconds', ${new Date(stage.time.now() + 30_000)},
                         ${at(stage)})`);
 }
 

@@ -17,6 +17,16 @@ const worker = z.object({
   status: z.enum(['up', 'gone']),
 });
 
+/** A run as Waterwheel shows it below a worker. */
+const workerTask = z.object({
+  job_id: id,
+  job_name: z.string(),
+  project_id: id,
+  project_name: z.string(),
+  task_name: z.string(),
+  ...runRow.omit({ name: true }).shape,
+});
+
 const key = z.string().min(1).max(200);
 const view = { allow: ['viewer', 'operator'] } as const;
 const keyPath = z.object({ key });
@@ -37,7 +47,7 @@ export const fleetEndpoints = endpoints({
     tag: 'fleet',
     params: idPath,
     query: z.object({ state: stateList.optional() }),
-    answer: z.object({ ...worker.shape, runs: z.array(runRow) }),
+    answer: z.object({ ...worker.shape, tasks: z.array(workerTask) }),
   },
   'GET /api/schedulers': {
     ...view,

@@ -1,0 +1,205 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { type Fleet, makeFleet, setDesired, type TestTenant } from '../../test/harness/fleet.ts';
+import { until } from '../../test/harness/until.ts';
+import type { ClaimedRun, ClaimRequest } from '../contract/wire.ts';
+import { newId } from '../kernel/id.ts';
+import { silent } from '../kernel/log.ts';
+import { sql } from '../kernel/sql.ts';
+import { ClaimDesk } from './claim-desk.ts';
+
+let fleet: Fleet;
+let desk: ClaimDesk;
+let a: TestTenant;
+let b: TestTenant;
+beforeAll(async () => {
+  fleet = await makeFleet(['a', 'b']);
+  const [first, second] = fleet.tenants;
+  if (first === undefined || second === undefined) throw new Error('no tenants');
+  [a, b] = [first, second];
+});
+afterAll(() => fleet.close());
+beforeEach(() => {
+  desk = new ClaimDesk(fleet.loader, silent);
+});
+afterEach(async () => {
+  await desk.service.stop();
+  fleet.gate = async () => {};
+  for (const tenant of fleet.tenants) await (await tenant.db()).exec(sql`delete from live`);
+  fleet.asked.length = 0;
+});
+
+function poll(more: Partial<ClaimRequest> = {}, signal: AbortSignal = new AbortController().signal): Promise<ClaimedRun[]> {
+  const request = { worker: newId(), incarnation: 1, free: 1, runtimes: ['none' as const], queues: ['default'], wait_ms: 20_000, seen: 0 };
+  return desk.claim({ ...request, ...more }, signal);
+}
+/** Until a claim has found nothing for whoever waits. */
+const asked = (times: number) => until('it was asked', () => fleet.asked.length >= times || undefined);
+const tenantsOf = (runs: readonly ClaimedRun[]): string[] => runs.map((run) => run.tenant);
+
+describe('a poll', () => {
+  it('gets what is ready at once, no more than it has places for', async () => {
+    await a.ready(5);
+    const runs = await poll({ free: 3 });
+    expect(runs).toHaveLength(3);
+    expect(runs[0]).toMatchObject({ tenant: 'a', lease: 1, attempt: 1, priority: 'high', params: {} });
+    expect(runs[0]?.credential).toMatch(/^mrt_/);
+    expect(await poll({ free: 3 })).toHaveLength(2);
+  });
+
+  it('waits for a wake-up and gets what is ready then', async () => {
+    const waiting = poll();
+    await asked(2);
+    const [run] = await a.ready(1);
+    desk.ready(a.row.id);
+    expect((await waiting).map((each) => each.run)).toEqual([run]);
+  });
+
+  it('gets by the sweep what a lost wake-up was about', async () => {
+    await desk.service.start();
+    const waiting = poll();
+    await asked(2);
+    await b.ready(1);
+    expect(tenantsOf(await waiting)).toEqual(['b']);
+  });
+
+  it('ends empty when its time is up or its signal aborts', async () => {
+    expect(await poll({ wait_ms: 30 })).toEqual([]);
+    expect(await poll({}, AbortSignal.abort())).toEqual([]);
+    const stop = new AbortController();
+    const waiting = poll({}, stop.signal);
+    await asked(2);
+    stop.abort();
+    expect(await waiting).toEqual([]);
+    await a.ready(1);
+    desk.ready(a.row.id);
+    expect(await poll()).toHaveLength(1);
+  });
+
+  it('with no free place gets no run and asks nobody: it waits for signals', async () => {
+    await a.ready(1);
+    const stop = new AbortController();
+    const waiting = poll({ free: 0 }, stop.signal);
+    desk.ready(a.row.id);
+    expect(await poll()).toHaveLength(1);
+    expect(fleet.asked.every((line) => line.endsWith(' 1'))).toBe(true);
+    stop.abort();
+    expect(await waiting).toEqual([]);
+  });
+
+  it('sees only the lanes of its runtimes and queues', async () => {
+    await a.ready(1);
+    expect(await poll({ runtimes: ['process'], wait_ms: 100 })).toEqual([]);
+    expect(await poll({ queues: ['other'], wait_ms: 100 })).toEqual([]);
+    expect(await poll({ queues: ['other', 'default'], runtimes: ['process', 'none'] })).toHaveLength(1);
+  });
+
+  it('gets nothing of a tenant whose desired state is off', async () => {
+    await setDesired(fleet.control, a.row.id, 'off');
+    fleet.loader.forgetList();
+    await a.ready(1);
+    expect(await poll({ wait_ms: 200 })).toEqual([]);
+    await setDesired(fleet.control, a.row.id, 'on');
+    fleet.loader.forgetList();
+    expect(await poll()).toHaveLength(1);
+  });
+
+  it('that ended while its claim was under way loses nothing: the worker’s next poll gets the runs at once', async () => {
+    await a.ready(2);
+    let letGo = (): void => {};
+    fleet.gate = () => new Promise((resolve) => (letGo = resolve));
+    const worker = newId();
+    const stop = new AbortController();
+    const first = poll({ worker, free: 2 }, stop.signal);
+    await asked(1);
+    stop.abort();
+    expect(await first).toEqual([]);
+    fleet.gate = async () => {};
+    const second = poll({ worker, free: 2 });
+    letGo();
+    expect(await second).toHaveLength(2);
+  });
+
+  it('of a worker’s earlier life does not get in the way of its new one', async () => {
+    const worker = newId();
+    const stop = new AbortController();
+    const dead = poll({ worker, incarnation: 1, free: 5 }, stop.signal);
+    await asked(2);
+    await a.ready(3);
+    const alive = poll({ worker, incarnation: 2, free: 5 });
+    expect(await alive).toHaveLength(3);
+    stop.abort();
+    expect(await dead).toEqual([]);
+  });
+});
+
+describe('many polls', () => {
+  it('share one claim per tenant', async () => {
+    const polls = Array.from({ length: 20 }, () => poll({ free: 2 }));
+    await until('all wait', () => fleet.asked.some((line) => line.endsWith(' 20')) || undefined);
+    fleet.asked.length = 0;
+    await a.ready(40);
+    desk.ready(a.row.id);
+    expect((await Promise.all(polls)).flat()).toHaveLength(40);
+    expect(fleet.asked.filter((line) => line.startsWith('claim a')).length).toBeLessThanOrEqual(2);
+  });
+
+  it('are served in turn: no worker takes all while others are idle', async () => {
+    const polls = Array.from({ length: 4 }, () => poll({ free: 10 }));
+    await until('all wait', () => fleet.asked.some((line) => line.endsWith(' 4')) || undefined);
+    await a.ready(8);
+    desk.ready(a.row.id);
+    expect((await Promise.all(polls)).map((runs) => runs.length)).toEqual([2, 2, 2, 2]);
+  });
+
+  it('of one worker with one place are served from each tenant in turn', async () => {
+    await a.ready(6);
+    await b.ready(6);
+    const seen: string[] = [];
+    for (let i = 0; i < 8; i++) {
+      seen.push(...tenantsOf(await poll({ worker: 'c0ffee00-0000-7000-8000-000000000000' })));
+      // a worker is never back at once
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    expect(seen.filter((tenant) => tenant === 'a')).toHaveLength(4);
+    expect(seen.filter((tenant) => tenant === 'b')).toHaveLength(4);
+  });
+
+  it('go on when one tenant’s claim fails', async () => {
+    let failures = 0;
+    fleet.gate = async () => {
+      if (fleet.asked.at(-1)?.startsWith('claim a') && failures++ < 3) throw new Error('a is broken');
+    };
+    await b.ready(1);
+    expect(tenantsOf(await poll())).toEqual(['b']);
+  });
+
+  it('lose no ready run and get none twice, however they come and go', async () => {
+    await desk.service.start();
+    const ready = [...(await a.ready(60)), ...(await b.ready(60))];
+    const got: string[] = [];
+    const worker = async (n: number): Promise<void> => {
+      const id = newId();
+      while (got.length < ready.length) {
+        const stop = new AbortController();
+        const waiting = poll({ worker: id, free: 1 + (n % 3), wait_ms: 200 }, stop.signal);
+        if (Math.random() < 0.3) setImmediate(() => stop.abort());
+        got.push(...(await waiting).map((run) => run.run));
+      }
+    };
+    await Promise.all([1, 2, 3, 4].map(worker));
+    expect(got.toSorted()).toEqual(ready.toSorted());
+  });
+});
+
+describe('the tenants of a heartbeat', () => {
+  it('are all of them when an incarnation is new here, then those it holds runs of or was lately given some of', async () => {
+    const worker = newId();
+    expect(await desk.tenantsOf(worker, 1, [])).toEqual(new Set(['a', 'b']));
+    expect(await desk.tenantsOf(worker, 1, [])).toEqual(new Set());
+    await b.ready(1);
+    await poll({ worker });
+    expect(await desk.tenantsOf(worker, 1, [])).toEqual(new Set(['b']));
+    expect(await desk.tenantsOf(worker, 1, [{ tenant: 'gone', run: newId(), lease: 1 }])).toEqual(new Set(['b', 'gone']));
+    expect(await desk.tenantsOf(worker, 2, [])).toEqual(new Set(['a', 'b']));
+  });
+});

@@ -1,0 +1,104 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { type Fleet, makeFleet, type TestTenant } from '../../test/harness/fleet.ts';
+import { claim } from '../../test/harness/pipeline.ts';
+import { until } from '../../test/harness/until.ts';
+import type { Report } from '../contract/wire.ts';
+import { newId } from '../kernel/id.ts';
+import { sql } from '../kernel/sql.ts';
+import { ReportDesk } from './report-desk.ts';
+
+let fleet: Fleet;
+let desk: ReportDesk;
+let a: TestTenant;
+let b: TestTenant;
+beforeAll(async () => {
+  fleet = await makeFleet(['a', 'b']);
+  const [first, second] = fleet.tenants;
+  if (first === undefined || second === undefined) throw new Error('no tenants');
+  [a, b] = [first, second];
+  desk = new ReportDesk(fleet.loader);
+});
+afterAll(() => fleet.close());
+afterEach(() => {
+  fleet.gate = async () => {};
+  fleet.asked.length = 0;
+});
+
+/** Reports of that many runs that a worker holds. */
+async function held(tenant: TestTenant, runs: number): Promise<Report[]> {
+  await tenant.ready(runs);
+  const claimed = await claim({ db: await tenant.db(), time: fleet.time }, 'none:default', { places: runs });
+  return claimed.map((run) => ({
+    tenant: tenant.row.name,
+    run: run.id,
+    lease: run.lease,
+    state: 'success',
+    reason: null,
+    exit_code: 0,
+    started_at: null,
+  }));
+}
+const finished = async (tenant: TestTenant, reports: readonly Report[]): Promise<number> => {
+  const ids = reports.map((report) => report.run);
+  return (await (await tenant.db()).rows(sql`select 1 from run where id = any (${ids}::uuid[])`)).length;
+};
+
+describe('reports', () => {
+  it('are applied before the answer, each to its tenant', async () => {
+    const [ofA, ofB] = [await held(a, 3), await held(b, 2)];
+    await desk.report([...ofA, ...ofB]);
+    expect([await finished(a, ofA), await finished(b, ofB)]).toEqual([3, 2]);
+  });
+
+  it('that come while batches are under way share the next, two batches at most at a time', async () => {
+    const reports = await held(a, 40);
+    let letGo = (): void => {};
+    const gate = new Promise<void>((resolve) => (letGo = resolve));
+    fleet.gate = () => gate;
+    const answers = reports.map((report) => desk.report([report]));
+    await until('two are under way', () => fleet.asked.length === 2 || undefined);
+    letGo();
+    await Promise.all(answers);
+    expect(fleet.asked.slice(0, 2)).toEqual(['report a 1', 'report a 1']);
+    expect(fleet.asked.length).toBeLessThanOrEqual(4);
+    expect(await finished(a, reports)).toBe(40);
+  });
+
+  it('that could not be applied are refused, so that the worker sends them again, and others go on', async () => {
+    const [ofA, ofB] = [await held(a, 1), await held(b, 1)];
+    fleet.gate = async () => {
+      if (fleet.asked.at(-1)?.startsWith('report a')) throw new Error('not now');
+    };
+    await expect(desk.report(ofA)).rejects.toThrow('not now');
+    await desk.report(ofB);
+    fleet.gate = async () => {};
+    await desk.report(ofA);
+    expect(await finished(a, ofA)).toBe(1);
+  });
+
+  it('that are late, doubled or of nobody are acknowledged (I3)', async () => {
+    const reports = await held(a, 2);
+    await desk.report([...reports, ...reports]);
+    await desk.report(reports.map((report) => ({ ...report, state: 'failure' as const })));
+    await desk.report([{ ...(reports[0] as Report), run: newId() }, { ...(reports[0] as Report), tenant: 'gone' }]);
+    expect(await finished(a, reports)).toBe(2);
+  });
+
+  it('that share a batch with one that cannot be applied are applied all the same', async () => {
+    const reports = await held(a, 5);
+    const [first, second, third, fourth, fifth] = reports;
+    // no int4, and no text that PostgreSQL could hold
+    const bad = [{ ...first, exit_code: 2 ** 40 }, { ...second, reason: 'a\0b' }] as Report[];
+    let letGo = (): void => {};
+    const gate = new Promise<void>((resolve) => (letGo = resolve));
+    fleet.gate = () => gate;
+    const before = [third, fourth].map((report) => desk.report([report as Report]));
+    await until('both lanes are busy', () => fleet.asked.length === 2 || undefined);
+    const shared = [...bad.map((report) => desk.report([report])), desk.report([fifth as Report])];
+    letGo();
+    await Promise.all(before);
+    const outcomes = await Promise.allSettled(shared);
+    expect(outcomes.map((outcome) => outcome.status)).toEqual(['rejected', 'rejected', 'fulfilled']);
+    expect(await finished(a, reports)).toBe(3);
+  });
+});

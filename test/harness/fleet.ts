@@ -1,0 +1,139 @@
+/** A control database, tenants with real engines behind a real loader, and jobs in them whose runs can be made ready. */
+import type { Engine } from '../../src/contract/engine.ts';
+import { engine } from '../../src/engine/engine.ts';
+import { newId } from '../../src/kernel/id.ts';
+import { silent } from '../../src/kernel/log.ts';
+import { type Db, onPool, sql } from '../../src/kernel/sql.ts';
+import { registerTenant, type TenantRow } from '../../src/launcher/control-queries.ts';
+import { Loader, type LoaderOptions } from '../../src/launcher/loader.ts';
+import { onDatabase } from '../../src/postgres/address.ts';
+import { makeContext, type TestContext } from './engine-context.ts';
+import {
+  type ControlDatabase,
+  type FreshDatabase,
+  makeControlDatabase,
+  makeInstalledTenant,
+} from './fresh-database.ts';
+import { HandTime } from './hand-time.ts';
+import { activate, applyDocument, makeProject } from './pipeline.ts';
+
+export interface TestTenant {
+  readonly row: TenantRow;
+  /** Makes that many runs of one task ready; answers their ids. */
+  ready(runs: number): Promise<string[]>;
+  readonly db: () => Promise<Db>;
+}
+
+export interface Fleet {
+  readonly control: ControlDatabase;
+  readonly loader: Loader;
+  readonly time: HandTime;
+  readonly tenants: readonly TestTenant[];
+  readonly contexts: ReadonlyMap<string, TestContext>;
+  /** Everything that engines were asked, in order: `claim a`, `report b`… */
+  readonly asked: string[];
+  /** What engines wait for before they answer; replaced by tests. */
+  gate: () => Promise<void>;
+  newLoader(more?: Partial<LoaderOptions>): Loader;
+  close(): Promise<void>;
+}
+
+export async function makeFleet(names: readonly string[]): Promise<Fleet> {
+  const control = await makeControlDatabase();
+  const databases = await Promise.all(names.map(() => makeInstalledTenant()));
+  const rows = await Promise.all(names.map((name, i) => register(control.db, name, databases[i])));
+  const time = new HandTime('2026-06-01T00:00:00Z');
+  const contexts = new Map<string, TestContext>();
+  const asked: string[] = [];
+  const loaders: Loader[] = [];
+  const newLoader = (more: Partial<LoaderOptions> = {}): Loader => {
+    const loader = new Loader({
+      control: control.db,
+      engines: [overheard()],
+      addressOf: (row) => onDatabase(control.address, row.database),
+      contextFor: (row, pool) => {
+        const context = {
+          ...makeContext({ address: control.address, pool, time }),
+          tenant: { id: row.id, name: row.name },
+        };
+        contexts.set(row.id, context);
+        return context;
+      },
+      application: 'fleet',
+      poolSize: 4,
+      allowPooler: false,
+      log: silent,
+      ...more,
+    });
+    loaders.push(loader);
+    return loader;
+  };
+  const overheard = (): Engine => ({
+    ...engine,
+    claim: async (ctx, polls) => {
+      asked.push(`claim ${ctx.tenant.name} ${polls.length}`);
+      const runs = await engine.claim(ctx, polls);
+      await fleet.gate();
+      return runs;
+    },
+    report: async (ctx, reports) => {
+      asked.push(`report ${ctx.tenant.name} ${reports.length}`);
+      await fleet.gate();
+      return engine.report(ctx, reports);
+    },
+  });
+  const loader = newLoader();
+  const fleet: Fleet = {
+    control,
+    loader,
+    time,
+    tenants: rows.map((row) => testTenant(loader, row, time)),
+    contexts,
+    asked,
+    gate: async () => {},
+    newLoader,
+    async close() {
+      await Promise.all(loaders.map((each) => each.closeAll()));
+      await control.close();
+      await Promise.all(databases.map((database) => database.close()));
+    },
+  };
+  return fleet;
+}
+
+async function register(db: Db, name: string, database: FreshDatabase | undefined): Promise<TenantRow> {
+  const row = { id: newId(), name, database: database?.address.database ?? '' };
+  await registerTenant(db, { ...row, at: new Date() });
+  return { ...row, desired: 'on' };
+}
+
+function testTenant(loader: Loader, row: TenantRow, time: HandTime): TestTenant {
+  let task: Promise<string> | undefined;
+  let day = 0;
+  const db = async (): Promise<Db> => onPool((await loader.open(row)).ctx.pool);
+  return {
+    row,
+    db,
+    async ready(runs) {
+      const on = await db();
+      task ??= makeTask(on);
+      const id = await task;
+      const instants = Array.from({ length: runs }, () => new Date(Date.UTC(2026, 0, ++day)).toISOString());
+      return activate(
+        { db: on, time },
+        instants.map(() => id),
+        instants,
+      );
+    },
+  };
+}
+
+async function makeTask(db: Db): Promise<string> {
+  await makeProject(db, 'p');
+  const { id } = await applyDocument(db, { project: 'p', name: 'j', description: '', tasks: [{ name: 'a' }] });
+  return (await db.one<{ id: string }>(sql`select id from task where job_id = ${id}`)).id;
+}
+
+export async function setDesired(control: ControlDatabase, tenant: string, desired: 'on' | 'off'): Promise<void> {
+  await control.db.exec(sql`update tenant set desired = ${desired} where id = ${tenant}`);
+}
