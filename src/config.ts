@@ -1,7 +1,7 @@
 /** The only reader of the environment: parsed once, every fault at once, each naming its variable. */
 import { resolve } from 'node:path';
 import { z } from 'zod';
-import { MillraceError } from './errors.ts';
+import { type Fault, MillraceError } from './errors.ts';
 import { parseDuration } from './kernel/duration.ts';
 
 const text = z.string().min(1);
@@ -9,7 +9,14 @@ const yes = z
   .enum(['true', 'false'])
   .default('false')
   .transform((value) => value === 'true');
-const count = (standard: number, max: number) => z.coerce.number().int().min(0).max(max).default(standard);
+/** Digits only: what JavaScript makes of other texts (a blank is 0) is nobody's wish. */
+const count = (standard: number, max: number) =>
+  z
+    .string()
+    .regex(/^\d{1,9}$/, 'must be a whole number')
+    .transform(Number)
+    .pipe(z.number().max(max))
+    .default(standard);
 const list = z
   .string()
   .default('')
@@ -46,7 +53,11 @@ const schema = z.object({
     .max(200, 'a root key has at most 200 characters')
     .regex(sendable, 'a root key is of visible ASCII characters, without spaces and colons')
     .optional(),
-  MILLRACE_SECRET_KEY: z.string().min(16, 'a secret key has at least 16 characters').optional(),
+  /** Several are separated by commas, the newest first. */
+  MILLRACE_SECRET_KEY: z
+    .string()
+    .refine((value) => value.split(',').every((part) => part.length >= 16), 'a secret key has at least 16 characters')
+    .optional(),
   MILLRACE_MAX_TASKS: count(8, 10_000),
   MILLRACE_DRAIN: duration.default(5_000),
   MILLRACE_LOG: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),
@@ -77,7 +88,8 @@ export interface Config {
 export function readConfig(env: Readonly<Record<string, string | undefined>>): Config {
   const set = Object.fromEntries(Object.entries(env).filter(([name, value]) => name in schema.shape && value !== ''));
   const parsed = schema.safeParse(set);
-  if (!parsed.success) throw faulty(parsed.error);
+  const faults = [...(parsed.error?.issues ?? []).map(faultOf), ...tlsFaults(set)];
+  if (!parsed.success || faults.length > 0) throw faulty(faults);
   const e = parsed.data;
   return {
     home: resolve(e.MILLRACE_HOME),
@@ -100,14 +112,21 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
 }
 
 function tlsOf(cert: string | undefined, key: string | undefined): Config['tls'] {
-  if (cert === undefined && key === undefined) return undefined;
-  if (cert !== undefined && key !== undefined) return { cert, key };
-  const missing = cert === undefined ? 'MILLRACE_TLS_CERT' : 'MILLRACE_TLS_KEY';
-  throw new MillraceError('bad_configuration', `${missing} is missing: TLS needs both files`);
+  return cert === undefined || key === undefined ? undefined : { cert, key };
 }
 
-function faulty(error: z.ZodError): MillraceError {
-  const faults = error.issues.map((issue) => ({ path: issue.path.join('.'), message: issue.message }));
+function tlsFaults(set: Readonly<Record<string, unknown>>): Fault[] {
+  const names = ['MILLRACE_TLS_CERT', 'MILLRACE_TLS_KEY'];
+  const missing = names.filter((name) => set[name] === undefined);
+  if (missing.length !== 1) return [];
+  return missing.map((path) => ({ path, message: 'is missing: TLS needs both files' }));
+}
+
+function faultOf(issue: z.core.$ZodIssue): Fault {
+  return { path: issue.path.join('.'), message: issue.message };
+}
+
+function faulty(faults: readonly Fault[]): MillraceError {
   const detail = faults.map((fault) => `${fault.path}: ${fault.message}`).join('; ');
   return new MillraceError('bad_configuration', detail, { faults });
 }

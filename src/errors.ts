@@ -94,3 +94,9 @@ export function isSerialization(error: unknown): boolean {
   const code: unknown = error instanceof Error ? Reflect.get(error, 'code') : undefined;
   return code === '40P01' || code === '40001';
 }
+
+/** PostgreSQL refused a value or a statement (classes 22 and 23): the same again will fare no better. */
+export function isRefusal(error: unknown): boolean {
+  const code: unknown = error instanceof Error ? Reflect.get(error, 'code') : undefined;
+  return typeof code === 'string' && /^2[23]/.test(code);
+}

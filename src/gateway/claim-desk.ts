@@ -133,12 +133,10 @@ export class ClaimDesk {
   }
 
   async #dealFrom(tenantId: string): Promise<void> {
-    this.#hot.delete(tenantId);
     const hungry = this.#hungry();
-    if (hungry.length === 0) {
-      this.#hot.add(tenantId);
-      return;
-    }
+    // it keeps its turn: put behind those that were just served, it would never come to it
+    if (hungry.length === 0) return;
+    this.#hot.delete(tenantId);
     try {
       const row = (await this.#loader.tenants()).find((tenant) => tenant.id === tenantId);
       if (row === undefined || row.desired === 'off') return;

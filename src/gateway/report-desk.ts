@@ -4,6 +4,7 @@
  * the commit.
  */
 import type { Report } from '../contract/wire.ts';
+import { isRefusal } from '../errors.ts';
 import { groupBy } from '../kernel/group.ts';
 import { type Loader, unlessGone } from '../launcher/loader.ts';
 
@@ -58,7 +59,9 @@ export class ReportDesk {
       await open?.engine.report(open.ctx, reports);
       for (const pending of batch) pending.done();
     } catch (error) {
-      for (const pending of batch) pending.failed(error);
+      // one that PostgreSQL refuses must not take with it those that happen to share its batch
+      if (batch.length > 1 && isRefusal(error)) for (const pending of batch) await this.#apply(tenant, [pending]);
+      else for (const pending of batch) pending.failed(error);
     }
   }
 }

@@ -73,7 +73,10 @@ function unseal(keys: readonly MasterKey[], sealed: Buffer): Buffer {
     );
   }
   const body = 1 + idBytes + ivBytes;
-  const decipher = createDecipheriv('aes-256-gcm', key.sealing, sealed.subarray(1 + idBytes, body));
+  // without the length a shorter tag would do, which is easier to guess
+  const decipher = createDecipheriv('aes-256-gcm', key.sealing, sealed.subarray(1 + idBytes, body), {
+    authTagLength: tagBytes,
+  });
   decipher.setAuthTag(sealed.subarray(body, body + tagBytes));
   return Buffer.concat([decipher.update(sealed.subarray(body + tagBytes)), decipher.final()]);
 }

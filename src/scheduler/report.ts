@@ -26,7 +26,7 @@ function finishRuns(db: Db, reports: readonly Report[], at: Date): Promise<Finis
         ${reports.map((r) => r.run)}::uuid[],
         ${reports.map((r) => r.lease)}::integer[],
         ${reports.map((r) => r.state)}::run_state[],
-        ${reports.map((r) => r.reason)}::text[],
+        ${reports.map((r) => r.reason?.replaceAll('\0', '') ?? null)}::text[],
         ${reports.map((r) => r.exit_code)}::integer[],
         ${reports.map((r) => r.started_at)}::timestamptz[],
         ${at}::timestamptz)`);

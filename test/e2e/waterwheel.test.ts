@@ -1,4 +1,5 @@
 /** A Waterwheel user moves in: its HTTP API, checked field by field against what its clients expect (reference §6). */
+import { until } from '../harness/until.ts';
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ask, bearer } from '../harness/ask.ts';
@@ -274,7 +275,10 @@ describe('the installation', () => {
   });
 
   it('lists its workers, one with what it has done', async () => {
-    const workers = await client.read<{ uuid: string }[]>('/api/workers');
+    const workers = await until('a heartbeat says that nothing runs', async () => {
+      const listed = await client.read<{ uuid: string; running_tasks: number }[]>('/api/workers');
+      return listed[0]?.running_tasks === 0 ? listed : undefined;
+    });
     const worker = {
       uuid: anyText,
       addr: anyText,

@@ -1,0 +1,113 @@
+import { describe, expect, it } from 'vitest';
+import { readConfig } from './config.ts';
+import { MillraceError } from './errors.ts';
+
+const faultsOf = (env: Record<string, string>): string[] => {
+  try {
+    readConfig(env);
+    return [];
+  } catch (error) {
+    if (!(error instanceof MillraceError)) throw error;
+    expect(error.code).toBe('bad_configuration');
+    return error.faults.map((fault) => fault.path).toSorted();
+  }
+};
+
+describe('the configuration', () => {
+  it('has a default for everything', () => {
+    expect(readConfig({})).toMatchObject({
+      home: expect.stringMatching(/\/\.millrace$/),
+      databaseUrl: undefined,
+      host: '127.0.0.1',
+      port: 8080,
+      maxTasks: 8,
+      drainMs: 5_000,
+      logLevel: 'info',
+      sessionPooler: false,
+      allowedHosts: [],
+      tls: undefined,
+      rootKey: undefined,
+    });
+  });
+
+  it('is read from the environment, and nothing else of it is looked at', () => {
+    const config = readConfig({
+      PATH: '/bin',
+      MILLRACE_HOME: '/srv/millrace',
+      MILLRACE_DATABASE_URL: 'postgres://me:pw@db/control',
+      MILLRACE_DEFAULT_DATABASE_URL: 'postgresql:///tenant?host=/var/run/postgresql',
+      MILLRACE_SESSION_POOLER: 'true',
+      MILLRACE_HOST: '0.0.0.0',
+      MILLRACE_PORT: '0',
+      MILLRACE_PUBLIC_URL: 'https://millrace.example',
+      MILLRACE_ALLOWED_HOSTS: ' a.example, b.example ,',
+      MILLRACE_TLS_CERT: '/cert',
+      MILLRACE_TLS_KEY: '/key',
+      MILLRACE_ROOT_KEY: 'sixteen-characters',
+      MILLRACE_MAX_TASKS: '100',
+      MILLRACE_LOG: 'debug',
+    });
+    expect(config).toMatchObject({
+      home: '/srv/millrace',
+      databaseUrl: 'postgres://me:pw@db/control',
+      defaultDatabaseUrl: 'postgresql:///tenant?host=/var/run/postgresql',
+      sessionPooler: true,
+      host: '0.0.0.0',
+      port: 0,
+      publicUrl: 'https://millrace.example',
+      allowedHosts: ['a.example', 'b.example'],
+      tls: { cert: '/cert', key: '/key' },
+      rootKey: 'sixteen-characters',
+      maxTasks: 100,
+      logLevel: 'debug',
+    });
+  });
+
+  it('takes an empty variable for one that is not set', () => {
+    const names = ['HOME', 'DATABASE_URL', 'PORT', 'MAX_TASKS', 'LOG', 'ROOT_KEY', 'TLS_CERT', 'SESSION_POOLER', 'HOST'];
+    expect(readConfig(Object.fromEntries(names.map((name) => [`MILLRACE_${name}`, ''])))).toEqual(readConfig({}));
+  });
+
+  it('tells every fault at once, each by its variable', () => {
+    const bad = {
+      MILLRACE_DATABASE_URL: 'mysql://x/y',
+      MILLRACE_DEFAULT_DATABASE_URL: 'nonsense',
+      MILLRACE_SESSION_POOLER: 'yes',
+      MILLRACE_PORT: '65536',
+      MILLRACE_PUBLIC_URL: 'nowhere',
+      MILLRACE_TLS_CERT: '/cert',
+      MILLRACE_ROOT_KEY: 'short',
+      MILLRACE_SECRET_KEY: 'short',
+      MILLRACE_MAX_TASKS: '-1',
+      MILLRACE_DRAIN: '1.5',
+      MILLRACE_LOG: 'loud',
+      MILLRACE_URL: 'nowhere',
+    };
+    const paired = Object.keys(bad).filter((name) => name !== 'MILLRACE_TLS_CERT');
+    expect(faultsOf(bad)).toEqual([...paired, 'MILLRACE_TLS_KEY'].toSorted());
+    expect(faultsOf({ MILLRACE_TLS_KEY: '/key' })).toEqual(['MILLRACE_TLS_CERT']);
+  });
+
+  it('does not guess at numbers', () => {
+    for (const text of [' ', 'ten', '0x50', '1e3', '8080x', '-0', 'NaN', 'Infinity', '٣'])
+      expect(faultsOf({ MILLRACE_PORT: text }), text).toEqual(['MILLRACE_PORT']);
+  });
+
+  it('refuses a list of secret keys of which one is too short, or empty: it would open what anyone could seal', () => {
+    const good = 'a secret of enough characters';
+    expect(readConfig({ MILLRACE_SECRET_KEY: `${good},${good} before` }).secretKey).toBe(`${good},${good} before`);
+    for (const list of [`${good},`, `,${good}`, `${good},short`, `${good},,${good}`])
+      expect(faultsOf({ MILLRACE_SECRET_KEY: list }), list).toEqual(['MILLRACE_SECRET_KEY']);
+  });
+
+  it('does not repeat a secret in what it says (I12)', () => {
+    for (const [name, value] of [['MILLRACE_ROOT_KEY', 'hunter2'], ['MILLRACE_DATABASE_URL', 'mysql://me:hunter2@x/y']] as const) {
+      try {
+        readConfig({ [name]: value });
+        expect.unreachable();
+      } catch (error) {
+        expect(JSON.stringify([String(error), error])).not.toContain('hunter2');
+      }
+    }
+  });
+});
