@@ -1,3 +1,4 @@
+import { resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { readConfig } from './config.ts';
 import { MillraceError } from './errors.ts';
@@ -16,7 +17,7 @@ const faultsOf = (env: Record<string, string>): string[] => {
 describe('the configuration', () => {
   it('has a default for everything', () => {
     expect(readConfig({})).toMatchObject({
-      home: expect.stringMatching(/\/\.millrace$/),
+      home: resolve('.millrace'),
       databaseUrl: undefined,
       host: '127.0.0.1',
       port: 8080,
@@ -64,7 +65,17 @@ describe('the configuration', () => {
   });
 
   it('takes an empty variable for one that is not set', () => {
-    const names = ['HOME', 'DATABASE_URL', 'PORT', 'MAX_TASKS', 'LOG', 'ROOT_KEY', 'TLS_CERT', 'SESSION_POOLER', 'HOST'];
+    const names = [
+      'HOME',
+      'DATABASE_URL',
+      'PORT',
+      'MAX_TASKS',
+      'LOG',
+      'ROOT_KEY',
+      'TLS_CERT',
+      'SESSION_POOLER',
+      'HOST',
+    ];
     expect(readConfig(Object.fromEntries(names.map((name) => [`MILLRACE_${name}`, ''])))).toEqual(readConfig({}));
   });
 
@@ -101,7 +112,10 @@ describe('the configuration', () => {
   });
 
   it('does not repeat a secret in what it says (I12)', () => {
-    for (const [name, value] of [['MILLRACE_ROOT_KEY', 'hunter2'], ['MILLRACE_DATABASE_URL', 'mysql://me:hunter2@x/y']] as const) {
+    for (const [name, value] of [
+      ['MILLRACE_ROOT_KEY', 'hunter2'],
+      ['MILLRACE_DATABASE_URL', 'mysql://me:hunter2@x/y'],
+    ] as const) {
       try {
         readConfig({ [name]: value });
         expect.unreachable();

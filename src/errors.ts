@@ -68,10 +68,6 @@ export class MillraceError extends Error {
   }
 }
 
-export function isErrorCode(text: string): text is ErrorCode {
-  return Object.hasOwn(table, text);
-}
-
 const lostConnection = /^(08|57P0[1-4]|53300)/;
 const lostInWords = new Set([
   'timeout exceeded when trying to connect',

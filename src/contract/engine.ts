@@ -14,7 +14,7 @@ import type { ClaimedRun, DefinitionKey, HeldRun, Invalidation, LogChunk, Report
 /** Changes when the shape below changes in a way that an older shell or engine could not live with. */
 export const contractNumber = 1;
 
-export interface Tenant {
+interface Tenant {
   readonly id: string;
   readonly name: string;
 }
@@ -79,7 +79,7 @@ export interface Directory {
 }
 
 /** What differs between installations, already parsed. */
-export interface EngineSettings {
+interface EngineSettings {
   readonly serverUrl: string;
   readonly leaseMs: number;
 }

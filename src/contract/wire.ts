@@ -44,7 +44,7 @@ export const claimRequest = z.object({
 });
 export type ClaimRequest = z.infer<typeof claimRequest>;
 
-export const claimedRun = z.object({
+const claimedRun = z.object({
   ...heldRun.shape,
   engine: z.string(),
   task: id,
@@ -62,10 +62,10 @@ export const claimAnswer = z.object({ runs: z.array(claimedRun), ...signals.shap
 export type ClaimAnswer = z.infer<typeof claimAnswer>;
 
 /** `returned` is not final: the worker gives the run back unfinished, and it is handed out again. */
-export const reportStates = ['success', 'failure', 'timeout', 'error', 'cancelled', 'returned'] as const;
+const reportStates = ['success', 'failure', 'timeout', 'error', 'cancelled', 'returned'] as const;
 export type ReportState = (typeof reportStates)[number];
 
-export const report = z.object({
+const report = z.object({
   ...heldRun.shape,
   state: z.enum(reportStates),
   /** For people: why it ended so. */
@@ -95,7 +95,7 @@ export type HeartbeatRequest = z.infer<typeof heartbeatRequest>;
 export const heartbeatAnswer = signals;
 
 /** A piece of a task's output. `number` counts from 0 per (run, lease) over both streams, so order is kept. */
-export const logChunk = z.object({
+const logChunk = z.object({
   ...heldRun.shape,
   number: int4.min(0),
   stream: z.enum(['out', 'err']),
@@ -107,7 +107,7 @@ export const logsRequest = z.object({ ...workerIdentity, chunks: z.array(logChun
 export type LogsRequest = z.infer<typeof logsRequest>;
 export const logsAnswer = z.object({ accepted: z.int() });
 
-export const definitionKey = z.object({ tenant: tenantName, task: id, version: int4.min(1) });
+const definitionKey = z.object({ tenant: tenantName, task: id, version: int4.min(1) });
 export type DefinitionKey = z.infer<typeof definitionKey>;
 export const definitionsRequest = z.object({ items: z.array(definitionKey).max(1_000) });
 
@@ -116,7 +116,7 @@ const named = z.object({ id, name: z.string() });
 const envValue = z.union([z.string(), z.object({ stash: z.string() })]);
 
 /** What a worker needs to execute a task: immutable per (task, version), so it is cached without doubt. */
-export const taskDefinition = z.object({
+const taskDefinition = z.object({
   ...definitionKey.shape,
   name: z.string(),
   job: named,

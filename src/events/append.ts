@@ -11,7 +11,7 @@ export const topics = {
   millrace_runs: 3,
   millrace_tokens: 4,
 } as const;
-export type Topic = keyof typeof topics;
+type Topic = keyof typeof topics;
 
 export interface EventDraft {
   readonly type: string;

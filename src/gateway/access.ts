@@ -15,7 +15,7 @@ type Keys = Extract<
   `${string} /api/keys${string}` | `${string} /api/session${string}` | 'GET /api/me'
 >;
 
-export const keyTopic = 2;
+const keyTopic = 2;
 const linkMs = 10 * 60_000;
 /** Roles that serve the whole installation; every other key belongs to one tenant. */
 const untenanted = new Set<Role>(['root', 'worker', 'conductor']);

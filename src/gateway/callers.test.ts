@@ -17,7 +17,9 @@ const secret = newSecret('mrk_');
 const secrets = makeSecrets(['a master key of the tests'], () => time.now());
 beforeAll(async () => {
   control = await makeControlDatabase();
-  await control.db.exec(sql`insert into tenant (id, name, database, created_at) values (${tenantId}, 'acme', 'x', now())`);
+  await control.db.exec(
+    sql`insert into tenant (id, name, database, created_at) values (${tenantId}, 'acme', 'x', now())`,
+  );
 });
 afterAll(() => control.close());
 beforeEach(async () => {
@@ -32,13 +34,21 @@ beforeEach(async () => {
   };
   callers = new Callers({ control: counted, secrets, time, cookieName: 'millrace_x' });
   await control.db.exec(sql`delete from key`);
-  await insertKey(control.db, { id: keyId, name: 'ci', role: 'operator', tenantId, hash: hashOf(secret), at: new Date(), by: 'test' });
+  await insertKey(control.db, {
+    id: keyId,
+    name: 'ci',
+    role: 'operator',
+    tenantId,
+    hash: hashOf(secret),
+    at: new Date(),
+    by: 'test',
+  });
 });
 
 const request = (headers: Record<string, string>) => new Request('http://x/', { headers });
 const identify = (authorization: string) => callers.identify(request({ authorization }));
 const basic = (text: string): string => `Basic ${Buffer.from(text).toString('base64')}`;
-const unknown = expect.objectContaining({ code: 'unauthenticated' });
+const unknown: unknown = expect.objectContaining({ code: 'unauthenticated' });
 
 describe('a key', () => {
   it('is known as Bearer and as the user name of Basic, whatever the case of the scheme', async () => {
@@ -51,7 +61,16 @@ describe('a key', () => {
   });
 
   it('that is no good is refused, not ignored', async () => {
-    for (const header of [`Bearer ${secret}x`, 'Bearer', 'Bearer ', `Digest ${secret}`, secret, basic(''), basic(':pass'), 'Basic %%%'])
+    for (const header of [
+      `Bearer ${secret}x`,
+      'Bearer',
+      'Bearer ',
+      `Digest ${secret}`,
+      secret,
+      basic(''),
+      basic(':pass'),
+      'Basic %%%',
+    ])
       await expect(identify(header), header).rejects.toEqual(unknown);
   });
 
@@ -113,7 +132,15 @@ describe('a session', () => {
     await control.db.exec(sql`delete from session`);
     const at = new Date(time.now());
     const until = new Date(time.now() + sessionMs);
-    await insertSession(control.db, { hash: hashOf(cookie), keyId, role: 'operator', tenant: 'acme', actor: 'key:ci', at, until });
+    await insertSession(control.db, {
+      hash: hashOf(cookie),
+      keyId,
+      role: 'operator',
+      tenant: 'acme',
+      actor: 'key:ci',
+      at,
+      until,
+    });
   });
 
   it('is known by its cookie, and slides: it ends twelve hours after the last visit', async () => {

@@ -28,8 +28,19 @@ afterEach(async () => {
   fleet.asked.length = 0;
 });
 
-function poll(more: Partial<ClaimRequest> = {}, signal: AbortSignal = new AbortController().signal): Promise<ClaimedRun[]> {
-  const request = { worker: newId(), incarnation: 1, free: 1, runtimes: ['none' as const], queues: ['default'], wait_ms: 20_000, seen: 0 };
+function poll(
+  more: Partial<ClaimRequest> = {},
+  signal: AbortSignal = new AbortController().signal,
+): Promise<ClaimedRun[]> {
+  const request = {
+    worker: newId(),
+    incarnation: 1,
+    free: 1,
+    runtimes: ['none' as const],
+    queues: ['default'],
+    wait_ms: 20_000,
+    seen: 0,
+  };
   return desk.claim({ ...request, ...more }, signal);
 }
 /** Until a claim has found nothing for whoever waits. */
@@ -199,7 +210,9 @@ describe('the tenants of a heartbeat', () => {
     await b.ready(1);
     await poll({ worker });
     expect(await desk.tenantsOf(worker, 1, [])).toEqual(new Set(['b']));
-    expect(await desk.tenantsOf(worker, 1, [{ tenant: 'gone', run: newId(), lease: 1 }])).toEqual(new Set(['b', 'gone']));
+    expect(await desk.tenantsOf(worker, 1, [{ tenant: 'gone', run: newId(), lease: 1 }])).toEqual(
+      new Set(['b', 'gone']),
+    );
     expect(await desk.tenantsOf(worker, 2, [])).toEqual(new Set(['a', 'b']));
   });
 });

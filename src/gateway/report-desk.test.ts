@@ -80,7 +80,10 @@ describe('reports', () => {
     const reports = await held(a, 2);
     await desk.report([...reports, ...reports]);
     await desk.report(reports.map((report) => ({ ...report, state: 'failure' as const })));
-    await desk.report([{ ...(reports[0] as Report), run: newId() }, { ...(reports[0] as Report), tenant: 'gone' }]);
+    await desk.report([
+      { ...(reports[0] as Report), run: newId() },
+      { ...(reports[0] as Report), tenant: 'gone' },
+    ]);
     expect(await finished(a, reports)).toBe(2);
   });
 
@@ -88,7 +91,10 @@ describe('reports', () => {
     const reports = await held(a, 5);
     const [first, second, third, fourth, fifth] = reports;
     // no integer of PostgreSQL's; and a NUL, which no text there can hold, is left out
-    const bad = [{ ...first, exit_code: 2 ** 40 }, { ...second, reason: 'a\0b' }] as Report[];
+    const bad = [
+      { ...first, exit_code: 2 ** 40 },
+      { ...second, reason: 'a\0b' },
+    ] as Report[];
     let letGo = (): void => {};
     const gate = new Promise<void>((resolve) => (letGo = resolve));
     fleet.gate = () => gate;

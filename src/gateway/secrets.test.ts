@@ -36,8 +36,10 @@ describe('what is at rest (I12)', () => {
       expect(() => secrets.decrypt(tampered)).toThrow(Error);
     }
     const nothing = secrets.encrypt(Buffer.alloc(0));
-    for (let length = 0; length < nothing.length; length++) expect(() => secrets.decrypt(nothing.subarray(0, length))).toThrow(Error);
-    for (let length = 0; length < sealed.length; length++) expect(() => secrets.decrypt(sealed.subarray(0, length))).toThrow(Error);
+    for (let length = 0; length < nothing.length; length++)
+      expect(() => secrets.decrypt(nothing.subarray(0, length))).toThrow(Error);
+    for (let length = 0; length < sealed.length; length++)
+      expect(() => secrets.decrypt(sealed.subarray(0, length))).toThrow(Error);
   });
 });
 
@@ -63,7 +65,18 @@ describe('the credential of a run', () => {
     const credential = secrets.signRun(held);
     const [claims = '', signature = ''] = credential.slice(4).split('.');
     const other = Buffer.from(JSON.stringify(['acme', held.run, 3, now + 1e9])).toString('base64url');
-    const none = ['', 'mrt_', 'mrt_.', `mrt_${claims}`, `mrt_${claims}.`, `mrt_.${signature}`, `mrt_${other}.${signature}`, `mrt_${claims}.${signature.slice(1)}`, `mrk_${claims}.${signature}`, `mrt_${'x'.repeat(100_000)}`];
+    const none = [
+      '',
+      'mrt_',
+      'mrt_.',
+      `mrt_${claims}`,
+      `mrt_${claims}.`,
+      `mrt_.${signature}`,
+      `mrt_${other}.${signature}`,
+      `mrt_${claims}.${signature.slice(1)}`,
+      `mrk_${claims}.${signature}`,
+      `mrt_${'x'.repeat(100_000)}`,
+    ];
     for (const text of none) expect(secrets.verifyRun(text), text.slice(0, 50)).toBeUndefined();
   });
 });

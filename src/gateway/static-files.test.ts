@@ -37,16 +37,32 @@ describe('files of the web interface', () => {
   });
 
   it('that are not there are not there', async () => {
-    for (const path of ['/nothing.js', '/assets/app-9.js', '/assets/folder.d']) expect(await textAt(path), path).toBeUndefined();
+    for (const path of ['/nothing.js', '/assets/app-9.js', '/assets/folder.d'])
+      expect(await textAt(path), path).toBeUndefined();
   });
 
   it('never come from outside the folder, however the path is written', async () => {
-    const paths = ['/../secret.js', '/..%2fsecret.js', '/%2e%2e/secret.js', '/%2e%2e%2fsecret.js', '/assets/../../secret.js', '/assets/..%2f..%2fsecret.js', '//../secret.js', '/..\\secret.js', '/..%5csecret.js', '/%252e%252e/secret.js', '..%2fsecret.js', '../secret.js', '/./../../dist/../secret.js'];
+    const paths = [
+      '/../secret.js',
+      '/..%2fsecret.js',
+      '/%2e%2e/secret.js',
+      '/%2e%2e%2fsecret.js',
+      '/assets/../../secret.js',
+      '/assets/..%2f..%2fsecret.js',
+      '//../secret.js',
+      '/..\\secret.js',
+      '/..%5csecret.js',
+      '/%252e%252e/secret.js',
+      '..%2fsecret.js',
+      '../secret.js',
+      '/./../../dist/../secret.js',
+    ];
     for (const path of paths) expect(await textAt(path), path).not.toBe('secret');
   });
 
   it('are not found for a path with NUL, or that is no percent-encoding', async () => {
-    for (const path of ['/index.html%00.js', '/%00', '/a%00', '/%', '/%zz.js', '/%e0%a4%a.js']) expect(await textAt(path), path).toBeUndefined();
+    for (const path of ['/index.html%00.js', '/%00', '/a%00', '/%', '/%zz.js', '/%e0%a4%a.js'])
+      expect(await textAt(path), path).toBeUndefined();
   });
 
   it('carry the headers that keep a page from running what tasks print', async () => {

@@ -3,7 +3,7 @@ import type { z } from 'zod';
 import { type Fault, MillraceError } from '../errors.ts';
 import type { DocumentText, Endpoint } from './endpoint.ts';
 
-export const maxBodyBytes = 4 * 1024 * 1024;
+const maxBodyBytes = 4 * 1024 * 1024;
 
 const formats: Readonly<Record<string, 'json' | 'yaml'>> = {
   'application/json': 'json',
@@ -12,7 +12,7 @@ const formats: Readonly<Record<string, 'json' | 'yaml'>> = {
   'text/yaml': 'yaml',
 };
 
-export async function readBytes(request: Request, limit: number = maxBodyBytes): Promise<Buffer> {
+async function readBytes(request: Request, limit: number = maxBodyBytes): Promise<Buffer> {
   const chunks: Uint8Array[] = [];
   let size = 0;
   for await (const chunk of request.body ?? []) {
@@ -80,7 +80,7 @@ function pathText(part: string, path: readonly PropertyKey[]): string {
 }
 
 /** PostgreSQL keeps no NUL in text, and half a surrogate pair is no character: refused before anything is written. */
-export function refuseUnstorable(value: unknown, path: string): void {
+function refuseUnstorable(value: unknown, path: string): void {
   const fault = unstorable(value, path, 0);
   if (fault) throw new MillraceError('bad_request', `${fault.path}: ${fault.message}`, { faults: [fault] });
 }

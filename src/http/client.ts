@@ -14,7 +14,7 @@ type Field<K extends string, S> = [S] extends [never]
     : { [P in K]: S };
 
 /** What a call must bring: only what the endpoint has. */
-export type CallInput<E extends Endpoint> = (E extends { params: infer P } ? { params: Sent<P> } : unknown) &
+type CallInput<E extends Endpoint> = (E extends { params: infer P } ? { params: Sent<P> } : unknown) &
   (E extends { query: infer Q } ? { query?: Sent<Q> } : unknown) &
   (E extends { body: infer B }
     ? Field<'body', B extends 'bytes' ? Uint8Array : B extends 'document' ? string : Sent<B>>

@@ -9,9 +9,9 @@ import type { Caller, Role } from '../contract/roles.ts';
 export type Access = readonly (Role | 'task' | 'anyone')[];
 
 /** A body that is not JSON. `document`: JSON or YAML by content type, handed over as text. */
-export type RawBody = 'bytes' | 'document';
+type RawBody = 'bytes' | 'document';
 /** An answer that is not JSON. */
-export type RawAnswer = 'text' | 'bytes' | 'events' | 'none';
+type RawAnswer = 'text' | 'bytes' | 'events' | 'none';
 
 export interface Endpoint {
   readonly summary: string;

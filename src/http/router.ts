@@ -67,7 +67,7 @@ function respond(endpoint: Endpoint, result: unknown): Response {
 }
 
 /** 401 without a caller, 403 with the wrong one. */
-export function authorize(allow: Access, caller: Caller | undefined): void {
+function authorize(allow: Access, caller: Caller | undefined): void {
   if (allow.includes('anyone')) return;
   if (caller === undefined) throw new MillraceError('unauthenticated', 'send a key as a Bearer token, or sign in');
   const name = caller.kind === 'task' ? 'task' : caller.role;

@@ -15,11 +15,11 @@ import { edgeFields, type Home, resolve } from './document-references.ts';
 import type { EnvDocument } from './document-runtimes.ts';
 import { parseReference } from './reference.ts';
 import { accepted, readEnvLine, readInstant, readSpan } from './values.ts';
+import { defaultQueue } from '../contract/lane.ts';
 
 /** What Waterwheel's configuration has by default. */
 const defaultTimeoutMs = 4 * 3_600_000;
 const defaultRetryDelayMs = 5 * 60_000;
-const defaultQueue = 'default';
 
 export function buildJob(checked: JobDocument, document: JsonObject): JobDefinition {
   const tasks = (checked.tasks ?? []).map((task) => buildTask(task, checked));

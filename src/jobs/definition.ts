@@ -14,11 +14,11 @@ export interface JsonObject {
 
 export const catchups = ['none', 'earliest', 'latest', 'random', 'last'] as const;
 /** What happens to the instants that were missed while the trigger could not fire. */
-export type Catchup = (typeof catchups)[number];
+type Catchup = (typeof catchups)[number];
 
 export const retryCauses = ['failure', 'timeout', 'error'] as const;
 /** The final states of an attempt that may be followed by another. */
-export type RetryCause = (typeof retryCauses)[number];
+type RetryCause = (typeof retryCauses)[number];
 
 /** What the parent must do for the edge to give a token: fire, or end in that way. */
 export type EdgeKind = 'trigger' | 'success' | 'failure' | 'done';
@@ -76,14 +76,14 @@ export type RuntimeDefinition =
   | ProcessDefinition
   | { readonly kind: 'function'; readonly name: string; readonly input: Json };
 
-export interface DockerDefinition {
+interface DockerDefinition {
   readonly kind: 'docker';
   readonly image: string;
   readonly args: readonly string[];
   readonly env: readonly EnvDefinition[];
 }
 
-export interface ProcessDefinition {
+interface ProcessDefinition {
   readonly kind: 'process';
   /** The program and its arguments; at least the program. */
   readonly command: readonly [string, ...string[]];
@@ -112,7 +112,7 @@ export interface ParentReference {
   readonly name: string;
 }
 
-export interface ForeignReference {
+interface ForeignReference {
   readonly path: string;
   readonly reference: ParentReference;
 }

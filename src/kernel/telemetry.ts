@@ -2,7 +2,7 @@
  * Telemetry: domain code says what happened as typed events; logs, metrics and pages subscribe. Emitting never throws
  * and never waits, so nothing that listens can hurt the work.
  */
-export interface TelemetryEvents {
+interface TelemetryEvents {
   fired: { triggers: number; runs: number; latenessMs: number };
   claimed: { runs: number; polls: number };
   reported: { runs: number; applied: number; created: number };
@@ -11,7 +11,7 @@ export interface TelemetryEvents {
   request: { method: string; status: number; ms: number };
 }
 
-export type TelemetryName = keyof TelemetryEvents;
+type TelemetryName = keyof TelemetryEvents;
 type Listener<N extends TelemetryName> = (data: TelemetryEvents[N]) => void;
 
 export interface Telemetry {

@@ -74,10 +74,12 @@ export interface SchedulerBeat {
   readonly nextTriggerId: string | null;
 }
 
-export async function beatSchedulers(db: Db, beats: readonly SchedulerBeat[], at: Date): Promise<void> {
+/** Also says whose they are: a host that was written off for a while is their host again. */
+export async function beatSchedulers(db: Db, hostId: string, beats: readonly SchedulerBeat[], at: Date): Promise<void> {
   await db.exec(sql`
     update scheduler s
-       set beat_at = ${at}, queued_triggers = b.queued, next_trigger_id = b.next
+       set beat_at = ${at}, queued_triggers = b.queued, next_trigger_id = b.next,
+           host_id = case when s.state = 'STARTED' then ${hostId}::uuid else s.host_id end
       from unnest(
         ${beats.map((b) => b.tenantId)}::uuid[], ${beats.map((b) => b.id)}::uuid[],
         ${beats.map((b) => b.queuedTriggers)}::integer[], ${beats.map((b) => b.nextTriggerId)}::uuid[]

@@ -87,7 +87,7 @@ async function beat(
     id: schedulerId,
     ...(statuses.get(tenantId) ?? nothing),
   }));
-  if (alive.length > 0) await beatSchedulers(control, alive, at);
+  if (alive.length > 0) await beatSchedulers(control, id, alive, at);
 }
 
 /** Starts what should run and does not, stops what should not. */

@@ -23,6 +23,7 @@ export interface TenantSchedulerOptions {
 }
 
 const lockEveryMs = 250;
+const longestWordMs = 1_000;
 
 export function tenantScheduler(options: TenantSchedulerOptions): Service {
   const { row, log, note } = options;
@@ -38,6 +39,9 @@ export function tenantScheduler(options: TenantSchedulerOptions): Service {
       } finally {
         await lock.end().catch(() => {});
       }
+      const reason = signal.aborted ? 'it was stopped' : 'the connection that held its lock was lost';
+      // without a database, nobody waits long to say so
+      await Promise.race([tell(reason), pause(longestWordMs)]);
     },
     (error) => {
       log.warn({ err: error, tenant: row.name }, 'a scheduler is not running; trying again');

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { textWith } from '../../test/harness/expected.ts';
 import { freshAddress } from '../../test/harness/fresh-database.ts';
 import { administer, serverAddress } from '../../test/harness/postgres-server.ts';
 import { addressOfSocket, addressOfUrl, clientConfig, describe as described, onDatabase } from './address.ts';
@@ -6,13 +7,14 @@ import { ensureDatabase, withClient } from './databases.ts';
 
 describe('making sure that a database exists', () => {
   it('makes it once, in UTF-8, however many try at once', async () => {
-    const { address, close } = freshAddress();
+    const fresh = freshAddress();
+    const { address } = fresh;
     const made = await Promise.all(Array.from({ length: 10 }, () => ensureDatabase(address)));
     expect(made.filter(Boolean)).toHaveLength(1);
     expect(await ensureDatabase(address)).toBe(false);
     const { rows } = await withClient(address, (client) => client.query<object>('show server_encoding'));
     expect(rows).toEqual([{ server_encoding: 'UTF8' }]);
-    await close();
+    await fresh.close();
   });
 
   it('takes names that need quotes', async () => {
@@ -32,7 +34,7 @@ describe('making sure that a database exists', () => {
     url.searchParams.set('options', `-c role=${role}`);
     await expect(ensureDatabase({ url: url.href, database: address.database })).rejects.toMatchObject({
       code: 'bad_configuration',
-      message: expect.stringContaining(`run: create database "${address.database}"`),
+      message: textWith(`run: create database "${address.database}"`),
     });
     await administer(serverAddress(), `drop role ${role}`);
   });

@@ -12,7 +12,7 @@ import { MillraceError } from '../errors.ts';
 import { firstLine, type Holder, holderOf, takeLock, unless } from './home-lock.ts';
 
 /** What fits in a socket's address on every system we run on, its closing zero not counted. */
-export const longestSocketPath = 103;
+const longestSocketPath = 103;
 
 const lockName = 'up.lock';
 /** `up-<pid>-<8 hex>.sock`, with the largest pid a system gives. */

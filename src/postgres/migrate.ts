@@ -92,7 +92,7 @@ function recorded(tx: Db): Promise<Recorded[]> {
 }
 
 /** What is still to be applied; a database that is ahead of us, or whose past differs from ours, is left alone. */
-export function unapplied(migrations: readonly Migration[], done: readonly Recorded[]): Migration[] {
+function unapplied(migrations: readonly Migration[], done: readonly Recorded[]): Migration[] {
   for (const row of done) {
     const ours = migrations[row.number - 1];
     if (ours === undefined) {

@@ -16,7 +16,7 @@ function parser(oid: TypeId, format?: 'text' | 'binary'): (value: string) => unk
   return types.getTypeParser(oid, 'text');
 }
 
-export const typeParsers = { getTypeParser: parser as typeof types.getTypeParser };
+const typeParsers = { getTypeParser: parser as typeof types.getTypeParser };
 
 export interface PoolOptions {
   readonly address: Address;

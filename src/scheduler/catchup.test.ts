@@ -1,4 +1,4 @@
-import fc from 'fast-check';
+import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { compileSchedule, instantsBetween, nextInstant, type ScheduleSpec } from '../jobs/schedule.ts';
 import { arrive } from './arrival.ts';

@@ -101,7 +101,7 @@ describe('a paused task', () => {
     expect(await claim(line, job.lane)).toEqual([]);
     await pauseTasks(line, job, false);
     expect(await release(line)).toBe(2);
-    expect((await claim(line, job.lane)).map((run) => run.attempt).toSorted()).toEqual([1, 2]);
+    expect((await claim(line, job.lane)).map((run) => run.attempt).toSorted((a, b) => a - b)).toEqual([1, 2]);
   });
 
   it('is not released by someone who then waits for one who waits for him', async () => {

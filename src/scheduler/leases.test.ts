@@ -1,5 +1,6 @@
 /** Runs of workers that are lost come back (I4), at most three times; a worker learns what it no longer holds. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { textWith } from '../../test/harness/expected.ts';
 import {
   activate,
   cancel,
@@ -128,7 +129,7 @@ describe('a run', () => {
     }
     expect(current.lease).toBe(3);
     expect(await historyOf(line, job.task('only'))).toMatchObject([
-      { state: 'error', reason: expect.stringContaining('three times'), attempt: 1 },
+      { state: 'error', reason: textWith('three times'), attempt: 1 },
     ]);
     expect(await runsOf(line, job.task('f'))).toBe(1);
   });

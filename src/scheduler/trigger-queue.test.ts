@@ -1,4 +1,4 @@
-import fc from 'fast-check';
+import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { TriggerQueue } from './trigger-queue.ts';
 
@@ -68,7 +68,7 @@ describe('the queue of triggers', () => {
             for (const entry of popped) model.delete(entry.id);
           }
           expect(queue.size).toBe(model.size);
-          const [least = undefined] = [...model.values()].toSorted((a, b) => a - b);
+          const [least] = [...model.values()].toSorted((a, b) => a - b);
           expect(queue.peek()?.dueMs).toBe(least);
         }
       }),

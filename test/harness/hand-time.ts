@@ -31,7 +31,7 @@ export class HandTime implements Time {
 
   moveTo(at: number | string): void {
     this.#now = Math.max(this.#now, new Date(at).getTime());
-    for (const sleeper of [...this.#sleepers]) if (sleeper.atMs <= this.#now) sleeper.wake();
+    for (const sleeper of Array.from(this.#sleepers)) if (sleeper.atMs <= this.#now) sleeper.wake();
   }
 
   advance(ms: number): void {

@@ -49,7 +49,7 @@ export interface Pipeline extends TenantDatabase {
   job(parts?: JobParts): Promise<TestJob>;
 }
 
-export const worker = newId();
+const worker = newId();
 
 export async function makePipeline(): Promise<Pipeline> {
   const database = await makeTenantDatabase();

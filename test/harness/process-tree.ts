@@ -12,7 +12,7 @@ async function parents(): Promise<Map<number, number>> {
   return new Map(entries);
 }
 
-export async function descendants(root: number): Promise<number[]> {
+async function descendants(root: number): Promise<number[]> {
   const parentOf = await parents();
   const found = [root];
   for (const pid of found) {

@@ -1,0 +1,146 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { textWith } from '../../test/harness/expected.ts';
+import { type Fleet, makeFleet } from '../../test/harness/fleet.ts';
+import { type FreshDatabase, makeFreshDatabase, makeInstalledTenant } from '../../test/harness/fresh-database.ts';
+import { until } from '../../test/harness/until.ts';
+import { engine, engineVersion } from '../engine/engine.ts';
+import { newId } from '../kernel/id.ts';
+import { onPool, sql } from '../kernel/sql.ts';
+import { withClient } from '../postgres/databases.ts';
+import { registerTenant, type TenantRow } from './control-queries.ts';
+
+let fleet: Fleet;
+const databases: FreshDatabase[] = [];
+beforeAll(async () => {
+  fleet = await makeFleet(['a']);
+});
+afterAll(async () => {
+  await fleet.close();
+  await Promise.all(databases.map((database) => database.close()));
+});
+
+async function register(name: string, database: FreshDatabase | string): Promise<TenantRow> {
+  if (typeof database !== 'string') databases.push(database);
+  const row = { id: newId(), name, database: typeof database === 'string' ? database : database.address.database };
+  await registerTenant(fleet.control.db, { ...row, at: new Date() });
+  return { ...row, desired: 'on' };
+}
+const ask = async (loader: Fleet['loader'], name: string): Promise<unknown> => {
+  const { ctx } = await loader.named(name);
+  return onPool(ctx.pool).one(sql`select current_database() as name`);
+};
+
+describe('the loader', () => {
+  it('opens a tenant with the engine of its recorded version, once, however many ask', async () => {
+    const loader = fleet.newLoader();
+    const opened = await Promise.all(Array.from({ length: 5 }, () => loader.named('a')));
+    expect(new Set(opened).size).toBe(1);
+    expect(opened[0]?.engine.version).toBe(engineVersion);
+    expect(await ask(loader, 'a')).toEqual({ name: opened[0]?.row.database });
+  });
+
+  it('says that there is no such tenant, and finds one that was made a moment ago', async () => {
+    const loader = fleet.newLoader();
+    await expect(loader.named('new')).rejects.toMatchObject({ code: 'not_found' });
+    await register('new', await makeInstalledTenant());
+    await expect(ask(loader, 'new')).resolves.toBeDefined();
+  });
+
+  it('names a tenant whose engine is not here, and the engines that are', async () => {
+    await register('ahead', await makeInstalledTenant('99.0.0'));
+    await expect(fleet.loader.named('ahead')).rejects.toMatchObject({
+      code: 'no_engine',
+      message: `tenant ahead is at version 99.0.0; the engines here are ${engineVersion}`,
+    });
+  });
+
+  it('picks the engine by the version, also when there are several', async () => {
+    await register('old', await makeInstalledTenant('0.0.9'));
+    const loader = fleet.newLoader({ engines: [engine, { ...engine, version: '0.0.9' }] });
+    expect((await loader.named('old')).engine.version).toBe('0.0.9');
+    expect((await loader.named('a')).engine.version).toBe(engineVersion);
+    await expect(ask(loader, 'old')).resolves.toBeDefined();
+  });
+
+  it('says of a database without Millrace that it is not installed, of none that it does not exist', async () => {
+    await register('bare', await makeFreshDatabase());
+    await register('missing', 'no_such_database');
+    await expect(fleet.loader.named('bare')).rejects.toMatchObject({
+      code: 'tenant_unavailable',
+      message: 'tenant bare is not installed',
+    });
+    await expect(fleet.loader.named('missing')).rejects.toMatchObject({
+      code: 'tenant_unavailable',
+      message: textWith('does not exist'),
+    });
+  });
+
+  it('tries anew after a failure: a tenant that is installed meanwhile opens', async () => {
+    const database = await makeFreshDatabase();
+    await register('later', database);
+    await expect(fleet.loader.named('later')).rejects.toMatchObject({ code: 'tenant_unavailable' });
+    await withClient(database.address, (client) =>
+      client.query(
+        `create schema millrace; create table millrace.installation (version text); insert into millrace.installation values ('${engineVersion}')`,
+      ),
+    );
+    expect(await fleet.loader.named('later')).toBeDefined();
+  });
+
+  it('closes a tenant’s pool when its version is no longer its engine’s, and is asked again (I6)', async () => {
+    const database = await makeInstalledTenant();
+    const row = await register('upgraded', database);
+    const loader = fleet.newLoader();
+    const before = await loader.named('upgraded');
+    await ask(loader, 'upgraded');
+    // as after the restart hint: no connection is left when the migration comes
+    await loader.close(row.id);
+    const again = await loader.named('upgraded');
+    await withClient(database.address, (client) => client.query(`update millrace.installation set version = '2'`));
+    await expect(onPool(again.ctx.pool).one(sql`select 1`)).rejects.toMatchObject({
+      name: 'VersionMismatch',
+      recorded: '2',
+    });
+    await until('its pool is closed', () => again.ctx.pool.ended || undefined);
+    expect(before.ctx.pool.ended).toBe(true);
+    await expect(loader.named('upgraded')).rejects.toMatchObject({ code: 'no_engine' });
+    await withClient(database.address, (client) =>
+      client.query(`update millrace.installation set version = '${engineVersion}'`),
+    );
+    await expect(ask(loader, 'upgraded')).resolves.toBeDefined();
+  });
+
+  it('reads the list of tenants anew after a while, or when told that it changed', async () => {
+    const loader = fleet.newLoader();
+    const before = (await loader.tenants()).length;
+    await register(`fresh ${newId()}`, 'nowhere');
+    expect(await loader.tenants()).toHaveLength(before);
+    loader.forgetList();
+    expect(await loader.tenants()).toHaveLength(before + 1);
+  });
+
+  it('does not remember that the list could not be read', async () => {
+    let broken = true;
+    const control = {
+      ...fleet.control.db,
+      rows: ((query) =>
+        broken ? Promise.reject(new Error('not now')) : fleet.control.db.rows(query)) as typeof fleet.control.db.rows,
+    };
+    const loader = fleet.newLoader({ control });
+    await expect(loader.tenants()).rejects.toThrow('not now');
+    broken = false;
+    expect((await loader.tenants()).length).toBeGreaterThan(0);
+  });
+
+  it('leaves no connection behind when it is closed', async () => {
+    const loader = fleet.newLoader({ application: 'to be closed' });
+    await ask(loader, 'a');
+    await loader.closeAll();
+    await until('none is left', async () => {
+      const left = await fleet.control.db.rows(
+        sql`select 1 from pg_stat_activity where application_name like 'to be closed%'`,
+      );
+      return left.length === 0 || undefined;
+    });
+  });
+});
