@@ -34,6 +34,11 @@ const duration = z.string().transform((value, context) => {
 });
 /** It must fit into a header and, as a user name, before a colon. */
 const sendable = /^[!-9;-~]*$/;
+/** Several, comma-separated, newest first. An empty one would be a key that everybody knows. */
+const secretKeys = z
+  .string()
+  .transform((value) => value.split(',').map((part) => part.trim()))
+  .refine((keys) => keys.every((key) => key.length >= 16), 'every secret key has at least 16 characters');
 const postgresUrl = z.url({ protocol: /^postgres(ql)?$/, error: 'not a postgres:// address' });
 
 const schema = z.object({
@@ -53,11 +58,7 @@ const schema = z.object({
     .max(200, 'a root key has at most 200 characters')
     .regex(sendable, 'a root key is of visible ASCII characters, without spaces and colons')
     .optional(),
-  /** Several are separated by commas, the newest first. */
-  MILLRACE_SECRET_KEY: z
-    .string()
-    .refine((value) => value.split(',').every((part) => part.length >= 16), 'a secret key has at least 16 characters')
-    .optional(),
+  MILLRACE_SECRET_KEY: secretKeys.optional(),
   MILLRACE_MAX_TASKS: count(8, 10_000),
   MILLRACE_DRAIN: duration.default(5_000),
   MILLRACE_LOG: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),
@@ -76,7 +77,8 @@ export interface Config {
   readonly allowedHosts: readonly string[];
   readonly tls: { readonly cert: string; readonly key: string } | undefined;
   readonly rootKey: string | undefined;
-  readonly secretKey: string | undefined;
+  /** The first seals, all open. */
+  readonly secretKeys: readonly string[] | undefined;
   readonly maxTasks: number;
   readonly drainMs: number;
   readonly logLevel: string;
@@ -102,7 +104,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
     allowedHosts: e.MILLRACE_ALLOWED_HOSTS,
     tls: tlsOf(e.MILLRACE_TLS_CERT, e.MILLRACE_TLS_KEY),
     rootKey: e.MILLRACE_ROOT_KEY,
-    secretKey: e.MILLRACE_SECRET_KEY,
+    secretKeys: e.MILLRACE_SECRET_KEY,
     maxTasks: e.MILLRACE_MAX_TASKS,
     drainMs: e.MILLRACE_DRAIN,
     logLevel: e.MILLRACE_LOG,

@@ -85,9 +85,18 @@ export function isConnectionLoss(error: unknown): boolean {
   return error.message.startsWith('Connection terminated') || lostInWords.has(error.message);
 }
 
+function codeOf(error: unknown): unknown {
+  return error instanceof Error ? Reflect.get(error, 'code') : undefined;
+}
+
+/** Something of that name or id is there already. */
+export function isUniqueViolation(error: unknown): boolean {
+  return codeOf(error) === '23505';
+}
+
 /** Two writers met in opposite order, or one gave way: the same work again will go through. */
 export function isSerialization(error: unknown): boolean {
-  const code: unknown = error instanceof Error ? Reflect.get(error, 'code') : undefined;
+  const code = codeOf(error);
   return code === '40P01' || code === '40001';
 }
 

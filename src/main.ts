@@ -1,10 +1,21 @@
 #!/usr/bin/env node
 /** argv → role. The only place that hears signals and exits. */
+import { readFileSync } from 'node:fs';
 import type { RoleCommands } from './cli/role-commands.ts';
 import { runCli } from './cli/program.ts';
 import { readConfig } from './config.ts';
 import type { HostOrder } from './app/host-process.ts';
 import type { Role } from './app/roles.ts';
+
+/** Linux tells which signals we were started to ignore; hang-up is the first. */
+function ignoresHangup(): boolean {
+  try {
+    const mask = /^SigIgn:\s*([0-9a-f]+)$/m.exec(readFileSync('/proc/self/status', 'utf8'))?.[1] ?? '0';
+    return (BigInt(`0x${mask}`) & 1n) === 1n;
+  } catch {
+    return false;
+  }
+}
 
 const ending = new AbortController();
 let asked = 0;
@@ -16,7 +27,15 @@ function onSignal(): void {
   ending.abort();
 }
 
-for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(name, onSignal);
+for (const name of ['SIGINT', 'SIGTERM'] as const) process.on(name, onSignal);
+// under nohup a closed terminal is none of our business, and a handler would undo that
+if (!ignoresHangup()) process.on('SIGHUP', onSignal);
+// a promise that some code, a task's function perhaps, forgot must not take every other run with it
+process.on('unhandledRejection', (reason) => {
+  process.stderr.write(
+    `a promise was rejected and nobody listened: ${reason instanceof Error ? reason.stack : String(reason)}\n`,
+  );
+});
 // a child of ours hears through its channel that we are gone, however we went
 const isChild = process.channel !== undefined;
 if (isChild) process.on('disconnect', () => ending.abort());

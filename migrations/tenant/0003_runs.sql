@@ -59,6 +59,8 @@ create table live (
 ) with (fillfactor = 70);
 create index live_ready on live (lane, rank, id) where worker_id is null and not parked;
 create index live_task on live (task_id, instant);
+create index live_held on live (worker_id) where worker_id is not null;
+create index live_parked on live (task_id) where parked;
 create index live_cancel on live (worker_id) where cancel;
 
 -- Finished runs: insert only.

@@ -140,10 +140,13 @@ begin
   perform append_run_events(null, null, v_runs.created, v_runs.causes, v_runs.bodies, 'scheduler', p_at);
 end $$;
 
--- Moves the marks of triggers outwards: what lies between them has been fired, skipped, or noted for catch-up.
+-- Moves the marks of triggers outwards: what lies between them has been fired, skipped, or noted for catch-up. Marks may
+-- lag: those of a trigger that is being edited are left for its next instant, rather than have all others wait.
 create function move_triggers(p_triggers uuid[], p_instants timestamptz[]) returns void language plpgsql as $$
+declare
+  v_free uuid[] := array(
+    select id from trigger where id = any (p_triggers) order by id for no key update skip locked);
 begin
-  perform 1 from trigger where id = any (p_triggers) order by id for no key update;
   update trigger t
      set earliest = least(t.earliest, m.earliest), latest = greatest(t.latest, m.latest)
     from (
@@ -151,7 +154,7 @@ begin
         from unnest(p_triggers, p_instants) as d (id, instant)
        group by d.id
     ) as m
-   where t.id = m.id;
+   where t.id = m.id and t.id = any (v_free);
 end $$;
 
 -- Hands ready runs to places: the n-th run in rank order goes to the n-th place. Each hand-out bumps the lease (I4).
@@ -201,8 +204,12 @@ begin
              lease = live.lease + case when k.paused then 0 else 1 end,
              claimed_at = case when k.paused then null else p_at end,
              parked = k.paused
-        from unnest(v_ids, v_workers, v_incarnations) as p (id, worker, incarnation), task k
-       where live.id = p.id and p.worker is not null and k.id = live.task_id
+        from unnest(v_ids, v_workers, v_incarnations) as p (id, worker, incarnation)
+        join live o on o.id = p.id
+        -- a flow's run has no task, and nothing that pauses it here
+        left join task t on t.id = o.task_id
+       cross join lateral (select coalesce(t.paused, false) as paused, t.job_id) as k
+       where live.id = p.id and p.worker is not null
       returning live.id, live.task_id, live.instant, live.version, live.attempt, live.priority, live.lease,
                 live.worker_id, live.parked, k.job_id
     )
@@ -223,6 +230,7 @@ begin
       from unnest(v_workers, v_incarnations) with ordinality as p (worker, incarnation, n)
      where p.n > cardinality(v_ids)
         or exists (select 1 from live where live.id = v_ids[p.n] and live.parked);
+    exit when v_workers is null;
   end loop;
 end $$;
 
@@ -245,7 +253,8 @@ begin
      using unnest(p_runs, p_leases, p_states, p_reasons, p_exit_codes, p_started)
         as r (id, lease, state, reason, exit_code, started_at)
      where live.id = r.id and live.lease = r.lease and live.worker_id is not null
-    returning live.*, r.state, r.reason, r.exit_code, r.started_at
+    returning live.*, case when live.cancel and r.state <> 'success' then 'cancelled' else r.state end as state,
+              r.reason, r.exit_code, r.started_at
   ),
   recorded as (
     insert into run (id, task_id, instant, origin, version, attempt, priority, lease, worker_id, state, reason,
@@ -464,6 +473,16 @@ begin
   return v_returned;
 end $$;
 
+-- Runs of these workers (null: of all) that are lost, as it stands now.
+create function lost_runs(p_workers uuid[], p_slack interval, p_at timestamptz) returns uuid[] language sql volatile as $$
+  select coalesce(array_agg(v.id), '{}')
+    from live v
+    left join lease w on w.worker_id = v.worker_id
+   where v.worker_id is not null and (p_workers is null or v.worker_id = any (p_workers))
+     and (w.worker_id is null or w.until <= p_at or w.incarnation > v.incarnation
+          or (w.beat_at > v.claimed_at + p_slack and not v.id = any (w.holds)))
+$$;
+
 -- Takes runs back from workers that are lost (I4): no lease, one that ran out, another incarnation, or a heartbeat more
 -- than p_slack after the claim that does not name the run. A run lost three times ends in error, and one that was to be
 -- cancelled is.
@@ -472,16 +491,9 @@ language plpgsql as $$
 declare
   v_lost uuid[];
 begin
-  v_lost := array(
-    select v.id
-      from live v
-      left join lease w on w.worker_id = v.worker_id
-     where v.worker_id is not null
-       and (w.worker_id is null or w.until <= p_at or w.incarnation > v.incarnation
-            or (w.beat_at > v.claimed_at + p_slack and not v.id = any (w.holds)))
-     order by v.id
-       for update of v
-  );
+  -- who may be lost, then, once their rows are ours and each statement sees what others did meanwhile, who is
+  perform 1 from live where id = any (lost_runs(null, p_slack, p_at)) order by id for update;
+  v_lost := lost_runs(null, p_slack, p_at);
   update live set worker_id = null, incarnation = null, claimed_at = null, losses = losses + 1
    where id = any (v_lost) and losses < 2 and not cancel;
   get diagnostics returned = row_count;

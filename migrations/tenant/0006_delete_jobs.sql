@@ -99,6 +99,8 @@ begin
      where k.removed_at is not null
      order by 1
      limit p_limit
+       -- an apply that is just restoring the task is waited for, and then it is not removed any more
+       for update of k
   );
   if v_tasks <> '{}' then
     perform retire_tasks(v_tasks, false, 'task removed', 'scheduler', p_at);

@@ -1,5 +1,5 @@
 /** Projects: list, look, create or change, delete; their configuration for people, workers and tasks. */
-import { MillraceError } from '../errors.ts';
+import { isUniqueViolation, MillraceError } from '../errors.ts';
 import { type Recording, recording } from '../events/append.ts';
 import type { Input } from '../http/endpoint.ts';
 import { newId } from '../kernel/id.ts';
@@ -33,9 +33,9 @@ async function upsert(input: UpsertInput, ctx: ApiContext): Promise<ProjectRow> 
   const attempt = (): Promise<Saved> => recording(ctx.db, who, (tx) => save(tx, input.body, who.at));
   // two that make the same project at once: the second then finds what the first has made
   const saved = await attempt()
-    .catch((error: unknown) => (isDuplicate(error) ? attempt() : Promise.reject(error)))
+    .catch((error: unknown) => (isUniqueViolation(error) ? attempt() : Promise.reject(error)))
     .catch((error: unknown) => {
-      if (!isDuplicate(error)) throw error;
+      if (!isUniqueViolation(error)) throw error;
       throw new MillraceError('conflict', `another project is called ${input.body.name}`, { cause: error });
     });
   if (saved.written) {
@@ -65,10 +65,6 @@ async function save(tx: Recording, body: UpsertInput['body'], at: Date): Promise
   const written = await updateProject(tx, { ...project, config, at });
   if (written) record(before.deleted ? 'project.created' : 'project.changed');
   return { project, written };
-}
-
-function isDuplicate(error: unknown): boolean {
-  return error instanceof Error && Reflect.get(error, 'code') === '23505';
 }
 
 async function remove(input: Input<Endpoints['DELETE /api/projects/{id}']>, ctx: ApiContext): Promise<void> {

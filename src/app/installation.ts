@@ -2,7 +2,7 @@
  * What every role that touches the database stands on: the control database (made and migrated if need be), wake-ups,
  * a clock disciplined to the server's, the loader, and the default tenant.
  */
-import type { ClientBase, Pool } from 'pg';
+import { type ClientBase, Pool } from 'pg';
 import type { Config } from '../config.ts';
 import type { EngineContext } from '../contract/engine.ts';
 import { postgresBroker } from '../broker/postgres.ts';
@@ -11,13 +11,14 @@ import { append } from '../events/append.ts';
 import { makeSecrets, type RunSecrets } from '../gateway/secrets.ts';
 import { newId } from '../kernel/id.ts';
 import type { Log } from '../kernel/log.ts';
+import type { Service } from '../kernel/service.ts';
 import { type Db, onClient, onPool } from '../kernel/sql.ts';
 import { makeTelemetry, type Telemetry } from '../kernel/telemetry.ts';
 import { DisciplinedTime } from '../kernel/time.ts';
 import { findTenant, registerTenant, type TenantRow } from '../launcher/control-queries.ts';
 import { makeDirectory, type SchedulerStatus } from '../launcher/directory.ts';
 import { Loader } from '../launcher/loader.ts';
-import { type Address, addressOfUrl, onDatabase } from '../postgres/address.ts';
+import { type Address, addressOfUrl, clientConfig, onDatabase } from '../postgres/address.ts';
 import { clock } from '../postgres/clock.ts';
 import { ensureDatabase, withClient } from '../postgres/databases.ts';
 import { migrate, readMigrations } from '../postgres/migrate.ts';
@@ -69,13 +70,41 @@ export async function openInstallation(options: InstallationOptions): Promise<In
   const time = new DisciplinedTime();
   const hub = new WakeHub(controlAddress, log);
   const ticking = clock(control, time, (error) => log.debug({ err: error }, 'the clock could not be measured'));
-  await Promise.all([ticking.start(), hub.service.start()]);
-  const base = assemble(options, { control, time, hub });
+  const elsewhere = clockElsewhere(options);
+  await Promise.all([ticking.start(), hub.service.start(), elsewhere?.start()]);
+  const base = assemble(options, { control, time, hub, timeElsewhere: elsewhere?.time });
   return {
     ...base,
     async close() {
       await base.loader.closeAll();
-      await Promise.all([ticking.stop(), hub.service.stop()]);
+      await Promise.all([ticking.stop(), hub.service.stop(), elsewhere?.stop()]);
+      await pool.end().catch(() => {});
+    },
+  };
+}
+
+/** The default tenant's server, where it is another than the control database's, has a clock of its own. */
+function clockElsewhere({
+  config,
+  log,
+  role,
+}: InstallationOptions): (Service & { readonly time: DisciplinedTime }) | undefined {
+  if (config.defaultDatabaseUrl === undefined) return undefined;
+  const pool = openPool({
+    address: addressOfUrl(config.defaultDatabaseUrl),
+    schema: 'millrace',
+    application: `millrace ${role} clock`,
+    max: 1,
+    allowPooler: config.sessionPooler,
+    onError: (error) => log.debug({ err: error }, 'the connection that the clock is measured by was lost'),
+  });
+  const time = new DisciplinedTime();
+  const ticking = clock(onPool(pool), time, (error) => log.debug({ err: error }, 'the clock could not be measured'));
+  return {
+    ...ticking,
+    time,
+    async stop() {
+      await ticking.stop();
       await pool.end().catch(() => {});
     },
   };
@@ -85,9 +114,13 @@ interface Parts {
   readonly control: Db;
   readonly time: DisciplinedTime;
   readonly hub: WakeHub;
+  readonly timeElsewhere: DisciplinedTime | undefined;
 }
 
-function assemble(options: InstallationOptions, { control, time, hub }: Parts): Omit<Installation, 'close'> {
+function assemble(
+  options: InstallationOptions,
+  { control, time, hub, timeElsewhere }: Parts,
+): Omit<Installation, 'close'> {
   const { config, log, controlAddress } = options;
   const telemetry = makeTelemetry((error) => log.warn({ err: error }, 'a listener of telemetry failed'));
   const secrets = makeSecrets(options.secretKeys, () => time.now());
@@ -100,7 +133,7 @@ function assemble(options: InstallationOptions, { control, time, hub }: Parts): 
     pool,
     broker,
     wake: hub,
-    time,
+    time: row.name === defaultTenant ? (timeElsewhere ?? time) : time,
     log: log.child({ tenant: row.name }),
     telemetry,
     settings,
@@ -164,10 +197,13 @@ async function prepareControl(address: Address): Promise<void> {
 
 async function prepareTenant(address: Address): Promise<void> {
   await ensureDatabase(address);
-  const migrations = await readMigrations(migrationsFolder('tenant'));
-  await withClient(address, (client) =>
-    migrate(client, { schema: 'millrace', migrations, version: engineVersion, drain: true }),
-  );
+  const pool = new Pool({ ...clientConfig(address, 'millrace setup'), max: 1 });
+  pool.on('error', () => {});
+  try {
+    await engine.migrate(pool);
+  } finally {
+    await pool.end();
+  }
 }
 
 async function registerDefault(client: ClientBase, database: string): Promise<void> {

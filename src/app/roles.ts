@@ -52,10 +52,9 @@ async function open(config: Config, log: Log, role: string): Promise<Installatio
   });
 }
 
-/** `MILLRACE_SECRET_KEY` may hold several, newest first: the newest seals, all open. */
-export async function secretKeys({ secretKey }: Config, home: string): Promise<readonly [string, ...string[]]> {
-  const [first, ...older] = secretKey?.split(',') ?? [await secretKeyOf(home)];
-  return [first ?? '', ...older];
+export async function secretKeys({ secretKeys: given }: Config, home: string): Promise<readonly [string, ...string[]]> {
+  const [first, ...older] = given ?? [];
+  return first === undefined ? [await secretKeyOf(home)] : [first, ...older];
 }
 
 export async function runApi({ config, signal, say }: Role): Promise<void> {
@@ -82,13 +81,12 @@ export async function runHost({ config, signal }: Role, order: Promise<HostOrder
   if (signal.aborted) return;
   if (told === undefined) await prepareDatabases(config, externalAddress(config));
   const installation = await open({ ...config, ...told }, log, 'host');
-  const { control, loader, addressOf, statuses, hub, time } = installation;
+  const { control, loader, addressOf, statuses, time } = installation;
   const host = makeHost({
     control,
     loader,
     addressOf,
     statuses,
-    hub,
     time,
     version: engineVersion,
     allowPooler: config.sessionPooler,

@@ -31,6 +31,15 @@ export function workerIdOf(home: string): Promise<string> {
   return kept(join(home, 'worker-id'), () => newId());
 }
 
+/** Later than every earlier one, even if the clock was set back since: an older incarnation would lose all it claims. */
+export async function nextIncarnation(home: string): Promise<number> {
+  const path = join(home, 'worker-incarnation');
+  const last = Number(await readFile(path, 'utf8').catch(() => '0'));
+  const next = Math.max(last + 1, Date.now());
+  await writeFile(path, `${next}\n`, { mode: 0o600 });
+  return next;
+}
+
 export async function writeServerFile(home: string, url: string): Promise<void> {
   await writeFile(join(home, 'server.json'), `${JSON.stringify({ url, pid: process.pid })}\n`, { mode: 0o600 });
 }

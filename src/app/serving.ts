@@ -89,7 +89,7 @@ function publicHost(url: string | undefined): string[] {
 }
 
 /** What happens elsewhere and concerns those who wait here. */
-function wakeUps({ hub, loader }: Installation, { claims, signals, callers }: GatewayContext): Service {
+function wakeUps({ hub }: Installation, { claims, signals, callers }: GatewayContext): Service {
   const undo: (() => void)[] = [];
   return {
     name: 'wake-ups',
@@ -97,7 +97,6 @@ function wakeUps({ hub, loader }: Installation, { claims, signals, callers }: Ga
       undo.push(
         hub.onAny('ready', (tenantId) => claims.ready(tenantId)),
         hub.on('keys', 'revoked', () => callers.forget()),
-        hub.on('tenants', 'changed', () => loader.forgetList()),
         hub.on('workers', signalKind, (_, tenant) => void (tenant === '' ? undefined : signals.lookAt(tenant))),
         hub.on('workers', broadcastKind, (_, text) => {
           if (text !== '') signals.invalidate(JSON.parse(text) as Invalidation);

@@ -23,7 +23,7 @@ import { makeWorker } from '../worker/worker.ts';
 import { type HostProcess, hostProcess } from './host-process.ts';
 import { defaultTenant, type Installation, openInstallation, prepareDatabases } from './installation.ts';
 import { type Role, secretKeys, untilAborted } from './roles.ts';
-import { removeServerFile, rootKeyOf, writeServerFile, workerIdOf } from './secret-files.ts';
+import { nextIncarnation, removeServerFile, rootKeyOf, writeServerFile, workerIdOf } from './secret-files.ts';
 import { makeServing, type Serving } from './serving.ts';
 
 const controlDatabase = 'millrace';
@@ -155,10 +155,15 @@ function inProcessWorker(installation: Installation, serving: Serving): Service 
   };
 }
 
+function always<T>(value: T): () => T {
+  return () => value;
+}
+
 async function makeInProcessWorker({ config, log }: Installation, serving: Serving): Promise<Service> {
   const caller: KeyCaller = { kind: 'key', role: 'worker', tenant: null, actor: 'worker of up' };
   return makeWorker({
     id: await workerIdOf(config.home),
+    incarnation: always(await nextIncarnation(config.home)),
     name: hostname(),
     version: engineVersion,
     url: 'http://in-process',

@@ -129,7 +129,7 @@ async function openSession(
   const at = new Date(time.now());
   const until = new Date(at.getTime() + sessionMs);
   const { keyId, role, tenant, actor } = who;
-  await queries.insertSession(control, { hash: hashOf(cookie), keyId, role, tenant, actor, at, until });
+  await queries.insertSession(control, { hash: hashOf(cookie), keyId, role, actor, at, until });
   await queries.pruneSessions(control, at);
   const headers = { 'set-cookie': cookieText(cookieName, cookie, sessionMs, secureCookies) };
   return Response.json({ role, tenant, actor }, { status: 201, headers });

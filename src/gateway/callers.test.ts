@@ -136,7 +136,6 @@ describe('a session', () => {
       hash: hashOf(cookie),
       keyId,
       role: 'operator',
-      tenant: 'acme',
       actor: 'key:ci',
       at,
       until,

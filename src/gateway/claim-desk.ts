@@ -12,6 +12,7 @@ import type { Loader } from '../launcher/loader.ts';
 
 const sweepMs = 1_000;
 const recentMs = 60_000;
+const mostWorkers = 10_000;
 /** A run that a heartbeat does not name for longer comes back (design §4); until then its worker may still be given it. */
 const leftMs = 5_000;
 
@@ -90,12 +91,19 @@ export class ClaimDesk {
     const held = holds.map((run) => run.tenant);
     if (this.#incarnations.get(worker) !== incarnation) {
       const all = (await this.#loader.tenants()).filter((row) => row.desired === 'on');
+      // a worker that is forgotten is only asked about once more
+      if (this.#incarnations.size > mostWorkers) this.#forgetWorkers();
       this.#incarnations.set(worker, incarnation);
       return new Set([...all.map((row) => row.name), ...held]);
     }
     const recent = [...(this.#served.get(worker) ?? [])].filter(([, at]) => at > performance.now() - recentMs);
     this.#served.set(worker, new Map(recent));
     return new Set([...recent.map(([tenant]) => tenant), ...held]);
+  }
+
+  #forgetWorkers(): void {
+    this.#incarnations.clear();
+    this.#served.clear();
   }
 
   /** A new poll asks every tenant once: what was ready before it came rings no bell. */

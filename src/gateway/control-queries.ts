@@ -65,19 +65,19 @@ export async function insertSession(
     hash: Buffer;
     keyId: string | null;
     role: Role;
-    tenant: string | null;
     actor: string;
     at: Date;
     until: Date;
   },
 ): Promise<void> {
+  // the tenant is the key's own: a name may have changed since it was looked up
   await db.exec(sql`
     insert into session (hash, key_id, role, tenant_id, actor, created_at, expires_at)
-    values (${session.hash}, ${session.keyId}, ${session.role},
-            (select id from tenant where name = ${session.tenant}), ${session.actor}, ${session.at}, ${session.until})`);
+    values (${session.hash}, ${session.keyId}, ${session.role}, (select tenant_id from key where id = ${session.keyId}),
+            ${session.actor}, ${session.at}, ${session.until})`);
 }
 
-/** Slides the session's end, but writes at most once a minute of its life. */
+/** Slides the session's end, but writes at most once a minute of its life. A revoked key's sessions are over, whenever made. */
 export function touchSession(db: Db, hash: Buffer, at: Date, until: Date): Promise<SessionRow | undefined> {
   return db.maybeOne<SessionRow>(sql`
     with slid as (
@@ -87,8 +87,9 @@ export function touchSession(db: Db, hash: Buffer, at: Date, until: Date): Promi
     )
     select session.role, tenant.name as tenant, session.actor
       from session
+      left join key on key.id = session.key_id
       left join tenant on tenant.id = session.tenant_id
-     where session.hash = ${hash} and session.expires_at > ${at}`);
+     where session.hash = ${hash} and session.expires_at > ${at} and key.revoked_at is null`);
 }
 
 export function deleteSession(db: Db, hash: Buffer): Promise<number> {

@@ -23,8 +23,10 @@ export const internalHandlers: Handlers<Pick<typeof gatewayEndpoints, Keys>, Gat
     await reports.report(body.reports);
     return { accepted: body.reports.length };
   },
-  'POST /internal/heartbeat': async ({ body }, context) => {
+  'POST /internal/heartbeat': async ({ body, request }, context) => {
     await noteWorker(context.control, body, new Date(context.time.now()));
+    // what it held when it asked is old news if it has given up waiting
+    if (request.signal.aborted) return { lost: [], cancel: [], invalidate: [], seen: body.seen };
     const { lost, cancel } = await renew(body, context);
     const told = context.signals.take(body.worker, body.seen);
     return { ...told, lost, cancel: [...cancel, ...told.cancel] };

@@ -7,7 +7,7 @@ import { getRequestListener } from '@hono/node-server';
 import { MillraceError } from '../errors.ts';
 import type { Service } from '../kernel/service.ts';
 import type { Gateway } from './gateway.ts';
-import { attachLogSocket } from './log-socket.ts';
+import { type LogSocket, makeLogSocket } from './log-socket.ts';
 
 export interface ListenerOptions {
   readonly gateway: Gateway;
@@ -23,6 +23,7 @@ export interface Listener extends Service {
 
 export function makeListener(options: ListenerOptions): Listener {
   let server: Server | undefined;
+  const logSocket = makeLogSocket(options.gateway);
   const url = (): string => {
     const { port } = (server?.address() ?? { port: options.port }) as AddressInfo;
     return `${options.tls ? 'https' : 'http'}://${hostInUrl(options.host)}:${port}`;
@@ -32,7 +33,7 @@ export function makeListener(options: ListenerOptions): Listener {
     url,
     async start() {
       if (server) return;
-      const made = await createServer(options);
+      const made = await createServer(options, logSocket);
       await listen(made, options);
       server = made;
     },
@@ -42,6 +43,7 @@ export function makeListener(options: ListenerOptions): Listener {
       if (running === undefined) return;
       const closed = new Promise<void>((resolve) => running.close(() => resolve()));
       running.closeIdleConnections();
+      logSocket.close();
       // streams that are followed have no end of their own
       const timer = setTimeout(() => running.closeAllConnections(), 500);
       await closed;
@@ -50,13 +52,15 @@ export function makeListener(options: ListenerOptions): Listener {
   };
 }
 
-async function createServer({ gateway, tls }: ListenerOptions): Promise<Server> {
+async function createServer({ gateway, tls }: ListenerOptions, logSocket: LogSocket): Promise<Server> {
   const handle = getRequestListener((request) => gateway.fetch(request), { overrideGlobalObjects: false });
   const listener = (...args: Parameters<typeof handle>): void => void handle(...args);
   const server = tls
     ? createHttpsServer({ cert: await readFile(tls.cert), key: await readFile(tls.key) }, listener)
     : createHttpServer(listener);
-  server.on('upgrade', attachLogSocket(gateway));
+  server.on('upgrade', logSocket.upgrade);
+  // a client's broken handshake, or a want of file descriptors: not the end of serving
+  server.on('error', () => {});
   server.keepAliveTimeout = 65_000;
   return server;
 }

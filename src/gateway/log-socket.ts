@@ -9,11 +9,22 @@ const path = /^((?:\/t\/[^/]+)?\/api)\/task_runs\/([^/]+)\/logs$/;
 /** Beyond this many unsent bytes the pump waits for the client. */
 const mostBuffered = 1 << 20;
 
-export function attachLogSocket(gateway: Gateway): (request: IncomingMessage, socket: Duplex, head: Buffer) => void {
+export interface LogSocket {
+  readonly upgrade: (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
+  /** Ends every follower: an HTTP server does not count sockets that were upgraded among its own. */
+  readonly close: () => void;
+}
+
+export function makeLogSocket(gateway: Gateway): LogSocket {
   const server = new WebSocketServer({ noServer: true, maxPayload: 1024 });
-  return (request, socket, head) => {
-    socket.on('error', () => socket.destroy());
-    void answer(gateway, server, { request, socket, head }).catch(() => socket.destroy());
+  return {
+    upgrade(request, socket, head) {
+      socket.on('error', () => socket.destroy());
+      void answer(gateway, server, { request, socket, head }).catch(() => socket.destroy());
+    },
+    close() {
+      for (const client of server.clients) client.terminate();
+    },
   };
 }
 
@@ -63,14 +74,16 @@ function refuse(socket: Duplex, status: number): void {
   socket.end(`HTTP/1.1 ${status} Refused\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
 }
 
+/** Ends with the log, or as soon as the client goes: a silent log would otherwise be followed for nobody. */
 async function pump(body: ReadableStream<Uint8Array>, client: WebSocket): Promise<void> {
+  const reader = body.getReader();
+  client.once('close', () => void reader.cancel().catch(() => {}));
   const decoder = new TextDecoder();
   let rest = '';
-  for await (const chunk of body) {
-    const lines = (rest + decoder.decode(chunk, { stream: true })).split('\n');
+  for (let read = await reader.read(); !read.done; read = await reader.read()) {
+    const lines = (rest + decoder.decode(read.value, { stream: true })).split('\n');
     rest = lines.pop() ?? '';
     for (const line of lines) await send(client, line);
-    if (client.readyState !== client.OPEN) return;
   }
   if (rest !== '') await send(client, rest);
   client.close(1000);

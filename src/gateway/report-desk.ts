@@ -50,6 +50,7 @@ export class ReportDesk {
     queue.working++;
     while (queue.pending.length > 0) await this.#apply(tenant, take(queue.pending));
     queue.working--;
+    if (queue.working === 0) this.#queues.delete(tenant);
   }
 
   async #apply(tenant: string, batch: readonly Pending[]): Promise<void> {

@@ -4,7 +4,7 @@
  * stops. A dry run does all of it and then takes it back.
  */
 import type { Fault } from '../errors.ts';
-import { MillraceError } from '../errors.ts';
+import { isUniqueViolation, MillraceError } from '../errors.ts';
 import { type Recording, recording } from '../events/append.ts';
 import { newId } from '../kernel/id.ts';
 import type { Db } from '../kernel/sql.ts';
@@ -43,11 +43,11 @@ export async function applyJob(db: Db, application: Application): Promise<Applie
   try {
     return await applyOnce(db, application).catch((error: unknown) => {
       // two that create the same job at once see no row to wait for; now the other one's is there
-      if (isTaken(error)) return applyOnce(db, application);
+      if (isUniqueViolation(error)) return applyOnce(db, application);
       throw error;
     });
   } catch (error) {
-    if (!isTaken(error)) throw error;
+    if (!isUniqueViolation(error)) throw error;
     const { project, name } = application.definition;
     throw new MillraceError('conflict', `another job of project ${project} is called ${name}`, { cause: error });
   }
@@ -63,12 +63,6 @@ function applyOnce(db: Db, application: Application): Promise<Applied> {
     if (error instanceof TakenBack) return error.applied;
     throw error;
   });
-}
-
-const uniqueViolation = '23505';
-
-function isTaken(error: unknown): boolean {
-  return error instanceof Error && Reflect.get(error, 'code') === uniqueViolation;
 }
 
 async function write(tx: Recording, application: Application): Promise<Applied> {
@@ -125,13 +119,20 @@ async function writeParts(tx: Db, job: queries.JobWrite, actor: string): Promise
   const { definition, at } = job;
   await queries.lockTriggers(tx, job.id);
   const triggers = await queries.writeTriggers(tx, job.id, definition.triggers);
+  const before = await queries.thresholdsOf(tx, job.id);
   const tasks = await queries.writeTasks(tx, job, definition.tasks);
+  const lowered = definition.tasks.filter((task) => task.threshold < (before.get(task.name) ?? 0));
   await queries.removeTriggers(tx, job.id, [...triggers.values()], at);
   const gone = await queries.otherTasks(tx, job.id, [...tasks.values()]);
   const lost = await queries.orphanedDependents(tx, job.id, gone);
   await queries.dropEdges(tx, job.id);
   const foreign = await resolve(tx, definition);
   await queries.writeEdges(tx, edgesOf(definition, { triggers, tasks, foreign }));
+  if (lowered.length > 0)
+    await queries.holdFullTokens(
+      tx,
+      lowered.flatMap((task) => tasks.get(task.name) ?? []),
+    );
   if (gone.length > 0) await queries.retireTasks(tx, gone, { actor, at });
   return lost.map((l) => ({
     path: '',
@@ -157,6 +158,9 @@ async function resolve(tx: Db, definition: JobDefinition): Promise<Map<string, s
   if (faults.length > 0) {
     throw new MillraceError('bad_reference', faults.map((f) => `${f.path}: ${f.message}`).join('; '), { faults });
   }
+  const found = ids.flatMap((id) => id ?? []);
+  // what another apply removed since we looked is looked for again, and then told as missing
+  if (!(await queries.keepForeign(tx, found))) return resolve(tx, definition);
   return new Map(wanted.map(({ reference }, i) => [keyOf(reference), ids[i] ?? '']));
 }
 

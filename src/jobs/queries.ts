@@ -126,6 +126,34 @@ export async function writeTasks(
   return new Map(rows.map((row) => [row.name, row.id]));
 }
 
+/** Tokens that a lowered threshold has made full: noted as held, they are released like any others. */
+export async function holdFullTokens(db: Db, taskIds: readonly string[]): Promise<void> {
+  await db.exec(sql`
+    insert into held (task_id, instant, reason)
+    select token.task_id, token.instant, 'threshold'
+      from token
+      join task on task.id = token.task_id
+     where token.task_id = any (${taskIds}::uuid[]) and token.count >= task.threshold
+     order by 1, 2
+    on conflict do nothing`);
+}
+
+/** How high the thresholds are now, by name. */
+export async function thresholdsOf(db: Db, jobId: string): Promise<Map<string, number>> {
+  const rows = await db.rows<{ name: string; threshold: number }>(sql`
+    select name, threshold from task where job_id = ${jobId}`);
+  return new Map(rows.map((row) => [row.name, row.threshold]));
+}
+
+/** Whether these are all still there; if so they stay until we are done. */
+export async function keepForeign(db: Db, ids: readonly string[]): Promise<boolean> {
+  const tasks = await db.exec(sql`
+    select 1 from task where id = any (${ids}::uuid[]) and removed_at is null order by id for share`);
+  const triggers = await db.exec(sql`
+    select 1 from trigger where id = any (${ids}::uuid[]) and removed_at is null order by id for share`);
+  return tasks + triggers === new Set(ids).size;
+}
+
 /** The lock order of the stages: triggers by id. Taken before they are written in the document's order. */
 export async function lockTriggers(db: Db, jobId: string): Promise<void> {
   await db.exec(sql`select 1 from trigger where job_id = ${jobId} order by id for no key update`);

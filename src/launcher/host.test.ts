@@ -6,7 +6,6 @@ import { silent } from '../kernel/log.ts';
 import type { Service } from '../kernel/service.ts';
 import { sql } from '../kernel/sql.ts';
 import { onDatabase } from '../postgres/address.ts';
-import { WakeHub } from '../postgres/wake.ts';
 import { makeHost } from './host.ts';
 
 let fleet: Fleet;
@@ -25,7 +24,6 @@ async function startHost(): Promise<Service> {
     loader: fleet.newLoader(),
     addressOf: (row) => onDatabase(fleet.control.address, row.database),
     statuses: new Map(),
-    hub: new WakeHub(fleet.control.address, silent),
     time: fleet.time,
     version: engineVersion,
     allowPooler: false,

@@ -9,7 +9,6 @@ import { all, every, type Service } from '../kernel/service.ts';
 import type { Db } from '../kernel/sql.ts';
 import type { Time } from '../kernel/time.ts';
 import type { Address } from '../postgres/address.ts';
-import type { WakeHub } from '../postgres/wake.ts';
 import {
   beatHost,
   beatSchedulers,
@@ -28,7 +27,6 @@ export interface HostOptions {
   readonly loader: Loader;
   readonly addressOf: (row: TenantRow) => Address;
   readonly statuses: ReadonlyMap<string, SchedulerStatus>;
-  readonly hub: WakeHub;
   readonly time: Time;
   readonly version: string;
   readonly allowPooler: boolean;
@@ -112,7 +110,7 @@ async function startScheduler(
   running: Map<string, Running>,
   row: TenantRow,
 ): Promise<void> {
-  const { control, hub, time, loader, allowPooler, log } = options;
+  const { control, time, loader, allowPooler, log } = options;
   const id = newId();
   const service = tenantScheduler({
     row,
@@ -122,7 +120,6 @@ async function startScheduler(
     log: log.child({ tenant: row.name }),
     note: async (state) => {
       await noteState(control, { tenantId: row.id, id, hostId, at: new Date(time.now()), ...state });
-      hub.send('tenants', 'state');
     },
   });
   running.set(row.id, { id, service });

@@ -28,7 +28,13 @@ export function onDatabase(address: Pick<Address, 'url'>, database: string): Add
 }
 
 export function clientConfig(address: Address, application: string): ClientConfig {
-  return { connectionString: address.url, application_name: application, keepAlive: true };
+  return {
+    connectionString: address.url,
+    application_name: application,
+    keepAlive: true,
+    keepAliveInitialDelayMillis: 10_000,
+    connectionTimeoutMillis: 10_000,
+  };
 }
 
 /** For logs and errors: never with a password (I12). */

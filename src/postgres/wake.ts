@@ -112,10 +112,15 @@ export class WakeHub {
   async #connect(): Promise<Client> {
     const client = new Client(clientConfig(this.#address, 'millrace wake'));
     client.on('error', () => {});
-    await client.connect();
-    client.on('notification', (message) => this.#hear(message.payload ?? ''));
-    await client.query(`listen ${channel}`);
-    return client;
+    try {
+      await client.connect();
+      client.on('notification', (message) => this.#hear(message.payload ?? ''));
+      await client.query(`listen ${channel}`);
+      return client;
+    } catch (error) {
+      await client.end().catch(() => {});
+      throw error;
+    }
   }
 
   #makeService(): Service {

@@ -10,6 +10,7 @@ export function dispatch({ ctx, db, work, fault }: Scheduling): Service {
     'dispatch',
     async (signal) => {
       const rung = await work.dispatch.wait(sweepMs, signal);
+      if (rung) ctx.wake.send(ctx.tenant.id, 'events');
       if (!signal.aborted && (rung || (await anyReady(db)))) ctx.broker.offer(ctx.tenant, 1);
     },
     fault('offering runs'),

@@ -84,7 +84,7 @@ export async function insertCatchups(db: Db, rows: readonly Omit<CatchupRow, 'ne
      where excluded.to_at > catchup.to_at`);
 }
 
-/** The next piece of catch-up work with its trigger, oldest work first; paused jobs wait. */
+/** The next piece of catch-up work with its trigger, every trigger's in turn; paused jobs wait. */
 export function nextCatchup(db: Db): Promise<(CatchupRow & TriggerRow) | undefined> {
   return db.maybeOne(sql`
     select catchup.trigger_id, catchup.from_at, catchup.to_at, catchup.policy, catchup.next_piece, catchup.pieces,
@@ -99,7 +99,10 @@ export function nextCatchup(db: Db): Promise<(CatchupRow & TriggerRow) | undefin
 
 export async function advanceCatchup(db: Db, row: CatchupRow): Promise<void> {
   const last = row.next_piece + 1 >= row.pieces;
-  const same = sql`trigger_id = ${row.trigger_id} and from_at = ${row.from_at} and next_piece = ${row.next_piece}`;
+  // another scheduler may have made the range longer and begun anew: that work is not ours to advance
+  const same = sql`
+    trigger_id = ${row.trigger_id} and from_at = ${row.from_at} and to_at = ${row.to_at}
+    and next_piece = ${row.next_piece} and pieces = ${row.pieces}`;
   await db.exec(
     last ? sql`delete from catchup where ${same}` : sql`update catchup set next_piece = next_piece + 1 where ${same}`,
   );

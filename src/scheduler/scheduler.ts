@@ -4,12 +4,14 @@ import { all, every, type Service } from '../kernel/service.ts';
 import { catchupService } from './catchup.ts';
 import { dispatch } from './dispatch.ts';
 import { progressProcessor } from './progress.ts';
+import { pruneTenant } from './prune.ts';
 import { makeScheduling } from './scheduling.ts';
 import { tokenProcessor } from './tokens.ts';
 import { TriggerProcessor } from './triggers.ts';
 import { updateProcessor } from './updates.ts';
 
 const statusEveryMs = 1_000;
+const pruneEveryMs = 3_600_000;
 
 export function makeScheduler(ctx: EngineContext): Service {
   const scheduling = makeScheduling(ctx);
@@ -20,6 +22,12 @@ export function makeScheduler(ctx: EngineContext): Service {
     async () => ctx.directory.noteScheduler(triggers.status),
     scheduling.fault('telling its status'),
   );
+  const housekeeping = every(
+    pruneEveryMs,
+    'housekeeping',
+    async () => void (await pruneTenant(ctx)),
+    scheduling.fault('pruning'),
+  );
   return all('scheduler', [
     dispatch(scheduling),
     progressProcessor(scheduling),
@@ -28,5 +36,6 @@ export function makeScheduler(ctx: EngineContext): Service {
     triggers.service,
     catchupService(scheduling),
     status,
+    housekeeping,
   ]);
 }

@@ -64,10 +64,14 @@ export class TriggerProcessor {
   }
 
   async #sleep(untilMs: number, signal: AbortSignal): Promise<void> {
+    // not AbortSignal.any: on Node 20 each would stay with the long-lived signal
     const nap = new AbortController();
-    const both = AbortSignal.any([signal, nap.signal]);
-    await Promise.race([this.#scheduling.time.until(untilMs, both), this.#scheduling.changedJobs.arrival(both)]);
+    const wake = (): void => nap.abort();
+    signal.addEventListener('abort', wake, { once: true });
+    const { time, changedJobs } = this.#scheduling;
+    await Promise.race([time.until(untilMs, nap.signal), changedJobs.arrival(nap.signal)]);
     nap.abort();
+    signal.removeEventListener('abort', wake);
   }
 
   async #fireDue(): Promise<void> {

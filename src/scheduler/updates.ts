@@ -16,6 +16,7 @@ export function updateProcessor({ ctx, db, work, changedJobs, fault }: Schedulin
   const following = steady(
     'updates',
     async (signal) => {
+      const newest = await newestPosition(db);
       const events = await readEvents(db, { after: position, topicId: topics.millrace_jobs, limit: page });
       for (const event of events) {
         if (event.subject !== null) await changedJobs.send(event.subject, signal);
@@ -27,7 +28,10 @@ export function updateProcessor({ ctx, db, work, changedJobs, fault }: Schedulin
         // an unpaused job's catch-up goes on
         work.catchup.ring();
       }
-      if (events.length < page) await work.updates.wait(sweepMs, signal);
+      if (events.length === page) return;
+      // past what other topics wrote: the next look need not span it
+      position = Math.max(position, newest);
+      await work.updates.wait(sweepMs, signal);
     },
     fault('reading updates'),
   );

@@ -119,9 +119,9 @@ export function reportOf(hold: Hold, outcome: Outcome, startedAt: string | null)
   };
 }
 
-/** As the wire and the database take it: not too long, and without NUL. */
+/** As the wire and the database take it: not too long, without NUL, and no half of a character. */
 function printable(text: string): string {
-  return text.slice(0, 4_000).replaceAll('\0', '\uFFFD');
+  return text.slice(0, 4_000).toWellFormed().replaceAll('\0', '\uFFFD');
 }
 
 function factsOf(run: ClaimedRun, definition: TaskDefinition, url: string): RunFacts {

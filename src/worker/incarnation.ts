@@ -50,7 +50,7 @@ export class Incarnation {
     const { log, runtimes, time, taskUrl, logLimitBytes } = settings;
     const now = (): number => time.now();
     this.#settings = settings;
-    this.#identity = { worker: settings.id, incarnation: now() };
+    this.#identity = { worker: settings.id, incarnation: settings.incarnation() };
     this.#client = new Client({ ...settings, outage: new Outage(log, now) });
     this.#definitions = new DefinitionCache({
       fetch: (keys) => this.#client.definitions(keys, this.#over.signal),

@@ -95,7 +95,9 @@ export class LogShipper {
 
   #write(source: Source, stream: StreamName, data: Buffer): Promise<void> | undefined {
     if (source.abandoned || this.#stop.signal.aborted || data.length === 0) return undefined;
-    this.#append(source, stream, data);
+    for (let at = 0; at < data.length; at += chunkBytes) {
+      this.#append(source, stream, data.subarray(at, at + chunkBytes));
+    }
     this.#dirty.add(source);
     this.#schedule();
     if (source.bytes <= this.#allowance()) return undefined;

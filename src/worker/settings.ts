@@ -8,6 +8,8 @@ import type { Fetch } from './client.ts';
 export interface WorkerOptions {
   /** Stays over restarts where it can be kept, so that after one the runs return at once. */
   readonly id: string;
+  /** Greater than that of any earlier life under the same id; without a lasting id the time will do. */
+  readonly incarnation?: (() => number) | undefined;
   readonly name: string;
   readonly version: string;
   /** The API's address, and a key of the role `worker`. */
@@ -41,6 +43,7 @@ export function settingsOf(options: WorkerOptions): WorkerSettings {
     ...options,
     fetch: options.fetch ?? ((request) => fetch(request)),
     taskUrl: options.taskUrl ?? options.url,
+    incarnation: options.incarnation ?? (() => (options.time ?? systemTime).now()),
     addr: options.addr ?? hostname(),
     queues: options.queues ?? ['default'],
     maxTasks: options.maxTasks ?? 8,

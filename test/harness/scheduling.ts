@@ -1,0 +1,94 @@
+/** A tenant's schedulers on a database of their own, with a clock that the test moves: what fires, and when all is done. */
+import type { Service } from '../../src/kernel/service.ts';
+import { sql } from '../../src/kernel/sql.ts';
+import { makeScheduler } from '../../src/scheduler/scheduler.ts';
+import { makeContext, type TestContext } from './engine-context.ts';
+import { type JobParts, makePipeline, type Pipeline, type TestJob } from './pipeline.ts';
+import { until } from './until.ts';
+
+/** The clock starts here. */
+export const noon = '2026-06-01T00:00:00.000Z';
+/** Far away: what a trigger processor waits for when there is nothing else. */
+export const sentinel = '2100-01-01T00:00:00.000Z';
+export const minute = 60_000;
+export const day = 24 * 60 * minute;
+export const after = (ms: number): string => new Date(Date.parse(noon) + ms).toISOString();
+
+export class Schedule {
+  readonly line: Pipeline;
+  ctx: TestContext;
+  readonly #running: Service[] = [];
+
+  private constructor(line: Pipeline) {
+    this.line = line;
+    this.ctx = makeContext(line);
+  }
+
+  static async make(): Promise<Schedule> {
+    const schedule = new Schedule(await makePipeline());
+    await schedule.triggered({ start: sentinel });
+    return schedule;
+  }
+
+  async close(): Promise<void> {
+    await this.stop();
+    await this.line.close();
+  }
+
+  /** One more scheduler of this tenant. */
+  async start(): Promise<void> {
+    const scheduler = makeScheduler(this.ctx);
+    this.#running.push(scheduler);
+    await scheduler.start();
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all(this.#running.splice(0).map((scheduler) => scheduler.stop()));
+  }
+
+  /** A job with the trigger `t` and the task `a`. */
+  triggered(trigger: object, more: JobParts = {}): Promise<TestJob> {
+    const triggers = [{ name: 't', period: '1m', ...trigger }];
+    return this.line.job({ triggers, tasks: [{ name: 'a', depends: ['trigger/t'] }], ...more });
+  }
+
+  /** The scheduler hears that the job has changed. */
+  tell(job: TestJob): void {
+    this.ctx.broker.update(this.ctx.tenant, [job.id]);
+  }
+
+  async fired(job: TestJob): Promise<string[]> {
+    const rows = await this.line.db.rows<{ instant: Date }>(sql`
+      select instant from firing where trigger_id = ${job.trigger('t')} order by instant`);
+    return rows.map((row) => row.instant.toISOString());
+  }
+
+  /** Until exactly these have fired. */
+  async firedAre(job: TestJob, instants: readonly string[]): Promise<void> {
+    await until(`fires ${instants.join(' ')}`, async () => {
+      const seen = await this.fired(job);
+      if (seen.length > instants.length) throw new Error(`fired too often: ${seen.join(' ')}`);
+      return seen.join() === instants.join() || undefined;
+    });
+  }
+
+  async firedCount(job: TestJob, count: number): Promise<void> {
+    await until(`${count} have fired`, async () => (await this.fired(job)).length === count || undefined);
+  }
+
+  async someFired(job: TestJob): Promise<void> {
+    await until('some have fired', async () => (await this.fired(job)).length > 0 || undefined);
+  }
+
+  /** Until the trigger processor has dealt with all before that moment and waits for it, and nothing is to catch up. */
+  async waitsFor(at: string): Promise<void> {
+    await until(`waits for ${at}`, async () => {
+      if (!this.line.time.isAwaited(at)) return undefined;
+      return (await this.line.db.rows(sql`select 1 from catchup`)).length === 0 || undefined;
+    });
+  }
+
+  marks(job: TestJob): Promise<object> {
+    return this.line.db.one(sql`select earliest, latest from trigger where id = ${job.trigger('t')}`);
+  }
+}
