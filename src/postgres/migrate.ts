@@ -44,7 +44,8 @@ export function migrate(client: ClientBase, options: MigrateOptions): Promise<nu
     await prepare(client, options.schema);
     const pending = unapplied(options.migrations, await recorded(tx));
     const [installed] = await tx.rows<{ version: string }>(sql`select version from installation`);
-    if (pending.length === 0 && installed?.version === options.version) return 0;
+    // an older release that happens to know all migrations leaves a newer one's database alone
+    if (pending.length === 0 && installed && !isNewer(options.version, installed.version)) return 0;
     if (options.drain) {
       await tx.exec(sql`select pg_advisory_xact_lock(${locks.drain[0]}::integer, ${locks.drain[1]}::integer)`);
     }
@@ -55,6 +56,10 @@ export function migrate(client: ClientBase, options: MigrateOptions): Promise<nu
       on conflict (singleton) do update set version = excluded.version, updated_at = clock_timestamp()`);
     return pending.length;
   });
+}
+
+function isNewer(version: string, than: string): boolean {
+  return version.localeCompare(than, 'en', { numeric: true }) > 0;
 }
 
 async function prepare(client: ClientBase, schema: string): Promise<void> {

@@ -69,12 +69,8 @@ function missed(trigger: TriggerRow, schedule: Schedule, all: Range, passedMs: n
   const marks = [all.fromMs, newest];
   if (trigger.catchup === 'last') return { fire: newest >= wanted.fromMs ? [newest] : [], catchups: [], marks };
   if (trigger.catchup === 'none') {
-    const away = { fromMs: Math.max(all.fromMs, passedMs - graceMs), toMs: all.toMs };
-    return {
-      fire: trigger.latest === null ? [] : [...instantsBetween(schedule, away.fromMs, away.toMs)],
-      catchups: [],
-      marks,
-    };
+    const justAway = trigger.latest !== null && all.fromMs >= passedMs - graceMs;
+    return { fire: justAway ? [...instantsBetween(schedule, all.fromMs, all.toMs)] : [], catchups: [], marks };
   }
   return { fire: [], catchups: holdsInstant(schedule, wanted) ? [wanted] : [], marks };
 }
