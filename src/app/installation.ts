@@ -20,7 +20,7 @@ import { makeDirectory, type SchedulerStatus } from '../launcher/directory.ts';
 import { Loader } from '../launcher/loader.ts';
 import { type Address, addressOfUrl, clientConfig, onDatabase } from '../postgres/address.ts';
 import { clock } from '../postgres/clock.ts';
-import { ensureDatabase, withClient } from '../postgres/databases.ts';
+import { ensureDatabases, withClient } from '../postgres/databases.ts';
 import { migrate, readMigrations } from '../postgres/migrate.ts';
 import { openPool } from '../postgres/pool.ts';
 import { WakeHub } from '../postgres/wake.ts';
@@ -180,6 +180,7 @@ export async function prepareDatabases(config: Config, controlAddress: Address):
     config.defaultDatabaseUrl === undefined
       ? onDatabase(controlAddress, defaultDatabase)
       : addressOfUrl(config.defaultDatabaseUrl);
+  await ensureDatabases([controlAddress, tenant]);
   await Promise.all([prepareControl(controlAddress), prepareTenant(tenant)]);
   await withClient(controlAddress, async (client) => {
     await client.query('set search_path to control');
@@ -188,7 +189,6 @@ export async function prepareDatabases(config: Config, controlAddress: Address):
 }
 
 async function prepareControl(address: Address): Promise<void> {
-  await ensureDatabase(address);
   const migrations = await readMigrations(migrationsFolder('control'));
   await withClient(address, (client) =>
     migrate(client, { schema: 'control', migrations, version: engineVersion, drain: false }),
@@ -196,7 +196,6 @@ async function prepareControl(address: Address): Promise<void> {
 }
 
 async function prepareTenant(address: Address): Promise<void> {
-  await ensureDatabase(address);
   const pool = new Pool({ ...clientConfig(address, 'millrace setup'), max: 1 });
   pool.on('error', () => {});
   try {

@@ -30,6 +30,15 @@ export async function ensureDatabase(address: Address): Promise<boolean> {
   return true;
 }
 
+/** All of them; what cannot be had is told for all at once, each with the statement to run. */
+export async function ensureDatabases(addresses: readonly Address[]): Promise<void> {
+  const results = await Promise.allSettled(addresses.map((address) => ensureDatabase(address)));
+  const reasons = results.flatMap((result): unknown[] => (result.status === 'rejected' ? [result.reason] : []));
+  const known = reasons.filter((reason) => reason instanceof MillraceError);
+  if (known.length > 1) throw new MillraceError('bad_configuration', known.map((reason) => reason.message).join('\n'));
+  if (reasons.length > 0) throw reasons[0];
+}
+
 async function exists(address: Address): Promise<boolean> {
   try {
     await withClient(address, async () => {});

@@ -81,6 +81,7 @@ describe.skipIf(!needs('postgresql'))('on an external PostgreSQL 15', () => {
     });
     expect(answer.code).not.toBe(0);
     expect(answer.stderr).toContain('create database "wanted"');
+    expect(answer.stderr).toContain('create database "millrace_default"');
   });
 
   it('runs a job with api, host and worker in processes of their own', { timeout: 60_000 }, async () => {
