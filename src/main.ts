@@ -17,6 +17,7 @@ function ignoresHangup(): boolean {
   }
 }
 
+const isChild = process.channel !== undefined;
 const ending = new AbortController();
 let asked = 0;
 
@@ -27,7 +28,9 @@ function onSignal(): void {
   ending.abort();
 }
 
-for (const name of ['SIGINT', 'SIGTERM'] as const) process.on(name, onSignal);
+// a Ctrl-C reaches a child of ours as well; it goes on until it is told, for what is running still needs it
+process.on('SIGINT', isChild ? () => {} : onSignal);
+process.on('SIGTERM', onSignal);
 // under nohup a closed terminal is none of our business, and a handler would undo that
 if (!ignoresHangup()) process.on('SIGHUP', onSignal);
 // a promise that some code, a task's function perhaps, forgot must not take every other run with it
@@ -37,7 +40,6 @@ process.on('unhandledRejection', (reason) => {
   );
 });
 // a child of ours hears through its channel that we are gone, however we went
-const isChild = process.channel !== undefined;
 if (isChild) process.on('disconnect', () => ending.abort());
 /** What a host is told by the `up` above it. Heard from the first moment on, lest it comes while we still load. */
 const order = isChild ? new Promise<HostOrder>((resolve) => process.once('message', resolve)) : undefined;

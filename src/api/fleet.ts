@@ -10,7 +10,7 @@ type Endpoints = typeof fleetEndpoints;
 
 const minuteMs = 60_000;
 /** Waterwheel's: how long after its last sign of life each is still listed, and still counted as there. */
-const workers = { listedMs: 24 * 60 * minuteMs, upMs: 15 * minuteMs };
+const workers = { listedMs: 24 * 60 * minuteMs, upMs: minuteMs };
 const schedulers = { listedMs: 60 * minuteMs, upMs: minuteMs };
 
 function ago(ctx: ApiContext, ms: number): Date {

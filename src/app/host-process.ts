@@ -12,6 +12,8 @@ export interface HostProcessOptions {
   readonly main: string;
   readonly home: string;
   readonly log: Log;
+  /** Aborts when all is to end: a host that goes then, by the same Ctrl-C perhaps, is not missed. */
+  readonly ending: AbortSignal;
 }
 
 export interface HostProcess extends Service {
@@ -44,7 +46,7 @@ async function keepRunning(options: HostProcessOptions, order: Promise<HostOrder
   for (let failures = 0; !signal.aborted; ) {
     const startedAt = performance.now();
     const code = await runOnce(options, order, signal);
-    if (signal.aborted) return;
+    if (signal.aborted || options.ending.aborted) return;
     failures = performance.now() - startedAt > stableMs ? 0 : failures + 1;
     options.log.error({ code }, 'the host ended unasked and is started again');
     await pause(delayMs(reconnect, failures), signal);

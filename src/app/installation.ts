@@ -7,6 +7,7 @@ import type { Config } from '../config.ts';
 import type { EngineContext } from '../contract/engine.ts';
 import { postgresBroker } from '../broker/postgres.ts';
 import { engine, engineVersion, migrationsFolder } from '../engine/engine.ts';
+import { isConnectionLoss, MillraceError } from '../errors.ts';
 import { append } from '../events/append.ts';
 import { makeSecrets, type RunSecrets } from '../gateway/secrets.ts';
 import { newId } from '../kernel/id.ts';
@@ -18,7 +19,7 @@ import { DisciplinedTime } from '../kernel/time.ts';
 import { findTenant, registerTenant, type TenantRow } from '../launcher/control-queries.ts';
 import { makeDirectory, type SchedulerStatus } from '../launcher/directory.ts';
 import { Loader } from '../launcher/loader.ts';
-import { type Address, addressOfUrl, clientConfig, onDatabase } from '../postgres/address.ts';
+import { type Address, addressOfUrl, clientConfig, describe, onDatabase } from '../postgres/address.ts';
 import { clock } from '../postgres/clock.ts';
 import { ensureDatabases, withClient } from '../postgres/databases.ts';
 import { migrate, readMigrations } from '../postgres/migrate.ts';
@@ -180,12 +181,20 @@ export async function prepareDatabases(config: Config, controlAddress: Address):
     config.defaultDatabaseUrl === undefined
       ? onDatabase(controlAddress, defaultDatabase)
       : addressOfUrl(config.defaultDatabaseUrl);
-  await ensureDatabases([controlAddress, tenant]);
+  await ensureDatabases([controlAddress, tenant]).catch((error: unknown) => {
+    throw isConnectionLoss(error) ? unreachable(controlAddress, error) : error;
+  });
   await Promise.all([prepareControl(controlAddress), prepareTenant(tenant)]);
   await withClient(controlAddress, async (client) => {
     await client.query('set search_path to control');
     await registerDefault(client, tenant.database);
   });
+}
+
+function unreachable(address: Address, cause: unknown): MillraceError {
+  const why = cause instanceof Error ? cause.message : String(cause);
+  const detail = `the database ${describe(address)} cannot be reached (${why}); is MILLRACE_DATABASE_URL right, and the server up?`;
+  return new MillraceError('database_unavailable', detail, { cause });
 }
 
 async function prepareControl(address: Address): Promise<void> {

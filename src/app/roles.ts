@@ -5,6 +5,8 @@ import type { Config } from '../config.ts';
 import { runtimeNames } from '../contract/wire.ts';
 import { engineVersion } from '../engine/engine.ts';
 import { MillraceError } from '../errors.ts';
+import type { GatewayEndpoints } from '../gateway/endpoints.ts';
+import { CallFailed, makeClient } from '../http/client.ts';
 import { newId } from '../kernel/id.ts';
 import { makeLog, type Log } from '../kernel/log.ts';
 import { makeHost } from '../launcher/host.ts';
@@ -101,6 +103,16 @@ export async function runHost({ config, signal }: Role, order: Promise<HostOrder
   }
 }
 
+/** A key that will never do is told at once; a server that does not answer yet is waited for. */
+async function checkKey(url: string, key: string): Promise<void> {
+  const call = makeClient<GatewayEndpoints>({ base: url, headers: { authorization: `Bearer ${key}` } });
+  const me = await call('GET /api/me').catch((error: unknown) => {
+    if (error instanceof CallFailed && error.status < 500) throw error;
+  });
+  if (me === undefined || me.role === 'worker' || me.role === 'root') return;
+  throw new MillraceError('forbidden', `a worker needs a key of the role worker; this one is of the role ${me.role}`);
+}
+
 export async function runWorker({ config, signal, say }: Role, options: WorkerOptions): Promise<void> {
   const log = makeLog({ level: config.logLevel, role: 'worker' });
   if (options.key === undefined)
@@ -108,6 +120,7 @@ export async function runWorker({ config, signal, say }: Role, options: WorkerOp
       'unauthenticated',
       'set MILLRACE_KEY to a key of the role worker: `millrace key create --name … --role worker`',
     );
+  await checkKey(options.url, options.key);
   const functions = options.functions === undefined ? {} : await loadFunctions(options.functions);
   const worker = makeWorker({
     id: newId(),

@@ -36,11 +36,12 @@ export async function runUp(role: Role, options: UpOptions): Promise<void> {
   const config = { ...role.config, home };
   const stopped = new AbortController();
   const claim = await claimHome(home, () => stopped.abort());
-  const host = hostProcess({ main: packageFile('dist', 'main.js'), home, log });
+  const ending = AbortSignal.any([role.signal, stopped.signal]);
+  const host = hostProcess({ main: packageFile('dist', 'main.js'), home, log, ending });
   try {
     await host.start();
     await withDatabase(config, log, role.say, (address) =>
-      serve({ ...role, config, signal: AbortSignal.any([role.signal, stopped.signal]) }, options, {
+      serve({ ...role, config, signal: ending }, options, {
         log,
         address,
         host,

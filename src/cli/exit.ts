@@ -49,7 +49,14 @@ export interface Ending {
   readonly problem?: Partial<Problem>;
 }
 
-export function endingOf(error: unknown): Ending {
+/** What a person can do something about, however many services it passed on its way. */
+function rootOf(error: unknown): unknown {
+  for (let at = error; at instanceof Error; at = at.cause) if (at instanceof MillraceError) return at;
+  return error;
+}
+
+export function endingOf(thrown: unknown): Ending {
+  const error = rootOf(thrown);
   if (error instanceof Ended) return { exitCode: error.exitCode };
   if (error instanceof CommanderError) return { exitCode: error.exitCode === 0 ? exitCodes.ok : exitCodes.usage };
   if (error instanceof UsageError) return { exitCode: exitCodes.usage, message: error.message };

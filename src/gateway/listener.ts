@@ -62,6 +62,8 @@ async function createServer({ gateway, tls }: ListenerOptions, logSocket: LogSoc
   // a client's broken handshake, or a want of file descriptors: not the end of serving
   server.on('error', () => {});
   server.keepAliveTimeout = 65_000;
+  // a client that drips its headers in holds a connection for no longer than this
+  server.headersTimeout = 15_000;
   return server;
 }
 

@@ -72,7 +72,10 @@ function authorize(allow: Access, caller: Caller | undefined): void {
   if (caller === undefined) throw new MillraceError('unauthenticated', 'send a key as a Bearer token, or sign in');
   const name = caller.kind === 'task' ? 'task' : caller.role;
   if (name === 'root' || allow.includes(name)) return;
-  throw new MillraceError('forbidden', `the role ${name} may not do this; one of ${allow.join(', ')} may`);
+  throw new MillraceError(
+    'forbidden',
+    `the role ${name} may not do this; one of ${[...new Set(['root', ...allow])].join(', ')} may`,
+  );
 }
 
 /** Every error leaves as problem+json; what we did not foresee is reported and told without its insides. */

@@ -344,7 +344,12 @@ describe('definitions for workers', () => {
     await apply({ project, tasks: process(['two']) });
     const [task] = await db.rows<{ id: string }>(sql`select id from task where job_id = ${id}`);
     const key = (version: number) => ({ tenant: 'default', task: task?.id ?? '', version });
-    const found = await readDefinitions(db, 'default', [key(1), key(2), key(3), { ...key(1), task: newId() }]);
+    const found = await readDefinitions(
+      db,
+      'default',
+      [key(1), key(2), key(3), { ...key(1), task: newId() }],
+      new Map(),
+    );
     expect(
       found
         .toSorted((a, b) => a.version - b.version)

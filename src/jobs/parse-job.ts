@@ -5,6 +5,7 @@
  */
 import type { Fault } from '../errors.ts';
 import { buildJob } from './build.ts';
+import { cycleWarnings } from './cycle.ts';
 import type { JobDefinition, JsonObject } from './definition.ts';
 import { jobSchema } from './document.ts';
 import { checkDocument } from './document-checks.ts';
@@ -34,7 +35,7 @@ export function parseJob(input: unknown): ParsedJob {
   if (!parsed.success || faults.length > 0) return refused(faults);
   // plain and an object, as just proved
   const job = buildJob(parsed.data, input as JsonObject);
-  return { ok: true, job, warnings: thresholdWarnings(job.tasks) };
+  return { ok: true, job, warnings: [...thresholdWarnings(job.tasks), ...cycleWarnings(job.tasks)] };
 }
 
 /** More is a mistake, or an attack; and a job is one transaction. */

@@ -1,7 +1,7 @@
 /** What a worker needs to execute tasks, read from the version of the document that a run was made from. */
 import type { DefinitionKey, RuntimeBlock, TaskDefinition as WireDefinition } from '../contract/wire.ts';
 import { type Db, sql } from '../kernel/sql.ts';
-import type { EnvDefinition, JobDefinition, RuntimeDefinition } from './definition.ts';
+import type { EnvDefinition, JsonObject, RuntimeDefinition, TaskDefinition } from './definition.ts';
 import { parseJob } from './parse-job.ts';
 
 type Row = {
@@ -15,16 +15,28 @@ type Row = {
 };
 type Version = { job_id: string; version: number; definition: unknown };
 
+interface CachedJob {
+  readonly tasks: ReadonlyMap<string, TaskDefinition>;
+  readonly params: JsonObject;
+}
+
+/** Parsed documents by (job, version): they never change, and a large one takes long to parse. */
+export type DocumentCache = Map<string, CachedJob>;
+
+const mostCached = 100;
+const keyOf = (row: { job_id: string; version: number }): string => `${row.job_id} ${row.version}`;
+
 export async function readDefinitions(
   db: Db,
   tenant: string,
   keys: readonly DefinitionKey[],
+  cache: DocumentCache,
 ): Promise<WireDefinition[]> {
   const rows = await findTasks(db, keys);
-  const documents = await readVersions(db, rows);
+  const documents = await documentsOf(db, rows, cache);
   return rows.flatMap((row) => {
-    const job = documents.get(`${row.job_id} ${row.version}`);
-    const task = job?.tasks.find((candidate) => candidate.name === row.task_name);
+    const job = documents.get(keyOf(row));
+    const task = job?.tasks.get(row.task_name);
     if (job === undefined || task === undefined) return [];
     return [
       {
@@ -52,18 +64,38 @@ function findTasks(db: Db, keys: readonly DefinitionKey[]): Promise<Row[]> {
       join project on project.id = job.project_id`);
 }
 
-/** Each document once, however many of its tasks are asked for. */
-async function readVersions(db: Db, rows: readonly Row[]): Promise<Map<string, JobDefinition>> {
+/** Each document once, however many of its tasks are asked for and however often. The least recently used go first. */
+async function documentsOf(db: Db, rows: readonly Row[], cache: DocumentCache): Promise<Map<string, CachedJob>> {
+  const wanted = new Map(rows.map((row) => [keyOf(row), row]));
+  const missing = [...wanted.values()].filter((row) => !cache.has(keyOf(row)));
+  const fresh = missing.length === 0 ? [] : await readVersions(db, missing);
+  const found = new Map<string, CachedJob>(fresh);
+  for (const key of wanted.keys()) {
+    const job = found.get(key) ?? cache.get(key);
+    if (job === undefined) continue;
+    found.set(key, job);
+    cache.delete(key);
+    cache.set(key, job);
+  }
+  for (const key of cache.keys()) {
+    if (cache.size <= mostCached) break;
+    cache.delete(key);
+  }
+  return found;
+}
+
+async function readVersions(db: Db, rows: readonly Row[]): Promise<(readonly [string, CachedJob])[]> {
   const versions = await db.rows<Version>(sql`
-    select distinct on (v.job_id, v.version) v.job_id, v.version, v.definition
+    select v.job_id, v.version, v.definition
       from job_version v
       join unnest(${rows.map((r) => r.job_id)}::uuid[], ${rows.map((r) => r.version)}::integer[]) as k (job_id, version)
         on k.job_id = v.job_id and k.version = v.version`);
-  const parsed = versions.flatMap((row) => {
+  return versions.flatMap((row) => {
     const result = parseJob(row.definition);
-    return result.ok ? [[`${row.job_id} ${row.version}`, result.job] as const] : [];
+    if (!result.ok) return [];
+    const tasks = new Map(result.job.tasks.map((task) => [task.name, task]));
+    return [[keyOf(row), { tasks, params: result.job.params }] as const];
   });
-  return new Map(parsed);
 }
 
 function runtimeBlock(runtime: RuntimeDefinition): RuntimeBlock {

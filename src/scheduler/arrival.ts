@@ -26,13 +26,14 @@ interface Range {
   readonly toMs: number;
 }
 
-export function arrive(trigger: TriggerRow, schedule: Schedule, nowMs: number): Arrival {
+/** `known`: the trigger was alive a moment ago; it is not one that was just made or unpaused. */
+export function arrive(trigger: TriggerRow, schedule: Schedule, nowMs: number, known: boolean): Arrival {
   const passedMs = nowMs - trigger.offset_ms;
   const first = nextInstant(schedule, trigger.latest?.getTime() ?? schedule.startMs - 1);
   const before = movedBack(trigger, schedule, passedMs);
   if (first === undefined || first > passedMs) return { fire: [], ...before, next: first };
   const next = nextInstant(schedule, passedMs);
-  const since = missed(trigger, schedule, { fromMs: first, toMs: next ?? passedMs + 1 }, passedMs);
+  const since = missed(trigger, schedule, { fromMs: first, toMs: next ?? passedMs + 1 }, { passedMs, known });
   return {
     fire: since.fire,
     catchups: [...before.catchups, ...since.catchups],
@@ -63,13 +64,18 @@ function holdsInstant(schedule: Schedule, range: Range): boolean {
 }
 
 /** `all.fromMs` is an instant: the first that was missed. */
-function missed(trigger: TriggerRow, schedule: Schedule, all: Range, passedMs: number): Omit<Arrival, 'next'> {
+function missed(
+  trigger: TriggerRow,
+  schedule: Schedule,
+  all: Range,
+  { passedMs, known }: { passedMs: number; known: boolean },
+): Omit<Arrival, 'next'> {
   const wanted = { fromMs: Math.max(all.fromMs, windowFrom(trigger, passedMs)), toMs: all.toMs };
   const newest = newestBefore(schedule, all);
   const marks = [all.fromMs, newest];
   if (trigger.catchup === 'last') return { fire: newest >= wanted.fromMs ? [newest] : [], catchups: [], marks };
   if (trigger.catchup === 'none') {
-    const justAway = trigger.latest !== null && all.fromMs >= passedMs - graceMs;
+    const justAway = known && trigger.latest !== null && all.fromMs >= passedMs - graceMs;
     return { fire: justAway ? [...instantsBetween(schedule, all.fromMs, all.toMs)] : [], catchups: [], marks };
   }
   return { fire: [], catchups: holdsInstant(schedule, wanted) ? [wanted] : [], marks };

@@ -97,7 +97,7 @@ describe('what happens when a trigger enters the queue', () => {
             latest,
             earliest: latest === null ? null : new Date(spec.startMs),
           });
-          const { fire, catchups, marks, next } = arrive(row, schedule, noon);
+          const { fire, catchups, marks, next } = arrive(row, schedule, noon, true);
           const missed = [
             ...instantsBetween(schedule, latest === null ? spec.startMs : latest.getTime() + 1, passed + 1),
           ];
@@ -130,7 +130,7 @@ describe('what happens when a trigger enters the queue', () => {
     const before = performance.now();
     for (const catchup of ['none', 'last', 'earliest', 'random'] as const) {
       const row = rowOf(spec, { catchup });
-      const { catchups } = arrive(row, compileSchedule(spec), noon);
+      const { catchups } = arrive(row, compileSchedule(spec), noon, true);
       for (const { fromMs, toMs } of catchups) piecesOf(compileSchedule(spec), fromMs, toMs);
     }
     expect(performance.now() - before).toBeLessThan(500);

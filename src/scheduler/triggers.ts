@@ -41,7 +41,7 @@ export class TriggerProcessor {
     this.service = {
       name: 'triggers',
       start: async () => {
-        await this.#take([], await activeTriggers(scheduling.db));
+        await this.#take([], await activeTriggers(scheduling.db), () => true);
         await run.start();
       },
       stop: run.stop,
@@ -106,16 +106,20 @@ export class TriggerProcessor {
 
   async #reload(): Promise<void> {
     const ids = [...this.#stale];
-    await this.#take(ids, await activeTriggers(this.#scheduling.db, ids));
+    await this.#take(ids, await activeTriggers(this.#scheduling.db, ids), (row) => this.#isKnown(row));
     for (const id of ids) this.#stale.delete(id);
   }
 
   /** Puts these triggers, all that the jobs have now, in the place of those known before. */
-  async #take(jobIds: readonly string[], rows: readonly TriggerRow[]): Promise<void> {
+  async #take(
+    jobIds: readonly string[],
+    rows: readonly TriggerRow[],
+    known: (row: TriggerRow) => boolean,
+  ): Promise<void> {
     const nowMs = this.#scheduling.time.now();
     const arrived = rows.flatMap((row) => {
       const trigger = this.#compile(row);
-      return trigger === undefined ? [] : [{ trigger, ...arrive(row, trigger.schedule, nowMs) }];
+      return trigger === undefined ? [] : [{ trigger, ...arrive(row, trigger.schedule, nowMs, known(row)) }];
     });
     await this.#settle(arrived, new Date(nowMs));
     for (const jobId of jobIds) this.#forget(jobId);
@@ -133,6 +137,10 @@ export class TriggerProcessor {
       this.#scheduling.ctx.log.error({ err: error, trigger: row.id }, 'a trigger cannot be scheduled');
       return undefined;
     }
+  }
+
+  #isKnown(row: TriggerRow): boolean {
+    return this.#byJob.get(row.job_id)?.has(row.id) ?? false;
   }
 
   #remember(row: TriggerRow): void {

@@ -1,0 +1,40 @@
+import { expect, it } from 'vitest';
+import { parseJob } from './parse-job.ts';
+
+function warningsOf(tasks: readonly object[]): string[] {
+  const parsed = parseJob({ project: 'p', name: 'j', tasks });
+  if (!parsed.ok) throw new Error(JSON.stringify(parsed.faults));
+  return parsed.warnings.map(({ path, message }) => `${path} ${message.split(';')[0]}`);
+}
+
+it('warns of a task that waits for itself at the same instant', () => {
+  expect(warningsOf([{ name: 'c', depends: ['task/c'] }])).toEqual([
+    'tasks[0] waits for itself at the same instant: task/c ← task/c',
+  ]);
+});
+
+it('warns once of a cycle, with the way round', () => {
+  const tasks = [
+    { name: 'start' },
+    { name: 'a', depends: ['task/start', 'task/c'] },
+    { name: 'b', depends: ['task/a'] },
+    { name: 'c', depends_done: ['task/b'] },
+  ];
+  expect(warningsOf(tasks)).toEqual([
+    'tasks[1] waits for itself at the same instant: task/a ← task/c ← task/b ← task/a',
+  ]);
+});
+
+it('does not warn of a cycle that leads to a later instant, nor of a long chain or a wide fan', () => {
+  expect(
+    warningsOf([
+      { name: 'a', depends: ['task/b@1d'] },
+      { name: 'b', depends: ['task/a'] },
+    ]),
+  ).toEqual([]);
+  const chain = Array.from({ length: 3_000 }, (_, i) => ({
+    name: `t${i}`,
+    depends: i === 0 ? [] : [`task/t${i - 1}`],
+  }));
+  expect(warningsOf(chain)).toEqual([]);
+});
