@@ -41,8 +41,8 @@ describe('the fleet', () => {
 
   it('lists workers of the last day, up or gone', async () => {
     api.workers.push(
-      worker(newId(), ago(minute)),
-      worker(newId(), ago(20 * minute)),
+      worker(newId(), ago(minute / 2)),
+      worker(newId(), ago(2 * minute)),
       worker(newId(), ago(25 * 60 * minute)),
     );
     const listed = await api.call('GET /api/workers');

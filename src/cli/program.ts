@@ -132,7 +132,10 @@ function tell(io: Io, ending: Ending, json: boolean): void {
     return;
   }
   const paint = makePaint(io.stderr, io.env);
-  io.stderr.write(`${paint('red', 'error:')} ${ending.message}\n`);
-  for (const { path, message } of ending.faults ?? [])
+  const faults = ending.faults ?? [];
+  // a detail that only strings the faults together would say everything twice
+  const told = faults.some(({ message }) => ending.message?.includes(message)) ? ending.problem?.title : undefined;
+  io.stderr.write(`${paint('red', 'error:')} ${told ?? ending.message}\n`);
+  for (const { path, message } of faults)
     io.stderr.write(`  ${oneLine(path === '' ? message : `${path}: ${message}`)}\n`);
 }

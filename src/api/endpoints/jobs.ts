@@ -107,7 +107,7 @@ export const jobEndpoints = endpoints({
     }),
   },
   'DELETE /api/jobs/{id}': {
-    summary: 'Delete a job: its triggers stop, its queued runs are cancelled, its history stays readable',
+    summary: 'Delete a job: its triggers stop, its runs are cancelled, running ones killed; its history stays readable',
     tag: 'jobs',
     allow: ['operator'],
     params: idPath,

@@ -58,7 +58,7 @@ export function RunLog({ run }: { readonly run: string }) {
           Download
         </a>
       </header>
-      {text.isCut ? <p className="log-cut">Only the end is shown here. Download has all of it.</p> : null}
+      {text.isCut ? <p className="log-cut">Only the end is shown here. Download has all that was kept.</p> : null}
       {/* a region that scrolls must be reachable by keyboard */}
       <pre ref={box} className="log-text" tabIndex={0} aria-labelledby="log-title" onScroll={look}>
         {text.blocks.map((block) => (
