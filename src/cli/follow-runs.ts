@@ -1,5 +1,6 @@
 /** Waits until all runs of a job's instant are final, telling on stderr what happens meanwhile. */
 import { MillraceError } from '../errors.ts';
+import { CallFailed } from '../http/client.ts';
 import { delayMs } from '../kernel/backoff.ts';
 import { pause } from '../kernel/service.ts';
 import { showTime } from './output.ts';
@@ -33,11 +34,16 @@ export async function followRuns(session: Session, server: Server, followed: Fol
       if (tellChanges(session, runs, shown)) attempt = 0;
       if (over) return lastOfEachTask(runs);
     } catch (error) {
-      const gone = error instanceof MillraceError && error.code === 'unreachable';
-      if (!gone || Date.now() - answeredAt > patienceMs) throw error;
+      if (!isPassing(error) || Date.now() - answeredAt > patienceMs) throw error;
     }
     await pause(delayMs(polling, attempt), session.signal);
   }
+}
+
+/** The server is away, or says itself that it cannot answer now. */
+function isPassing(error: unknown): boolean {
+  if (error instanceof CallFailed) return error.status === 503;
+  return error instanceof MillraceError && error.code === 'unreachable';
 }
 
 const movingStates = new Set(['active', 'running', 'retry']);
