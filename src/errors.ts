@@ -49,12 +49,19 @@ export interface Problem {
 export class MillraceError extends Error {
   readonly code: ErrorCode;
   readonly faults: readonly Fault[];
+  /** For the answer, where HTTP asks for some. */
+  readonly headers: Readonly<Record<string, string>>;
   override readonly name = 'MillraceError';
 
-  constructor(code: ErrorCode, detail: string, more: { faults?: readonly Fault[]; cause?: unknown } = {}) {
+  constructor(
+    code: ErrorCode,
+    detail: string,
+    more: { faults?: readonly Fault[]; headers?: Readonly<Record<string, string>>; cause?: unknown } = {},
+  ) {
     super(detail, more.cause === undefined ? undefined : { cause: more.cause });
     this.code = code;
     this.faults = more.faults ?? [];
+    this.headers = more.headers ?? {};
   }
 
   get status(): number {

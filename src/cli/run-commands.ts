@@ -14,6 +14,7 @@ import { listRuns, type RunItem } from './pages.ts';
 import { checkRunId, findJob, findTask } from './references.ts';
 import type { Server } from './server.ts';
 import { noOptions, type Session, verb } from './session.ts';
+import { oneLine } from './width.ts';
 
 const runArgument = ['<run>', 'its UUID, as `millrace runs` lists it'] as const;
 const mostRuns = 100_000;
@@ -105,13 +106,20 @@ async function showLogs(session: Session, [text = '']: readonly string[], option
   const server = await session.connect();
   const follow = options.follow ? 'true' : undefined;
   const response = await server.stream(`/api/runs/${id}/logs`, { query: { follow } });
-  if (session.out.json) {
-    for await (const line of readLines(chunksOf(response)))
-      await write(session.io.stdout, `${JSON.stringify({ line })}\n`);
-  } else {
-    for await (const chunk of chunksOf(response)) await write(session.io.stdout, chunk);
+  let silent = true;
+  const lines = session.out.json ? readLines(chunksOf(response)) : chunksOf(response);
+  for await (const part of lines) {
+    silent = false;
+    await write(session.io.stdout, typeof part === 'string' ? `${JSON.stringify({ line: part })}\n` : part);
   }
   if (!response.complete) throw new MillraceError('unreachable', 'the connection was lost; the log may go on');
+  if (silent) await tellReason(session, server, id);
+}
+
+/** A run that never got to print anything may at least say why. */
+async function tellReason(session: Session, server: Server, id: string): Promise<void> {
+  const { reason, state } = await server.tenant('GET /api/runs/{id}', { params: { id } });
+  session.out.note(reason === null ? `no output (${state})` : `no output; ${state}: ${oneLine(reason)}`);
 }
 
 async function cancelRun(session: Session, [text = '']: readonly string[]): Promise<void> {

@@ -17,7 +17,7 @@ import {
 } from '../contract/wire.ts';
 import { endpoints } from '../http/endpoint.ts';
 
-const id = z.guid();
+const id = z.guid({ error: 'not a UUID' });
 const time = z.iso.datetime({ offset: true });
 const role = z.enum(roles);
 

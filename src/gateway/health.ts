@@ -11,7 +11,10 @@ type Keys = 'GET /healthz' | 'GET /readyz' | 'GET /metrics' | 'GET /openapi.json
 export const healthHandlers: Handlers<Pick<typeof gatewayEndpoints, Keys>, GatewayContext> = {
   'GET /healthz': async (_, { healthy }) => {
     if (await healthy().catch(() => false)) return { status: 'ok' as const };
-    throw new MillraceError('tenant_unavailable', 'not everything has started yet');
+    throw new MillraceError(
+      'tenant_unavailable',
+      'the scheduler of the default tenant is not running, or has not said so for ten seconds',
+    );
   },
   'GET /readyz': async (_, { control }) => {
     await control.exec(sql`select 1`);

@@ -60,7 +60,11 @@ export async function readBody(request: Request, body: Endpoint['body']): Promis
   if (body === undefined) return undefined;
   if (body === 'bytes') return readBytes(request);
   if (body === 'document') return readDocument(request);
-  return checked(body, await readJson(request), 'body');
+  const sent = await readJson(request);
+  if (sent === undefined && !body.safeParse(undefined).success) {
+    throw new MillraceError('bad_request', 'this needs a JSON body');
+  }
+  return checked(body, sent, 'body');
 }
 
 /** Parses a part of the request; every fault at once, each with its path. */

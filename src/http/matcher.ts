@@ -25,7 +25,8 @@ export function makeMatcher(keys: readonly EndpointKey[]): (method: string, path
     if (end === undefined || end.methods.size === 0) return undefined;
     const key = end.methods.get(method === 'HEAD' ? 'GET' : method);
     if (key !== undefined) return { key, params };
-    throw new MillraceError('method_not_allowed', `this path takes ${[...end.methods.keys()].join(', ')}`);
+    const known = [...end.methods.keys()].join(', ');
+    throw new MillraceError('method_not_allowed', `this path takes ${known}`, { headers: { allow: known } });
   };
 }
 

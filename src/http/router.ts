@@ -83,7 +83,7 @@ export function problemResponse(error: unknown, onFault: (error: unknown) => voi
   const known = error instanceof MillraceError ? error : translate(error);
   // a MillraceError is foreseen: whoever threw it has said all there is to say
   if (known.status >= 500 && known !== error) onFault(error);
-  const headers = new Headers({ 'content-type': 'application/problem+json' });
+  const headers = new Headers({ 'content-type': 'application/problem+json', ...known.headers });
   if (known.code === 'unauthenticated') headers.set('www-authenticate', 'Bearer realm="millrace"');
   if (known.status === 503) headers.set('retry-after', '1');
   return new Response(JSON.stringify(known.problem()), { status: known.status, headers });

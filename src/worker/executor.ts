@@ -14,6 +14,7 @@ import type { LogShipper } from './log-shipper.ts';
 import { maskText, patternsOf } from './mask.ts';
 import { RunLog } from './run-log.ts';
 import { expandBlock, TemplateError } from './templates.ts';
+import { formatDuration } from '../kernel/duration.ts';
 
 export interface ExecutorOptions {
   readonly client: Pick<Client, 'secrets'>;
@@ -99,7 +100,7 @@ export class Executor {
 /** A kill decides how the run ended, whatever the task made of it. */
 function killOutcome(hold: Hold, definition: TaskDefinition): Outcome | undefined {
   if (hold.killed === 'timeout')
-    return failed(`it ran longer than its timeout of ${definition.timeout_ms} ms and was killed`);
+    return failed(`it ran longer than its timeout of ${formatDuration(definition.timeout_ms)} and was killed`);
   if (hold.killed === 'cancelled') return failed('it was cancelled');
   return hold.killed === 'draining' ? failed('its worker was stopped before it ended') : undefined;
 }

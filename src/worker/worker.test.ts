@@ -187,7 +187,7 @@ describe('a run is killed', () => {
     await startWorker();
     const run = server.offer(server.define(shell(stubborn), 400));
     const pid = await pidOf(run);
-    expectReason(await reported(run), 'timeout', '400 ms');
+    expectReason(await reported(run), 'timeout', '400ms');
     expect(await isAlive(pid)).toBe(false);
   });
 

@@ -1,7 +1,7 @@
 /** Shapes that several endpoints share. Names on the wire are Waterwheel's where it has one. */
 import { z } from 'zod';
 
-export const id = z.guid().describe('a UUID');
+export const id = z.guid({ error: 'not a UUID' }).describe('a UUID');
 
 /** An instant in a path, query or body: RFC 3339 with an offset. Parsed to a `Date`. */
 export const instant = z.iso
