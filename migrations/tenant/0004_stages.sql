@@ -1,6 +1,7 @@
 -- The stages of the pipeline. Each is one call, hence one commit, over a whole batch: the writes, then the events.
 --
--- Lock order everywhere: firing, live by id, token by (task, instant), then the event log. Whoever breaks it deadlocks.
+-- Lock order everywhere: firing, trigger by id, live by id, token by (task, instant), held, then the event log. Whoever
+-- breaks it deadlocks.
 -- Times are parameters (p_at), never now(): the caller's clock is disciplined to this server's, and tests move it.
 -- Joins between two sets of rows made in the statement itself are avoided: the planner knows nothing about either and
 -- picks a nested loop of n x m. What a later step needs is carried along in the row instead.

@@ -1,5 +1,5 @@
 /** Statements for a job's graph: its tasks and triggers, whatever of other jobs they are joined to, and the edges. */
-import { type Db, sql } from '../kernel/sql.ts';
+import { type Db, type Sql, sql } from '../kernel/sql.ts';
 import type { State } from './endpoints/shapes.ts';
 import { tokenState } from './token-state.ts';
 
@@ -11,10 +11,10 @@ export type NodeRow = {
   readonly state: State | null;
 };
 
-/** With an instant, the states of the tokens there; a task without one has none. */
-export function listNodes(db: Db, job: string, instant: Date | undefined): Promise<NodeRow[]> {
-  return db.rows<NodeRow>(sql`
-    with own as (
+/** The job's own tasks and triggers, as two common table expressions. */
+function ownParts(job: string): Sql {
+  return sql`
+    own as (
       select id
         from task
        where job_id = ${job} and removed_at is null
@@ -23,7 +23,13 @@ export function listNodes(db: Db, job: string, instant: Date | undefined): Promi
       select id
         from trigger
        where job_id = ${job} and removed_at is null
-    ),
+    )`;
+}
+
+/** With an instant, the states of the tokens there; a task without one has none. */
+export function listNodes(db: Db, job: string, instant: Date | undefined): Promise<NodeRow[]> {
+  return db.rows<NodeRow>(sql`
+    with ${ownParts(job)},
     tasks as (
       select id from own
       union
@@ -60,16 +66,7 @@ export type EdgeRow = {
 /** Every edge that begins or ends in the job. */
 export function listEdges(db: Db, job: string): Promise<EdgeRow[]> {
   return db.rows<EdgeRow>(sql`
-    with own as (
-      select id
-        from task
-       where job_id = ${job} and removed_at is null
-    ),
-    own_triggers as (
-      select id
-        from trigger
-       where job_id = ${job} and removed_at is null
-    )
+    with ${ownParts(job)}
     select trigger_id as "from", task_id as "to", 'trigger' as kind
       from trigger_edge
      where trigger_id in (select id from own_triggers) or task_id in (select id from own)

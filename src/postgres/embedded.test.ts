@@ -1,25 +1,15 @@
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import {
-  chmodSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs';
+import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { Client } from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { compileInto } from '../../test/harness/compiled.ts';
 import { silent } from '../kernel/log.ts';
 import { connectionFor, type EmbeddedServer, startEmbedded, stopEmbedded } from './embedded.ts';
 import { homeHash, tempFolder } from './home.ts';
 import { supervised } from './supervised.ts';
 
-const repository = new URL('../../', import.meta.url).pathname;
 const folder = mkdtempSync('/tmp/embedded-test-');
 const compiled = join(folder, 'compiled');
 const settings = { fsync: 'off' };
@@ -94,19 +84,7 @@ async function killServer(server: EmbeddedServer): Promise<void> {
 
 beforeAll(() => {
   chmodSync(folder, 0o755);
-  mkdirSync(compiled);
-  const options = {
-    noEmit: false,
-    rootDir: `${repository}src`,
-    outDir: compiled,
-    typeRoots: [`${repository}node_modules/@types`],
-  };
-  const files = [`${repository}src/postgres/embedded.ts`];
-  const config = { extends: `${repository}tsconfig.json`, compilerOptions: options, files, include: [] };
-  writeFileSync(join(compiled, 'tsconfig.json'), JSON.stringify(config));
-  writeFileSync(join(compiled, 'package.json'), '{"type":"module"}');
-  symlinkSync(`${repository}node_modules`, join(compiled, 'node_modules'));
-  execFileSync(`${repository}node_modules/.bin/tsc`, ['-p', compiled]);
+  compileInto(compiled, 'postgres/embedded.ts');
 });
 afterEach(async () => {
   for (const child of children.splice(0)) await kill(child);

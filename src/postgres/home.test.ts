@@ -1,23 +1,13 @@
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { EventEmitter, once } from 'node:events';
-import {
-  chmodSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  rmSync,
-  statSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { compileInto } from '../../test/harness/compiled.ts';
 import { MillraceError } from '../errors.ts';
 import { askOwner, claimHome, type HomeClaim, makeHome, stopOwner, tempFolder } from './home.ts';
 
-const repository = new URL('../../', import.meta.url).pathname;
 const folder = mkdtempSync('/tmp/home-test-');
 const compiled = join(folder, 'compiled');
 const claims: HomeClaim[] = [];
@@ -42,26 +32,6 @@ async function refusal(home: string): Promise<MillraceError> {
   );
   if (!(error instanceof MillraceError)) throw new Error('the claim was not refused', { cause: error });
   return error;
-}
-
-/** A node process cannot load TypeScript: other processes run what the compiler makes of it. */
-function compile(): void {
-  mkdirSync(compiled);
-  const options = {
-    noEmit: false,
-    rootDir: `${repository}src`,
-    outDir: compiled,
-    typeRoots: [`${repository}node_modules/@types`],
-  };
-  const config = {
-    extends: `${repository}tsconfig.json`,
-    compilerOptions: options,
-    files: [`${repository}src/postgres/home.ts`],
-    include: [],
-  };
-  writeFileSync(join(compiled, 'tsconfig.json'), JSON.stringify(config));
-  writeFileSync(join(compiled, 'package.json'), '{"type":"module"}');
-  execFileSync(`${repository}node_modules/.bin/tsc`, ['-p', compiled]);
 }
 
 interface Answer {
@@ -112,7 +82,7 @@ async function newClaimant(): Promise<Claimant> {
   return claimant;
 }
 
-beforeAll(compile);
+beforeAll(() => compileInto(compiled, 'postgres/home.ts'));
 afterEach(async () => {
   for (const taken of claims.splice(0)) await taken.release();
   for (const claimant of claimants.splice(0)) await claimant.kill();

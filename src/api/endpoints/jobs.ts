@@ -62,6 +62,21 @@ export const runRow = z.object({
   worker_id: id.nullable(),
 });
 
+/** Periods and offsets are in seconds. */
+export const triggerRow = z.object({
+  trigger_id: id,
+  trigger_name: z.string(),
+  start_datetime: time,
+  end_datetime: time.nullable(),
+  earliest_trigger_datetime: time.nullable(),
+  latest_trigger_datetime: time.nullable(),
+  period: z.number().nullable(),
+  cron: z.string().nullable(),
+  timezone: z.string().nullable(),
+  trigger_offset: z.number().nullable(),
+  catchup: z.string(),
+});
+
 const view = { tag: 'jobs', allow: ['viewer', 'operator'], params: idPath } as const;
 
 export const jobEndpoints = endpoints({
@@ -222,20 +237,6 @@ export const jobEndpoints = endpoints({
   'GET /api/jobs/{id}/triggers': {
     ...view,
     summary: "A job's triggers",
-    answer: z.array(
-      z.object({
-        trigger_id: id,
-        trigger_name: z.string(),
-        start_datetime: time,
-        end_datetime: time.nullable(),
-        earliest_trigger_datetime: time.nullable(),
-        latest_trigger_datetime: time.nullable(),
-        period: z.number().nullable(),
-        cron: z.string().nullable(),
-        timezone: z.string().nullable(),
-        trigger_offset: z.number().nullable(),
-        catchup: z.string(),
-      }),
-    ),
+    answer: z.array(triggerRow),
   },
 });

@@ -1,7 +1,7 @@
 /** Tasks and triggers one by one: definitions, activation, instants. */
 import { z } from 'zod';
 import { endpoints } from '../../http/endpoint.ts';
-import { runRow } from './jobs.ts';
+import { runRow, triggerRow } from './jobs.ts';
 import { id, idPath, instant, limit, priority, time } from './shapes.ts';
 
 /** Waterwheel's task definition. `image`, `args` and `env` are null for tasks that are not Docker's. */
@@ -79,21 +79,11 @@ export const taskEndpoints = endpoints({
     params: idPath,
     query: z.object({ before: instant.optional(), limit: limit(100) }),
     answer: z.object({
-      trigger_id: id,
-      trigger_name: z.string(),
+      ...triggerRow.shape,
       job_id: id,
       job_name: z.string(),
       project_id: id,
       project_name: z.string(),
-      start_datetime: time,
-      end_datetime: time.nullable(),
-      earliest_trigger_datetime: time.nullable(),
-      latest_trigger_datetime: time.nullable(),
-      period: z.number().nullable(),
-      cron: z.string().nullable(),
-      timezone: z.string().nullable(),
-      trigger_offset: z.number().nullable(),
-      catchup: z.string(),
       times: z.array(
         z.object({
           trigger_datetime: time,
