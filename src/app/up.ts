@@ -12,10 +12,8 @@ import { runtimeNames } from '../contract/wire.ts';
 import { type Log, makeLog } from '../kernel/log.ts';
 import { packageFile } from '../kernel/package-files.ts';
 import { all, type Service } from '../kernel/service.ts';
-import { onClient } from '../kernel/sql.ts';
 import { disownSchedulers, isStarted } from '../launcher/control-queries.ts';
 import { type Address, addressOfSocket, addressOfUrl } from '../postgres/address.ts';
-import { withClient } from '../postgres/databases.ts';
 import { claimHome, makeHome } from '../postgres/home.ts';
 import { supervised } from '../postgres/supervised.ts';
 import { makeRuntimes } from '../runtimes/runtimes.ts';
@@ -28,7 +26,6 @@ import { makeServing, type Serving } from './serving.ts';
 
 const controlDatabase = 'millrace';
 const freshMs = 10_000;
-const dayMs = 86_400_000;
 
 export async function runUp(role: Role, options: UpOptions): Promise<void> {
   const log = makeLog({ level: role.config.logLevel, role: 'up' });
@@ -80,9 +77,7 @@ interface Ground {
 
 async function serve(role: Role, options: UpOptions, { log, address, host }: Ground): Promise<void> {
   const { config } = role;
-  await disown(address, config.databaseUrl === undefined);
   await prepareDatabases(config, address);
-  host.tell(address.url);
   const installation = await openInstallation({
     config,
     log,
@@ -92,6 +87,8 @@ async function serve(role: Role, options: UpOptions, { log, address, host }: Gro
     poolSize: 10,
   });
   try {
+    await disown(installation);
+    host.tell(address.url);
     await serveInstallation(role, options, installation);
   } finally {
     await host.stop();
@@ -99,17 +96,10 @@ async function serve(role: Role, options: UpOptions, { log, address, host }: Gro
   }
 }
 
-const noSchemaYet = new Set(['3D000', '42P01']);
-
 /** What an `up` that was killed left as STARTED is not. On an embedded server no other host can be alive. */
-async function disown(address: Address, embedded: boolean): Promise<void> {
-  const heardSince = new Date(embedded ? Date.now() + dayMs : Date.now() - freshMs);
-  await withClient(address, async (client) => {
-    await client.query('set search_path to control');
-    await disownSchedulers(onClient(client), heardSince);
-  }).catch((error: unknown) => {
-    if (!(error instanceof Error && noSchemaYet.has(String(Reflect.get(error, 'code'))))) throw error;
-  });
+function disown({ config, control, time }: Installation): Promise<void> {
+  const silentMs = config.databaseUrl === undefined ? 0 : freshMs;
+  return disownSchedulers(control, new Date(time.now() - silentMs));
 }
 
 async function serveInstallation(role: Role, options: UpOptions, installation: Installation): Promise<void> {
