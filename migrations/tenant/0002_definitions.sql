@@ -104,9 +104,26 @@ create table task (
   retry_cap_ms bigint,
   retry_jitter double precision not null,
   retry_on run_state[] not null,
+  -- what its runs must pass, in this order: the job's gate, its own, its pool's; null: nothing
+  gates uuid[],
   removed_at timestamptz,
   unique (job_id, name)
 );
+
+-- A limit (0007): of a job's active instants or a task's runs, with the id of that job or task; or a pool, shared by the
+-- tasks that name it.
+create table gate (
+  id uuid primary key,
+  kind text not null check (kind in ('job', 'task', 'pool')),
+  -- a pool's
+  name text check ((name is null) = (kind <> 'pool')),
+  -- null: no limit any more
+  capacity integer check (capacity >= 0),
+  -- a job's: what happens to an instant that comes while all are taken
+  overlap text not null default 'queue' check (overlap in ('queue', 'skip', 'cancel_older')),
+  used integer not null default 0 check (used >= 0)
+) with (fillfactor = 50);
+create unique index gate_pool on gate (name);
 
 create table trigger_edge (
   trigger_id uuid not null references trigger,

@@ -48,6 +48,9 @@ create table live (
   rank timestamptz not null,
   -- ready, but its job was paused after it was queued
   parked boolean not null default false,
+  -- the gate it waits at, and those it has passed and will leave at its end (0007)
+  gate uuid,
+  permits uuid[],
   lease integer not null default 0,
   losses smallint not null default 0,
   worker_id uuid,
@@ -57,7 +60,8 @@ create table live (
   queued_at timestamptz not null,
   claimed_at timestamptz
 ) with (fillfactor = 70);
-create index live_ready on live (lane, rank, id) where worker_id is null and not parked;
+create index live_ready on live (lane, rank, id) where worker_id is null and not parked and gate is null;
+create index live_gate on live (gate, rank, id) where gate is not null;
 create index live_task on live (task_id, instant);
 create index live_held on live (worker_id) where worker_id is not null;
 create index live_parked on live (task_id) where parked;
@@ -95,6 +99,14 @@ create table retry (
 );
 create index retry_due on retry (due_at);
 create index retry_task on retry (task_id, instant);
+
+-- Instants of jobs with a limit of them that have begun and are not over.
+create table active_instant (
+  job_id uuid not null,
+  instant timestamptz not null,
+  since timestamptz not null,
+  primary key (job_id, instant)
+);
 
 -- The parameters an instant of a job was started with.
 create table instant_params (

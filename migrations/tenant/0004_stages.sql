@@ -1,7 +1,7 @@
 -- The stages of the pipeline. Each is one call, hence one commit, over a whole batch: the writes, then the events.
 --
--- Lock order everywhere: firing, trigger by id, live by id, token by (task, instant), held, then the event log. Whoever
--- breaks it deadlocks.
+-- Lock order everywhere: firing, trigger by id, live by id, token by (task, instant), held, gate by id, then the event
+-- log. Whoever breaks it deadlocks.
 -- Times are parameters (p_at), never now(): the caller's clock is disciplined to this server's, and tests move it.
 -- Joins between two sets of rows made in the statement itself are avoided: the planner knows nothing about either and
 -- picks a nested loop of n x m. What a later step needs is carried along in the row instead.
@@ -49,7 +49,7 @@ end $$;
 create function count_tokens(
   p_tasks uuid[], p_instants timestamptz[], p_counts integer[], p_priorities priority[], p_causes uuid[],
   p_order text, p_at timestamptz,
-  out created uuid[], out causes uuid[], out bodies text[]
+  out created uuid[], out causes uuid[], out bodies text[], out gates uuid[]
 ) language plpgsql as $$
 begin
   with counted as (
@@ -79,8 +79,9 @@ begin
     on conflict do nothing
   ),
   readied as (
-    insert into live (id, task_id, instant, version, attempt, priority, lane, rank, cause, queued_at)
-    select new_id(), c.task_id, c.instant, k.version, 1, c.priority, k.lane, p_at - head_start(c.priority), c.cause, p_at
+    insert into live (id, task_id, instant, version, attempt, priority, lane, rank, gate, cause, queued_at)
+    select new_id(), c.task_id, c.instant, k.version, 1, c.priority, k.lane, p_at - head_start(c.priority), k.gates[1],
+           c.cause, p_at
       from counted c
       join task k on k.id = c.task_id
      cross join generate_series(1, c.fire)
@@ -90,10 +91,11 @@ begin
        when 'latest' then -extract(epoch from c.instant)
        when 'random' then random()::numeric
      end
-    returning id, task_id, instant, priority, cause
+    returning id, task_id, instant, priority, gate, cause
   )
-  select array_agg(r.id), array_agg(r.cause), array_agg(run_body(r.task_id, r.instant, 1, r.priority))
-    into created, causes, bodies
+  select array_agg(r.id), array_agg(r.cause), array_agg(run_body(r.task_id, r.instant, 1, r.priority)),
+         array_agg(distinct r.gate) filter (where r.gate is not null)
+    into created, causes, bodies, gates
     from readied r;
 end $$;
 
@@ -107,11 +109,11 @@ $$;
 -- Fires instants of triggers: each once per cause (I1), in the same commit as the tokens it puts.
 create function fire_triggers(
   p_triggers uuid[], p_instants timestamptz[], p_cause text, p_priority priority, p_order text, p_at timestamptz,
-  out fired integer, out created integer
+  out fired integer, out created integer, out killed integer
 ) language plpgsql as $$
 declare
   v_tasks uuid[]; v_instants timestamptz[]; v_counts integer[]; v_priorities priority[]; v_causes uuid[];
-  v_runs record;
+  v_runs record; v_gates record;
 begin
   with first_time as (
     insert into firing (trigger_id, instant, cause)
@@ -138,7 +140,10 @@ begin
   end if;
   select * into v_runs from count_tokens(v_tasks, v_instants, v_counts, v_priorities, v_causes, p_order, p_at);
   created := coalesce(cardinality(v_runs.created), 0);
-  perform append_run_events(null, null, v_runs.created, v_runs.causes, v_runs.bodies, 'scheduler', p_at);
+  select * into v_gates from work_gates(v_runs.gates, null, null, null, p_at);
+  killed := v_gates.killed;
+  perform append_run_events(
+    v_gates.ended, v_gates.bodies, v_runs.created, v_runs.causes, v_runs.bodies, 'scheduler', p_at);
 end $$;
 
 -- Moves the marks of triggers outwards: what lies between them has been fired, skipped, or noted for catch-up. Marks may
@@ -156,6 +161,30 @@ begin
        group by d.id
     ) as m
    where t.id = m.id and t.id = any (v_free);
+end $$;
+
+-- Runs of these that were found parked take all others of their tasks with them, and none of them keeps what it holds of
+-- a limit: who is not paused shall have it.
+create function park_runs(p_runs uuid[], p_at timestamptz) returns void language plpgsql as $$
+declare
+  v_tasks uuid[] := array(select distinct task_id from live where id = any (p_runs) and parked);
+  v_left uuid[];
+  v_gates record;
+begin
+  with theirs as (
+    select v.id, v.permits
+      from live v
+     where v.task_id = any (v_tasks) and v.worker_id is null and (not v.parked or v.permits is not null)
+       for update skip locked
+  ),
+  parked as (
+    update live set parked = true, permits = null, gate = coalesce(live.gate, k.gates[1])
+      from task k
+     where k.id = live.task_id and live.id in (select id from theirs)
+  )
+  select array_agg(u.id) into v_left from theirs cross join unnest(theirs.permits) as u (id);
+  select * into v_gates from work_gates(null, v_left, null, null, p_at);
+  perform append_run_events(v_gates.ended, v_gates.bodies, null, null, null, 'scheduler', p_at);
 end $$;
 
 -- Hands ready runs to places: the n-th run in rank order goes to the n-th place. Each hand-out bumps the lease (I4).
@@ -180,7 +209,7 @@ begin
        cross join lateral (
          select live.id, live.rank
            from live
-          where live.lane = l.lane and live.worker_id is null and not live.parked
+          where live.lane = l.lane and live.worker_id is null and not live.parked and live.gate is null
           order by live.rank, live.id
           limit cardinality(v_workers)
             for update skip locked
@@ -220,13 +249,7 @@ begin
      where not c.parked;
     get diagnostics v_given = row_count;
     exit when v_given = cardinality(v_ids);
-    update live set parked = true
-     where live.id = any (array(
-       select v.id
-         from live v
-        where v.worker_id is null and not v.parked
-          and v.task_id in (select o.task_id from live o where o.id = any (v_ids) and o.parked)
-          for update skip locked));
+    perform park_runs(v_ids, p_at);
     select array_agg(p.worker order by p.n), array_agg(p.incarnation order by p.n) into v_workers, v_incarnations
       from unnest(v_workers, v_incarnations) with ordinality as p (worker, incarnation, n)
      where p.n > cardinality(v_ids)
@@ -245,7 +268,8 @@ create function finish_runs(
 declare
   v_finished uuid[]; v_bodies text[];
   v_tasks uuid[]; v_instants timestamptz[]; v_counts integer[]; v_priorities priority[]; v_causes uuid[];
-  v_runs record;
+  v_runs record; v_gates record;
+  v_left uuid[]; v_jobs uuid[]; v_over timestamptz[];
 begin
   -- the same runs reported in two orders at once would deadlock (19 of 20 rounds) without this
   perform 1 from live where id = any (p_runs) order by id for update;
@@ -265,7 +289,7 @@ begin
       from finished
   ),
   judged as materialized (
-    select f.*, k.job_id,
+    select f.*, k.job_id, k.gates[1] = k.job_id as instants_limited,
            f.state = any (k.retry_on) and f.attempt < k.max_attempts and k.removed_at is null as again,
            least(k.retry_delay_ms * k.retry_factor ^ least(f.attempt - 1, 60), coalesce(k.retry_cap_ms, 3.2e12))
              * (1 - k.retry_jitter * random()) as delay_ms
@@ -298,35 +322,42 @@ begin
     select array_agg(id) as ids,
            array_agg(json_build_object(
              'job', job_id, 'task', task_id, 'instant', instant, 'attempt', attempt, 'priority', priority,
-             'state', state, 'reason', reason, 'retry', again)::text) as bodies
+             'state', state, 'reason', reason, 'retry', again)::text) as bodies,
+           array_agg(job_id) filter (where instants_limited) as jobs,
+           array_agg(instant) filter (where instants_limited) as over
       from judged
   )
-  select r.ids, r.bodies, a.tasks, a.instants, a.counts, a.priorities, a.causes, (select count(*) from retried)
-    into v_finished, v_bodies, v_tasks, v_instants, v_counts, v_priorities, v_causes, retries
+  select r.ids, r.bodies, r.jobs, r.over, a.tasks, a.instants, a.counts, a.priorities, a.causes,
+         (select count(*) from retried),
+         (select array_agg(u.id) from finished f cross join unnest(f.permits) as u (id))
+    into v_finished, v_bodies, v_jobs, v_over, v_tasks, v_instants, v_counts, v_priorities, v_causes, retries, v_left
     from results r, arrivals a;
   select * into v_runs from count_tokens(v_tasks, v_instants, v_counts, v_priorities, v_causes, null, p_at);
+  select * into v_gates from work_gates(v_runs.gates, v_left, v_jobs, v_over, p_at);
   applied := coalesce(cardinality(v_finished), 0);
-  created := coalesce(cardinality(v_runs.created), 0);
-  perform append_run_events(v_finished, v_bodies, v_runs.created, v_runs.causes, v_runs.bodies, 'worker', p_at);
+  created := coalesce(cardinality(v_runs.created), 0) + v_gates.passed;
+  perform append_run_events(
+    v_finished || v_gates.ended, v_bodies || v_gates.bodies, v_runs.created, v_runs.causes, v_runs.bodies, 'worker', p_at);
 end $$;
 
 -- Queues runs outright, whatever the tokens' counts are: activation by hand and due retries. The tokens' own counts are
 -- the caller's business.
 create function queue_runs(
   p_tasks uuid[], p_instants timestamptz[], p_attempts integer[], p_priorities priority[], p_causes uuid[], p_at timestamptz,
-  out created uuid[], out causes uuid[], out bodies text[]
+  out created uuid[], out causes uuid[], out bodies text[], out gates uuid[]
 ) language plpgsql as $$
 begin
   with readied as (
-    insert into live (id, task_id, instant, version, attempt, priority, lane, rank, parked, cause, queued_at)
+    insert into live (id, task_id, instant, version, attempt, priority, lane, rank, parked, gate, cause, queued_at)
     select new_id(), a.task_id, a.instant, k.version, a.attempt, a.priority, k.lane,
-           p_at - head_start(a.priority), k.paused, a.cause, p_at
+           p_at - head_start(a.priority), k.paused, k.gates[1], a.cause, p_at
       from unnest(p_tasks, p_instants, p_attempts, p_priorities, p_causes) as a (task_id, instant, attempt, priority, cause)
       join task k on k.id = a.task_id
-    returning id, task_id, instant, attempt, priority, cause
+    returning id, task_id, instant, attempt, priority, gate, cause
   )
-  select array_agg(r.id), array_agg(r.cause), array_agg(run_body(r.task_id, r.instant, r.attempt, r.priority))
-    into created, causes, bodies
+  select array_agg(r.id), array_agg(r.cause), array_agg(run_body(r.task_id, r.instant, r.attempt, r.priority)),
+         array_agg(distinct r.gate) filter (where r.gate is not null)
+    into created, causes, bodies, gates
     from readied r;
 end $$;
 
@@ -334,7 +365,7 @@ end $$;
 create function queue_retries(p_limit integer, p_at timestamptz) returns integer language plpgsql as $$
 declare
   v_tasks uuid[]; v_instants timestamptz[]; v_attempts integer[]; v_priorities priority[]; v_causes uuid[];
-  v_runs record;
+  v_runs record; v_gates record;
 begin
   with due as (
     delete from retry
@@ -347,7 +378,9 @@ begin
     from due d
     join task k on k.id = d.task_id and k.removed_at is null;
   select * into v_runs from queue_runs(v_tasks, v_instants, v_attempts, v_priorities, v_causes, p_at);
-  perform append_run_events(null, null, v_runs.created, v_runs.causes, v_runs.bodies, 'scheduler', p_at);
+  select * into v_gates from work_gates(v_runs.gates, null, null, null, p_at);
+  perform append_run_events(
+    v_gates.ended, v_gates.bodies, v_runs.created, v_runs.causes, v_runs.bodies, 'scheduler', p_at);
   return coalesce(cardinality(v_runs.created), 0);
 end $$;
 
@@ -357,7 +390,7 @@ create function activate_tokens(p_tasks uuid[], p_instants timestamptz[], p_prio
 returns uuid[] language plpgsql as $$
 declare
   v_tasks uuid[]; v_instants timestamptz[];
-  v_runs record;
+  v_runs record; v_gates record;
 begin
   select coalesce(array_agg(a.task_id), '{}'), coalesce(array_agg(a.instant), '{}') into v_tasks, v_instants
     from (select distinct d.task_id, d.instant from unnest(p_tasks, p_instants) as d (task_id, instant)) as a;
@@ -373,7 +406,8 @@ begin
     from queue_runs(v_tasks, v_instants, array_fill(1, array[cardinality(v_tasks)]),
                     array_fill(p_priority, array[cardinality(v_tasks)]),
                     array_fill(null::uuid, array[cardinality(v_tasks)]), p_at);
-  perform append_run_events(null, null, v_runs.created, v_runs.causes, v_runs.bodies, p_actor, p_at);
+  select * into v_gates from work_gates(v_runs.gates, null, null, null, p_at);
+  perform append_run_events(v_gates.ended, v_gates.bodies, v_runs.created, v_runs.causes, v_runs.bodies, p_actor, p_at);
   return coalesce(v_runs.created, '{}');
 end $$;
 
@@ -381,16 +415,18 @@ end $$;
 -- tokens came with. Also unparks runs that were queued when their job was paused.
 create function release_tokens(p_limit integer, p_at timestamptz) returns integer language plpgsql as $$
 declare
-  v_runs record;
-  v_unparked integer;
+  v_runs record; v_gates record;
+  v_unparked integer; v_freed uuid[];
 begin
   with free as (
     select live.id from live join task k on k.id = live.task_id
      where live.parked and not k.paused
      order by live.id limit p_limit for update of live
+  ),
+  unparked as (
+    update live set parked = false where id = any (array(select id from free)) returning gate
   )
-  update live set parked = false where id = any (array(select id from free));
-  get diagnostics v_unparked = row_count;
+  select count(*), array_agg(distinct gate) filter (where gate is not null) into v_unparked, v_freed from unparked;
   -- tokens before held, as everywhere
   with wanted as (
     select t.task_id, t.instant
@@ -417,7 +453,9 @@ begin
     ) as a,
     lateral count_tokens(a.tasks, a.instants, array_fill(0, array[coalesce(cardinality(a.tasks), 0)]),
                          a.priorities, a.causes, 'earliest', p_at) as c;
-  perform append_run_events(null, null, v_runs.created, v_runs.causes, v_runs.bodies, 'scheduler', p_at);
+  select * into v_gates from work_gates(v_freed || v_runs.gates, null, null, null, p_at);
+  perform append_run_events(
+    v_gates.ended, v_gates.bodies, v_runs.created, v_runs.causes, v_runs.bodies, 'scheduler', p_at);
   return coalesce(cardinality(v_runs.created), 0) + v_unparked;
 end $$;
 
@@ -427,6 +465,7 @@ create function clear_tokens(p_job uuid, p_instant timestamptz, p_at timestamptz
 declare
   v_tasks uuid[] := array(select id from task where job_id = p_job order by id);
   v_cleared integer;
+  v_gates record;
 begin
   perform 1 from token where task_id = any (v_tasks) and instant = p_instant order by task_id for update;
   update token set count = 0, fire = 0, cleared_at = p_at, cause = null
@@ -434,6 +473,7 @@ begin
   get diagnostics v_cleared = row_count;
   delete from held where task_id = any (v_tasks) and instant = p_instant;
   delete from retry where task_id = any (v_tasks) and instant = p_instant;
+  perform end_waits(array[p_job], array[p_instant], 'scheduler', p_at);
   return v_cleared;
 end $$;
 
@@ -506,11 +546,18 @@ end $$;
 create function cancel_run(p_run uuid, p_actor text, p_at timestamptz, out outcome text) language plpgsql as $$
 declare
   v_run live%rowtype;
+  v_done record; v_gates record; v_retry record;
 begin
   select * into v_run from live where id = p_run for update;
   if not found then
-    delete from retry where run_id = p_run;
+    delete from retry where run_id = p_run returning * into v_retry;
     outcome := case when found then 'cancelled' else 'finished' end;
+    if found then
+      perform end_waits(
+        array[(select job_id from task where id = v_retry.task_id)], array[v_retry.instant], 'scheduler', p_at);
+      perform append_events(3, array['retry.cancelled'], array[p_run], p_actor, array[null::uuid], p_at, array[
+        run_body(v_retry.task_id, v_retry.instant, v_retry.attempt, v_retry.priority)]);
+    end if;
     return;
   end if;
   if v_run.worker_id is not null then
@@ -518,14 +565,9 @@ begin
     outcome := 'cancelling';
     return;
   end if;
-  delete from live where id = p_run;
-  insert into run (id, task_id, instant, origin, version, attempt, priority, lease, worker_id, state, reason, cause,
-                   queued_at, finished_at)
-  values (v_run.id, v_run.task_id, v_run.instant, v_run.origin, v_run.version, v_run.attempt, v_run.priority,
-          v_run.lease, null, 'cancelled', 'cancelled by ' || p_actor, v_run.cause, v_run.queued_at, p_at);
-  perform append_run_events(array[p_run], array[json_build_object(
-    'job', (select job_id from task where id = v_run.task_id), 'task', v_run.task_id, 'instant', v_run.instant,
-    'attempt', v_run.attempt, 'priority', v_run.priority, 'state', 'cancelled', 'retry', false)::text],
-    null, null, null, p_actor, p_at);
+  select * into v_done from cancel_queued(array[p_run], 'cancelled by ' || p_actor, p_at);
+  select * into v_gates from work_gates(null, v_done.permits, v_done.jobs, v_done.instants, p_at);
+  perform append_run_events(
+    v_done.cancelled || v_gates.ended, v_done.bodies || v_gates.bodies, null, null, null, p_actor, p_at);
   outcome := 'cancelled';
 end $$;

@@ -9,38 +9,23 @@ create function retire_tasks(p_tasks uuid[], p_kill boolean, p_reason text, p_ac
 returns table (id uuid, lease integer) language plpgsql as $$
 #variable_conflict use_column
 declare
-  v_cancelled uuid[]; v_bodies text[];
+  v_done record; v_gates record;
 begin
   update task set paused = true, removed_at = coalesce(task.removed_at, p_at)
    where task.id = any (p_tasks);
   delete from trigger_edge where task_id = any (p_tasks);
   delete from task_edge where parent_id = any (p_tasks) or child_id = any (p_tasks);
   perform 1 from live where task_id = any (p_tasks) order by live.id for update;
-  with cancelled as (
-    delete from live
-     where task_id = any (p_tasks) and worker_id is null
-    returning *
-  ),
-  recorded as (
-    insert into run (id, task_id, instant, origin, version, attempt, priority, lease, worker_id, state, reason, cause,
-                     queued_at, finished_at)
-    select c.id, c.task_id, c.instant, c.origin, c.version, c.attempt, c.priority, c.lease, null, 'cancelled', p_reason,
-           c.cause, c.queued_at, p_at
-      from cancelled c
-  )
-  select array_agg(c.id),
-         array_agg(json_build_object(
-           'job', k.job_id, 'task', c.task_id, 'instant', c.instant, 'attempt', c.attempt, 'priority', c.priority,
-           'state', 'cancelled', 'reason', p_reason, 'retry', false)::text)
-    into v_cancelled, v_bodies
-    from cancelled c
-    join task k on k.id = c.task_id;
+  select * into v_done
+    from cancel_queued(array(select live.id from live where task_id = any (p_tasks)), p_reason, p_at);
   update live set cancel = true
    where p_kill and task_id = any (p_tasks) and worker_id is not null;
   perform 1 from held where task_id = any (p_tasks) order by task_id, instant for update;
   delete from held where task_id = any (p_tasks);
   delete from retry where task_id = any (p_tasks);
-  perform append_run_events(v_cancelled, v_bodies, null, null, null, p_actor, p_at);
+  select * into v_gates from work_gates(null, v_done.permits, v_done.jobs, v_done.instants, p_at);
+  perform append_run_events(
+    v_done.cancelled || v_gates.ended, v_done.bodies || v_gates.bodies, null, null, null, p_actor, p_at);
   return query
   select live.id, live.lease
     from live

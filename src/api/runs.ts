@@ -95,7 +95,11 @@ async function cancel({ params, caller }: Input<Endpoints['POST /api/runs/{id}/c
     const { id, lease } = await knownRun(ctx, params.id);
     ctx.broker.cancel({ tenant: ctx.tenant.name, run: id, lease });
   }
-  if (outcome === 'cancelled') ctx.wake.send(ctx.tenant.id, 'events');
+  if (outcome === 'cancelled') {
+    ctx.wake.send(ctx.tenant.id, 'events');
+    // a limit that it held may have let another through
+    ctx.broker.offer(ctx.tenant, 1);
+  }
   return { id: params.id, outcome };
 }
 

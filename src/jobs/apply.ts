@@ -128,16 +128,32 @@ async function writeParts(tx: Db, job: queries.JobWrite, actor: string): Promise
   await queries.dropEdges(tx, job.id);
   const foreign = await resolve(tx, definition);
   await queries.writeEdges(tx, edgesOf(definition, { triggers, tasks, foreign }));
+  const limited = hasLimits(definition) || (await queries.isLimited(tx, job.id));
+  if (limited) await queries.lockRuns(tx, job.id);
   if (lowered.length > 0)
     await queries.holdFullTokens(
       tx,
       lowered.flatMap((task) => tasks.get(task.name) ?? []),
     );
+  const pools = limited ? await queries.setLimits(tx, job, tasks) : [];
   if (gone.length > 0) await queries.retireTasks(tx, gone, { actor, at });
-  return lost.map((l) => ({
+  return [...lost.map(lostWarning), ...pools.map((pool) => newPoolWarning(definition, pool))];
+}
+
+function hasLimits({ maxActiveInstants, tasks }: JobDefinition): boolean {
+  return maxActiveInstants !== null || tasks.some((task) => task.maxRunning !== null || task.pool !== null);
+}
+
+function lostWarning(l: { project: string; job: string; task: string; parent: string }): Fault {
+  return {
     path: '',
     message: `${l.project}/${l.job}/task/${l.task} depended on ${l.parent}, which is no longer here`,
-  }));
+  };
+}
+
+function newPoolWarning({ tasks }: JobDefinition, pool: string): Fault {
+  const path = `tasks[${tasks.findIndex((task) => task.pool === pool)}].pool`;
+  return { path, message: `the pool ${pool} is new and has one place; \`millrace pool set\` gives it more` };
 }
 
 type Ids = ReadonlyMap<string, string>;

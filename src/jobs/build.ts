@@ -31,6 +31,8 @@ export function buildJob(checked: JobDocument, document: JsonObject): JobDefinit
     paused: checked.paused ?? null,
     // `plain.ts` has proved that everything in a document is JSON
     params: (checked.params ?? {}) as JsonObject,
+    maxActiveInstants: checked.max_active_instants ?? null,
+    overlap: checked.overlap ?? 'queue',
     triggers: (checked.triggers ?? []).map(buildTrigger),
     tasks,
     foreignReferences: foreignReferences(checked),
@@ -62,6 +64,8 @@ function buildTask(task: TaskDocument, home: Home): TaskDefinition {
     threshold: task.threshold ?? Math.max(1, tokens),
     retry: buildRetry(task.retry),
     timeoutMs: ifGiven(task.timeout, spanMs) ?? defaultTimeoutMs,
+    maxRunning: task.max_running ?? null,
+    pool: task.pool ?? null,
   };
 }
 

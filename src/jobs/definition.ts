@@ -16,6 +16,10 @@ export const catchups = ['none', 'earliest', 'latest', 'random', 'last'] as cons
 /** What happens to the instants that were missed while the trigger could not fire. */
 type Catchup = (typeof catchups)[number];
 
+export const overlaps = ['queue', 'skip', 'cancel_older'] as const;
+/** What happens to an instant that comes while as many are active as may be. */
+type Overlap = (typeof overlaps)[number];
+
 export const retryCauses = ['failure', 'timeout', 'error'] as const;
 /** The final states of an attempt that may be followed by another. */
 type RetryCause = (typeof retryCauses)[number];
@@ -33,6 +37,9 @@ export interface JobDefinition {
   readonly paused: boolean | null;
   /** Values of `{{params.x}}` where a run is not given others. */
   readonly params: JsonObject;
+  /** null: no limit. */
+  readonly maxActiveInstants: number | null;
+  readonly overlap: Overlap;
   readonly triggers: readonly TriggerDefinition[];
   readonly tasks: readonly TaskDefinition[];
   /** The references that leave this job, for the server to resolve; `path` says where in the document. */
@@ -68,6 +75,10 @@ export interface TaskDefinition {
   readonly threshold: number;
   readonly retry: RetryDefinition;
   readonly timeoutMs: number;
+  /** Runs at a time; null: no limit. */
+  readonly maxRunning: number | null;
+  /** The pool whose places its runs take; null: none. */
+  readonly pool: string | null;
 }
 
 export type RuntimeDefinition =

@@ -14,6 +14,9 @@ export function checkDocument(document: unknown): Fault[] {
   if (!isRecord(document)) return [];
   const faults: Fault[] = [];
   const report = (path: readonly PathPart[], message: string) => faults.push({ path: formatPath(path), message });
+  if (isGiven(document['overlap']) && !isGiven(document['max_active_instants'])) {
+    report(['overlap'], 'needs max_active_instants: without a limit instants do not wait for each other');
+  }
   const [triggers, tasks] = [recordsOf(document['triggers']), recordsOf(document['tasks'])];
   for (const [i, trigger] of triggers)
     checkTrigger(trigger, (field, message) => report(['triggers', i, field], message));

@@ -8,7 +8,7 @@
 import { z } from 'zod';
 import { isId } from '../kernel/id.ts';
 import { readCron } from './cron-walk.ts';
-import { catchups, retryCauses } from './definition.ts';
+import { catchups, overlaps, retryCauses } from './definition.ts';
 import {
   choice,
   faultOf,
@@ -130,6 +130,18 @@ const taskSchema = z
     queue: text(queueFault, { pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$' })
       .nullish()
       .describe('Only workers that serve this queue take the task. Default `default`.'),
+    max_running: z
+      .int()
+      .min(1)
+      .max(largestInteger)
+      .nullish()
+      .describe('At most this many runs of the task at a time, of whatever instants; others wait. Left out: no limit.'),
+    pool: name
+      .nullish()
+      .describe(
+        'Runs take one of the pool’s places while they are queued or running; tasks of all jobs that name the pool share ' +
+          'them. A pool that does not exist yet is made with one place; `millrace pool set` changes that.',
+      ),
   })
   .meta({
     title: 'Task',
@@ -160,6 +172,23 @@ export const jobSchema = z
       .record(text(paramFault, { pattern: '^[A-Za-z_][A-Za-z0-9_-]*$' }), z.unknown())
       .nullish()
       .describe('Values for `{{params.<name>}}` where a run is not started with others.'),
+    max_active_instants: z
+      .int()
+      .min(1)
+      .max(largestInteger)
+      .nullish()
+      .describe(
+        'At most this many instants of the job at a time: one is active from its first run until no run or retry of it ' +
+          'is left. Left out: no limit.',
+      ),
+    overlap: z
+      .enum(overlaps)
+      .nullish()
+      .describe(
+        'What happens to an instant that comes while `max_active_instants` are active: `queue` (default: it waits), ' +
+          '`skip` (it is cancelled), `cancel_older` (those that are active are cancelled, and it runs once they have ' +
+          'ended). Catch-up and backfills always queue.',
+      ),
     triggers: z.array(triggerSchema).nullish().describe('When the job’s tasks start by themselves.'),
     tasks: z.array(taskSchema).nullish().describe('What the job does.'),
   })

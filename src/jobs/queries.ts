@@ -138,6 +138,35 @@ export async function holdFullTokens(db: Db, taskIds: readonly string[]): Promis
     on conflict do nothing`);
 }
 
+/** Runs that nobody has finished: the first thing that whoever changes or removes tasks locks, before tokens and limits. */
+export async function lockRuns(db: Db, jobId: string): Promise<void> {
+  await db.exec(sql`
+    select 1 from live where task_id in (select id from task where job_id = ${jobId}) order by id for update`);
+}
+
+/** Whether a limit of the job or of its tasks is known. */
+export async function isLimited(db: Db, jobId: string): Promise<boolean> {
+  const { limited } = await db.one<{ limited: boolean }>(sql`
+    select exists (select 1 from task where job_id = ${jobId} and gates is not null) as limited`);
+  return limited;
+}
+
+/** Answers the names of pools that were made for it. */
+export async function setLimits(
+  db: Db,
+  { id, definition, at }: JobWrite,
+  tasks: ReadonlyMap<string, string>,
+): Promise<string[]> {
+  const { made } = await db.one<{ made: string[] }>(sql`
+    select set_limits(
+      ${id}::uuid, ${definition.maxActiveInstants}::integer, ${definition.overlap}::text,
+      ${definition.tasks.map((t) => tasks.get(t.name))}::uuid[],
+      ${definition.tasks.map((t) => t.maxRunning)}::integer[],
+      ${definition.tasks.map((t) => t.pool)}::text[],
+      ${at}::timestamptz) as made`);
+  return made;
+}
+
 /** How high the thresholds are now, by name. */
 export async function thresholdsOf(db: Db, jobId: string): Promise<Map<string, number>> {
   const rows = await db.rows<{ name: string; threshold: number }>(sql`

@@ -39,9 +39,9 @@ export function fireTriggers(
   db: Db,
   firings: readonly Firing[],
   how: { priority: 'normal' | 'backfill'; order?: CatchupRow['policy']; at: Date },
-): Promise<{ fired: number; created: number }> {
+): Promise<{ fired: number; created: number; killed: number }> {
   return db.one(sql`
-    select fired, created
+    select fired, created, killed
       from fire_triggers(
         ${firings.map((f) => f.triggerId)}::uuid[],
         ${firings.map((f) => new Date(f.instantMs))}::timestamptz[],
@@ -110,6 +110,11 @@ export async function advanceCatchup(db: Db, row: CatchupRow): Promise<void> {
 
 export async function releaseTokens(db: Db, max: number, at: Date): Promise<number> {
   return (await db.one<{ n: number }>(sql`select release_tokens(${max}::integer, ${at}::timestamptz) as n`)).n;
+}
+
+/** Lets runs through limits that have room, lest something was missed. */
+export function sweepGates(db: Db, max: number, at: Date): Promise<{ passed: number; killed: number }> {
+  return db.one(sql`select passed, killed from sweep_gates(${max}::integer, ${at}::timestamptz)`);
 }
 
 export async function retireStrays(db: Db, max: number, at: Date): Promise<void> {

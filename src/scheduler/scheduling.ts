@@ -8,6 +8,7 @@ import { Bell } from '../kernel/bell.ts';
 import { Channel } from '../kernel/channel.ts';
 import { type Db, onPool } from '../kernel/sql.ts';
 import type { Time } from '../kernel/time.ts';
+import { cancellations } from './claim.ts';
 
 export interface Scheduling {
   readonly ctx: EngineContext;
@@ -24,6 +25,8 @@ export interface Scheduling {
   };
   /** Runs have become ready: dispatch offers them. */
   readonly ready: (runs: number) => void;
+  /** Running runs are to be killed, because a newer instant takes their place: their workers are told. */
+  readonly killed: (runs: number) => Promise<void>;
   /** Makes a handler that tells what a processor was doing when it failed. */
   readonly fault: (doing: string) => (error: unknown) => void;
 }
@@ -44,6 +47,9 @@ export function makeScheduling(ctx: EngineContext): Scheduling {
     work,
     ready: (runs) => {
       if (runs > 0) work.dispatch.ring();
+    },
+    killed: async (runs) => {
+      if (runs > 0) for (const { run } of await cancellations(ctx)) ctx.broker.cancel(run);
     },
     fault: (doing) => (error) => {
       if (isConnectionLoss(error)) ctx.log.warn({ doing }, 'the database is out of reach; trying again');

@@ -1,21 +1,28 @@
 /**
  * The token processor: releases tokens that reached their threshold while they might not run, and runs that were queued
- * when their job was paused; and takes out what a stage under way left behind of tasks that were removed. Increments themselves are part of the stage that causes them (I2), so none pass here.
+ * when their job was paused or that wait at a limit; and takes out what a stage under way left behind of tasks that were
+ * removed. Increments themselves are part of the stage that causes them (I2), so none pass here.
  */
+import { checkpoint } from '../kernel/checkpoint.ts';
 import { type Service, steady } from '../kernel/service.ts';
-import { releaseTokens, retireStrays } from './queries.ts';
+import { releaseTokens, retireStrays, sweepGates } from './queries.ts';
 import type { Scheduling } from './scheduling.ts';
 
 const batch = 1_000;
 const sweepMs = 5_000;
 
-export function tokenProcessor({ db, time, work, ready, fault }: Scheduling): Service {
+export function tokenProcessor({ db, time, work, ready, killed: tell, fault }: Scheduling): Service {
   return steady(
     'tokens',
     async (signal) => {
+      checkpoint('tokens.release');
       const released = await releaseTokens(db, batch, new Date(time.now()));
+      if (released > 0) checkpoint('tokens.released');
       ready(released);
       if (released > 0) return;
+      const { passed, killed } = await sweepGates(db, batch, new Date(time.now()));
+      ready(passed);
+      await tell(killed);
       await retireStrays(db, batch, new Date(time.now()));
       await work.tokens.wait(sweepMs, signal);
     },

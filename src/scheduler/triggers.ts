@@ -4,6 +4,7 @@
  * the next is due or a change comes. All triggers due together fire in one transaction (I1).
  */
 import { compileSchedule, nextInstant, type Schedule } from '../jobs/schedule.ts';
+import { checkpoint } from '../kernel/checkpoint.ts';
 import { type Service, steady } from '../kernel/service.ts';
 import { arrive, type Arrival, graceMs } from './arrival.ts';
 import { piecesOf } from './catchup.ts';
@@ -84,8 +85,11 @@ export class TriggerProcessor {
     if (onTime.length === 0) return;
     try {
       const firings = onTime.map((entry) => ({ triggerId: entry.id, instantMs: entry.instantMs }));
-      const { fired, created } = await fireTriggers(db, firings, { priority: 'normal', at: new Date(nowMs) });
+      checkpoint('triggers.fire');
+      const { fired, created, killed } = await fireTriggers(db, firings, { priority: 'normal', at: new Date(nowMs) });
+      checkpoint('triggers.fired');
       this.#scheduling.ready(created);
+      await this.#scheduling.killed(killed);
       const latenessMs = Math.max(0, ...onTime.map((entry) => nowMs - entry.dueMs));
       ctx.telemetry.emit('fired', { triggers: fired, runs: created, latenessMs });
     } catch (error) {
@@ -159,12 +163,20 @@ export class TriggerProcessor {
     const fire = arrived.flatMap(({ trigger, fire: instants }) => firingsOf(trigger, instants));
     const marks = arrived.flatMap(({ trigger, marks: instants }) => firingsOf(trigger, instants));
     const catchups = arrived.flatMap(catchupsOf);
-    if (fire.length > 0) this.#scheduling.ready((await fireTriggers(db, fire, { priority: 'normal', at })).created);
     if (marks.length === 0) return;
+    checkpoint('triggers.settle');
+    if (fire.length > 0) {
+      this.#scheduling.ready((await fireTriggers(db, fire, { priority: 'normal', at })).created);
+      checkpoint('triggers.settle.fired');
+    }
     await db.transaction(async (tx) => {
-      if (catchups.length > 0) await insertCatchups(tx, catchups);
+      if (catchups.length > 0) {
+        await insertCatchups(tx, catchups);
+        checkpoint('triggers.settle.noted');
+      }
       await skipInstants(tx, marks);
     });
+    checkpoint('triggers.settled');
     if (catchups.length > 0) work.catchup.ring();
   }
 }

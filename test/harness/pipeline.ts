@@ -31,6 +31,8 @@ export interface JobParts {
   readonly paused?: boolean;
   readonly triggers?: readonly object[];
   readonly tasks?: readonly object[];
+  readonly max_active_instants?: number | null;
+  readonly overlap?: string;
 }
 
 export interface TestJob {
