@@ -21,6 +21,22 @@ create function end_of_time() returns timestamptz language sql immutable as $$
   select timestamptz '10000-01-01 00:00:00+00'
 $$;
 
+-- What events say of a run. Put together as text: a third of what json_build_object takes, once for every run.
+create function run_body(p_job uuid, p_task uuid, p_instant timestamptz, p_attempt integer, p_priority priority)
+returns text language sql stable as $$
+  select concat('{"job":"', p_job, '","task":"', p_task, '","instant":', to_json(p_instant), ',"attempt":', p_attempt,
+                ',"priority":"', p_priority, '"}')
+$$;
+
+create function end_body(
+  p_job uuid, p_task uuid, p_instant timestamptz, p_attempt integer, p_priority priority,
+  p_state run_state, p_reason text, p_retry boolean
+) returns text language sql stable as $$
+  select concat('{"job":"', p_job, '","task":"', p_task, '","instant":', to_json(p_instant), ',"attempt":', p_attempt,
+                ',"priority":"', p_priority, '","state":"', p_state, '","reason":', coalesce(to_json(p_reason)::text, 'null'),
+                ',"retry":', case when p_retry then 'true' else 'false' end, '}')
+$$;
+
 -- Events of the run topic: finished ones first, then those created, in one append.
 create function append_run_events(
   p_finished uuid[], p_finished_bodies text[], p_created uuid[], p_created_causes uuid[], p_created_bodies text[],
@@ -93,18 +109,12 @@ begin
      end
     returning id, task_id, instant, priority, gate, cause
   )
-  select array_agg(r.id), array_agg(r.cause), array_agg(run_body(r.task_id, r.instant, 1, r.priority)),
-         array_agg(distinct r.gate) filter (where r.gate is not null)
+  select array_agg(r.id), array_agg(r.cause), array_agg(run_body(k.job_id, r.task_id, r.instant, 1, r.priority)),
+         array_agg(r.gate) filter (where r.gate is not null)
     into created, causes, bodies, gates
-    from readied r;
+    from readied r
+    join task k on k.id = r.task_id;
 end $$;
-
-create function run_body(p_task uuid, p_instant timestamptz, p_attempt integer, p_priority priority)
-returns text language sql stable as $$
-  select json_build_object(
-    'job', (select job_id from task where id = p_task), 'task', p_task, 'instant', p_instant,
-    'attempt', p_attempt, 'priority', p_priority)::text
-$$;
 
 -- Fires instants of triggers: each once per cause (I1), in the same commit as the tokens it puts.
 create function fire_triggers(
@@ -163,18 +173,16 @@ begin
    where t.id = m.id and t.id = any (v_free);
 end $$;
 
--- Runs of these that were found parked take all others of their tasks with them, and none of them keeps what it holds of
--- a limit: who is not paused shall have it.
-create function park_runs(p_runs uuid[], p_at timestamptz) returns void language plpgsql as $$
+-- Parks what is queued of these paused tasks. None keeps what it holds of a limit: who is not paused shall have it.
+create function park_runs(p_tasks uuid[], p_at timestamptz) returns void language plpgsql as $$
 declare
-  v_tasks uuid[] := array(select distinct task_id from live where id = any (p_runs) and parked);
   v_left uuid[];
   v_gates record;
 begin
   with theirs as (
     select v.id, v.permits
       from live v
-     where v.task_id = any (v_tasks) and v.worker_id is null and (not v.parked or v.permits is not null)
+     where v.task_id = any (p_tasks) and v.worker_id is null and (not v.parked or v.permits is not null)
        for update skip locked
   ),
   parked as (
@@ -188,8 +196,10 @@ begin
 end $$;
 
 -- Hands ready runs to places: the n-th run in rank order goes to the n-th place. Each hand-out bumps the lease (I4).
--- A run whose job was paused after it was queued is parked instead, with all others of its task, and its place goes to
--- the next: a long queue of a paused job must not hide what stands behind it.
+-- Runs whose job was paused after they were queued are parked instead, with all others of their tasks, and their places
+-- go to the next: a long queue of a paused job must not hide what stands behind it.
+-- Rows are found again by where they are (ctid), which cannot change while they are locked: a join by id would go
+-- through the whole table whenever the planner believes it to be empty.
 create function claim_runs(p_lanes text[], p_workers uuid[], p_incarnations bigint[], p_until timestamptz, p_at timestamptz)
 returns table (
   id uuid, task_id uuid, instant timestamptz, version integer, attempt integer, priority priority,
@@ -199,28 +209,29 @@ returns table (
 declare
   v_workers uuid[] := p_workers;
   v_incarnations bigint[] := p_incarnations;
-  v_ids uuid[];
+  v_spots tid[]; v_tasks uuid[];
   v_given integer;
 begin
   loop
-    v_ids := array(
-      select c.id
-        from unnest(p_lanes) as l (lane)
-       cross join lateral (
-         select live.id, live.rank
-           from live
-          where live.lane = l.lane and live.worker_id is null and not live.parked and live.gate is null
-          order by live.rank, live.id
-          limit cardinality(v_workers)
-            for update skip locked
-       ) as c
-       order by c.rank, c.id
-       limit cardinality(v_workers)
-    );
-    exit when v_ids = '{}';
+    select array_agg(c.spot), array_agg(c.task_id) into v_spots, v_tasks
+      from (
+        select r.spot, r.task_id
+          from unnest(p_lanes) as l (lane)
+         cross join lateral (
+           select live.ctid as spot, live.task_id, live.rank, live.id
+             from live
+            where live.lane = l.lane and live.worker_id is null and not live.parked and live.gate is null
+            order by live.rank, live.id
+            limit cardinality(v_workers)
+              for update skip locked
+         ) as r
+         order by r.rank, r.id
+         limit cardinality(v_workers)
+      ) as c;
+    exit when v_spots is null;
     insert into lease as w (worker_id, incarnation, until)
     select p.worker, max(p.incarnation), p_until
-      from unnest(v_workers[:cardinality(v_ids)], v_incarnations[:cardinality(v_ids)]) as p (worker, incarnation)
+      from unnest(v_workers[:cardinality(v_spots)], v_incarnations[:cardinality(v_spots)]) as p (worker, incarnation)
      group by 1
      order by 1
     on conflict (worker_id) do update set
@@ -229,31 +240,24 @@ begin
     return query
     with claimed as (
       update live
-         set worker_id = case when k.paused then null else p.worker end,
-             incarnation = case when k.paused then null else p.incarnation end,
-             lease = live.lease + case when k.paused then 0 else 1 end,
-             claimed_at = case when k.paused then null else p_at end,
-             parked = k.paused
-        from unnest(v_ids, v_workers, v_incarnations) as p (id, worker, incarnation)
-        join live o on o.id = p.id
+         set worker_id = v_workers[h.n], incarnation = v_incarnations[h.n], lease = live.lease + 1, claimed_at = p_at
+        from unnest(v_spots, v_tasks) with ordinality as h (spot, task_id, n)
         -- a flow's run has no task, and nothing that pauses it here
-        left join task t on t.id = o.task_id
-       cross join lateral (select coalesce(t.paused, false) as paused, t.job_id) as k
-       where live.id = p.id and p.worker is not null
+        left join task k on k.id = h.task_id
+       where live.ctid = h.spot and not coalesce(k.paused, false)
       returning live.id, live.task_id, live.instant, live.version, live.attempt, live.priority, live.lease,
-                live.worker_id, live.parked, k.job_id
+                live.worker_id, k.job_id
     )
-    select c.id, c.task_id, c.instant, c.version, c.attempt, c.priority, c.lease, c.worker_id, i.params
-      from claimed c
-      left join instant_params i on i.job_id = c.job_id and i.instant = c.instant
-     where not c.parked;
+    select c.id, c.task_id, c.instant, c.version, c.attempt, c.priority, c.lease, c.worker_id,
+           (select i.params from instant_params i where i.job_id = c.job_id and i.instant = c.instant)
+      from claimed c;
     get diagnostics v_given = row_count;
-    exit when v_given = cardinality(v_ids);
-    perform park_runs(v_ids, p_at);
+    exit when v_given = cardinality(v_spots);
+    -- a run that was handed out is no longer where it was
     select array_agg(p.worker order by p.n), array_agg(p.incarnation order by p.n) into v_workers, v_incarnations
       from unnest(v_workers, v_incarnations) with ordinality as p (worker, incarnation, n)
-     where p.n > cardinality(v_ids)
-        or exists (select 1 from live where live.id = v_ids[p.n] and live.parked);
+     where p.n > cardinality(v_spots) or exists (select 1 from live where live.ctid = v_spots[p.n]);
+    perform park_runs(array(select k.id from task k where k.id = any (v_tasks) and k.paused), p_at);
     exit when v_workers is null;
   end loop;
 end $$;
@@ -320,9 +324,7 @@ begin
   ),
   results as (
     select array_agg(id) as ids,
-           array_agg(json_build_object(
-             'job', job_id, 'task', task_id, 'instant', instant, 'attempt', attempt, 'priority', priority,
-             'state', state, 'reason', reason, 'retry', again)::text) as bodies,
+           array_agg(end_body(job_id, task_id, instant, attempt, priority, state, reason, again)) as bodies,
            array_agg(job_id) filter (where instants_limited) as jobs,
            array_agg(instant) filter (where instants_limited) as over
       from judged
@@ -355,10 +357,12 @@ begin
       join task k on k.id = a.task_id
     returning id, task_id, instant, attempt, priority, gate, cause
   )
-  select array_agg(r.id), array_agg(r.cause), array_agg(run_body(r.task_id, r.instant, r.attempt, r.priority)),
-         array_agg(distinct r.gate) filter (where r.gate is not null)
+  select array_agg(r.id), array_agg(r.cause),
+         array_agg(run_body(k.job_id, r.task_id, r.instant, r.attempt, r.priority)),
+         array_agg(r.gate) filter (where r.gate is not null)
     into created, causes, bodies, gates
-    from readied r;
+    from readied r
+    join task k on k.id = r.task_id;
 end $$;
 
 -- Due retries become runs of the next attempt. Removed tasks get none.
@@ -556,7 +560,8 @@ begin
       perform end_waits(
         array[(select job_id from task where id = v_retry.task_id)], array[v_retry.instant], 'scheduler', p_at);
       perform append_events(3, array['retry.cancelled'], array[p_run], p_actor, array[null::uuid], p_at, array[
-        run_body(v_retry.task_id, v_retry.instant, v_retry.attempt, v_retry.priority)]);
+        run_body((select job_id from task where id = v_retry.task_id),
+                 v_retry.task_id, v_retry.instant, v_retry.attempt, v_retry.priority)]);
     end if;
     return;
   end if;

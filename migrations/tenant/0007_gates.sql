@@ -268,9 +268,7 @@ begin
       from gone g
   )
   select array_agg(g.id),
-         array_agg(json_build_object(
-           'job', k.job_id, 'task', g.task_id, 'instant', g.instant, 'attempt', g.attempt, 'priority', g.priority,
-           'state', 'cancelled', 'reason', p_reason, 'retry', false)::text),
+         array_agg(end_body(k.job_id, g.task_id, g.instant, g.attempt, g.priority, 'cancelled', p_reason, false)),
          (select array_agg(u.id) from gone cross join unnest(gone.permits) as u (id)),
          array_agg(k.job_id) filter (where k.gates[1] = k.job_id),
          array_agg(g.instant) filter (where k.gates[1] = k.job_id)
