@@ -13,6 +13,7 @@ import {
   historyOf,
   makePipeline,
   onConnections,
+  type Outcome,
   pauseTasks,
   type Pipeline,
   queueRetries,
@@ -316,7 +317,7 @@ describe('whatever happens at once', () => {
         const runs = await claim(stage, lanes, { places: 7 });
         idle = runs.length === 0 ? idle + 1 : 0;
         excess.push(...(await exceeded(stage, jobs, pool)));
-        const states = runs.map(() => (Math.random() < 0.2 ? 'failure' : 'success') as const);
+        const states = runs.map((): Outcome => (Math.random() < 0.2 ? 'failure' : 'success'));
         if (Math.random() < 0.1) await giveBack(stage, runs);
         else if (runs.length > 0) await finish(stage, runs, states);
         line.time.advance(100);

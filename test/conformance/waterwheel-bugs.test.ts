@@ -1,0 +1,329 @@
+/**
+ * The twenty severe bugs of Waterwheel, by their numbers (its scheduler was read, not run): each must be impossible
+ * here. Whole schedulers where the bug was one of a whole scheduler, single stages at once where it was a race.
+ */
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { migrationsFolder } from '../../src/engine/engine.ts';
+import { parseJob } from '../../src/jobs/parse-job.ts';
+import { sql } from '../../src/kernel/sql.ts';
+import { ensureDatabase, withClient } from '../../src/postgres/databases.ts';
+import { migrate, readMigrations } from '../../src/postgres/migrate.ts';
+import { processRuntime } from '../../src/runtimes/process.ts';
+import { freshAddress } from '../harness/fresh-database.ts';
+import {
+  activate,
+  cancel,
+  claim,
+  countOf,
+  finish,
+  fire,
+  historyOf,
+  onConnections,
+  queueRetries,
+  release,
+  runAll,
+  runsOf,
+  takeBack,
+  type TestJob,
+} from '../harness/pipeline.ts';
+import { after, minute, noon, Schedule } from '../harness/scheduling.ts';
+import { until } from '../harness/until.ts';
+import { makeTask, Recorder } from './task.ts';
+
+let all: Schedule;
+beforeEach(async () => {
+  all = await Schedule.make();
+});
+afterEach(() => all.close());
+
+const triggered = (task: object = {}, trigger: object = {}): Promise<TestJob> =>
+  all.triggered({ start: after(minute), ...trigger }, { tasks: [{ name: 'a', depends: ['trigger/t'], ...task }] });
+/** a and b, then their join c. */
+const join = (more: object = {}): Promise<TestJob> =>
+  all.line.job({ tasks: [{ name: 'a' }, { name: 'b' }, { name: 'c', depends: ['task/a', 'task/b'], ...more }] });
+const both = (job: TestJob): Promise<string[]> => activate(all.line, [job.task('a'), job.task('b')], [noon, noon]);
+
+describe('Waterwheel’s bug', () => {
+  it('1: a failing task without `retry` kills the scheduler', async () => {
+    const job = await triggered();
+    await all.start();
+    all.line.time.moveTo(after(minute));
+    await all.firedAre(job, [after(minute)]);
+    expect(await runAll(all.line, job, 'failure')).toHaveLength(1);
+    expect(await historyOf(all.line, job.task('a'))).toMatchObject([{ state: 'failure', attempt: 1 }]);
+    all.line.time.advance(minute);
+    await all.firedAre(job, [after(minute), after(2 * minute)]);
+    expect(all.ctx.faults).toEqual([]);
+  });
+
+  it('2: a threshold is checked, then acted upon: a join runs twice', async () => {
+    for (let round = 0; round < 20; round++) {
+      const job = await join();
+      await both(job);
+      const runs = await claim(all.line, job.lane);
+      await onConnections(
+        all.line,
+        runs.map((run) => (stage) => finish(stage, [run])),
+      );
+      expect(await runsOf(all.line, job.task('c'))).toBe(1);
+      expect(await countOf(all.line, job.task('c'), noon)).toBe(0);
+    }
+  });
+
+  it('3: counts are negative after a retry, a lost worker or a cancellation', async () => {
+    const job = await join({ retry: { max_attempts: 2, delay: '1s' } });
+    await both(job);
+    await runAll(all.line, job);
+    await runAll(all.line, job, 'failure');
+    all.line.time.advance(1_000);
+    await queueRetries(all.line);
+    await claim(all.line, job.lane);
+    all.line.time.advance(31_000);
+    expect(await takeBack(all.line)).toMatchObject({ returned: 1 });
+    const { id = '' } =
+      (await all.line.db.maybeOne<{ id: string }>(sql`
+      select id from live where task_id = ${job.task('c')}`)) ?? {};
+    expect(await cancel(all.line, id)).toBe('cancelled');
+    expect(await countOf(all.line, job.task('c'), noon)).toBe(0);
+    await both(job);
+    await runAll(all.line, job);
+    expect(await claim(all.line, job.lane)).toHaveLength(1);
+  });
+
+  it('4: a scheduler that starts runs again what others have in hand', async () => {
+    const job = await join();
+    await both(job);
+    const held = await all.triggered({ start: after(-minute) }, { paused: true });
+    await fire(all.line, held.trigger('t'), noon, { cause: 'by hand' });
+    await held.change({ paused: false });
+    await Promise.all([all.start(), all.start()]);
+    await all.start();
+    await until('released', async () => (await runsOf(all.line, held.task('a'))) > 0 || undefined);
+    await all.stop();
+    expect(await release(all.line)).toBe(0);
+    expect(await runsOf(all.line, job.task('a'))).toBe(1);
+    const atNoon = await all.line.db.rows(sql`
+      select 1 from live where task_id = ${held.task('a')} and instant = ${noon}`);
+    // one by hand, one caught up for its own schedule
+    expect(atNoon).toHaveLength(2);
+  });
+
+  it('5: two schedulers that both believe to own a trigger both fire it', async () => {
+    const job = await triggered();
+    await Promise.all([all.start(), all.start(), all.start()]);
+    for (let n = 1; n <= 5; n++) {
+      all.line.time.moveTo(after(n * minute));
+      await all.firedCount(job, n);
+    }
+    expect(await runsOf(all.line, job.task('a'))).toBe(5);
+  });
+
+  it('6: triggers that came later stay with a scheduler that no longer owns them', async () => {
+    await Promise.all([all.start(), all.start()]);
+    const job = await triggered();
+    all.tell(job);
+    all.line.time.moveTo(after(minute));
+    await all.firedCount(job, 1);
+    await all.stop();
+    await Promise.all([all.start(), all.start()]);
+    all.line.time.moveTo(after(2 * minute));
+    await all.firedCount(job, 2);
+    expect(await runsOf(all.line, job.task('a'))).toBe(2);
+  });
+
+  it('7: a retry is queued by every scheduler that has it in memory', async () => {
+    const job = await all.line.job({ tasks: [{ name: 'a', retry: { max_attempts: 3, delay: '10s' } }] });
+    await activate(all.line, job.task('a'), noon);
+    await all.start();
+    await runAll(all.line, job, 'failure');
+    await all.stop();
+    await Promise.all([all.start(), all.start()]);
+    all.line.time.advance(10_000);
+    await until('retried', async () => (await runsOf(all.line, job.task('a'))) > 1 || undefined);
+    await all.stop();
+    expect(await queueRetries(all.line)).toBe(0);
+    expect(await runsOf(all.line, job.task('a'))).toBe(2);
+  });
+
+  it('8: taking back many stale runs at once hangs the dispatcher for good', async () => {
+    const job = await all.line.job();
+    const instants = Array.from({ length: 600 }, (_, i) => after(i * minute));
+    await activate(
+      all.line,
+      instants.map(() => job.task('only')),
+      instants,
+    );
+    const stale = await claim(all.line, job.lane, { places: 600 });
+    all.line.time.advance(31_000);
+    // their late results arrive while they are taken back
+    const [back, late] = await onConnections<unknown>(all.line, [
+      takeBack,
+      (stage) => finish(stage, stale.slice(0, 300)),
+    ]);
+    expect(back).toBeDefined();
+    expect(late).toBeDefined();
+    await takeBack(all.line);
+    await finish(all.line, await claim(all.line, job.lane, { places: 600 }));
+    expect(await historyOf(all.line, job.task('only'))).toHaveLength(600);
+  });
+
+  it('9: a result that comes again, or late, advances the children again', async () => {
+    const job = await all.line.job({ tasks: [{ name: 'a' }, { name: 'b', depends: ['task/a'] }] });
+    await activate(all.line, job.task('a'), noon);
+    const first = await claim(all.line, job.lane);
+    all.line.time.advance(31_000);
+    await takeBack(all.line);
+    const second = await claim(all.line, job.lane);
+    expect(await finish(all.line, first)).toMatchObject({ applied: 0, created: 0 });
+    expect(await finish(all.line, second)).toMatchObject({ applied: 1, created: 1 });
+    for (const runs of [first, second]) expect(await finish(all.line, runs)).toMatchObject({ applied: 0, created: 0 });
+    expect(await runsOf(all.line, job.task('b'))).toBe(1);
+  });
+
+  it.each(['timeout', 'error'] as const)('10: after %s nothing follows, and it is never tried again', async (state) => {
+    const job = await all.line.job({
+      tasks: [
+        { name: 'a', retry: { max_attempts: 2, delay: '1s', on: ['failure', 'timeout', 'error'] } },
+        { name: 'b', depends_failure: ['task/a'] },
+      ],
+    });
+    await activate(all.line, job.task('a'), noon);
+    await runAll(all.line, job, state);
+    all.line.time.advance(1_000);
+    expect(await queueRetries(all.line)).toBe(1);
+    await runAll(all.line, job, state);
+    expect((await claim(all.line, job.lane)).map((run) => run.task_id)).toEqual([job.task('b')]);
+  });
+
+  it('11: a task that has timed out goes on running', async () => {
+    const output = new Recorder();
+    const task = makeTask({
+      kind: 'process',
+      command: ['/bin/sh', '-c', 'trap "" TERM; sleep 600 & echo $$ $!; wait; wait'],
+      cwd: null,
+    });
+    const killer = new AbortController();
+    const running = processRuntime({ environment: process.env, graceMs: 100 }).run(task, output, killer.signal);
+    await vi.waitFor(() => expect(output.text()).toMatch(/\d+ \d+\n/), { timeout: 5_000, interval: 5 });
+    killer.abort('timeout');
+    await running;
+    const alive = (pid: string): boolean => {
+      try {
+        return process.kill(Number(pid), 0);
+      } catch {
+        return false;
+      }
+    };
+    const pids = output.text().trim().split(' ');
+    await until('all of its processes are gone', () => !pids.some(alive) || undefined);
+  });
+
+  it('12: a run whose offer was lost is never noticed', async () => {
+    const job = await all.line.job();
+    let offers = 0;
+    all.ctx.hub.on(all.ctx.tenant.id, 'ready', () => offers++);
+    await activate(all.line, job.task('only'), noon);
+    expect(offers).toBe(0);
+    await all.start();
+    await until('it is offered', () => {
+      all.line.time.advance(1_000);
+      return offers > 1 || undefined;
+    });
+    expect(await claim(all.line, job.lane)).toHaveLength(1);
+  });
+
+  it('13: activating a token that does not exist yet runs it now and once more after a restart', async () => {
+    const job = await join();
+    await activate(all.line, job.task('c'), noon);
+    expect(await countOf(all.line, job.task('c'), noon)).toBe(0);
+    await runAll(all.line, job);
+    await all.start();
+    await all.stop();
+    await all.start();
+    await until('it has looked for held tokens', () => all.line.time.sleeping > 2 || undefined);
+    expect(await runsOf(all.line, job.task('c'))).toBe(1);
+  });
+
+  it('14: a task with `depends: []` has threshold 0 and runs at every start', async () => {
+    const job = await all.line.job({ tasks: [{ name: 'a', depends: [] }] });
+    await activate(all.line, job.task('a'), noon);
+    await runAll(all.line, job);
+    await all.start();
+    await all.stop();
+    await all.start();
+    await until('it has looked for held tokens', () => all.line.time.sleeping > 2 || undefined);
+    expect(await runsOf(all.line, job.task('a'))).toBe(1);
+    expect(await all.line.db.one(sql`select threshold from task where id = ${job.task('a')}`)).toEqual({
+      threshold: 1,
+    });
+  });
+
+  it.each(['0s', '10ms', '-1m'])('15: a period of %s makes an endless catch-up', (period) => {
+    const parsed = parseJob({ project: 'p', name: 'j', triggers: [{ name: 't', start: noon, period }] });
+    expect(parsed.ok ? [] : parsed.faults.map((fault) => fault.path)).toEqual(['triggers[0].period']);
+  });
+
+  it('16: catch-up `none` drops instants of a restart, and offsets fire early after one', async () => {
+    const none = await triggered({}, { catchup: 'none' });
+    const late = await triggered({}, { offset: '10m' });
+    await all.start();
+    all.line.time.moveTo(after(minute));
+    await all.firedAre(none, [after(minute)]);
+    await all.stop();
+    all.line.time.moveTo(after(2 * minute + 20_000));
+    await all.start();
+    await all.firedAre(none, [after(minute), after(2 * minute)]);
+    expect(await all.fired(late)).toEqual([]);
+    all.line.time.moveTo(after(11 * minute));
+    await all.firedAre(late, [after(minute)]);
+  });
+
+  it('17: unpausing by PUT leaves ready tokens lying until a restart', async () => {
+    const job = await all.triggered({ start: after(10 * minute) }, { paused: true });
+    await fire(all.line, job.trigger('t'), noon, { cause: 'by hand' });
+    await all.start();
+    await job.change({ paused: false });
+    all.tell(job);
+    await until('released', async () => (await runsOf(all.line, job.task('a'))) === 1 || undefined);
+  });
+
+  it('18: a cron pattern whose years are over stops all triggers', async () => {
+    const over = await triggered({}, { period: undefined, cron: '0 0 0 1 1 * 2020', catchup: 'none' });
+    const other = await triggered();
+    await all.start();
+    all.line.time.moveTo(after(minute));
+    await all.firedAre(over, [after(minute)]);
+    await all.firedAre(other, [after(minute)]);
+    all.line.time.moveTo(after(2 * minute));
+    await all.firedAre(other, [after(minute), after(2 * minute)]);
+    expect(all.ctx.faults).toEqual([]);
+  });
+
+  it('19: tasks and triggers that were removed live on, and a job cannot be deleted', async () => {
+    const job = await triggered();
+    await all.start();
+    await job.change({ triggers: [], tasks: [{ name: 'other' }] });
+    all.tell(job);
+    const gone = await triggered();
+    await all.line.db.exec(sql`select * from delete_jobs(${[gone.id]}::uuid[], 'test', ${new Date(noon)})`);
+    await all.stop();
+    await all.start();
+    all.line.time.moveTo(after(5 * minute));
+    await all.waitsFor('2100-01-01T00:00:00.000Z');
+    expect([await all.fired(job), await all.fired(gone)]).toEqual([[], []]);
+    expect([await runsOf(all.line, job.task('a')), await runsOf(all.line, gone.task('a'))]).toEqual([0, 0]);
+  });
+
+  it('20: two processes that start on an empty database collide', async () => {
+    const missing = freshAddress();
+    const migrations = await readMigrations(migrationsFolder('tenant'));
+    const starting = Array.from({ length: 4 }, async () => {
+      await ensureDatabase(missing.address);
+      return withClient(missing.address, (client) =>
+        migrate(client, { schema: 'millrace', migrations, version: '1', drain: true }),
+      );
+    });
+    expect((await Promise.all(starting)).filter((applied) => applied > 0)).toEqual([migrations.length]);
+    await missing.close();
+  });
+});
