@@ -90,7 +90,12 @@ const optional = ['pg-native', 'pg-cloudflare', 'cloudflare:sockets', 'bufferuti
 /** @param {string} to */
 async function bundleCode(to) {
   const { rolldown } = await import('rolldown');
-  const entries = { main: 'src/main.ts', index: 'src/index.ts', engine: 'src/engine/engine.ts' };
+  const entries = {
+    main: 'src/main.ts',
+    index: 'src/index.ts',
+    engine: 'src/engine/engine.ts',
+    'function-host': 'src/runtimes/function-host.ts',
+  };
   const bundle = await rolldown({ cwd: root, input: entries, platform: 'node', external: [/^node:/, ...optional] });
   const names = { entryFileNames: '[name].js', chunkFileNames: 'chunks/[name]-[hash].js' };
   await bundle.write({ dir: to, format: 'esm', sourcemap: true, ...names });

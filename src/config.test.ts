@@ -23,6 +23,7 @@ describe('the configuration', () => {
       port: 8080,
       maxTasks: 8,
       drainMs: 5_000,
+      leaseMs: 30_000,
       logLevel: 'info',
       sessionPooler: false,
       allowedHosts: [],
@@ -89,14 +90,26 @@ describe('the configuration', () => {
       MILLRACE_TLS_CERT: '/cert',
       MILLRACE_ROOT_KEY: 'short',
       MILLRACE_SECRET_KEY: 'short',
-      MILLRACE_MAX_TASKS: '-1',
+      MILLRACE_MAX_TASKS: '0',
       MILLRACE_DRAIN: '1.5',
+      MILLRACE_LEASE: '2s',
+      MILLRACE_RETENTION: '1ms',
+      MILLRACE_RETENTION_RUNS: '0',
+      MILLRACE_RETENTION_EVENTS: 'never',
       MILLRACE_LOG: 'loud',
       MILLRACE_URL: 'nowhere',
+      MILLRACE_CHECKPOINT: 'nowhere',
     };
     const paired = Object.keys(bad).filter((name) => name !== 'MILLRACE_TLS_CERT');
     expect(faultsOf(bad)).toEqual([...paired, 'MILLRACE_TLS_KEY'].toSorted());
     expect(faultsOf({ MILLRACE_TLS_KEY: '/key' })).toEqual(['MILLRACE_TLS_CERT']);
+  });
+
+  it('keeps the past for a while, or for ever', () => {
+    expect(readConfig({}).retention).toEqual({ ageMs: 30 * 86_400_000, runs: 100_000, events: 50_000_000 });
+    const said = { MILLRACE_RETENTION: '1w', MILLRACE_RETENTION_RUNS: '10', MILLRACE_RETENTION_EVENTS: 'forever' };
+    expect(readConfig(said).retention).toEqual({ ageMs: 7 * 86_400_000, runs: 10, events: null });
+    expect(readConfig({ MILLRACE_RETENTION: 'forever' }).retention.ageMs).toBeNull();
   });
 
   it('does not guess at numbers', () => {

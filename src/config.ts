@@ -2,6 +2,7 @@
 import { resolve } from 'node:path';
 import { z } from 'zod';
 import { type Fault, MillraceError } from './errors.ts';
+import { type Armed, parseCheckpoint } from './kernel/checkpoint.ts';
 import { parseDuration } from './kernel/duration.ts';
 
 const text = z.string().min(1);
@@ -10,12 +11,12 @@ const yes = z
   .default('false')
   .transform((value) => value === 'true');
 /** Digits only: what JavaScript makes of other texts (a blank is 0) is nobody's wish. */
-const count = (standard: number, max: number) =>
+const count = (standard: number, min: number, max: number) =>
   z
     .string()
     .regex(/^\d{1,9}$/, 'must be a whole number')
     .transform(Number)
-    .pipe(z.number().max(max))
+    .pipe(z.number().min(min).max(max))
     .default(standard);
 const list = z
   .string()
@@ -30,6 +31,24 @@ const duration = z.string().transform((value, context) => {
   const parsed = parseDuration(value);
   if (parsed.ok) return parsed.ms;
   context.addIssue({ code: 'custom', message: parsed.message });
+  return z.NEVER;
+});
+/** null: for ever. */
+const keptFor = z.string().transform((value, context) => {
+  if (value === 'forever') return null;
+  const parsed = parseDuration(value);
+  if (parsed.ok && parsed.ms >= 1_000) return parsed.ms;
+  context.addIssue({ code: 'custom', message: parsed.ok ? 'must be at least 1s, or forever' : parsed.message });
+  return z.NEVER;
+});
+const keptCount = z
+  .string()
+  .regex(/^([1-9]\d{0,11}|forever)$/, 'must be a whole number of at least 1, or forever')
+  .transform((value) => (value === 'forever' ? null : Number(value)));
+const checkpoint = z.string().transform((value, context) => {
+  const parsed = parseCheckpoint(value);
+  if (parsed !== undefined) return parsed;
+  context.addIssue({ code: 'custom', message: 'there is no such checkpoint; src/kernel/checkpoint.ts has them all' });
   return z.NEVER;
 });
 /** It must fit into a header and, as a user name, before a colon. */
@@ -47,7 +66,7 @@ const schema = z.object({
   MILLRACE_DEFAULT_DATABASE_URL: postgresUrl.optional(),
   MILLRACE_SESSION_POOLER: yes,
   MILLRACE_HOST: text.default('127.0.0.1'),
-  MILLRACE_PORT: count(8080, 65_535),
+  MILLRACE_PORT: count(8080, 0, 65_535),
   MILLRACE_PUBLIC_URL: z.url().optional(),
   MILLRACE_ALLOWED_HOSTS: list,
   MILLRACE_TLS_CERT: text.optional(),
@@ -59,11 +78,16 @@ const schema = z.object({
     .regex(sendable, 'a root key is of visible ASCII characters, without spaces and colons')
     .optional(),
   MILLRACE_SECRET_KEY: secretKeys.optional(),
-  MILLRACE_MAX_TASKS: count(8, 10_000),
+  MILLRACE_MAX_TASKS: count(8, 1, 10_000),
   MILLRACE_DRAIN: duration.default(5_000),
+  MILLRACE_LEASE: duration.refine((ms) => ms >= 3_000 && ms <= 3_600_000, 'a lease lasts 3s to 1h').default(30_000),
+  MILLRACE_RETENTION: keptFor.default(30 * 86_400_000),
+  MILLRACE_RETENTION_RUNS: keptCount.default(100_000),
+  MILLRACE_RETENTION_EVENTS: keptCount.default(50_000_000),
   MILLRACE_LOG: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),
   MILLRACE_URL: z.url().optional(),
   MILLRACE_KEY: text.optional(),
+  MILLRACE_CHECKPOINT: checkpoint.optional(),
 });
 
 export interface Config {
@@ -81,10 +105,16 @@ export interface Config {
   readonly secretKeys: readonly string[] | undefined;
   readonly maxTasks: number;
   readonly drainMs: number;
+  /** How long a worker may be silent before its runs are handed out again. */
+  readonly leaseMs: number;
+  /** What is kept of runs (where their job does not say) and events; null: for ever. */
+  readonly retention: { readonly ageMs: number | null; readonly runs: number | null; readonly events: number | null };
   readonly logLevel: string;
   /** Where workers and the CLI find the API when it is not next to the home. */
   readonly url: string | undefined;
   readonly key: string | undefined;
+  /** Where this process is to die; only tests set it. */
+  readonly checkpoint: Armed | undefined;
 }
 
 export function readConfig(env: Readonly<Record<string, string | undefined>>): Config {
@@ -107,9 +137,16 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
     secretKeys: e.MILLRACE_SECRET_KEY,
     maxTasks: e.MILLRACE_MAX_TASKS,
     drainMs: e.MILLRACE_DRAIN,
+    leaseMs: e.MILLRACE_LEASE,
+    retention: {
+      ageMs: e.MILLRACE_RETENTION,
+      runs: e.MILLRACE_RETENTION_RUNS,
+      events: e.MILLRACE_RETENTION_EVENTS,
+    },
     logLevel: e.MILLRACE_LOG,
     url: e.MILLRACE_URL,
     key: e.MILLRACE_KEY,
+    checkpoint: e.MILLRACE_CHECKPOINT,
   };
 }
 

@@ -107,6 +107,11 @@ export function isSerialization(error: unknown): boolean {
   return code === '40P01' || code === '40001';
 }
 
+/** A lock did not come within the time that was allowed for it. */
+export function isLockTimeout(error: unknown): boolean {
+  return codeOf(error) === '55P03';
+}
+
 /** PostgreSQL refused a value or a statement (classes 22 and 23): the same again will fare no better. */
 export function isRefusal(error: unknown): boolean {
   const code: unknown = error instanceof Error ? Reflect.get(error, 'code') : undefined;

@@ -8,12 +8,13 @@ import { hostname } from 'node:os';
 import { z } from 'zod';
 import { type RuntimeName, runtimeNames } from './contract/wire.ts';
 import { MillraceError } from './errors.ts';
+import { queueFault } from './jobs/name.ts';
 import { newId } from './kernel/id.ts';
 import { makeLog } from './kernel/log.ts';
 import { packageVersion } from './kernel/package-files.ts';
 import type { TaskFunctions } from './runtimes/function.ts';
+import { loadFunctions } from './runtimes/function-file.ts';
 import { makeRuntimes } from './runtimes/runtimes.ts';
-import { loadFunctions } from './worker/functions.ts';
 import { makeWorker } from './worker/worker.ts';
 
 export type { FunctionContext, TaskFunction, TaskFunctions } from './runtimes/function.ts';
@@ -49,7 +50,11 @@ const checked = z.object({
   url: z.url({ protocol: /^https?$/ }),
   key: z.string().min(1),
   maxTasks: z.int().min(1).max(10_000).optional(),
-  queues: z.array(z.string().min(1).max(200)).min(1).max(100).optional(),
+  queues: z
+    .array(z.string().refine((name) => queueFault(name) === undefined, 'not the name of a queue'))
+    .min(1)
+    .max(100)
+    .optional(),
   runtimes: z.array(z.enum(runtimeNames)).min(1).optional(),
   name: z.string().min(1).max(200).optional(),
 });

@@ -4,8 +4,9 @@ import { readFileSync } from 'node:fs';
 import type { RoleCommands } from './cli/role-commands.ts';
 import { runCli } from './cli/program.ts';
 import { readConfig } from './config.ts';
+import { arm } from './kernel/checkpoint.ts';
 import type { HostOrder } from './app/host-process.ts';
-import type { Role } from './app/roles.ts';
+import type { Role } from './app/role.ts';
 
 /** Linux tells which signals we were started to ignore; hang-up is the first. */
 function ignoresHangup(): boolean {
@@ -58,7 +59,9 @@ function roleFor(flags: {
   };
   const set = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
   const say = (line: string): void => void process.stdout.write(`${line}\n`);
-  return { config: readConfig({ ...process.env, ...set }), signal: ending.signal, say };
+  const config = readConfig({ ...process.env, ...set });
+  if (config.checkpoint !== undefined) arm(config.checkpoint);
+  return { config, signal: ending.signal, say };
 }
 
 // loaded when needed: `millrace jobs` should not wait for a database server's code
@@ -68,7 +71,7 @@ const roles: RoleCommands = {
   api: async (options) => (await import('./app/roles.ts')).runApi(roleFor(options)),
   host: async (options) => (await import('./app/roles.ts')).runHost(roleFor(options), order),
   worker: async (options) =>
-    (await import('./app/roles.ts')).runWorker(roleFor({ maxTasks: options.maxTasks }), options),
+    (await import('./app/worker-role.ts')).runWorker(roleFor({ maxTasks: options.maxTasks }), options),
 };
 
 const code = await runCli(process.argv.slice(2), roles, {

@@ -85,6 +85,8 @@ create table catchup (
   next_piece integer not null default 0,
   pieces integer not null,
   seed integer not null,
+  -- schedule, policy and window by which the pieces were cut; null: not known
+  plan text,
   primary key (trigger_id, from_at),
   check (to_at > from_at)
 );

@@ -1,7 +1,7 @@
 -- The stages of the pipeline. Each is one call, hence one commit, over a whole batch: the writes, then the events.
 --
--- Lock order everywhere: firing, trigger by id, live by id, token by (task, instant), held, gate by id, then the event
--- log. Whoever breaks it deadlocks.
+-- Lock order everywhere: backfill, firing, trigger by id, live by id, token by (task, instant), held, gate by id, then
+-- the event log. Whoever breaks it deadlocks.
 -- Times are parameters (p_at), never now(): the caller's clock is disciplined to this server's, and tests move it.
 -- Joins between two sets of rows made in the statement itself are avoided: the planner knows nothing about either and
 -- picks a nested loop of n x m. What a later step needs is carried along in the row instead.
@@ -123,12 +123,18 @@ create function fire_triggers(
 ) language plpgsql as $$
 declare
   v_tasks uuid[]; v_instants timestamptz[]; v_counts integer[]; v_priorities priority[]; v_causes uuid[];
-  v_runs record; v_gates record;
+  v_runs record; v_gates record; v_due record;
 begin
+  -- firings of long ago are gone: below a trigger's low-water mark nothing fires by schedule again
+  if p_cause = 'schedule' then
+    select * into v_due from above_low_water(p_triggers, p_instants);
+  else
+    select p_triggers as triggers, p_instants as instants into v_due;
+  end if;
   with first_time as (
     insert into firing (trigger_id, instant, cause)
     select d.trigger_id, d.instant, p_cause
-      from unnest(p_triggers, p_instants) as d (trigger_id, instant)
+      from unnest(v_due.triggers, v_due.instants) as d (trigger_id, instant)
      order by 1, 2
     on conflict do nothing
     returning trigger_id, instant
@@ -199,11 +205,13 @@ end $$;
 -- Runs whose job was paused after they were queued are parked instead, with all others of their tasks, and their places
 -- go to the next: a long queue of a paused job must not hide what stands behind it.
 -- Rows are found again by where they are (ctid), which cannot change while they are locked: a join by id would go
--- through the whole table whenever the planner believes it to be empty.
-create function claim_runs(p_lanes text[], p_workers uuid[], p_incarnations bigint[], p_until timestamptz, p_at timestamptz)
-returns table (
+-- through the whole table whenever the planner believes it to be empty. Runs of a lower rank than p_floor are passed over.
+create function claim_runs(
+  p_lanes text[], p_workers uuid[], p_incarnations bigint[], p_until timestamptz, p_at timestamptz,
+  p_floor timestamptz default '-infinity'
+) returns table (
   id uuid, task_id uuid, instant timestamptz, version integer, attempt integer, priority priority,
-  lease integer, worker_id uuid, params json
+  lease integer, worker_id uuid, params json, rank timestamptz
 ) language plpgsql as $$
 #variable_conflict use_column
 declare
@@ -221,6 +229,7 @@ begin
            select live.ctid as spot, live.task_id, live.rank, live.id
              from live
             where live.lane = l.lane and live.worker_id is null and not live.parked and live.gate is null
+              and live.rank >= p_floor
             order by live.rank, live.id
             limit cardinality(v_workers)
               for update skip locked
@@ -246,11 +255,12 @@ begin
         left join task k on k.id = h.task_id
        where live.ctid = h.spot and not coalesce(k.paused, false)
       returning live.id, live.task_id, live.instant, live.version, live.attempt, live.priority, live.lease,
-                live.worker_id, k.job_id
+                live.worker_id, live.rank, k.job_id
     )
     select c.id, c.task_id, c.instant, c.version, c.attempt, c.priority, c.lease, c.worker_id,
-           (select i.params from instant_params i where i.job_id = c.job_id and i.instant = c.instant)
-      from claimed c;
+           (select i.params from instant_params i where i.job_id = c.job_id and i.instant = c.instant), c.rank
+      from claimed c
+     order by c.rank, c.id;
     get diagnostics v_given = row_count;
     exit when v_given = cardinality(v_spots);
     -- a run that was handed out is no longer where it was

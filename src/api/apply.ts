@@ -6,6 +6,7 @@ import { parseJobText } from '../jobs/parse-job.ts';
 import type { DocumentText, Input } from '../http/endpoint.ts';
 import { type ApiContext, type ApiHandlers, author } from './context.ts';
 import type { jobEndpoints } from './endpoints/jobs.ts';
+import { outlookOfApplying } from './triggers.ts';
 
 type Keys = 'POST /api/jobs' | 'PUT /api/jobs' | 'GET /api/jobs/schema';
 
@@ -19,8 +20,9 @@ async function apply(input: Input<(typeof jobEndpoints)['POST /api/jobs']>, cont
   const { definition, warnings } = parsed(input.body);
   const dryRun = input.query.dry_run;
   const applied = await applyJob(context.db, { definition, warnings, ...author(context, input.caller), dryRun });
-  if (!dryRun) tell(context, applied.id);
-  return Response.json(applied, { status: dryRun ? 200 : 201 });
+  if (dryRun) return Response.json({ ...applied, outlook: await outlookOfApplying(context, definition, applied.id) });
+  tell(context, applied.id);
+  return Response.json(applied, { status: 201 });
 }
 
 function parsed(body: DocumentText) {

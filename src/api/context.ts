@@ -20,3 +20,8 @@ export function found<T>(row: T | undefined, what: string, id: string): T {
   if (row === undefined) throw new MillraceError('not_found', `there is no ${what} ${id}`);
   return row;
 }
+
+/** A request that makes no sense, with the part of it that is wrong: `body.last`. */
+export function badRequest(path: string, message: string): MillraceError {
+  return new MillraceError('bad_request', `${path}: ${message}`, { faults: [{ path, message }] });
+}

@@ -1,15 +1,20 @@
 /** Every handler of a tenant's endpoints, but those that take job documents (apply.ts). */
+import { backfillHandlers } from './backfills.ts';
 import type { ApiHandlers } from './context.ts';
 import type { TenantEndpoints } from './endpoints/table.ts';
 import { eventHandlers } from './events.ts';
+import { explainHandlers } from './explain.ts';
 import { fleetHandlers } from './fleet.ts';
+import { instantHandlers } from './instants.ts';
 import { jobHandlers } from './jobs.ts';
 import { logHandlers } from './logs.ts';
+import { poolHandlers } from './pools.ts';
 import { projectHandlers } from './projects.ts';
 import { runHandlers } from './runs.ts';
 import { stashHandlers } from './stash.ts';
 import { taskHandlers } from './tasks.ts';
 import { tokenHandlers } from './tokens.ts';
+import { triggerHandlers } from './triggers.ts';
 
 export type DocumentKeys = 'POST /api/jobs' | 'PUT /api/jobs' | 'GET /api/jobs/schema';
 
@@ -17,10 +22,15 @@ export const tenantHandlers: ApiHandlers<Omit<TenantEndpoints, DocumentKeys>> = 
   ...projectHandlers,
   ...jobHandlers,
   ...tokenHandlers,
+  ...instantHandlers,
+  ...backfillHandlers,
   ...taskHandlers,
+  ...triggerHandlers,
   ...runHandlers,
   ...logHandlers,
   ...eventHandlers,
+  ...poolHandlers,
   ...fleetHandlers,
   ...stashHandlers,
+  ...explainHandlers,
 };

@@ -35,19 +35,25 @@ export async function setTasksPaused(db: Db, job: string, paused: boolean): Prom
      where job_id = ${job} and removed_at is null and paused <> ${paused}`);
 }
 
-/** Queued runs wait while their job is paused; answers how many that changed. Locks them in the order of their ids. */
-export function parkRuns(db: Db, job: string, parked: boolean): Promise<number> {
+/** Queued runs wait while their job is paused, and give up what they hold of limits. */
+export async function parkRuns(db: Db, job: string, at: Date): Promise<void> {
+  await db.exec(sql`
+    select park_runs(array(select id from task where job_id = ${job} and removed_at is null), ${at}::timestamptz)`);
+}
+
+/** Answers how many there were. Locks them in the order of their ids. */
+export function unparkRuns(db: Db, job: string): Promise<number> {
   return db.exec(sql`
     with queued as (
       select live.id
         from live
        where live.task_id in (select id from task where job_id = ${job} and removed_at is null)
-         and live.worker_id is null and live.parked <> ${parked}
+         and live.worker_id is null and live.parked
        order by live.id
          for update
     )
     update live
-       set parked = ${parked}
+       set parked = false
       from queued
      where live.id = queued.id`);
 }
@@ -97,8 +103,25 @@ export interface Activation {
   readonly at: Date;
 }
 
-/** Answers the ids of the runs. Appends their events, so nothing may be locked after it. */
+/** Those that there are; whoever judges them afterwards sees what the others did who had them. */
+export async function lockTokens(db: Db, task: string, instants: readonly Date[]): Promise<void> {
+  await db.exec(sql`
+    select 1
+      from token
+     where task_id = ${task} and instant = any (${instants}::timestamptz[])
+     order by instant
+       for update`);
+}
+
+/**
+ * A retry that waits gives way to the run: it would only do the same again. Answers the ids of the runs. Appends their
+ * events, so nothing may be locked after it.
+ */
 export async function activateTokens(db: Db, a: Activation): Promise<string[]> {
+  await db.exec(sql`
+    delete from retry
+     using unnest(${a.tasks}::uuid[], ${a.instants}::timestamptz[]) as t (task_id, instant)
+     where retry.task_id = t.task_id and retry.instant = t.instant`);
   const row = await db.one<{ runs: string[] }>(sql`
     select activate_tokens(
       ${a.tasks}::uuid[], ${a.instants}::timestamptz[], ${a.priority}::priority, ${a.actor}, ${a.at}) as runs`);

@@ -16,6 +16,7 @@ import {
   parkRuns,
   setPaused,
   setTasksPaused,
+  unparkRuns,
 } from './job-change-queries.ts';
 
 type Endpoints = typeof jobEndpoints;
@@ -37,10 +38,11 @@ export async function pauseJob(input: Input<Endpoints['PUT /api/jobs/{id}/paused
     if (job.paused === paused) return undefined;
     await setPaused(tx, job.id, paused, who.at);
     await setTasksPaused(tx, job.id, paused);
-    const moved = await parkRuns(tx, job.id, paused);
+    const freed = paused ? 0 : await unparkRuns(tx, job.id);
+    if (paused) await parkRuns(tx, job.id, who.at);
     const type = paused ? 'job.paused' : 'job.unpaused';
     tx.record('millrace_jobs', { type, subject: job.id, body: { name: job.name } });
-    return { id: job.id, freed: paused ? 0 : moved };
+    return { id: job.id, freed };
   });
   if (changed === undefined) return;
   ctx.broker.update(ctx.tenant, [changed.id]);

@@ -1,6 +1,8 @@
 /** Statements that read jobs: the documents, and what is derived from them. Deleted jobs and removed parts are not found. */
 import { type Db, sql } from '../kernel/sql.ts';
+import type { State } from './endpoints/shapes.ts';
 import { runCounts, totals } from './run-counts.ts';
+import { tokenState } from './token-state.ts';
 
 export type JobRow = {
   readonly id: string;
@@ -104,6 +106,32 @@ export function listTasks(db: Db, job: string): Promise<{ task_id: string; name:
       from task
      where job_id = ${job} and removed_at is null
      order by name`);
+}
+
+export type SeenTask = {
+  readonly task_id: string;
+  readonly name: string;
+  /** The instant it was last seen at: one that is under way, else that of the run that ended last, else of a token. */
+  readonly latest_trigger_datetime: Date | null;
+  readonly latest_state: State | null;
+};
+
+/** Each finds its latest instant by the ends of three indexes. */
+export function listSeenTasks(db: Db, job: string): Promise<SeenTask[]> {
+  return db.rows<SeenTask>(sql`
+    select task.id as task_id, task.name, seen.instant as latest_trigger_datetime, seen.state as latest_state
+      from task
+      left join lateral (
+        select t.instant, ${tokenState} as state
+          from token t
+         where t.task_id = task.id
+           and t.instant = coalesce(
+             (select live.instant from live where live.task_id = task.id order by live.instant desc limit 1),
+             (select run.instant from run where run.task_id = task.id order by run.finished_at desc limit 1),
+             (select token.instant from token where token.task_id = task.id order by token.instant desc limit 1))
+      ) as seen on true
+     where task.job_id = ${job} and task.removed_at is null
+     order by task.name`);
 }
 
 export type TriggerRow = {

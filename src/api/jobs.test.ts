@@ -112,6 +112,30 @@ describe('one job', () => {
     expect((await api.call('GET /api/jobs/{id}/tasks', { params: { id } })).map((task) => task.name)).toEqual(['a']);
   });
 
+  it('lists its tasks with the state at the instant each was last seen at, however old that is', async () => {
+    const { id, tasks } = await makeJob(api, {
+      tasks: [
+        { name: 'busy' },
+        { name: 'done' },
+        { name: 'joined', depends: ['task/done'], threshold: 2 },
+        { name: 'new' },
+      ],
+    });
+    for (const n of [1, 2, 3]) await activate(api, tasks['busy'], day(n));
+    await activate(api, tasks['done'], day(1));
+    await runAll(api, 'failure');
+    await activate(api, tasks['done'], day(2));
+    await runAll(api);
+    await activate(api, tasks['busy'], day(2));
+    expect(await api.call('GET /api/jobs/{id}/tasks', { params: { id } })).toMatchObject([
+      { name: 'busy', latest_trigger_datetime: day(2), latest_state: 'active' },
+      { name: 'done', latest_trigger_datetime: day(2), latest_state: 'success' },
+      { name: 'joined', latest_trigger_datetime: day(2), latest_state: 'waiting' },
+      { name: 'new', latest_trigger_datetime: null, latest_state: null },
+    ]);
+    await runAll(api);
+  });
+
   it('is unknown everywhere when it does not exist', async () => {
     const params = { id: newId() };
     const keys = [

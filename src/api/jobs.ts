@@ -12,11 +12,12 @@ import {
   type JobRow,
   listDurations,
   listJobs,
-  listTasks,
+  listSeenTasks,
   listTriggers,
   listVersions,
 } from './job-queries.ts';
 import { findProjectNamed } from './project-queries.ts';
+import { nextFiringOf } from './triggers.ts';
 import { written } from './wire-times.ts';
 
 type Endpoints = typeof jobEndpoints;
@@ -69,8 +70,10 @@ function readCursor(cursor: string): readonly [string, string] {
 
 export const jobHandlers: ApiHandlers<Omit<Endpoints, OtherKeys>> = {
   'GET /api/jobs': async ({ query }, ctx) => (await findByName(ctx, query)) ?? pageOfJobs(ctx, query),
-  'GET /api/jobs/{id}': async ({ params }, ctx) =>
-    found(await findJobWithCounts(ctx.db, params.id, new Date(ctx.time.now())), 'job', params.id),
+  'GET /api/jobs/{id}': async ({ params }, ctx) => {
+    const job = found(await findJobWithCounts(ctx.db, params.id, new Date(ctx.time.now())), 'job', params.id);
+    return { ...job, next_firing: await nextFiringOf(ctx, params.id) };
+  },
   'DELETE /api/jobs/{id}': removeJob,
   'GET /api/jobs/{id}/versions': async ({ params, query }, ctx) => {
     await knownJob(ctx, params.id);
@@ -81,7 +84,7 @@ export const jobHandlers: ApiHandlers<Omit<Endpoints, OtherKeys>> = {
   'POST /api/jobs/{id}/run': runJobNow,
   'GET /api/jobs/{id}/tasks': async ({ params }, ctx) => {
     await knownJob(ctx, params.id);
-    return listTasks(ctx.db, params.id);
+    return (await listSeenTasks(ctx.db, params.id)).map(written);
   },
   'GET /api/jobs/{id}/paused': async ({ params }, ctx) => (await knownJob(ctx, params.id)).paused,
   'PUT /api/jobs/{id}/paused': pauseJob,

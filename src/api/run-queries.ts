@@ -1,18 +1,18 @@
 /**
- * Statements about runs: those under way (`live`) and those finished (`run`) as one list. A run moves from one to the
- * other in one commit, so a single statement sees it exactly once.
+ * Statements about runs: those under way (`live`) and those finished (`run`) as one. A run moves from one to the other in
+ * one commit, so a single statement sees it exactly once.
  *
  * Ids are in the order in which runs were queued, so the newest runs are found by walking the primary keys backwards.
  */
-import { allOf, type Db, type Sql, sql } from '../kernel/sql.ts';
+import { type Db, type Sql, sql } from '../kernel/sql.ts';
 import type { State } from './endpoints/shapes.ts';
 
-const liveColumns = sql`
+export const liveColumns = sql`
          live.id, live.task_id, live.instant, live.version, live.attempt, live.priority, live.lease, live.worker_id,
          live.cause, live.queued_at, live.claimed_at as started_at, null::timestamptz as finished_at,
          case when live.worker_id is null then 'active' else 'running' end as state, null::text as reason,
          null::integer as exit_code`;
-const runColumns = sql`
+export const runColumns = sql`
          run.id, run.task_id, run.instant, run.version, run.attempt, run.priority, run.lease, run.worker_id,
          run.cause, run.queued_at, run.started_at, run.finished_at, run.state::text as state, run.reason,
          run.exit_code`;
@@ -149,7 +149,7 @@ export type FullRun = {
   readonly exit_code: number | null;
 };
 
-const withNames = (runs: Sql): Sql => sql`
+export const withNames = (runs: Sql): Sql => sql`
     select r.*, task.name as task_name, job.id as job_id, job.name as job_name, project.name as project_name
       from (${runs}) as r
       left join task on task.id = r.task_id
@@ -164,66 +164,4 @@ export function findRun(db: Db, id: string): Promise<FullRun | undefined> {
         union all
         select ${runColumns} from run where run.id = ${id}`),
   );
-}
-
-export interface RunFilter {
-  readonly tasks: readonly string[] | undefined;
-  readonly instant: Date | undefined;
-  readonly states: readonly State[] | undefined;
-  /** Ids below this, exclusive. */
-  readonly before: string | undefined;
-  /** Ids from this on, inclusive. */
-  readonly from: string | undefined;
-  readonly limit: number;
-}
-
-const liveConditions = (f: RunFilter): Sql =>
-  allOf([
-    f.tasks ? sql`live.task_id = any (${f.tasks}::uuid[])` : sql`true`,
-    f.instant ? sql`live.instant = ${f.instant}` : sql`true`,
-    f.before === undefined ? sql`true` : sql`live.id < ${f.before}`,
-    f.from === undefined ? sql`true` : sql`live.id >= ${f.from}`,
-    f.states
-      ? sql`case when live.worker_id is null then 'active' else 'running' end = any (${f.states}::text[])`
-      : sql`true`,
-  ]);
-
-const runConditions = (f: RunFilter): Sql =>
-  allOf([
-    f.tasks ? sql`run.task_id = any (${f.tasks}::uuid[])` : sql`true`,
-    f.instant ? sql`run.instant = ${f.instant}` : sql`true`,
-    f.before === undefined ? sql`true` : sql`run.id < ${f.before}`,
-    f.from === undefined ? sql`true` : sql`run.id >= ${f.from}`,
-    f.states ? sql`run.state::text = any (${f.states}::text[])` : sql`true`,
-  ]);
-
-export function listRuns(db: Db, filter: RunFilter): Promise<FullRun[]> {
-  return db.rows<FullRun>(sql`
-    ${withNames(sql`
-        (select ${liveColumns} from live where ${liveConditions(filter)} order by live.id desc limit ${filter.limit})
-        union all
-        (select ${runColumns} from run where ${runConditions(filter)} order by run.id desc limit ${filter.limit})
-         order by id desc
-         limit ${filter.limit}`)}
-     order by r.id desc`);
-}
-
-/** Whether these tasks have at most `few` finished runs (at that instant): then an index finds all of them at once. */
-export async function haveFewRuns(db: Db, filter: RunFilter, few: number): Promise<boolean> {
-  const row = await db.one<{ n: number }>(sql`
-    select count(*)::integer as n
-      from (select 1 from run where ${runConditions({ ...filter, states: undefined })} limit ${few + 1}) as found`);
-  return row.n <= few;
-}
-
-/** The id of the `size`-th finished run below `before`; nothing when there are not that many. */
-export async function findWindowEnd(db: Db, before: string | undefined, size: number): Promise<string | undefined> {
-  const row = await db.maybeOne<{ id: string }>(sql`
-    select id
-      from run
-     where ${before === undefined ? sql`true` : sql`id < ${before}`}
-     order by id desc
-    offset ${size - 1}
-     limit 1`);
-  return row?.id;
 }

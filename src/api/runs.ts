@@ -1,23 +1,26 @@
 /**
  * Runs: the list, one run, cancel.
  *
- * The list stays fast whatever history lies below it. Filtered by a job or task with few runs, an index finds them all;
- * otherwise a page looks through a bounded window of the newest runs, and a page that comes out short still names where
- * to go on.
+ * The list stays fast whatever history lies below it. Where only some states are wanted a page looks through a bounded
+ * window, and one that comes out short still names where to go on.
  */
 import { MillraceError } from '../errors.ts';
 import type { Input } from '../http/endpoint.ts';
+import { isId } from '../kernel/id.ts';
 import { type Db, sql } from '../kernel/sql.ts';
-import { type ApiContext, type ApiHandlers, author, found } from './context.ts';
+import { type ApiContext, type ApiHandlers, author } from './context.ts';
 import type { runEndpoints } from './endpoints/runs.ts';
-import { findRun, findWindowEnd, type FullRun, haveFewRuns, listRuns, type RunFilter } from './run-queries.ts';
+import { findEndFloor, findWindowEnd, firstId, listRuns, listRunsOfTasks, type Place } from './run-list-queries.ts';
+import { findRun, type FullRun } from './run-queries.ts';
 import { type Written, written } from './wire-times.ts';
 
 type Endpoints = typeof runEndpoints;
 type Keys = 'GET /api/runs' | 'GET /api/runs/{id}' | 'POST /api/runs/{id}/cancel';
 
-const few = 5_000;
+/** How many runs of the tenant a page looks through for those that are wanted. */
 const windowSize = 100_000;
+/** The same of one job's or task's runs; each of its tasks may have to be walked that far. */
+const taskWindow = (tasks: number): number => Math.min(20_000, Math.floor(200_000 / tasks));
 
 function shown(row: FullRun) {
   const { task_id, task_name, job_id, job_name, project_name, ...run }: Written<FullRun> = written(row);
@@ -51,31 +54,57 @@ async function wantedTasks(db: Db, { job, task }: ListQuery): Promise<string[] |
   return task === undefined ? ids : ids.filter((id) => id === task.toLowerCase());
 }
 
-/** Where this page stops looking, if it must: only a filter can make it look far. */
-async function windowEnd(db: Db, filter: RunFilter): Promise<string | undefined> {
-  const filtered = filter.tasks ?? filter.instant ?? filter.states;
-  if (filtered === undefined) return undefined;
-  if (filter.tasks !== undefined && (await haveFewRuns(db, filter, few))) return undefined;
-  return findWindowEnd(db, filter.before, windowSize);
+type Page = { readonly items: ReturnType<typeof shown>[]; readonly next: string | null };
+
+/** Only a filter can make a page look far. */
+async function listOfTenant({ instant, state: states, cursor, limit }: ListQuery, ctx: ApiContext): Promise<Page> {
+  if (cursor !== undefined && !isId(cursor)) throw badCursor();
+  const from = instant || states ? await findWindowEnd(ctx.db, cursor, windowSize) : undefined;
+  const rows = await listRuns(ctx.db, { instant, states, before: cursor, from, limit: limit + 1 });
+  const items = rows.slice(0, limit).map(shown);
+  return { items, next: rows.length > limit ? (items.at(-1)?.id ?? null) : (from ?? null) };
 }
 
-async function list({ query }: Input<Endpoints['GET /api/runs']>, ctx: ApiContext) {
-  const filter = {
-    tasks: await wantedTasks(ctx.db, query),
-    instant: query.instant,
-    states: query.state,
-    before: query.cursor,
-    from: undefined,
-    limit: query.limit + 1,
+async function listOfTasks(tasks: readonly string[], query: ListQuery, ctx: ApiContext): Promise<Page> {
+  const { instant, state: states, limit } = query;
+  const after = query.cursor === undefined ? undefined : placeOf(query.cursor);
+  const size = Math.max(limit + 1, states ? taskWindow(tasks.length) : 0);
+  const from = instant ? undefined : await findEndFloor(ctx.db, { tasks, after }, size);
+  const rows = await listRunsOfTasks(ctx.db, { tasks, instant, states, after, from, limit: limit + 1 });
+  const last = rows[limit - 1];
+  const rest: Place | undefined = from && { part: 'ended', at: from, id: firstId };
+  const next = rows.length > limit && last ? endOf(last) : rest;
+  return { items: rows.slice(0, limit).map(shown), next: next ? cursorOf(next) : null };
+}
+
+const endOf = ({ id, finished_at: at }: FullRun): Place =>
+  at === null ? { part: 'live', id } : { part: 'ended', at, id };
+
+const cursorOf = (place: Place): string => `${place.part === 'live' ? 'live' : place.at.getTime()}.${place.id}`;
+
+function placeOf(cursor: string): Place {
+  const [, at = '', id = ''] = /^(live|\d{1,15})\.(.*)$/.exec(cursor) ?? [];
+  if (!isId(id)) throw badCursor();
+  return at === 'live' ? { part: 'live', id } : { part: 'ended', at: new Date(Number(at)), id };
+}
+
+function badCursor(): MillraceError {
+  const fault = {
+    path: 'query.cursor',
+    message: 'is not where a page of this list ended; take `next` of one as it is',
   };
-  const from = await windowEnd(ctx.db, filter);
-  const rows = await listRuns(ctx.db, { ...filter, from });
-  const items = rows.slice(0, query.limit).map(shown);
-  return { items, next: rows.length > query.limit ? (items.at(-1)?.id ?? null) : (from ?? null) };
+  return new MillraceError('bad_request', `${fault.path}: ${fault.message}`, { faults: [fault] });
+}
+
+async function list({ query }: Input<Endpoints['GET /api/runs']>, ctx: ApiContext): Promise<Page> {
+  const tasks = await wantedTasks(ctx.db, query);
+  return tasks === undefined ? listOfTenant(query, ctx) : listOfTasks(tasks, query, ctx);
 }
 
 export async function knownRun(ctx: ApiContext, id: string): Promise<FullRun> {
-  return found(await findRun(ctx.db, id), 'run', id);
+  const run = await findRun(ctx.db, id);
+  if (run !== undefined) return run;
+  throw new MillraceError('not_found', `there is no run ${id}, or its job no longer keeps it (retention)`);
 }
 
 type Outcome = 'cancelled' | 'cancelling' | 'finished';

@@ -66,19 +66,37 @@ export async function lastInstant(db: Db, range: TokenRange): Promise<Date | und
 
 export type JudgedToken = { readonly instant: Date; readonly state: State };
 
-/** Tokens of a task in order, a batch at a time, up to and including an instant. Walks the primary key. */
-export function nextTokens(
-  db: Db,
-  batch: { task: string; after: Date | undefined; upTo: Date; limit: number },
-): Promise<JudgedToken[]> {
+export interface TokenBatch {
+  readonly task: string;
+  /** Exclusive. */
+  readonly after: Date | undefined;
+  /** Inclusive. */
+  readonly upTo: Date;
+  /** Only at these. */
+  readonly instants?: readonly Date[] | undefined;
+  readonly limit: number;
+}
+
+/** Tokens of a task in order, a batch at a time. Walks the primary key. */
+export function nextTokens(db: Db, batch: TokenBatch): Promise<JudgedToken[]> {
+  const among = batch.instants ? sql`t.instant = any (${batch.instants}::timestamptz[])` : sql`true`;
   return db.rows<JudgedToken>(sql`
     select t.instant, ${tokenState} as state
       from token t
      where t.task_id = ${batch.task}
        and t.instant > coalesce(${batch.after}::timestamptz, '-infinity')
-       and t.instant <= ${batch.upTo}
+       and t.instant <= ${batch.upTo} and ${among}
      order by t.instant
      limit ${batch.limit}`);
+}
+
+/** How these tokens of a task stand now. */
+export function judgeTokens(db: Db, task: string, instants: readonly Date[]): Promise<JudgedToken[]> {
+  return db.rows<JudgedToken>(sql`
+    select t.instant, ${tokenState} as state
+      from token t
+     where t.task_id = ${task} and t.instant = any (${instants}::timestamptz[])
+     order by t.instant`);
 }
 
 export type NamedTrigger = TriggerRow & {

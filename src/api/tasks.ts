@@ -2,20 +2,12 @@
 import type { Input } from '../http/endpoint.ts';
 import type { EnvDefinition, TaskDefinition } from '../jobs/definition.ts';
 import { parseJob } from '../jobs/parse-job.ts';
-import { type ApiContext, type ApiHandlers, author, found } from './context.ts';
+import { activate, activateMatching } from './activation.ts';
+import { type ApiContext, type ApiHandlers, found } from './context.ts';
+import { states } from './endpoints/shapes.ts';
 import type { taskEndpoints } from './endpoints/tasks.ts';
-import { activateTokens } from './job-change-queries.ts';
 import { listRunsOfToken } from './run-queries.ts';
-import {
-  findTask,
-  findTrigger,
-  holdTask,
-  lastInstant,
-  listFired,
-  nextTokens,
-  taskExisted,
-  type TaskRow,
-} from './task-queries.ts';
+import { findTask, findTrigger, listFired, taskExisted, type TaskRow } from './task-queries.ts';
 import { restrictTask } from './task-scope.ts';
 import { written } from './wire-times.ts';
 
@@ -49,48 +41,14 @@ function envLine(env: EnvDefinition): string {
   return 'stash' in env ? `${env.name}=stash:${env.stash}` : `${env.name}=${env.value}`;
 }
 
-interface Wanted {
-  readonly task: string;
-  readonly instants: readonly Date[];
-  readonly priority: string;
-}
+const failed = ['failure', 'timeout', 'error'] as const;
 
-/** One commit; then the workers are told. */
-async function activate(ctx: ApiContext, input: Pick<Input<never>, 'caller'>, wanted: Wanted): Promise<string[]> {
-  const { task, instants, priority } = wanted;
-  const runs = await ctx.db.transaction(async (tx) => {
-    found((await holdTask(tx, task)) || undefined, 'task', task);
-    const tasks = instants.map(() => task);
-    return activateTokens(tx, { tasks, instants, priority, ...author(ctx, input.caller) });
-  });
-  ctx.broker.offer(ctx.tenant, runs.length);
-  ctx.wake.send(ctx.tenant.id, 'events');
-  return runs;
-}
-
-const batchSize = 1_000;
-const failed = new Set(['failure', 'timeout', 'error']);
-
-/**
- * In batches, each a commit of its own, so that no lock is held for long. Tokens that come into being meanwhile, beyond
- * the newest there is at the start, are left alone: a task that feeds itself would never end.
- */
 async function activateMany(input: Input<Endpoints['POST /api/tasks/{id}/tokens']>, ctx: ApiContext) {
-  const { first, last, only_failed, priority } = input.body;
+  const { first: after, last: before, only_failed, priority } = input.body;
   const task = input.params.id;
   found(await findTask(ctx.db, task), 'task', task);
-  const upTo = await lastInstant(ctx.db, { task, after: first, before: last });
-  let cleared = 0;
-  let after = first;
-  while (upTo !== undefined) {
-    const batch = await nextTokens(ctx.db, { task, after, upTo, limit: batchSize });
-    const chosen = only_failed === true ? batch.filter((token) => failed.has(token.state)) : batch;
-    const instants = chosen.map((token) => token.instant);
-    if (instants.length > 0) cleared += (await activate(ctx, input, { task, instants, priority })).length;
-    after = batch.at(-1)?.instant;
-    if (batch.length < batchSize) break;
-  }
-  return { cleared };
+  const wanted = { task, after, before, states: only_failed === true ? failed : states };
+  return { cleared: await activateMatching(ctx, input.caller, wanted, priority) };
 }
 
 export const taskHandlers: ApiHandlers<Endpoints> = {
@@ -101,7 +59,7 @@ export const taskHandlers: ApiHandlers<Endpoints> = {
   },
   'PUT /api/tasks/{id}/tokens/{instant}': async (input, ctx) => {
     const { id: task, instant } = input.params;
-    return { runs: await activate(ctx, input, { task, instants: [instant], priority: input.body.priority }) };
+    return { runs: await activate(ctx, input.caller, { task, instants: [instant], priority: input.body.priority }) };
   },
   'POST /api/tasks/{id}/tokens': activateMany,
   'GET /api/tasks/{id}/runs/{instant}': async ({ params }, ctx) => {

@@ -55,7 +55,6 @@ export interface InstallationOptions {
 export const defaultTenant = 'default';
 const defaultDatabase = 'millrace_default';
 const tenantTopic = 1;
-const leaseMs = 30_000;
 
 export async function openInstallation(options: InstallationOptions): Promise<Installation> {
   const { config, log, controlAddress } = options;
@@ -127,7 +126,8 @@ function assemble(
   const secrets = makeSecrets(options.secretKeys, () => time.now());
   const broker = postgresBroker(hub);
   const statuses = new Map<string, SchedulerStatus>();
-  const settings = { serverUrl: config.publicUrl ?? '', leaseMs };
+  const { leaseMs, retention } = config;
+  const settings = { serverUrl: config.publicUrl ?? '', leaseMs, retention };
   const addressOf = (row: TenantRow): Address => tenantAddress(config, controlAddress, row);
   const contextFor = (row: TenantRow, pool: Pool): EngineContext => ({
     tenant: { id: row.id, name: row.name },
@@ -138,7 +138,7 @@ function assemble(
     log: log.child({ tenant: row.name }),
     telemetry,
     settings,
-    directory: makeDirectory(control, row.id, time, (status) => statuses.set(row.id, status)),
+    directory: makeDirectory(control, row.id, time, leaseMs, (status) => statuses.set(row.id, status)),
     secrets,
   });
   const { poolSize, role } = options;

@@ -7,13 +7,21 @@ import { newLink } from '../gateway/access.ts';
 import { Callers, hashOf } from '../gateway/callers.ts';
 import { ClaimDesk } from '../gateway/claim-desk.ts';
 import type { GatewayContext } from '../gateway/context.ts';
-import { insertKey, noteGateway, removeGateway, retireKeysOf, reviveKey } from '../gateway/control-queries.ts';
+import {
+  insertKey,
+  noteGateway,
+  removeGateway,
+  retireKeysOf,
+  reviveKey,
+  schedulerTallies,
+} from '../gateway/control-queries.ts';
 import { gatewayEndpoints } from '../gateway/endpoints.ts';
 import { Gateway } from '../gateway/gateway.ts';
 import { makeListener } from '../gateway/listener.ts';
 import { makeMetrics } from '../gateway/metrics.ts';
 import { ReportDesk } from '../gateway/report-desk.ts';
 import { SignalDesk } from '../gateway/signal-desk.ts';
+import { leaseTimes } from '../contract/lease-times.ts';
 import type { Invalidation } from '../contract/wire.ts';
 import { openApi } from '../http/openapi.ts';
 import { newId } from '../kernel/id.ts';
@@ -33,7 +41,8 @@ export interface ServingOptions {
   readonly healthy: () => Promise<boolean>;
 }
 
-const beatEveryMs = 2_000;
+/** A scheduler that has not been heard of for this long is not told of. */
+const schedulerLifeMs = 10_000;
 const uiFolder = packageFile('ui', 'dist');
 
 export function makeServing(options: ServingOptions): Serving {
@@ -47,14 +56,15 @@ export function makeServing(options: ServingOptions): Serving {
     time,
     log,
     callers: new Callers({ control, secrets, time, cookieName }),
-    claims: new ClaimDesk(loader, log),
+    claims: new ClaimDesk(loader, log, config.leaseMs),
     reports: new ReportDesk(loader),
     signals: new SignalDesk(loader, log),
+    leaseMs: config.leaseMs,
     publicUrl: () => config.publicUrl ?? listener.url(),
     secureCookies: config.tls !== undefined || (config.publicUrl?.startsWith('https:') ?? false),
     cookieName,
     healthy: options.healthy,
-    metrics: makeMetrics(telemetry),
+    metrics: makeMetrics(telemetry, () => schedulerTallies(control, new Date(time.now() - schedulerLifeMs))),
     openapi: once(() => openApi([gatewayEndpoints, tenantEndpoints], engineVersion)),
   };
   const hostNames = new Set(
@@ -128,11 +138,12 @@ function rootKey({ installation: { control, time }, rootKey: secret }: ServingOp
   };
 }
 
-function announcement({ control, time, log }: Installation, url: () => string): Service {
+function announcement({ config, control, time, log }: Installation, url: () => string): Service {
   const id = newId();
+  const { gatewayBeatMs, gatewayLifeMs: lifeMs } = leaseTimes(config.leaseMs);
   const note = (): Promise<void> =>
-    noteGateway(control, { id, addr: url(), version: engineVersion, at: new Date(time.now()) });
-  const beat = every(beatEveryMs, 'gateway beat', note, (error) =>
+    noteGateway(control, { id, addr: url(), version: engineVersion, at: new Date(time.now()), lifeMs });
+  const beat = every(gatewayBeatMs, 'gateway beat', note, (error) =>
     log.debug({ err: error }, 'the control database is out of reach'),
   );
   return {

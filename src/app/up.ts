@@ -20,7 +20,8 @@ import { makeRuntimes } from '../runtimes/runtimes.ts';
 import { makeWorker } from '../worker/worker.ts';
 import { type HostProcess, hostProcess } from './host-process.ts';
 import { defaultTenant, type Installation, openInstallation, prepareDatabases } from './installation.ts';
-import { type Role, secretKeys, untilAborted } from './roles.ts';
+import { type Role, untilAborted } from './role.ts';
+import { secretKeys } from './roles.ts';
 import { nextIncarnation, removeServerFile, rootKeyOf, writeServerFile, workerIdOf } from './secret-files.ts';
 import { makeServing, type Serving } from './serving.ts';
 

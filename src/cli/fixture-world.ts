@@ -63,7 +63,9 @@ export function makeWorld(projects: readonly string[] = []): World {
         found(world.jobs.get(params.id), 'such job').paused = body.paused;
       },
       'GET /api/jobs/{id}/tasks': async ({ params }) =>
-        found(world.jobs.get(params.id), 'such job').job.tasks.map(({ name }) => ({ task_id: newId(), name })),
+        found(world.jobs.get(params.id), 'such job').job.tasks.map(({ name }) => {
+          return { task_id: newId(), name, latest_trigger_datetime: null, latest_state: null };
+        }),
     },
     jobNames: () => [...world.jobs.values()].map(({ job }) => `${job.project}/${job.name}`).sort(),
   };
@@ -141,6 +143,7 @@ export const jobViews = (world: World): SomeHandlers => ({
       succeeded_tasks_last_hour: 3,
       failed_tasks_last_hour: 4,
       error_tasks_last_hour: 5,
+      next_firing: paused ? null : { trigger_id: params.id, trigger_name: 'daily', instant: at, due: at },
     };
   },
   'GET /api/jobs/{id}/triggers': async () => [

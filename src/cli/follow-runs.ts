@@ -7,6 +7,7 @@ import { showTime } from './output.ts';
 import { listRuns, type RunItem } from './pages.ts';
 import type { Server } from './server.ts';
 import type { Session } from './session.ts';
+import { makeWaitingHint } from './waiting-hint.ts';
 import { oneLine } from './width.ts';
 
 export interface Followed {
@@ -18,13 +19,14 @@ export interface Followed {
 
 const polling = { firstMs: 100, capMs: 1_000, jitter: 0 };
 /** How long a server that has gone (a restart, an update) is waited for. */
-const patienceMs = 30_000;
+export const patienceMs = 30_000;
 
 const finalStates = new Set(['success', 'failure', 'timeout', 'error', 'cancelled']);
 
 /** The last run of each task, in the order they were queued. */
 export async function followRuns(session: Session, server: Server, followed: Followed): Promise<RunItem[]> {
   const shown = new Map<string, string>();
+  const hint = makeWaitingHint(session, server);
   let answeredAt = Date.now();
   for (let attempt = 0; ; attempt++) {
     session.signal.throwIfAborted();
@@ -33,6 +35,7 @@ export async function followRuns(session: Session, server: Server, followed: Fol
       answeredAt = Date.now();
       if (tellChanges(session, runs, shown)) attempt = 0;
       if (over) return lastOfEachTask(runs);
+      await hint(runs);
     } catch (error) {
       if (!isPassing(error) || Date.now() - answeredAt > patienceMs) throw error;
     }
@@ -41,7 +44,7 @@ export async function followRuns(session: Session, server: Server, followed: Fol
 }
 
 /** The server is away, or says itself that it cannot answer now. */
-function isPassing(error: unknown): boolean {
+export function isPassing(error: unknown): boolean {
   if (error instanceof CallFailed) return error.status === 503;
   return error instanceof MillraceError && error.code === 'unreachable';
 }

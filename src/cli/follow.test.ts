@@ -1,5 +1,5 @@
 import { setImmediate as turn } from 'node:timers/promises';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { MillraceError } from '../errors.ts';
 import { newId } from '../kernel/id.ts';
 import { type LocalServer, shell, type SomeHandlers, startLocalServer } from './fixture.ts';
@@ -64,16 +64,64 @@ describe('logs', () => {
     await letGo;
   });
 
-  it.each([[['logs', job, '-f']], [['logs', job, '-f', '--json']]])(
-    'end with 3 when the connection is lost: %j',
-    async (argv) => {
-      const local = await start({ 'GET /api/runs/{id}/logs': async () => body(['x\n'], false) });
-      const ran = await shell(argv, { env: local.env, onOutput: () => local.drop() });
-      expect(ran.code).toBe(3);
-      expect(ran.stdout).toContain('x');
-      expect(ran.stderr).toContain('the connection was lost');
+  it.each([
+    [['logs', job, '-f'], 'one\ntwo\nthree\n'],
+    [['logs', job, '-f', '--json'], '{"line":"one"}\n{"line":"two"}\n{"line":"three"}\n'],
+  ])(
+    'are followed over a restart of the server, without a gap and without a repetition: %j',
+    async (argv, expected) => {
+      const first = await start({ 'GET /api/runs/{id}/logs': async () => body(['one\nt', 'wo\n'], false) });
+      let seen = '';
+      let restarted: Promise<unknown> | undefined;
+      const ran = await shell(argv, {
+        env: first.env,
+        onOutput: (text) => {
+          seen += text;
+          if (seen.includes('two')) restarted ??= restart(first);
+        },
+      });
+      await restarted;
+      expect(ran).toEqual({ code: 0, stdout: expected, stderr: 'the connection was lost; trying again\n' });
     },
   );
+
+  /** Gone, then there again at the same address, first without its database. */
+  async function restart(before: LocalServer): Promise<void> {
+    await before.stop();
+    let calls = 0;
+    const log = async (): Promise<Response> => {
+      if (calls++ === 0) throw new MillraceError('database_unavailable', 'not yet');
+      return body(['one\n', 'two\nthr', 'ee\n'], true);
+    };
+    await start({ 'GET /api/runs/{id}/logs': log }, Number(new URL(before.url).port));
+  }
+
+  it('end with 3 when the server stays away, and with 5 when the run is gone meanwhile', async () => {
+    const local = await start({ 'GET /api/runs/{id}/logs': async () => body(['x\n'], false) });
+    // each look at the clock finds it ten seconds later
+    let nowMs = Date.now();
+    const clock = vi.spyOn(Date, 'now').mockImplementation(() => (nowMs += 10_000));
+    const ran = await shell(['logs', job, '-f'], { env: local.env, onOutput: () => void local.stop() });
+    clock.mockRestore();
+    expect([ran.code, ran.stdout]).toEqual([3, 'x\n']);
+    expect(ran.stderr).toContain('the connection was lost; the log may go on');
+
+    let calls = 0;
+    const other = await start({
+      'GET /api/runs/{id}/logs': async () => {
+        if (calls++ > 0) throw new MillraceError('not_found', 'there is no such run');
+        return body(['x\n'], false);
+      },
+    });
+    expect((await shell(['logs', job, '-f'], { env: other.env, onOutput: () => other.drop() })).code).toBe(5);
+  });
+
+  it('that are not followed end with 3 when the connection is lost', async () => {
+    const local = await start({ 'GET /api/runs/{id}/logs': async () => body(['x\n'], false) });
+    const ran = await shell(['logs', job], { env: local.env, onOutput: () => local.drop() });
+    expect([ran.code, ran.stdout]).toEqual([3, 'x\n']);
+    expect(ran.stderr).toContain('there is more of the log');
+  });
 
   it('end quietly when nobody reads any more', async () => {
     const { env } = await start({ 'GET /api/runs/{id}/logs': async () => body(['x'], false) });

@@ -1,17 +1,15 @@
-/** Commands about jobs: list and look, pause, activate, clear, delete. Running one is in `run-job.ts`. */
+/** Commands about jobs: list, look, pause. Running one is in `run-job.ts`, its instants in `instant-commands.ts`. */
 import type { Command } from 'commander';
 import { z } from 'zod';
-import { priority } from '../api/endpoints/shapes.ts';
-import { examples, wordsOf } from './flags.ts';
+import { examples } from './flags.ts';
 import type { Io } from './io.ts';
 import { showJob } from './job-details.ts';
-import { count, showTime } from './output.ts';
+import { showTime } from './output.ts';
 import { listJobs } from './pages.ts';
-import { checkInstant, findJob, findProject, findTask } from './references.ts';
+import { findJob, findProject } from './references.ts';
 import { noOptions, type Session, verb } from './session.ts';
 
 export const jobArgument = ['<job>', 'PROJECT/NAME, or its UUID'] as const;
-const instantArgument = ['<instant>', 'the logical time, such as 2030-01-31T00:00:00Z'] as const;
 
 export function addJobCommands(program: Command, io: Io): void {
   const jobs = program
@@ -30,7 +28,6 @@ export function addJobCommands(program: Command, io: Io): void {
     .action(verb(io, noOptions, showJob));
   examples(job, [['millrace job shop/daily', 'by project and name']]);
   addPausing(program, io);
-  addTokenCommands(program, io);
 }
 
 async function showJobs(
@@ -84,48 +81,4 @@ async function setPaused(session: Session, reference: string, paused: boolean): 
   const id = await findJob(server, reference);
   await server.tenant('PUT /api/jobs/{id}/paused', { params: { id }, body: { paused } });
   session.out.answer({ id, paused }, () => session.out.line(`${reference} is ${paused ? 'paused' : 'live'}`));
-}
-
-function addTokenCommands(program: Command, io: Io): void {
-  const activate = program
-    .command('activate')
-    .description('Run one task for an instant at once, whatever it waits for. What depends on it follows.')
-    .argument(...jobArgument)
-    .argument('<task>', "the task's name, or its UUID")
-    .argument(...instantArgument)
-    .option('--priority <priority>', `${priority.options.join(', ')} (high)`, wordsOf(priority.options))
-    .action(verb(io, z.object({ priority: priority.optional() }), activateTask));
-  examples(activate, [['millrace activate shop/daily load 2030-01-31T00:00:00Z', 'again, or for the first time']]);
-  const clear = program
-    .command('clear')
-    .description('Clear an instant of a job: its counts start again from nothing, waiting retries are dropped.')
-    .argument(...jobArgument)
-    .argument(...instantArgument)
-    .action(verb(io, noOptions, clearInstant));
-  examples(clear, [['millrace clear shop/daily 2030-01-31T00:00:00Z', 'as if it had never been']]);
-}
-
-type Activation = { readonly priority?: z.output<typeof priority> | undefined };
-
-async function activateTask(session: Session, args: readonly string[], options: Activation): Promise<void> {
-  const [job = '', task = '', instantText = ''] = args;
-  const instant = checkInstant(instantText);
-  const server = await session.connect();
-  const id = await findTask(server, await findJob(server, job), task);
-  const body = { priority: options.priority };
-  const { runs } = await server.tenant('PUT /api/tasks/{id}/tokens/{instant}', { params: { id, instant }, body });
-  session.out.answer({ instant, runs }, () => {
-    for (const run of runs) session.out.line(run);
-  });
-  session.out.note(`${count(runs.length, 'run')} at ${showTime(instant)}`);
-}
-
-async function clearInstant(session: Session, [job = '', instantText = '']: readonly string[]): Promise<void> {
-  const instant = checkInstant(instantText);
-  const server = await session.connect();
-  const id = await findJob(server, job);
-  const answer = await server.tenant('DELETE /api/jobs/{id}/tokens/{instant}', { params: { id, instant } });
-  session.out.answer({ instant, ...answer }, () => {
-    session.out.line(`${count(answer.tokens_cleared, 'token')} of ${showTime(instant)} cleared`);
-  });
 }

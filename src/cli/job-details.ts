@@ -1,11 +1,12 @@
 /** `millrace job`: one job with its state, tasks, triggers and latest instants. */
 import { formatDuration } from '../kernel/duration.ts';
+import { shellWord } from '../kernel/shell-word.ts';
 import { type Output, showTime, stateStyle } from './output.ts';
 import { findJob } from './references.ts';
 import type { Server } from './server.ts';
 import type { Session } from './session.ts';
+import { oneLine } from './width.ts';
 
-const latestTokens = 200;
 const shownInstants = 10;
 
 async function fetchDetails(server: Server, id: string) {
@@ -14,9 +15,9 @@ async function fetchDetails(server: Server, id: string) {
     server.tenant('GET /api/jobs/{id}', { params }),
     server.tenant('GET /api/jobs/{id}/tasks', { params }),
     server.tenant('GET /api/jobs/{id}/triggers', { params }),
-    server.tenant('GET /api/jobs/{id}/tokens-overview', { params, query: { limit: latestTokens } }),
+    server.tenant('GET /api/jobs/{id}/tokens-overview', { params, query: { limit: shownInstants } }),
   ]);
-  return { ...job, tasks, triggers, instants: overview.tokens.slice(0, shownInstants) };
+  return { ...job, tasks, triggers, instants: overview.tokens };
 }
 
 type Details = Awaited<ReturnType<typeof fetchDetails>>;
@@ -30,6 +31,7 @@ export async function showJob(session: Session, [reference = '']: readonly strin
     showTasks(out, details);
     showTriggers(out, details.triggers);
     showInstants(out, details.instants);
+    hintAtWhy(out, details);
   });
 }
 
@@ -40,6 +42,7 @@ function showFacts(out: Output, job: Details): void {
     ['state', job.paused ? 'paused' : 'live'],
     ['version', String(job.version)],
     ...(job.description === '' ? [] : [['description', job.description] as const]),
+    ['next', nextText(job)],
     ['now', `${job.active_tasks} active, ${job.waiting_tasks} waiting`],
     [
       'last hour',
@@ -48,20 +51,30 @@ function showFacts(out: Output, job: Details): void {
   ]);
 }
 
+function nextText({ next_firing: next }: Details): string {
+  if (next === null) return '-';
+  const instant = next.instant === next.due ? '' : ` for ${showTime(next.instant)}`;
+  return `${showTime(next.due)} by ${next.trigger_name}${instant}`;
+}
+
 /** Each task with its state at the latest instant it has been seen at. */
-function showTasks(out: Output, { tasks, instants }: Details): void {
+function showTasks(out: Output, { tasks }: Details): void {
   out.line('');
   out.table(
     [{ title: 'TASK', flexible: true }, { title: 'LATEST' }, { title: 'INSTANT' }, { title: 'ID' }],
     tasks.map((task) => {
-      const latest = instants.flatMap(({ trigger_datetime, task_states }) => {
-        const found = Object.values(task_states).find((each) => each.task_id === task.task_id);
-        return found ? [{ state: found.state, at: trigger_datetime }] : [];
-      })[0];
-      const state = latest === undefined ? null : { text: latest.state, style: stateStyle(latest.state) };
-      return [task.name, state, showTime(latest?.at ?? null), task.task_id];
+      const latest = task.latest_state;
+      const state = latest === null ? null : { text: latest, style: stateStyle(latest) };
+      return [task.name, state, showTime(task.latest_trigger_datetime), task.task_id];
     }),
   );
+}
+
+function hintAtWhy(out: Output, { project, name, instants }: Details): void {
+  const newest = Object.values(instants[0]?.task_states ?? {});
+  const idle = newest.find(({ state }) => state === 'waiting' || state === 'active');
+  const what = shellWord(`${project}/${name}/${idle?.task_name}`);
+  if (idle) out.note(oneLine(`millrace why ${what} says why that has not run`));
 }
 
 function showTriggers(out: Output, triggers: Details['triggers']): void {

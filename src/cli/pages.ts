@@ -43,6 +43,29 @@ export function listJobs(server: Server) {
   });
 }
 
+export function listPools(server: Server) {
+  return collect((cursor, limit) => server.tenant('GET /api/pools', { query: { cursor, limit } }));
+}
+
+/** Newest first, of one job or of all. */
+export function listBackfills(server: Server, job: string | undefined, most: number) {
+  return collect(
+    (cursor, limit) =>
+      job === undefined
+        ? server.tenant('GET /api/backfills', { query: { cursor, limit } })
+        : server.tenant('GET /api/jobs/{id}/backfills', { params: { id: job }, query: { cursor, limit } }),
+    most,
+  );
+}
+
+/** Newest first. */
+export function listInstants(server: Server, job: string, most: number) {
+  return collect(
+    (cursor, limit) => server.tenant('GET /api/jobs/{id}/instants', { params: { id: job }, query: { cursor, limit } }),
+    most,
+  );
+}
+
 export interface RunFilter {
   readonly job?: string | undefined;
   readonly task?: string | undefined;

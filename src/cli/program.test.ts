@@ -112,7 +112,9 @@ describe('roles', () => {
       '--queue',
       'b',
       '--runtime',
-      'process',
+      'process,none',
+      '--runtime',
+      'function',
       '--functions',
       'f.js',
       '--name',
@@ -122,9 +124,18 @@ describe('roles', () => {
     const worker = async (options: WorkerOptions): Promise<void> => void given.push(options);
     expect((await shell(argv, { roles: { worker }, cwd: '/w', env })).code).toBe(0);
     expect(given).toEqual([
-      { url: 'http://h:1', key: 'k', queues: ['a', 'b'], runtimes: ['process'], functions: '/w/f.js', name: 'n' },
+      {
+        url: 'http://h:1',
+        key: 'k',
+        queues: ['a', 'b'],
+        runtimes: ['process', 'none', 'function'],
+        functions: '/w/f.js',
+        name: 'n',
+      },
     ]);
     expect((await shell(['worker', '--runtime', 'magic'], { roles: { worker }, env })).code).toBe(2);
+    for (const queue of ['', 'a b', '-x'])
+      expect((await shell(['worker', `--queue=${queue}`], { roles: { worker }, env })).code).toBe(2);
   });
 
   it("a worker's key may come from a file", async () => {

@@ -5,17 +5,22 @@
  * exits; that is `main.ts`'s.
  */
 import { Command } from 'commander';
+import { addBackfillCommands } from './backfill-commands.ts';
 import { addDocumentCommands } from './document-commands.ts';
 import { type Ending, endingOf, exitCodeHelp, exitCodes } from './exit.ts';
+import { addInstantCommands } from './instant-commands.ts';
 import type { Io, Sink } from './io.ts';
 import { addJobCommands } from './job-commands.ts';
 import { makePaint } from './output.ts';
+import { addPoolCommands } from './pool-commands.ts';
+import { addPreview } from './preview.ts';
 import { addProjectCommands } from './project-commands.ts';
 import { addRoleCommands, type RoleCommands } from './role-commands.ts';
 import { addRunCommands } from './run-commands.ts';
 import { addRun } from './run-job.ts';
 import { addServerCommands } from './server-commands.ts';
 import { addStashCommands } from './stash-commands.ts';
+import { addWhy } from './why.ts';
 import { oneLine } from './width.ts';
 import { packageVersion } from '../kernel/package-files.ts';
 
@@ -47,7 +52,12 @@ const groups: readonly (readonly [heading: string, add: (program: Command, roles
     (program, _, io) => {
       addJobCommands(program, io);
       addRun(program, io);
+      addPreview(program, io);
+      addInstantCommands(program, io);
       addRunCommands(program, io);
+      addBackfillCommands(program, io);
+      addPoolCommands(program, io);
+      addWhy(program, io);
     },
   ],
   [

@@ -34,6 +34,15 @@ export async function findTask(server: Server, jobId: string, reference: string)
   throw new MillraceError('not_found', `the job has no task ${reference}; its tasks: ${names}`);
 }
 
+/** A trigger of a job by name, or by its UUID. */
+export async function findTrigger(server: Server, jobId: string, reference: string): Promise<string> {
+  const triggers = await server.tenant('GET /api/jobs/{id}/triggers', { params: { id: jobId } });
+  const found = triggers.find((trigger) => trigger.trigger_name === reference || trigger.trigger_id === reference);
+  if (found) return found.trigger_id;
+  const names = triggers.map((trigger) => trigger.trigger_name).join(', ') || 'none';
+  throw new MillraceError('not_found', `the job has no trigger ${reference}; its triggers: ${names}`);
+}
+
 /** A run's UUID, as `millrace runs` shows it. */
 export function checkRunId(text: string): string {
   if (isId(text)) return text;

@@ -1,9 +1,10 @@
 /** The commands that start and stop Millrace itself. What they do is given by `main.ts`; here is how they are called. */
 import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
-import type { Command } from 'commander';
+import { type Command, InvalidArgumentError } from 'commander';
 import { z } from 'zod';
 import { type RuntimeName, runtimeNames } from '../contract/wire.ts';
+import { queueFault } from '../jobs/name.ts';
 import { findConnection, findHome } from './connection.ts';
 import { examples, integer, repeated, wordsOf } from './flags.ts';
 import type { Io } from './io.ts';
@@ -105,11 +106,11 @@ function addWorker(program: Command, roles: RoleCommands, io: Io): void {
     .description('Run tasks, for the server at --url or MILLRACE_URL. Its key is read from MILLRACE_KEY or --key-file.')
     .option('--key-file <file>', 'read the key from a file; a key on the command line could be seen by everybody')
     .option('--max-tasks <n>', 'how many tasks may run at once (MILLRACE_MAX_TASKS, 8)', integer(1, mostTasks))
-    .option('--queue <name>', 'take tasks of this queue; may be given more than once', repeated)
+    .option('--queue <name>', 'take tasks of this queue only (default); may be given more than once', queues)
     .option(
       '--runtime <name>',
       `take tasks of this runtime (${runtimeNames.join(', ')}); may be given more than once`,
-      (value, previous?: string[]) => repeated(wordsOf(runtimeNames)(value), previous),
+      runtimes,
     )
     .option('--functions <file.js>', 'a module whose exports are the functions that tasks may name')
     .option('--name <name>', 'how the worker is listed')
@@ -119,6 +120,16 @@ function addWorker(program: Command, roles: RoleCommands, io: Io): void {
     ['millrace key create --name box7 --role worker', 'makes a key for it'],
     ['millrace worker --queue gpu --max-tasks 2', 'serves one queue only'],
   ]);
+}
+
+function runtimes(value: string, previous: readonly string[] = []): string[] {
+  return [...previous, ...wordsOf(runtimeNames)(value).split(',')];
+}
+
+function queues(value: string, previous?: readonly string[]): string[] {
+  const fault = queueFault(value);
+  if (fault === undefined) return repeated(value, previous);
+  throw new InvalidArgumentError(`A queue's name ${fault}.`);
 }
 
 async function workerOptions(session: Session, flags: z.output<typeof workerFlags>): Promise<WorkerOptions> {

@@ -7,6 +7,7 @@ import { formatDuration } from '../kernel/duration.ts';
 import { isId } from '../kernel/id.ts';
 import { UsageError } from './exit.ts';
 import { examples, integer, wordsOf } from './flags.ts';
+import { followLog } from './follow-log.ts';
 import { type Io, write } from './io.ts';
 import { chunksOf, readLines } from './lines.ts';
 import { showTime, stateStyle } from './output.ts';
@@ -104,16 +105,19 @@ function timeTaken(run: RunItem): string | null {
 async function showLogs(session: Session, [text = '']: readonly string[], options: { follow: boolean }): Promise<void> {
   const id = checkRunId(text);
   const server = await session.connect();
-  const follow = options.follow ? 'true' : undefined;
-  const response = await server.stream(`/api/runs/${id}/logs`, { query: { follow } });
+  const chunks = options.follow ? followLog(session, server, id) : wholeLog(server, id);
   let silent = true;
-  const lines = session.out.json ? readLines(chunksOf(response)) : chunksOf(response);
-  for await (const part of lines) {
+  for await (const part of session.out.json ? readLines(chunks) : chunks) {
     silent = false;
     await write(session.io.stdout, typeof part === 'string' ? `${JSON.stringify({ line: part })}\n` : part);
   }
-  if (!response.complete) throw new MillraceError('unreachable', 'the connection was lost; the log may go on');
   if (silent) await tellReason(session, server, id);
+}
+
+async function* wholeLog(server: Server, id: string): AsyncGenerator<Uint8Array> {
+  const response = await server.stream(`/api/runs/${id}/logs`);
+  yield* chunksOf(response);
+  if (!response.complete) throw new MillraceError('unreachable', 'the connection was lost; there is more of the log');
 }
 
 /** A run that never got to print anything may at least say why. */

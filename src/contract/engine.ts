@@ -78,10 +78,21 @@ export interface Directory {
   servingSince(): Promise<Date | undefined>;
 }
 
+/** How much of the past is kept; null: for ever. A job's document may say otherwise for its runs. */
+export interface Retention {
+  /** Of runs after their end, with all that hangs on them, and of events. */
+  readonly ageMs: number | null;
+  /** The newest finished runs of each job. */
+  readonly runs: number | null;
+  /** The newest events. */
+  readonly events: number | null;
+}
+
 /** What differs between installations, already parsed. */
 interface EngineSettings {
   readonly serverUrl: string;
   readonly leaseMs: number;
+  readonly retention: Retention;
 }
 
 export interface EngineContext {

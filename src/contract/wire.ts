@@ -53,7 +53,7 @@ const claimedRun = z.object({
   attempt: z.int(),
   priority: z.enum(['backfill', 'low', 'normal', 'high']),
   params: z.record(z.string(), z.unknown()),
-  /** Bearer credential for the task itself; dies with the lease. */
+  /** Bearer credential for the task itself; dies with the lease. Empty where all that was asked for is `none`. */
   credential: z.string(),
 });
 export type ClaimedRun = z.infer<typeof claimedRun>;
@@ -92,7 +92,12 @@ export const heartbeatRequest = z.object({
   seen: z.int().min(0),
 });
 export type HeartbeatRequest = z.infer<typeof heartbeatRequest>;
-export const heartbeatAnswer = signals;
+export const heartbeatAnswer = z.object({
+  ...signals.shape,
+  /** How soon the next one is expected; left out, the worker decides. */
+  beat_ms: z.int().min(100).max(60_000).optional(),
+});
+export type HeartbeatAnswer = z.infer<typeof heartbeatAnswer>;
 
 /** A piece of a task's output. `number` counts from 0 per (run, lease) over both streams, so order is kept. */
 const logChunk = z.object({

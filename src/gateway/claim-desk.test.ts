@@ -19,7 +19,7 @@ beforeAll(async () => {
 });
 afterAll(() => fleet.close());
 beforeEach(() => {
-  desk = new ClaimDesk(fleet.loader, silent);
+  desk = new ClaimDesk(fleet.loader, silent, 30_000);
 });
 afterEach(async () => {
   await desk.service.stop();
@@ -53,8 +53,13 @@ describe('a poll', () => {
     const runs = await poll({ free: 3 });
     expect(runs).toHaveLength(3);
     expect(runs[0]).toMatchObject({ tenant: 'a', lease: 1, attempt: 1, priority: 'high', params: {} });
-    expect(runs[0]?.credential).toMatch(/^mrt_/);
     expect(await poll({ free: 3 })).toHaveLength(2);
+  });
+
+  it('gets credentials, unless all that it asks for executes nothing', async () => {
+    await a.ready(2);
+    expect((await poll({ runtimes: ['process', 'none'] }))[0]?.credential).toMatch(/^mrt_/);
+    expect((await poll())[0]?.credential).toBe('');
   });
 
   it('waits for a wake-up and gets what is ready then', async () => {
@@ -128,6 +133,35 @@ describe('a poll', () => {
     const second = poll({ worker, free: 2 });
     letGo();
     expect(await second).toHaveLength(2);
+  });
+
+  it('of one kind does not get what was left for another of the same worker', async () => {
+    const worker = newId();
+    let open = (): void => {};
+    const gate = new Promise<void>((resolve) => {
+      open = resolve;
+    });
+    fleet.gate = () => gate;
+    await a.ready(3);
+    const stop = new AbortController();
+    const ended = poll({ worker, free: 3 }, stop.signal);
+    await asked(1);
+    stop.abort();
+    expect(await ended).toEqual([]);
+    const other = poll({ worker, runtimes: ['process'], wait_ms: 200 });
+    open();
+    expect(await other).toEqual([]);
+    expect(await poll({ worker, free: 3 })).toHaveLength(3);
+  });
+
+  it('for places and one for what takes none, of the same worker, are answered each with its own', async () => {
+    const worker = newId();
+    const placed = poll({ worker, runtimes: ['process'], wait_ms: 300 });
+    const quick = poll({ worker, free: 100 });
+    await a.ready(2);
+    desk.ready(a.row.id);
+    expect(await quick).toHaveLength(2);
+    expect(await placed).toEqual([]);
   });
 
   it('of a worker’s earlier life does not get in the way of its new one', async () => {

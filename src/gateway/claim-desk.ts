@@ -5,7 +5,9 @@
  */
 import type { Poll } from '../contract/engine.ts';
 import { laneOf } from '../contract/lane.ts';
+import { leaseTimes } from '../contract/lease-times.ts';
 import type { ClaimedRun, ClaimRequest, HeldRun } from '../contract/wire.ts';
+import { checkpoint } from '../kernel/checkpoint.ts';
 import type { Log } from '../kernel/log.ts';
 import { every, type Service } from '../kernel/service.ts';
 import type { Loader } from '../launcher/loader.ts';
@@ -13,8 +15,6 @@ import type { Loader } from '../launcher/loader.ts';
 const sweepMs = 1_000;
 const recentMs = 60_000;
 const mostWorkers = 10_000;
-/** A run that a heartbeat does not name for longer comes back (design §4); until then its worker may still be given it. */
-const leftMs = 5_000;
 
 interface Waiting extends Poll {
   readonly done: (runs: ClaimedRun[]) => void;
@@ -34,14 +34,18 @@ export class ClaimDesk {
   /** When which tenant last gave a worker runs: its heartbeats concern the recent ones. */
   readonly #served = new Map<string, Map<string, number>>();
   readonly #incarnations = new Map<string, number>();
-  /** Runs that were claimed for a poll which had ended meanwhile, by worker and incarnation. */
+  readonly #leftMs: number;
+  readonly #longestPollMs: number;
+  /** Runs that were claimed for a poll which had ended meanwhile, by worker, incarnation and lanes. */
   readonly #left = new Map<string, readonly Left[]>();
   #dealing = false;
   readonly service: Service;
 
-  constructor(loader: Loader, log: Log) {
+  constructor(loader: Loader, log: Log, leaseMs: number) {
     this.#loader = loader;
     this.#log = log;
+    this.#leftMs = leaseTimes(leaseMs).leftMs;
+    this.#longestPollMs = leaseTimes(leaseMs).pollMs;
     this.service = every(
       sweepMs,
       'claims',
@@ -60,7 +64,7 @@ export class ClaimDesk {
   claim(request: ClaimRequest, signal: AbortSignal): Promise<ClaimedRun[]> {
     return new Promise((resolve) => {
       const lanes = request.runtimes.flatMap((runtime) => request.queues.map((queue) => laneOf(runtime, queue)));
-      const timer = setTimeout(() => waiting.done([]), request.wait_ms);
+      const timer = setTimeout(() => waiting.done([]), Math.min(request.wait_ms, this.#longestPollMs));
       const leave = (): void => waiting.done([]);
       const waiting: Waiting = {
         worker: request.worker,
@@ -118,7 +122,7 @@ export class ClaimDesk {
 
   async #sweep(): Promise<void> {
     for (const [name, left] of this.#left) {
-      if (left.every(({ at }) => at < performance.now() - leftMs)) this.#left.delete(name);
+      if (left.every(({ at }) => at < performance.now() - this.#leftMs)) this.#left.delete(name);
     }
     if (this.#hungry().length > 0) await this.#look();
   }
@@ -149,7 +153,9 @@ export class ClaimDesk {
       const row = (await this.#loader.tenants()).find((tenant) => tenant.id === tenantId);
       if (row === undefined || row.desired === 'off') return;
       const { engine, ctx } = await this.#loader.open(row);
+      checkpoint('claim.ask');
       const lists = await engine.claim(ctx, hungry);
+      if (lists.some((runs) => runs.length > 0)) checkpoint('claim.made');
       hungry.forEach((waiting, i) => this.#give(waiting, lists[i] ?? []));
       // whoever got all it asked for may have left more behind
       if (lists.some((runs, i) => runs.length > 0 && runs.length === hungry[i]?.free)) this.#hot.add(tenantId);
@@ -171,7 +177,7 @@ export class ClaimDesk {
 
   /** As many as fit. One that never asks again will not name these runs in its heartbeats, and they come back. */
   #takeLeft(poll: Poll): ClaimedRun[] {
-    const fresh = (this.#left.get(nameOf(poll)) ?? []).filter(({ at }) => at > performance.now() - leftMs);
+    const fresh = (this.#left.get(nameOf(poll)) ?? []).filter(({ at }) => at > performance.now() - this.#leftMs);
     const rest = fresh.slice(poll.free);
     if (rest.length > 0) this.#left.set(nameOf(poll), rest);
     else this.#left.delete(nameOf(poll));
@@ -185,6 +191,7 @@ export class ClaimDesk {
   }
 }
 
-function nameOf({ worker, incarnation }: Poll): string {
-  return `${worker} ${incarnation}`;
+/** A worker has a poll for each kind of room it has; what is left for one is not given to another. */
+function nameOf({ worker, incarnation, lanes }: Poll): string {
+  return `${worker} ${incarnation} ${JSON.stringify(lanes)}`;
 }

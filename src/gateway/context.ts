@@ -19,6 +19,7 @@ export interface GatewayContext {
   readonly claims: ClaimDesk;
   readonly reports: ReportDesk;
   readonly signals: SignalDesk;
+  readonly leaseMs: number;
   /** Where people reach this installation; for sign-in links. */
   readonly publicUrl: () => string;
   readonly secureCookies: boolean;

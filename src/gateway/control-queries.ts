@@ -2,6 +2,7 @@
 import type { Role } from '../contract/roles.ts';
 import type { HeartbeatRequest } from '../contract/wire.ts';
 import { type Db, sql } from '../kernel/sql.ts';
+import type { SchedulerRow } from './scheduler-metrics.ts';
 
 export type KeyRow = { id: string; name: string; role: Role; tenant: string | null };
 
@@ -140,7 +141,7 @@ export async function noteForeignWorker(
 
 export async function noteGateway(
   db: Db,
-  gateway: { id: string; addr: string; version: string; at: Date },
+  gateway: { id: string; addr: string; version: string; at: Date; lifeMs: number },
 ): Promise<void> {
   await db.exec(sql`
     insert into gateway (id, addr, version, serving_since, beat_at)
@@ -148,7 +149,7 @@ export async function noteGateway(
     on conflict (id) do update set
       -- a gap in its heartbeats is a gap in which no worker could renew a lease
       serving_since = case
-        when gateway.beat_at < ${gateway.at}::timestamptz - interval '10 seconds' then excluded.serving_since
+        when gateway.beat_at < ${gateway.at}::timestamptz - ${gateway.lifeMs}::integer * interval '1 millisecond' then excluded.serving_since
         else gateway.serving_since
       end,
       beat_at = excluded.beat_at`);
@@ -156,4 +157,14 @@ export async function noteGateway(
 
 export async function removeGateway(db: Db, id: string): Promise<void> {
   await db.exec(sql`delete from gateway where id = ${id}`);
+}
+
+/** Schedulers that were heard of since then, and what they have done. */
+export function schedulerTallies(db: Db, since: Date): Promise<SchedulerRow[]> {
+  return db.rows<SchedulerRow>(sql`
+    select tenant.name as tenant, scheduler.queued_triggers, scheduler.tally
+      from scheduler
+      join tenant on tenant.id = scheduler.tenant_id
+     where scheduler.state = 'STARTED' and scheduler.beat_at > ${since}
+     order by tenant.name`);
 }

@@ -1,7 +1,9 @@
 /** What workers call: claim, report, heartbeat, logs, definitions, stash values. Every message is a batch over tenants. */
+import { leaseTimes } from '../contract/lease-times.ts';
 import type { HeartbeatRequest, HeldRun } from '../contract/wire.ts';
 import type { Handlers } from '../http/endpoint.ts';
 import { isGone, type OpenTenant, unlessGone } from '../launcher/loader.ts';
+import { checkpoint } from '../kernel/checkpoint.ts';
 import { groupBy } from '../kernel/group.ts';
 import { noteForeignWorker, noteWorker } from './control-queries.ts';
 import type { gatewayEndpoints } from './endpoints.ts';
@@ -20,19 +22,24 @@ export const internalHandlers: Handlers<Pick<typeof gatewayEndpoints, Keys>, Gat
     }
   },
   'POST /internal/report': async ({ body }, { reports }) => {
+    checkpoint('report.received');
     await reports.report(body.reports);
+    checkpoint('report.answer');
     return { accepted: body.reports.length };
   },
   'POST /internal/heartbeat': async ({ body, request }, context) => {
     await noteWorker(context.control, body, new Date(context.time.now()));
+    checkpoint('heartbeat.noted');
     // what it held when it asked is old news if it has given up waiting
     if (request.signal.aborted) return { lost: [], cancel: [], invalidate: [], seen: body.seen };
     const { lost, cancel } = await renew(body, context);
+    checkpoint('heartbeat.renewed');
     const told = context.signals.take(body.worker, body.seen);
-    return { ...told, lost, cancel: [...cancel, ...told.cancel] };
+    return { ...told, lost, cancel: [...cancel, ...told.cancel], beat_ms: leaseTimes(context.leaseMs).beatMs };
   },
   'POST /internal/logs': async ({ body }, context) => {
     const kept = await perTenant(context, body.chunks, ({ engine, ctx }, chunks) => engine.logs(ctx, chunks));
+    checkpoint('logs.kept');
     return { accepted: kept.reduce((sum, n) => sum + n, 0) };
   },
   'POST /internal/definitions': async ({ body }, context) => {

@@ -1,10 +1,14 @@
-/** Prometheus metrics: subscribes to telemetry; nothing in the domain knows of it. */
+/** Prometheus metrics: of this process by telemetry, nothing in the domain knows of it; of schedulers by their rows. */
 import { collectDefaultMetrics, Counter, Histogram, Registry } from 'prom-client';
 import type { Telemetry } from '../kernel/telemetry.ts';
+import { schedulerMetrics, type SchedulerRow } from './scheduler-metrics.ts';
 
 const seconds = [0.001, 0.005, 0.02, 0.1, 0.5, 2, 10, 60];
 
-export function makeMetrics(telemetry: Telemetry): () => Promise<string> {
+export function makeMetrics(
+  telemetry: Telemetry,
+  schedulers: () => Promise<readonly SchedulerRow[]>,
+): () => Promise<string> {
   const registry = new Registry();
   const registers = [registry];
   collectDefaultMetrics({ register: registry, prefix: 'millrace_' });
@@ -31,5 +35,10 @@ export function makeMetrics(telemetry: Telemetry): () => Promise<string> {
     requests.inc({ method, status: String(status) });
     duration.observe(ms / 1000);
   });
-  return () => registry.metrics();
+  return async () => {
+    const own = await registry.metrics();
+    // without its database this process still has something to tell
+    const rows = await schedulers().catch(() => undefined);
+    return rows === undefined ? own : `${own}${schedulerMetrics(rows)}`;
+  };
 }

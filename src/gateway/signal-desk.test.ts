@@ -62,6 +62,20 @@ describe('what a worker must hear', () => {
     expect(desk.take('w', 4_999).invalidate).toHaveLength(1);
   });
 
+  it('is told by one of its polls, and by one that is left when another has ended', async () => {
+    const desk = new SignalDesk(fleet.loader, silent);
+    const worker = newId();
+    await tenant.ready(1);
+    const stage = { db: await tenant.db(), time: fleet.time };
+    const [run] = await claim(stage, 'none:default', { worker });
+    const [ended, open, other] = [desk.poll(worker, 0), desk.poll(worker, 0), desk.poll(worker, 0)];
+    desk.endPoll(worker, ended);
+    await cancel(stage, run?.id ?? '');
+    await desk.lookAt('a');
+    expect([open, other].filter(({ signal }) => signal.aborted)).toHaveLength(1);
+    expect(desk.take(worker, 0).cancel.map((each) => each.run)).toContain(run?.id);
+  });
+
   it('of a newer poll is not ended by the end of an older one', async () => {
     const desk = new SignalDesk(fleet.loader, silent);
     const old = desk.poll('w', 0);

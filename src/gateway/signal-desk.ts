@@ -9,7 +9,8 @@ export class SignalDesk {
   readonly #loader: Loader;
   readonly #log: Log;
   readonly #cancels = new Map<string, HeldRun[]>();
-  readonly #polls = new Map<string, AbortController>();
+  /** A worker may have several: one for each kind of room it has. */
+  readonly #polls = new Map<string, Set<AbortController>>();
   readonly #invalidations: Invalidation[] = [];
   /** The number of the newest invalidation; workers send back the number they have seen. */
   #newest = 0;
@@ -23,7 +24,7 @@ export class SignalDesk {
     this.#newest++;
     this.#invalidations.push(invalidation);
     if (this.#invalidations.length > kept) this.#invalidations.shift();
-    for (const poll of this.#polls.values()) poll.abort();
+    for (const polls of this.#polls.values()) for (const poll of polls) poll.abort();
   }
 
   /** Some run of this tenant is to be killed: looks up which, and tells the workers that wait here. */
@@ -40,22 +41,24 @@ export class SignalDesk {
   }
 
   #cancel(worker: string, run: HeldRun): void {
-    const poll = this.#polls.get(worker);
+    const [poll] = this.#polls.get(worker) ?? [];
     if (poll === undefined) return;
     this.#cancels.set(worker, [...(this.#cancels.get(worker) ?? []), run]);
     poll.abort();
   }
 
-  /** Aborts when there is something to tell this worker. A newer poll replaces an older one. */
+  /** Aborts when there is something to tell this worker; of several polls one is enough to tell it. */
   poll(worker: string, seen: number): AbortController {
     const control = new AbortController();
-    this.#polls.set(worker, control);
+    this.#polls.set(worker, (this.#polls.get(worker) ?? new Set()).add(control));
     if (seen < this.#newest || this.#cancels.has(worker)) control.abort();
     return control;
   }
 
   endPoll(worker: string, control: AbortController): void {
-    if (this.#polls.get(worker) === control) this.#polls.delete(worker);
+    const polls = this.#polls.get(worker);
+    polls?.delete(control);
+    if (polls?.size === 0) this.#polls.delete(worker);
   }
 
   /** What to tell this worker now. A gateway that started anew counts from nothing: then it has nothing to tell. */

@@ -81,7 +81,7 @@ async function write(tx: Recording, application: Application): Promise<Applied> 
   const same = unchanged && job.paused === before.row?.paused;
   if (!same) await queries.writeJob(tx, job);
   if (!unchanged) await queries.writeVersion(tx, job, actor);
-  const lost = await writeParts(tx, job, actor);
+  const lost = await writeParts(tx, job, { actor, wasPaused: before.row?.paused ?? false });
   const outcome = before.row === undefined ? 'created' : unchanged ? 'unchanged' : 'changed';
   if (!same) announce(tx, job, { outcome, wasPaused: before.row?.paused ?? false });
   return {
@@ -115,7 +115,11 @@ async function previous(tx: Db, definition: JobDefinition): Promise<Previous> {
 }
 
 /** Triggers, tasks and edges; answers warnings about jobs that depended on what is gone. */
-async function writeParts(tx: Db, job: queries.JobWrite, actor: string): Promise<Fault[]> {
+async function writeParts(
+  tx: Db,
+  job: queries.JobWrite,
+  { actor, wasPaused }: { actor: string; wasPaused: boolean },
+): Promise<Fault[]> {
   const { definition, at } = job;
   await queries.lockTriggers(tx, job.id);
   const triggers = await queries.writeTriggers(tx, job.id, definition.triggers);
@@ -136,6 +140,7 @@ async function writeParts(tx: Db, job: queries.JobWrite, actor: string): Promise
       lowered.flatMap((task) => tasks.get(task.name) ?? []),
     );
   const pools = limited ? await queries.setLimits(tx, job, tasks) : [];
+  if (job.paused && !wasPaused) await queries.parkRuns(tx, [...tasks.values()], at);
   if (gone.length > 0) await queries.retireTasks(tx, gone, { actor, at });
   return [...lost.map(lostWarning), ...pools.map((pool) => newPoolWarning(definition, pool))];
 }

@@ -5,11 +5,13 @@ import type {
   Json,
   JobDefinition,
   JsonObject,
+  RetentionDefinition,
   RetryDefinition,
   RuntimeDefinition,
   TaskDefinition,
   TriggerDefinition,
 } from './definition.ts';
+import { forever } from './definition.ts';
 import type { JobDocument, TaskDocument, TriggerDocument } from './document.ts';
 import { edgeFields, type Home, resolve } from './document-references.ts';
 import type { EnvDocument } from './document-runtimes.ts';
@@ -33,6 +35,7 @@ export function buildJob(checked: JobDocument, document: JsonObject): JobDefinit
     params: (checked.params ?? {}) as JsonObject,
     maxActiveInstants: checked.max_active_instants ?? null,
     overlap: checked.overlap ?? 'queue',
+    retention: buildRetention(checked.retention),
     triggers: (checked.triggers ?? []).map(buildTrigger),
     tasks,
     foreignReferences: foreignReferences(checked),
@@ -110,6 +113,14 @@ function buildRetry(retry: TaskDocument['retry']): RetryDefinition {
     capMs: ifGiven(retry?.cap, spanMs),
     jitter: retry?.jitter ?? 0,
     on: [...new Set(retry?.on ?? (['failure', 'timeout'] as const))],
+  };
+}
+
+function buildRetention(retention: JobDocument['retention']): RetentionDefinition {
+  const { age, runs } = retention ?? {};
+  return {
+    ...(age ? { age_ms: age === forever ? null : spanMs(age) } : {}),
+    ...(runs ? { runs: typeof runs === 'number' ? runs : null } : {}),
   };
 }
 

@@ -24,12 +24,11 @@ export function nextWall(pattern: CronPattern, fromMs: number): number | undefin
   const from = Math.ceil(fromMs / 1000) * 1000;
   const today = Math.floor(from / dayMs) * dayMs;
   const date = new Date(today);
-  const [year, month, day] = [date.getUTCFullYear(), date.getUTCMonth() + 1, date.getUTCDate()];
-  if (isDay(pattern, { year, month, day, weekday: date.getUTCDay() })) {
+  if (isNamedYear(pattern, date.getUTCFullYear()) && isNamedInYear(pattern, date)) {
     const time = nextTime(pattern, (from - today) / 1000);
     if (time !== undefined) return today + time * 1000;
   }
-  const next = nextDay(pattern, year, month, day + 1);
+  const next = nextDay(pattern, date.getUTCFullYear(), date.getUTCMonth() + 1, date.getUTCDate() + 1);
   const time = nextTime(pattern, 0);
   return next === undefined || time === undefined ? undefined : next + time * 1000;
 }
@@ -79,9 +78,13 @@ function dayOfMonth(pattern: CronPattern, year: number, month: number, from: num
   return undefined;
 }
 
-function isDay(pattern: CronPattern, date: { year: number; month: number; day: number; weekday: number }): boolean {
-  const { year, month, day, weekday } = date;
-  return nextYear(pattern, year) === year && has(pattern.months, month) && isNamedDay(pattern, day, weekday);
+export function isNamedYear(pattern: CronPattern, year: number): boolean {
+  return nextYear(pattern, year) === year;
+}
+
+/** Whether the pattern names the day, which is given as its midnight, if it names the year. */
+export function isNamedInYear(pattern: CronPattern, day: Date): boolean {
+  return has(pattern.months, day.getUTCMonth() + 1) && isNamedDay(pattern, day.getUTCDate(), day.getUTCDay());
 }
 
 function isNamedDay(pattern: CronPattern, day: number, weekday: number): boolean {

@@ -12,9 +12,10 @@
  */
 import type { Read } from './values.ts';
 
-/** A set of small numbers. `from[i]` is its least member that is at least i, or -1. */
+/** A set of small numbers. `from[i]` is its least member that is at least i, or -1; `below[i]`: how many are less than i. */
 export interface FieldSet {
   readonly from: readonly number[];
+  readonly below: readonly number[];
 }
 
 export interface CronPattern {
@@ -34,6 +35,7 @@ export interface CronPattern {
 }
 
 interface FieldSpec {
+  readonly key: string;
   readonly label: string;
   readonly min: number;
   readonly max: number;
@@ -42,18 +44,21 @@ interface FieldSpec {
   /** In order; the first is number `min`. */
   readonly names?: readonly string[];
   readonly any?: boolean;
+  /** From how the expression counts to how the pattern does. */
+  readonly counted?: (member: number) => number;
 }
 
 const months = 'january february march april may june july august september october november december'.split(' ');
 const weekdays = 'sunday monday tuesday wednesday thursday friday saturday'.split(' ');
-const second: FieldSpec = { label: 'second', min: 0, max: 59 };
-const minute: FieldSpec = { label: 'minute', min: 0, max: 59 };
-const hour: FieldSpec = { label: 'hour', min: 0, max: 23 };
-const dayOfMonth: FieldSpec = { label: 'day of the month', min: 1, max: 31, any: true };
-const month: FieldSpec = { label: 'month', min: 1, max: 12, names: months };
-const rustWeekday: FieldSpec = { label: 'day of the week', min: 1, max: 7, names: weekdays, any: true };
-const unixWeekday: FieldSpec = { label: 'day of the week', min: 0, max: 7, last: 6, names: weekdays, any: true };
-const year: FieldSpec = { label: 'year', min: 1970, max: 2100 };
+const second: FieldSpec = { key: 's', label: 'second', min: 0, max: 59 };
+const minute: FieldSpec = { key: 'm', label: 'minute', min: 0, max: 59 };
+const hour: FieldSpec = { key: 'h', label: 'hour', min: 0, max: 23 };
+const dayOfMonth: FieldSpec = { key: 'd', label: 'day of the month', min: 1, max: 31, any: true };
+const month: FieldSpec = { key: 'M', label: 'month', min: 1, max: 12, names: months };
+const weekday = { label: 'day of the week', max: 7, names: weekdays, any: true } as const;
+const rustWeekday: FieldSpec = { ...weekday, key: 'w', min: 1, counted: (day) => day - 1 };
+const unixWeekday: FieldSpec = { ...weekday, key: 'W', min: 0, last: 6, counted: (day) => day % 7 };
+const year: FieldSpec = { key: 'y', label: 'year', min: 1970, max: 2100 };
 
 const shorthands = new Map([
   ['@yearly', '0 0 1 1 *'],
@@ -67,8 +72,26 @@ const shorthands = new Map([
 
 const longestText = 1_000;
 
+/** What was read before: a hundred thousand triggers have few expressions among them, and fewer fields. */
+const mostKept = 10_000;
+const readBefore = new Map<string, Read<CronPattern>>();
+const fieldsBefore = new Map<string, Field | string>();
+
+function kept<T>(cache: Map<string, T>, key: string, make: () => T): T {
+  const found = cache.get(key);
+  if (found !== undefined) return found;
+  const made = make();
+  if (cache.size >= mostKept) cache.clear();
+  cache.set(key, made);
+  return made;
+}
+
 export function parseCron(text: string): Read<CronPattern> {
   if (text.length > longestText) return refused('is too long for a cron expression');
+  return kept(readBefore, text, () => parseAnew(text));
+}
+
+function parseAnew(text: string): Read<CronPattern> {
   const trimmed = text.trim().replaceAll(/\s*,\s*/g, ',');
   if (trimmed.startsWith('@')) {
     const meaning = shorthands.get(trimmed.toLowerCase());
@@ -82,52 +105,60 @@ export function parseCron(text: string): Read<CronPattern> {
   );
 }
 
-function pattern(fields: readonly string[], weekday: FieldSpec): Read<CronPattern> {
-  const specs = [second, minute, hour, dayOfMonth, month, weekday, year];
-  const sets: number[][] = [];
+function pattern(fields: readonly string[], days: FieldSpec): Read<CronPattern> {
+  const specs = [second, minute, hour, dayOfMonth, month, days, year];
+  const read: Field[] = [];
   for (const [i, text] of fields.entries()) {
     const spec = specs[i] ?? year;
-    const members = parseField(text, spec);
-    if (typeof members === 'string') return refused(members);
-    sets.push(members);
+    const field = kept(fieldsBefore, `${spec.key} ${text}`, () => parseField(text, spec));
+    if (typeof field === 'string') return refused(field);
+    read.push(field);
   }
-  const [seconds = [], minutes = [], hours = [], days = [], monthSet = [], weekdaySet = [], years] = sets;
-  const unix = weekday === unixWeekday;
-  const [, , hourText = '', dayText = '', , weekdayText = ''] = fields;
+  const [seconds = none, minutes = none, hours = none, monthDays = none, monthSet = none, weekDays = none, years] =
+    read;
   return {
     ok: true,
     value: {
-      seconds: fieldSet(seconds, 59),
-      minutes: fieldSet(minutes, 59),
-      hours: fieldSet(hours, 23),
-      daysOfMonth: fieldSet(days, 31),
-      months: fieldSet(monthSet, 12),
-      daysOfWeek: fieldSet(
-        weekdaySet.map((day) => (unix ? day % 7 : day - 1)),
-        6,
-      ),
-      years: years === undefined || fields[6] === '*' ? null : fieldSet(years, year.max),
-      eitherDay: unix && !isOpen(dayText) && !isOpen(weekdayText),
-      namesHours: !/[*/]/.test(hourText) && new Set(hours).size < 24,
+      seconds: seconds.set,
+      minutes: minutes.set,
+      hours: hours.set,
+      daysOfMonth: monthDays.set,
+      months: monthSet.set,
+      daysOfWeek: weekDays.set,
+      years: years === undefined || fields[6] === '*' ? null : years.set,
+      eitherDay: days === unixWeekday && !monthDays.open && !weekDays.open,
+      namesHours: !hours.stepped && hours.size < 24,
     },
   };
 }
 
-function isOpen(field: string): boolean {
-  return field.startsWith('*') || field.startsWith('?');
+interface Field {
+  readonly set: FieldSet;
+  readonly size: number;
+  /** Begins with a wildcard, which leaves it to the other day field. */
+  readonly open: boolean;
+  /** Runs through its numbers, by a wildcard or a step, rather than naming them. */
+  readonly stepped: boolean;
 }
+
+const none: Field = { set: { from: [], below: [] }, size: 0, open: false, stepped: false };
 
 const item = /^(\*|\?|[A-Za-z]+|\d+)(?:-([A-Za-z]+|\d+))?(?:\/(\d+))?$/;
 
-/** The members of one field, or what is wrong with it. */
-function parseField(text: string, spec: FieldSpec): number[] | string {
-  const members: number[] = [];
+/** One field, or what is wrong with it. */
+function parseField(text: string, spec: FieldSpec): Field | string {
+  const members = new Set<number>();
   for (const part of text.split(',')) {
     const found = parseItem(part, spec);
     if (typeof found === 'string') return found;
-    members.push(...found);
+    for (const member of found) members.add(spec.counted?.(member) ?? member);
   }
-  return members;
+  return {
+    set: fieldSet(members, spec.max),
+    size: members.size,
+    open: text.startsWith('*') || text.startsWith('?'),
+    stepped: /[*/]/.test(text),
+  };
 }
 
 function parseItem(text: string, spec: FieldSpec): number[] | string {
@@ -180,11 +211,12 @@ function stepsOf(low: number, high: number, step: number): number[] {
   return members;
 }
 
-function fieldSet(members: readonly number[], max: number): FieldSet {
+function fieldSet(members: ReadonlySet<number>, max: number): FieldSet {
   const from: number[] = Array.from({ length: max + 2 }, () => -1);
-  const set = new Set(members);
-  for (let n = max; n >= 0; n--) from[n] = set.has(n) ? n : (from[n + 1] ?? -1);
-  return { from };
+  for (let n = max; n >= 0; n--) from[n] = members.has(n) ? n : (from[n + 1] ?? -1);
+  const below: number[] = [0];
+  for (let n = 0; n <= max; n++) below.push((below[n] ?? 0) + (members.has(n) ? 1 : 0));
+  return { from, below };
 }
 
 function refused(message: string): { readonly ok: false; readonly message: string } {

@@ -24,6 +24,9 @@ export const retryCauses = ['failure', 'timeout', 'error'] as const;
 /** The final states of an attempt that may be followed by another. */
 type RetryCause = (typeof retryCauses)[number];
 
+/** The word for keeping without end. */
+export const forever = 'forever';
+
 /** What the parent must do for the edge to give a token: fire, or end in that way. */
 export type EdgeKind = 'trigger' | 'success' | 'failure' | 'done';
 
@@ -40,12 +43,19 @@ export interface JobDefinition {
   /** null: no limit. */
   readonly maxActiveInstants: number | null;
   readonly overlap: Overlap;
+  readonly retention: RetentionDefinition;
   readonly triggers: readonly TriggerDefinition[];
   readonly tasks: readonly TaskDefinition[];
   /** The references that leave this job, for the server to resolve; `path` says where in the document. */
   readonly foreignReferences: readonly ForeignReference[];
   /** The document as it was given. */
   readonly document: JsonObject;
+}
+
+/** null: for ever. What is not there is the installation's to say. In the words of the column it is kept in. */
+export interface RetentionDefinition {
+  readonly age_ms?: number | null;
+  readonly runs?: number | null;
 }
 
 /** Exactly one of `periodMs` and `cron` is not null. Has the shape of a `ScheduleSpec` (`schedule.ts`). */

@@ -8,7 +8,7 @@
 import { z } from 'zod';
 import { isId } from '../kernel/id.ts';
 import { readCron } from './cron-walk.ts';
-import { catchups, overlaps, retryCauses } from './definition.ts';
+import { catchups, forever, overlaps, retryCauses } from './definition.ts';
 import {
   choice,
   faultOf,
@@ -23,6 +23,7 @@ import {
 } from './document-fields.ts';
 import { dockerSchema, functionSchema, processSchema } from './document-runtimes.ts';
 import { queueFault } from './name.ts';
+import { readSpan } from './values.ts';
 
 const triggerSchema = z
   .strictObject({
@@ -150,6 +151,32 @@ const taskSchema = z
     ...choice({ docker: 'object', process: 'object', function: 'object' }, false),
   });
 
+const ageFault = faultOf((value) => readSpan(value, { leastMs: 1000 }));
+
+const retentionSchema = z
+  .strictObject({
+    age: text((value) => (value === forever ? undefined : ageFault(value)), {
+      minLength: 1,
+      examples: ['30d', forever],
+    })
+      .nullish()
+      .describe('How long runs are kept after their end, with their logs and tokens: `90d`, or `forever`.'),
+    runs: z
+      .union(
+        [
+          z.int().min(1).max(largestInteger),
+          text((value) => (value === forever ? undefined : 'must be a whole number, or forever'), { const: forever }),
+        ],
+        { error: 'must be a whole number, or forever' },
+      )
+      .nullish()
+      .describe('How many finished runs are kept, the newest, or `forever` for all of them.'),
+  })
+  .meta({
+    title: 'Retention',
+    description: 'What is kept of the job’s history. What is left out is as the installation says.',
+  });
+
 export const jobSchema = z
   .strictObject({
     uuid: text((value) => (isId(value) ? undefined : 'must be a UUID, such as 8b6f2d0e-8a64-4b3c-9d1f-0d7f6f1f2a10'), {
@@ -189,6 +216,7 @@ export const jobSchema = z
           '`skip` (it is cancelled), `cancel_older` (those that are active are cancelled, and it runs once they have ' +
           'ended). Catch-up and backfills always queue.',
       ),
+    retention: retentionSchema.nullish(),
     triggers: z.array(triggerSchema).nullish().describe('When the job’s tasks start by themselves.'),
     tasks: z.array(taskSchema).nullish().describe('What the job does.'),
   })
@@ -205,6 +233,7 @@ export type TaskDocument = z.infer<typeof taskSchema>;
 export const objects: ReadonlyMap<string, { readonly label: string; readonly fields: readonly string[] }> = new Map(
   Object.entries({
     '': ['a job', jobSchema],
+    retention: ['retention', retentionSchema],
     triggers: ['a trigger', triggerSchema],
     tasks: ['a task', taskSchema],
     'tasks.docker': ['docker', dockerSchema],

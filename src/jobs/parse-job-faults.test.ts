@@ -35,6 +35,14 @@ describe('a document is refused for', () => {
     ['half a character', { description: 'a\ud800b' }, 'description', 'half a character'],
     ['a NUL in a param', { params: { x: ['\u0000'] } }, 'params.x[0]', 'must not contain NUL'],
     ['a bad param name', { params: { 'a b': 1 } }, 'params["a b"]', 'must be letters'],
+    ['a number as an age', { retention: { age: 30 } }, 'retention.age', 'must be text; put 30 in quotes'],
+    ['an age of nothing', { retention: { age: '0s' } }, 'retention.age', 'must be longer than nothing'],
+    ['an age below a second', { retention: { age: '5ms' } }, 'retention.age', 'must be at least 1s'],
+    ['no runs to keep', { retention: { runs: 0 } }, 'retention.runs', 'must be at least 1'],
+    ['half a run to keep', { retention: { runs: 1.5 } }, 'retention.runs', 'must be a whole number, or forever'],
+    ['runs in words', { retention: { runs: 'for ever' } }, 'retention.runs', 'must be a whole number, or forever'],
+    ['retention in a word', { retention: 'forever' }, 'retention', 'must be a mapping, not text'],
+    ['an unknown word of retention', { retention: { days: 3 } }, 'retention.days', 'is not a field of retention'],
     ['what JSON cannot say', { params: { x: new Date(0) } }, 'params.x', 'not something that JSON can say'],
   ])('%s', (_, more, path, message) => {
     expectFault(job(more), path, message);
@@ -87,7 +95,7 @@ describe('a document is refused for', () => {
   test.each<[string, object, string, string]>([
     ['an unknown field', { dependss: [] }, '.dependss', 'is not a field of a task; did you mean depends?'],
     ['a field of docker beside it', { image: 'x' }, '.image', 'did you mean docker.image?'],
-    ['a field of a later version', { max_running: 1 }, '.max_running', 'is not a field of a task'],
+    ['a field of a later version', { deadline: '1h' }, '.deadline', 'is not a field of a task'],
     ['a threshold of nothing', { threshold: 0 }, '.threshold', 'must be at least 1'],
     ['a threshold past all counting', { threshold: 2 ** 31 }, '.threshold', 'must be at most 2147483647'],
     ['half a threshold', { threshold: 1.5 }, '.threshold', 'must be a whole number'],

@@ -30,6 +30,9 @@ describe('a document that is accepted', () => {
       description: '',
       paused: null,
       params: {},
+      maxActiveInstants: null,
+      overlap: 'queue',
+      retention: {},
       triggers: [
         {
           name: 't',
@@ -48,6 +51,8 @@ describe('a document that is accepted', () => {
           name: 'a',
           runtime: { kind: 'none' },
           queue: 'default',
+          maxRunning: null,
+          pool: null,
           edges: [],
           threshold: 1,
           retry: { maxAttempts: 1, delayMs: 300_000, factor: 1, capMs: null, jitter: 0, on: ['failure', 'timeout'] },
@@ -59,6 +64,17 @@ describe('a document that is accepted', () => {
     });
   });
 
+  test.each<[string, object | null, object]>([
+    ['an age', { age: '90d' }, { age_ms: 90 * 86_400_000 }],
+    ['a number of runs', { runs: 10 }, { runs: 10 }],
+    ['both', { age: '1h 30m', runs: 1 }, { age_ms: 5_400_000, runs: 1 }],
+    ['for ever, which is null', { age: 'forever', runs: 'forever' }, { age_ms: null, runs: null }],
+    ['nothing, as the installation says', { age: null, runs: null }, {}],
+    ['an empty mapping', {}, {}],
+  ])('may keep its history by %s', (_, retention, kept) => {
+    expect(accepted({ project: 'p', name: 'j', retention }).retention).toEqual(kept);
+  });
+
   test('may have null wherever a field may be absent', () => {
     const nulls = (fields: string) => Object.fromEntries(fields.split(' ').map((field) => [field, null]));
     const task = {
@@ -66,7 +82,7 @@ describe('a document that is accepted', () => {
       ...nulls('docker process function depends depends_failure depends_done threshold retry timeout queue'),
     };
     const document = {
-      ...nulls('uuid description paused params'),
+      ...nulls('uuid description paused params retention'),
       project: 'p',
       name: 'j',
       triggers: [{ ...trigger, ...nulls('end cron timezone offset catchup catchup_window') }],

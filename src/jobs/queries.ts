@@ -48,13 +48,14 @@ export interface JobWrite {
 }
 
 export async function writeJob(db: Db, job: JobWrite): Promise<void> {
-  const { name, description } = job.definition;
+  const { name, description, retention } = job.definition;
   await db.exec(sql`
-    insert into job (id, project_id, name, description, paused, version, created_at, updated_at)
-    values (${job.id}, ${job.projectId}, ${name}, ${description}, ${job.paused}, ${job.version}, ${job.at}, ${job.at})
+    insert into job (id, project_id, name, description, paused, version, retention, created_at, updated_at)
+    values (${job.id}, ${job.projectId}, ${name}, ${description}, ${job.paused}, ${job.version},
+            ${JSON.stringify(retention)}, ${job.at}, ${job.at})
     on conflict (id) do update set
       project_id = excluded.project_id, name = excluded.name, description = excluded.description, paused = excluded.paused, version = excluded.version,
-      updated_at = excluded.updated_at, deleted_at = null`);
+      retention = excluded.retention, updated_at = excluded.updated_at, deleted_at = null`);
 }
 
 export async function writeVersion(db: Db, job: JobWrite, actor: string): Promise<void> {
@@ -165,6 +166,11 @@ export async function setLimits(
       ${definition.tasks.map((t) => t.pool)}::text[],
       ${at}::timestamptz) as made`);
   return made;
+}
+
+/** What is queued of tasks that are paused from now on waits, and gives up what it holds of limits. */
+export async function parkRuns(db: Db, tasks: readonly string[], at: Date): Promise<void> {
+  await db.exec(sql`select park_runs(${tasks}::uuid[], ${at}::timestamptz)`);
 }
 
 /** How high the thresholds are now, by name. */

@@ -1,198 +1,262 @@
 /**
- * The calculator against an oracle that shares no code with it: it asks Intl what the clock shows at every minute of a
- * window, reads the expression with a few lines of its own, and looks for each wall time in turn.
+ * The calculator against an oracle that shares no code with it (`test/harness/clock-oracle.ts`), on both sides of clock
+ * changes of every kind, with seeds: a failure names its seed, and MILLRACE_SEED=… tries another.
  */
 import * as fc from 'fast-check';
-import { expect, test } from 'vitest';
-import { compileSchedule, instantsBetween } from './schedule.ts';
+import { describe, expect, test } from 'vitest';
+import {
+  cronInstants,
+  dayPeriodInstants,
+  type Place,
+  type PlaceOptions,
+  placeOf,
+  weekdayNames,
+} from '../../test/harness/clock-oracle.ts';
+import { compileSchedule, countInstants, instantAt, instantsBetween, type Schedule } from './schedule.ts';
 
-const minuteMs = 60_000;
-const windowMinutes = 3 * 24 * 60;
-const guardMinutes = 26 * 60;
+const seed = Number(process.env['MILLRACE_SEED'] ?? 20_260_601);
 
-/** Around a change of clocks, and around none. */
-const places: readonly (readonly [string, string])[] = [
-  ['Europe/Berlin', '2024-03-30T00:00Z'],
-  ['Europe/Berlin', '2024-10-26T00:00Z'],
-  ['America/New_York', '2024-03-09T00:00Z'],
-  ['America/New_York', '2024-11-02T00:00Z'],
-  ['Australia/Lord_Howe', '2024-04-05T12:00Z'],
-  ['Australia/Lord_Howe', '2024-10-04T12:00Z'],
-  ['Asia/Kolkata', '2024-02-28T00:00Z'],
-  ['UTC', '2023-12-30T00:00Z'],
-  ['America/Sao_Paulo', '2018-11-03T00:00Z'],
-  ['Asia/Beirut', '2022-10-29T00:00Z'],
-  ['Pacific/Apia', '2011-12-29T00:00Z'],
+/** Where and when clocks went, or did not. */
+const places: readonly (readonly [zone: string, around: string])[] = [
+  ['Europe/Berlin', '2024-03-31T01:00Z'],
+  ['Europe/Berlin', '2024-10-27T01:00Z'],
+  ['America/New_York', '2024-03-10T07:00Z'],
+  ['America/New_York', '2024-11-03T06:00Z'],
+  // half an hour
+  ['Australia/Lord_Howe', '2024-04-06T15:00Z'],
+  ['Australia/Lord_Howe', '2024-10-05T15:30Z'],
+  // two hours
+  ['Antarctica/Troll', '2024-03-31T01:00Z'],
+  ['Antarctica/Troll', '2024-10-27T01:00Z'],
+  // at midnight, so that a day begins at one o'clock or its last hour comes twice
+  ['America/Sao_Paulo', '2018-11-04T03:00Z'],
+  ['America/Sao_Paulo', '2019-02-17T02:00Z'],
+  ['Asia/Beirut', '2022-03-26T22:00Z'],
+  ['Asia/Beirut', '2022-10-29T21:00Z'],
+  ['America/Asuncion', '2023-10-01T04:00Z'],
+  ['America/Asuncion', '2024-03-24T03:00Z'],
+  ['America/Havana', '2024-11-03T05:00Z'],
+  // Ramadan
+  ['Africa/Casablanca', '2024-03-10T02:00Z'],
+  ['Africa/Casablanca', '2024-04-14T02:00Z'],
+  // for good, by half and quarter hours
+  ['America/Caracas', '2007-12-09T07:00Z'],
+  ['America/Caracas', '2016-05-01T07:00Z'],
+  ['Asia/Kathmandu', '1985-12-31T18:30Z'],
+  ['Asia/Pyongyang', '2015-08-14T15:00Z'],
+  ['Asia/Pyongyang', '2018-05-04T15:00Z'],
+  // odd offsets, and none
+  ['Pacific/Chatham', '2024-04-06T14:00Z'],
+  ['Asia/Kolkata', '2024-02-29T00:00Z'],
+  ['UTC', '2023-12-31T23:00Z'],
 ];
+/** Days that never were. */
+const daysSkipped = [
+  ['Pacific/Apia', '2011-12-30T10:00Z'],
+  ['Pacific/Kwajalein', '1993-08-21T12:00Z'],
+] as const;
 
-/** A wall time taken apart, and its sortable text. */
-interface Wall {
-  readonly text: string;
-  readonly fields: readonly [minute: number, hour: number, day: number, month: number, weekday: number];
+function clocks(from: readonly (readonly [string, string])[], how: Omit<PlaceOptions, 'zone' | 'around'>): Place[] {
+  return from.map(([zone, around]) => placeOf({ zone, around, ...how }));
 }
 
-interface Minute {
-  readonly instantMs: number;
-  readonly wall: Wall;
-}
+const byMinute = [
+  ...clocks(places, { hours: 72, guardHours: 26, stepMs: 60_000 }),
+  ...clocks(daysSkipped, { hours: 96, guardHours: 50, stepMs: 60_000 }),
+];
+const bySecond = clocks(places, { hours: 3, guardHours: 2.5, stepMs: 1_000 });
 
-function wallOf(text: string): Wall {
-  const date = new Date(`${text.replace(' ', 'T')}Z`);
-  const time = [date.getUTCMinutes(), date.getUTCHours()] as const;
-  return { text, fields: [...time, date.getUTCDate(), date.getUTCMonth() + 1, date.getUTCDay()] };
-}
-
-function wallText(ms: number): string {
-  return new Date(ms).toISOString().slice(0, 16).replace('T', ' ');
-}
-
-/** What the clock shows at each minute. */
-function clock(zone: string, fromMs: number, minutes: number): Minute[] {
-  const format = new Intl.DateTimeFormat('sv-SE', { timeZone: zone, dateStyle: 'short', timeStyle: 'short' });
-  return Array.from({ length: minutes }, (_, i) => {
-    const instantMs = fromMs + i * minuteMs;
-    return { instantMs, wall: wallOf(format.format(instantMs)) };
+/** Drawn by number: a clock would fill pages when a case fails. */
+function placeIn(all: readonly Place[]): fc.Arbitrary<() => Place> {
+  return fc.nat(all.length - 1).map((number) => {
+    const place = all[number] as Place;
+    return Object.assign(() => place, { toString: () => `${place.zone} ${new Date(place.fromMs).toISOString()}` });
   });
 }
 
-/** The members of a field. */
-function members(field: string, min: number, max: number): Set<number> {
-  const found = new Set<number>();
-  for (const item of field.split(',')) {
-    const [range = '', step = '1'] = item.split('/');
-    const [low = '', high] = range.split('-');
-    const first = low === '*' ? min : Number(low);
-    const last = low === '*' || (high === undefined && item.includes('/')) ? max : Number(high ?? low);
-    for (let value = first; value <= last; value += Number(step)) found.add(value);
-  }
-  return found;
+interface FieldOptions {
+  readonly min: number;
+  readonly max: number;
+  /** How often it is left open, against 6 times not. */
+  readonly open?: number;
+  readonly names?: readonly string[];
+  readonly any?: readonly string[];
 }
 
-function reader(cron: string): (wall: Wall) => boolean {
-  const [minute = '', hour = '', day = '', month = '', weekday = ''] = cron.split(' ');
-  const [minutes, hours] = [members(minute, 0, 59), members(hour, 0, 23)] as const;
-  const [days, months, weekdays] = [members(day, 1, 31), members(month, 1, 12), members(weekday, 0, 7)] as const;
-  const both = day.startsWith('*') || weekday.startsWith('*');
-  return ({ fields: [mi, h, d, mo, w] }) => {
-    const [byDay, byWeekday] = [days.has(d), weekdays.has(w) || (w === 0 && weekdays.has(7))];
-    const isDay = both ? byDay && byWeekday : byDay || byWeekday;
-    return isDay && minutes.has(mi) && hours.has(h) && months.has(mo);
-  };
-}
-
-interface Place {
-  readonly zone: string;
-  readonly fromMs: number;
-  readonly minutes: readonly Minute[];
-  /** Every wall time that anyone could name, shown or not, with the moment that it runs at. */
-  readonly walls: readonly { readonly wall: Wall; readonly runsAt: number | undefined }[];
-}
-
-function placeOf(zone: string, fromMs: number): Place {
-  const minutes = clock(zone, fromMs - guardMinutes * minuteMs, windowMinutes + 2 * guardMinutes);
-  const firstShown = new Map<string, number>();
-  for (const { wall, instantMs } of minutes) if (!firstShown.has(wall.text)) firstShown.set(wall.text, instantMs);
-  const texts = [...firstShown.keys()].sort();
-  const [first = '', last = ''] = [texts[0], texts.at(-1)];
-  const walls = [];
-  for (let text = first; text <= last; text = wallText(Date.parse(`${text.replace(' ', 'T')}Z`) + minuteMs)) {
-    const runsAt = firstShown.get(text) ?? minutes.find((minute) => minute.wall.text > text)?.instantMs;
-    walls.push({ wall: wallOf(text), runsAt });
-  }
-  return { zone, fromMs, minutes, walls };
-}
-
-function oracle(cron: string, { minutes, walls }: Place): number[] {
-  const isNamed = reader(cron);
-  const hours = cron.split(' ')[1] ?? '';
-  if (hours.includes('*') || hours.includes('/')) {
-    return minutes.filter(({ wall }) => isNamed(wall)).map(({ instantMs }) => instantMs);
-  }
-  const instants = walls.filter(({ wall }) => isNamed(wall)).flatMap(({ runsAt }) => runsAt ?? []);
-  return [...new Set(instants)].sort((a, b) => a - b);
-}
-
-function field(min: number, max: number, star: number): fc.Arbitrary<string> {
+function field({ min, max, open = 1, names = [], any = ['*'] }: FieldOptions): fc.Arbitrary<string> {
   const number = fc.integer({ min, max });
+  const written = number.chain((n) => fc.constantFrom(String(n), names[n - min] ?? String(n)));
   const range = fc.tuple(number, number).map(([a, b]) => `${Math.min(a, b)}-${Math.max(a, b)}`);
-  const step = fc.integer({ min: 2, max: Math.ceil(max / 2) });
-  const stepped = fc.tuple(fc.oneof(fc.constant('*'), range), step).map(([base, by]) => `${base}/${by}`);
-  const list = fc.uniqueArray(number, { minLength: 1, maxLength: 4 }).map((numbers) => numbers.join(','));
-  return fc.oneof({ weight: star, arbitrary: fc.constant('*') }, { weight: 3, arbitrary: list }, range, stepped);
+  const step = fc.integer({ min: 1, max: Math.max(2, Math.ceil((max - min) / 2)) });
+  const stepped = fc
+    .tuple(fc.oneof(fc.constantFrom(...any), range, number.map(String)), step)
+    .map(([base, by]) => `${base}/${by}`);
+  const list = fc.uniqueArray(fc.oneof(written, range), { minLength: 1, maxLength: 4 }).map((items) => items.join(','));
+  return fc.oneof(
+    { weight: open, arbitrary: fc.constantFrom(...any) },
+    { weight: 3, arbitrary: written },
+    { weight: 1, arbitrary: list },
+    { weight: 1, arbitrary: range },
+    { weight: 1, arbitrary: stepped },
+  );
 }
 
-/** Restricted hours lean to the small ones, in which clocks go. */
-const expression = fc
-  .tuple(field(0, 59, 1), fc.oneof(field(0, 22, 2), field(0, 4, 1)), field(1, 31, 8), field(1, 12, 20), field(0, 7, 8))
-  .map((fields) => fields.join(' '))
-  .filter((cron) => cron.split(' ')[1] !== '0-23');
+const months = ['JAN', 'feb', 'Mar', 'apr', 'may', 'jun', 'jul', 'aug', 'SEP', 'oct', 'nov', 'dec'];
+/** Named hours lean to those in which clocks go. */
+const hour = fc.oneof(
+  { weight: 2, arbitrary: field({ min: 0, max: 23, open: 3 }) },
+  { weight: 3, arbitrary: field({ min: 0, max: 4 }) },
+  { weight: 1, arbitrary: field({ min: 22, max: 23 }) },
+  { weight: 1, arbitrary: fc.constantFrom('0-23', '0-11,12-23', '0-22') },
+);
+const day = field({ min: 1, max: 31, open: 8, any: ['*', '?'] });
+const month = field({ min: 1, max: 12, open: 20, names: months });
 
-const clocks = places.map(([zone, from]) => placeOf(zone, Date.parse(from)));
+const fiveFields = fc
+  .tuple(
+    field({ min: 0, max: 59 }),
+    hour,
+    day,
+    month,
+    field({ min: 0, max: 7, open: 8, names: weekdayNames, any: ['*', '?'] }),
+  )
+  .map((fields) => fields.join(' '));
 
-test('every expression in every zone gives the instants that a look at the clock gives', { timeout: 30_000 }, () => {
-  fc.assert(
-    fc.property(fc.constantFrom(...clocks), expression, (place, cron) => {
-      const { zone, fromMs } = place;
-      const toMs = fromMs + windowMinutes * minuteMs;
-      const spec = { startMs: fromMs - 86_400_000 * 400, endMs: null, periodMs: null, timezone: zone };
-      let schedule;
-      try {
-        schedule = compileSchedule({ ...spec, cron });
-      } catch {
-        fc.pre(false); // an expression that never fires, such as 31 February
-        return;
-      }
-      const expected = oracle(cron, place).filter((instant) => instant >= fromMs && instant < toMs);
-      expect([...instantsBetween(schedule, fromMs, toMs)], `${cron} in ${zone}`).toEqual(expected);
-    }),
-    { numRuns: 400 },
-  );
+/** Six, or seven with the year. */
+const sixFields = fc
+  .tuple(
+    field({ min: 0, max: 59 }),
+    field({ min: 0, max: 59, open: 6 }),
+    hour,
+    day,
+    month,
+    field({ min: 1, max: 7, open: 8, names: weekdayNames, any: ['*', '?'] }),
+    fc.option(field({ min: 1985, max: 2024, open: 12 }), { nil: undefined, freq: 2 }),
+  )
+  .map((fields) => fields.filter((text) => text !== undefined).join(' '));
+
+const yearMs = 365 * 86_400_000;
+
+/** Undefined for one that never fires, such as the 31st of February. */
+function compiled(cron: string, { zone, fromMs }: Place): Schedule | undefined {
+  try {
+    return compileSchedule({ startMs: fromMs - yearMs, endMs: null, periodMs: null, cron, timezone: zone });
+  } catch {
+    return undefined;
+  }
+}
+
+function agrees(here: () => Place, cron: string): void {
+  const place = here();
+  const schedule = compiled(cron, place);
+  fc.pre(schedule !== undefined);
+  if (schedule === undefined) return;
+  const found = [...instantsBetween(schedule, place.fromMs, place.toMs)];
+  expect(found, `${cron} in ${place.zone}`).toEqual(cronInstants(cron, place));
+}
+
+describe('the instants that a look at the clock gives are', { timeout: 60_000 }, () => {
+  test('those of every expression of five fields, in every zone', () => {
+    fc.assert(fc.property(placeIn(byMinute), fiveFields, agrees), { seed, numRuns: 2_000 });
+  });
+
+  test('those of every expression of six and seven fields, in every zone', () => {
+    fc.assert(fc.property(placeIn(bySecond), sixFields, agrees), { seed, numRuns: 1_200 });
+  });
+
+  test('those of every period of whole days: the wall-clock time, or the first there is after it', () => {
+    const start = fc.integer({ min: 0, max: 26 * 60 - 1 });
+    fc.assert(
+      fc.property(placeIn(byMinute), start, fc.integer({ min: 1, max: 3 }), (here, minute, days) => {
+        const place = here();
+        const startMs = (place.shown.at[0] ?? 0) + minute * 60_000;
+        const spec = { startMs, endMs: null, periodMs: days * 86_400_000, cron: null, timezone: place.zone };
+        const found = [...instantsBetween(compileSchedule(spec), place.fromMs, place.toMs)];
+        expect(found).toEqual(dayPeriodInstants(startMs, days, place));
+      }),
+      { seed, numRuns: 800 },
+    );
+  });
 });
 
-test('whole days keep the wall-clock time, or the first there is after it', { timeout: 30_000 }, () => {
-  fc.assert(
-    fc.property(
-      fc.constantFrom(...clocks),
-      fc.integer({ min: 0, max: 1439 }),
-      fc.integer({ min: 1, max: 2 }),
-      ({ zone, fromMs, minutes, walls }, minute, days) => {
-        const startMs = fromMs - guardMinutes * minuteMs + minute * minuteMs;
-        const spec = { startMs, endMs: null, periodMs: days * 86_400_000, cron: null, timezone: zone };
-        const startWall = minutes.find(({ instantMs }) => instantMs === startMs)?.wall.text ?? '';
-        const shown = [1, 2, 3].flatMap((n) => {
-          const text = wallText(Date.parse(`${startWall.replace(' ', 'T')}Z`) + n * spec.periodMs);
-          return walls.find(({ wall }) => wall.text === text)?.runsAt ?? [];
-        });
-        const toMs = fromMs + windowMinutes * minuteMs;
-        const expected = [...new Set([startMs, ...shown])].filter((instant) => instant < toMs);
-        const found = [...instantsBetween(compileSchedule(spec), startMs, toMs)];
-        expect(found.slice(0, expected.length)).toEqual(expected);
-      },
-    ),
-    { numRuns: 300 },
-  );
-});
-
-/** Mostly in the hours in which clocks go. */
-const standpoint = fc.oneof(fc.integer({ min: 0, max: windowMinutes * minuteMs }), {
+/** Mostly in the hours around the change. */
+const standpoint = fc.oneof(fc.double({ min: 0, max: 1, noNaN: true }), {
   weight: 4,
-  arbitrary: fc.integer({ min: 20 * 60 * minuteMs, max: 32 * 60 * minuteMs }),
+  arbitrary: fc.double({ min: 0.45, max: 0.55, noNaN: true }),
 });
 
-test('what comes next does not depend on where one stands', () => {
+test('what comes next does not depend on where one stands', { timeout: 60_000 }, () => {
   fc.assert(
-    fc.property(fc.constantFrom(...clocks), expression, standpoint, (place, cron, at) => {
-      const { zone, fromMs } = place;
-      let schedule;
-      try {
-        schedule = compileSchedule({ startMs: 0, endMs: null, periodMs: null, cron, timezone: zone });
-      } catch {
-        return;
-      }
-      const all = [...instantsBetween(schedule, fromMs, fromMs + windowMinutes * minuteMs)];
-      const [next] = instantsBetween(schedule, fromMs + at, fromMs + windowMinutes * minuteMs);
-      expect(next).toBe(all.find((instant) => instant >= fromMs + at));
+    fc.property(placeIn(byMinute), fiveFields, standpoint, (here, cron, part) => {
+      const place = here();
+      const schedule = compiled(cron, place);
+      if (schedule === undefined) return;
+      const at = Math.floor(place.fromMs + part * (place.toMs - place.fromMs));
+      const all = [...instantsBetween(schedule, place.fromMs, place.toMs)];
+      const [next] = instantsBetween(schedule, at, place.toMs);
+      expect(next).toBe(all.find((instant) => instant >= at));
     }),
-    { numRuns: 1_000 },
+    { seed, numRuns: 1_000 },
   );
+});
+
+describe('counting gives what walking gives', { timeout: 60_000 }, () => {
+  const period = fc.oneof(
+    fc.integer({ min: 1, max: 3 }).map((days) => days * 86_400_000),
+    fc.integer({ min: 1_000, max: 9_000_000 }),
+  );
+  const rule = fc.oneof(
+    { weight: 3, arbitrary: fiveFields.map((cron) => ({ cron, periodMs: null })) },
+    { weight: 1, arbitrary: period.map((periodMs) => ({ cron: null, periodMs })) },
+  );
+  const part = fc.oneof(standpoint, fc.constant(0.5));
+
+  test('in any part of a window, start and end included', () => {
+    const bounds = fc.tuple(part, part, part, fc.option(part, { nil: undefined }));
+    fc.assert(
+      fc.property(placeIn(byMinute), rule, bounds, (here, when, [a, b, begins, ends]) => {
+        const { fromMs, toMs, zone: timezone } = here();
+        const at = (x: number): number => Math.floor(fromMs + x * (toMs - fromMs));
+        const startMs = at(begins) - 43_200_000;
+        const endMs = ends === undefined ? null : Math.max(startMs + 1, at(ends));
+        const schedule = scheduleOf({ ...when, startMs, endMs, timezone });
+        if (schedule === undefined) return;
+        const [low, high] = [at(Math.min(a, b)), at(Math.max(a, b))];
+        const walked = [...instantsBetween(schedule, low, high)];
+        expect(countInstants(schedule, low, high)).toBe(walked.length);
+        for (const index of new Set([0, Math.floor(walked.length / 2), walked.length - 1])) {
+          if (walked[index] !== undefined) expect(instantAt(schedule, low, high, index)).toBe(walked[index]);
+        }
+      }),
+      { seed, numRuns: 1_500 },
+    );
+  });
+
+  test('over decades, at once', () => {
+    const cases = fc.tuple(
+      placeIn(byMinute),
+      fc.constantFrom('0 3 * * *', '0 0-4 * * *', '30 2 1,15 * mon', '15 */6 * 3 *'),
+    );
+    fc.assert(
+      fc.property(cases, fc.integer({ min: 0, max: 40 }), ([here, cron], years) => {
+        const { zone: timezone } = here();
+        const startMs = Date.UTC(1975, 4, 5, 6, 7, 8);
+        const schedule = compileSchedule({ startMs, endMs: null, periodMs: null, cron, timezone });
+        const toMs = startMs + years * yearMs;
+        const walked = [...instantsBetween(schedule, startMs, toMs)];
+        expect(countInstants(schedule, startMs, toMs)).toBe(walked.length);
+        const index = Math.floor(walked.length / 3);
+        if (walked.length > 0) expect(instantAt(schedule, startMs, toMs, index)).toBe(walked[index]);
+      }),
+      { seed, numRuns: 40 },
+    );
+  });
+
+  function scheduleOf(spec: Parameters<typeof compileSchedule>[0]): Schedule | undefined {
+    try {
+      return compileSchedule(spec);
+    } catch {
+      return undefined;
+    }
+  }
 });

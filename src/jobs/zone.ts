@@ -14,8 +14,27 @@ interface Stretch {
   readonly offsetMs: number;
 }
 
+/** Clocks go: until `atMs` the offset is `beforeMs`, from then on `afterMs`. */
+interface ClockChange {
+  readonly atMs: number;
+  readonly beforeMs: number;
+  readonly afterMs: number;
+}
+
 export interface Zone {
   stretchAt(instantMs: number): Stretch;
+}
+
+/** The changes with `fromMs` ≤ change < `toMs`, in order. */
+export function* changesBetween(zone: Zone, fromMs: number, toMs: number): Generator<ClockChange, void, undefined> {
+  let stretch = zone.stretchAt(fromMs - 1);
+  while (stretch.toMs < toMs) {
+    const next = zone.stretchAt(stretch.toMs);
+    if (next.offsetMs !== stretch.offsetMs) {
+      yield { atMs: stretch.toMs, beforeMs: stretch.offsetMs, afterMs: next.offsetMs };
+    }
+    stretch = next;
+  }
 }
 
 const always: Stretch = { fromMs: Number.NEGATIVE_INFINITY, toMs: Number.POSITIVE_INFINITY, offsetMs: 0 };
@@ -26,10 +45,12 @@ const known = new Map<string, Zone>();
 /** Throws a RangeError for a name that Intl does not know; `isZone` asks first. */
 export function zoneOf(name: string | null): Zone {
   if (name === null) return utc;
-  const found = known.get(name);
+  // Intl takes a name in any case; each zone is kept once
+  const key = name.toLowerCase();
+  const found = known.get(key);
   if (found !== undefined) return found;
   const zone = intlZone(name);
-  known.set(name, zone);
+  known.set(key, zone);
   return zone;
 }
 
@@ -69,19 +90,38 @@ export function firstShown(zone: Zone, wallMs: number): number {
 function intlZone(name: string): Zone {
   const years = new Map<number, readonly Stretch[]>();
   const offsetAt = offsetReader(name);
-  return {
-    stretchAt(instantMs) {
-      const year = new Date(instantMs).getUTCFullYear();
-      let stretches = years.get(year);
-      if (stretches === undefined) {
-        stretches = stretchesOf(year, offsetAt);
-        years.set(year, stretches);
-      }
-      const found = stretches.find(({ toMs }) => instantMs < toMs);
-      if (found === undefined) throw new RangeError(`no such instant: ${instantMs}`);
-      return found;
-    },
-  };
+  function stretchAt(instantMs: number): Stretch {
+    const year = new Date(instantMs).getUTCFullYear();
+    if (year > lastYearAsked) return later(stretchAt, instantMs, year);
+    let stretches = years.get(year);
+    if (stretches === undefined) {
+      stretches = stretchesOf(year, offsetAt);
+      years.set(year, stretches);
+    }
+    const found = stretches.find(({ toMs }) => instantMs < toMs);
+    if (found === undefined) throw new RangeError(`no such instant: ${instantMs}`);
+    return found;
+  }
+  return { stretchAt };
+}
+
+/**
+ * By then zones follow rules such as "the last Sunday of March", so a year is like the one in these 28 that begins on the
+ * same weekday and is as long. It bounds what is asked of Intl and kept, however far ahead somebody looks.
+ */
+const lastYearAsked = 2128;
+
+function later(stretchAt: Zone['stretchAt'], instantMs: number, year: number): Stretch {
+  const start = Date.UTC(year, 0, 1);
+  const length = Date.UTC(year + 1, 0, 1) - start;
+  const weekday = new Date(start).getUTCDay();
+  for (let like = lastYearAsked; ; like--) {
+    const likeStart = Date.UTC(like, 0, 1);
+    if (new Date(likeStart).getUTCDay() !== weekday || Date.UTC(like + 1, 0, 1) - likeStart !== length) continue;
+    const shift = start - likeStart;
+    const { fromMs, toMs, offsetMs } = stretchAt(instantMs - shift);
+    return { fromMs: fromMs + shift, toMs: toMs + shift, offsetMs };
+  }
 }
 
 type OffsetReader = (instantMs: number) => number;

@@ -10,8 +10,8 @@ it('telemetry tells every listener of that name, and a listener that throws hurt
   });
   telemetry.on('retried', ({ runs }) => heard.push(runs));
   telemetry.on('leases_lost', ({ runs }) => heard.push(-runs));
-  telemetry.emit('retried', { runs: 3 });
-  telemetry.emit('fired', { triggers: 1, runs: 1, latenessMs: 0 });
+  telemetry.emit('retried', { tenant: 'a', runs: 3 });
+  telemetry.emit('fired', { tenant: 'a', triggers: 1, runs: 1, latenessMs: [0] });
   expect(heard).toEqual([3]);
   expect(faults).toEqual([new Error('a bad listener')]);
 });

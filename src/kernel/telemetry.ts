@@ -3,11 +3,14 @@
  * and never waits, so nothing that listens can hurt the work.
  */
 interface TelemetryEvents {
-  fired: { triggers: number; runs: number; latenessMs: number };
+  /** `latenessMs`: of each trigger, from its due time to the commit. */
+  fired: { tenant: string; triggers: number; runs: number; latenessMs: readonly number[] };
+  /** Missed instants. */
+  caught_up: { tenant: string; triggers: number; runs: number };
   claimed: { runs: number; polls: number };
   reported: { runs: number; applied: number; created: number };
-  leases_lost: { runs: number };
-  retried: { runs: number };
+  leases_lost: { tenant: string; runs: number };
+  retried: { tenant: string; runs: number };
   request: { method: string; status: number; ms: number };
 }
 

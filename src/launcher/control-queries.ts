@@ -1,5 +1,6 @@
 /** Statements of the control database about tenants, hosts, schedulers, and the fleet that serves them. */
 import type { SchedulerInfo, WorkerInfo } from '../contract/engine.ts';
+import type { SchedulerTally } from '../contract/tally.ts';
 import { type Db, sql } from '../kernel/sql.ts';
 
 export type TenantRow = { id: string; name: string; database: string; desired: 'on' | 'off' };
@@ -72,18 +73,20 @@ export interface SchedulerBeat {
   readonly id: string;
   readonly queuedTriggers: number;
   readonly nextTriggerId: string | null;
+  readonly tally: SchedulerTally;
 }
 
 /** Also says whose they are: a host that was written off for a while is their host again. */
 export async function beatSchedulers(db: Db, hostId: string, beats: readonly SchedulerBeat[], at: Date): Promise<void> {
   await db.exec(sql`
     update scheduler s
-       set beat_at = ${at}, queued_triggers = b.queued, next_trigger_id = b.next,
+       set beat_at = ${at}, queued_triggers = b.queued, next_trigger_id = b.next, tally = b.tally,
            host_id = case when s.state = 'STARTED' then ${hostId}::uuid else s.host_id end
       from unnest(
         ${beats.map((b) => b.tenantId)}::uuid[], ${beats.map((b) => b.id)}::uuid[],
-        ${beats.map((b) => b.queuedTriggers)}::integer[], ${beats.map((b) => b.nextTriggerId)}::uuid[]
-      ) as b (tenant_id, id, queued, next)
+        ${beats.map((b) => b.queuedTriggers)}::integer[], ${beats.map((b) => b.nextTriggerId)}::uuid[],
+        ${beats.map((b) => JSON.stringify(b.tally))}::jsonb[]
+      ) as b (tenant_id, id, queued, next, tally)
      where s.tenant_id = b.tenant_id and s.id = b.id`);
 }
 

@@ -1,20 +1,20 @@
 /** What a tenant may know of the installation around it: workers, its scheduler, how long gateways have been serving. */
 import type { Directory } from '../contract/engine.ts';
+import { leaseTimes } from '../contract/lease-times.ts';
 import type { Db } from '../kernel/sql.ts';
 import type { Time } from '../kernel/time.ts';
 import { seenSchedulers, seenWorkers, servingSince } from './control-queries.ts';
 
 export type SchedulerStatus = Parameters<Directory['noteScheduler']>[0];
 
-/** A gateway that has not been heard of for this long is not serving. */
-const gatewayLifeMs = 10_000;
-
 export function makeDirectory(
   control: Db,
   tenantId: string,
   time: Time,
+  leaseMs: number,
   onStatus: (status: SchedulerStatus) => void = () => {},
 ): Directory {
+  const { gatewayLifeMs } = leaseTimes(leaseMs);
   return {
     workers: (since) => seenWorkers(control, since),
     schedulers: (since) => seenSchedulers(control, tenantId, since),

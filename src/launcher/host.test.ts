@@ -5,11 +5,13 @@ import { engineVersion } from '../engine/engine.ts';
 import { silent } from '../kernel/log.ts';
 import type { Service } from '../kernel/service.ts';
 import { sql } from '../kernel/sql.ts';
+import { makeTelemetry } from '../kernel/telemetry.ts';
 import { onDatabase } from '../postgres/address.ts';
 import { makeHost } from './host.ts';
 
 let fleet: Fleet;
 const running: Service[] = [];
+const telemetry = makeTelemetry(() => {});
 beforeAll(async () => {
   fleet = await makeFleet(['a', 'b']);
 });
@@ -25,6 +27,7 @@ async function startHost(): Promise<Service> {
     addressOf: (row) => onDatabase(fleet.control.address, row.database),
     statuses: new Map(),
     time: fleet.time,
+    telemetry,
     version: engineVersion,
     allowPooler: false,
     log: silent,
@@ -54,6 +57,31 @@ describe('a host', () => {
       const rows = await fleet.control.db.rows<{ beat_at: Date }>(sql`select beat_at from scheduler`);
       return rows.every((row) => row.beat_at.getTime() === fleet.time.now()) || undefined;
     });
+  });
+
+  it('writes down what its schedulers have done, tenant by tenant', async () => {
+    const [a] = fleet.tenants;
+    const tenant = a?.row.id ?? '';
+    await startHost();
+    await become({ a: 'STARTED', b: 'STARTED' });
+    telemetry.emit('fired', { tenant, triggers: 3, runs: 2, latenessMs: [4, 80, 70_000] });
+    telemetry.emit('caught_up', { tenant, triggers: 5, runs: 5 });
+    telemetry.emit('retried', { tenant, runs: 7 });
+    telemetry.emit('leases_lost', { tenant, runs: 9 });
+    const buckets = [1, 0, 0, 1, 0, 0, 0, 0, 0, 1];
+    const done = {
+      fired: 3,
+      caught_up: 5,
+      runs: 7,
+      retries: 7,
+      leases_lost: 9,
+      lateness: { buckets, seconds: 70.084 },
+    };
+    const tallies = () =>
+      fleet.control.db.rows<{ tally: { retries: number } | null }>(sql`
+        select tally from scheduler join tenant on tenant.id = tenant_id order by name`);
+    await until('it is written', async () => (await tallies())[0]?.tally?.retries === 7 || undefined);
+    expect(await tallies()).toMatchObject([{ tally: done }, { tally: { fired: 0 } }]);
   });
 
   it('is gone when it has stopped, and says that its schedulers are', async () => {

@@ -7,6 +7,7 @@ import { newId } from '../kernel/id.ts';
 import type { Log } from '../kernel/log.ts';
 import { all, every, type Service } from '../kernel/service.ts';
 import type { Db } from '../kernel/sql.ts';
+import type { Telemetry } from '../kernel/telemetry.ts';
 import type { Time } from '../kernel/time.ts';
 import type { Address } from '../postgres/address.ts';
 import {
@@ -20,6 +21,7 @@ import {
 } from './control-queries.ts';
 import type { SchedulerStatus } from './directory.ts';
 import type { Loader } from './loader.ts';
+import { Tallies } from './tallies.ts';
 import { tenantScheduler } from './tenant-scheduler.ts';
 
 export interface HostOptions {
@@ -28,6 +30,7 @@ export interface HostOptions {
   readonly addressOf: (row: TenantRow) => Address;
   readonly statuses: ReadonlyMap<string, SchedulerStatus>;
   readonly time: Time;
+  readonly telemetry: Telemetry;
   readonly version: string;
   readonly allowPooler: boolean;
   readonly log: Log;
@@ -45,9 +48,10 @@ interface Running {
 export function makeHost(options: HostOptions): Service {
   const id = newId();
   const running = new Map<string, Running>();
+  const tallies = new Tallies(options.telemetry);
   const onError = (doing: string) => (error: unknown) =>
     options.log.warn({ err: error, doing }, 'the host could not do its part; trying again');
-  const beats = every(beatEveryMs, 'host beat', () => beat(options, id, running), onError('beating'));
+  const beats = every(beatEveryMs, 'host beat', () => beat(options, id, running, tallies), onError('beating'));
   const looks = every(lookEveryMs, 'host look', () => reconcile(options, id, running), onError('looking at tenants'));
   const stopAll = async (): Promise<void> => {
     await Promise.all([...running.values()].map(({ service }) => service.stop()));
@@ -75,6 +79,7 @@ async function beat(
   { control, time, statuses, version }: HostOptions,
   id: string,
   running: ReadonlyMap<string, Running>,
+  tallies: Tallies,
 ): Promise<void> {
   const at = new Date(time.now());
   if (!(await beatHost(control, id, at)))
@@ -84,6 +89,7 @@ async function beat(
     tenantId,
     id: schedulerId,
     ...(statuses.get(tenantId) ?? nothing),
+    tally: tallies.of(tenantId),
   }));
   if (alive.length > 0) await beatSchedulers(control, id, alive, at);
 }

@@ -4,6 +4,7 @@
  */
 import { Client } from 'pg';
 import { MillraceError } from '../errors.ts';
+import { checkpoint } from '../kernel/checkpoint.ts';
 import type { Log } from '../kernel/log.ts';
 import { pause, type Service, steady } from '../kernel/service.ts';
 import { onClient, sql } from '../kernel/sql.ts';
@@ -34,6 +35,7 @@ export function tenantScheduler(options: TenantSchedulerOptions): Service {
       const tenant = await options.loader.open(row);
       const lock = await holdSingleton(options, tenant, signal);
       if (lock === undefined) return;
+      checkpoint('scheduler.locked');
       try {
         await runUntilLost(options, tenant, lock, signal);
       } finally {

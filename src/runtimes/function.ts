@@ -1,9 +1,12 @@
 /**
- * The runtime `function`: calls a JavaScript function that was registered with the worker, in the worker's own process.
+ * The runtime `function` for functions of the program that the worker is part of (`createWorker`): they are called in
+ * its own process.
  *
- * A function cannot be killed. When its signal aborts it has the grace to return; after that the run is given up, and
- * whatever the function still does or says counts for nothing.
+ * There a function cannot be killed. When its signal aborts it has the grace to return; after that the run is given up,
+ * and whatever the function still does or says counts for nothing. One that never yields to the event loop stops its
+ * whole process; functions of a file have processes of their own (`function-processes.ts`).
  */
+import { types } from 'node:util';
 import {
   failed,
   faulty,
@@ -27,7 +30,7 @@ export interface FunctionContext extends Omit<RunFacts, 'instant'> {
   readonly log: (line: string) => void;
 }
 
-/** A result that is returned means success, anything thrown means failure. */
+/** To return means success, whatever is returned; anything thrown means failure. */
 export type TaskFunction = (input: unknown, context: FunctionContext) => unknown;
 export type TaskFunctions = Readonly<Record<string, TaskFunction>>;
 
@@ -56,7 +59,7 @@ export function functionRuntime({ functions, graceMs: usualMs = 5_000 }: Functio
   };
 }
 
-function unknownFunction(name: string, functions: TaskFunctions): string {
+export function unknownFunction(name: string, functions: TaskFunctions): string {
   const known = Object.keys(functions)
     .sort()
     .map((each) => `"${each}"`);
@@ -71,16 +74,32 @@ async function call(
   signal: AbortSignal,
 ): Promise<Outcome> {
   try {
-    await called(input, contextOf(task.facts, gate, signal));
+    const returned = await called(
+      input,
+      contextOf(task.facts, signal, (line) => gate.line('out', line)),
+    );
+    // nobody would ask it for its values, so its body would never run: that is no success
+    if (types.isGeneratorObject(returned))
+      return faulty(`the function "${called.name}" is a generator; make it a plain one`);
     return success;
   } catch (error) {
-    gate.line('err', error instanceof Error ? (error.stack ?? String(error)) : String(error));
-    return failed(error instanceof Error ? error.message || error.name : String(error));
+    gate.line('err', stackOf(error));
+    return failed(messageOf(error));
   }
 }
 
-function contextOf(facts: RunFacts, gate: Gate, signal: AbortSignal): FunctionContext {
-  return { ...facts, instant: new Date(facts.instant), signal, log: (line) => gate.line('out', line) };
+/** Whatever was thrown, for the log. */
+export function stackOf(error: unknown): string {
+  return error instanceof Error ? (error.stack ?? String(error)) : String(error);
+}
+
+/** Whatever was thrown, as a reason. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message || error.name : String(error);
+}
+
+export function contextOf(facts: RunFacts, signal: AbortSignal, log: FunctionContext['log']): FunctionContext {
+  return { ...facts, instant: new Date(facts.instant), signal, log };
 }
 
 /** `passed` resolves a grace after the signal has aborted; never, if it does not. */

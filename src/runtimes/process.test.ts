@@ -137,7 +137,21 @@ describe('output', () => {
   it('may be written through /dev/stdout and /dev/stderr', async () => {
     const output = new Recorder();
     expect(await run('echo a > /dev/stdout; echo b > /dev/stderr', output)).toMatchObject({ state: 'success' });
-    expect([output.text('out'), output.text('err')]).toEqual(['a\n', 'b\n']);
+    expect(output.text()).toBe('a\nb\n');
+  });
+
+  it('of both streams comes in the order in which it was written', async () => {
+    const output = new Recorder();
+    await run('i=0; while [ $i -lt 2000 ]; do echo $i; i=$((i+1)); echo $i >&2; i=$((i+1)); done', output);
+    expect(output.text()).toBe(Array.from({ length: 2_000 }, (_, i) => `${i}\n`).join(''));
+  });
+
+  it('of one line of 100 MB comes whole', async () => {
+    let bytes = 0;
+    const outcome = await run("head -c 100000000 /dev/zero | tr '\\0' x", {
+      write: (_, data) => void (bytes += data.length),
+    });
+    expect([outcome.state, bytes]).toEqual(['success', 100_000_000]);
   });
 
   it('that is closed early does not end the run', async () => {
@@ -248,13 +262,31 @@ describe('a kill', () => {
     await allDead(pids);
   });
 
-  it.runIf(process.platform === 'linux')('finds what left the group by its environment', async () => {
+  const sleeper = (file: string): string => `sh -c 'echo $$ >> ${file}; exec sleep 60'`;
+
+  it.runIf(process.platform === 'linux').each([
+    ['a session of its own', 'left', `setsid ${sleeper('left')} & wait`],
+    ['a daemon, forked twice', 'daemon', `(setsid sh -c "${sleeper('daemon')} &" &) ; exec sleep 60`],
+    ['a group of its own', 'grouped', `set -m; ${sleeper('grouped')} & wait`],
+    ['the same without our environment', 'bare', `set -m; env -i PATH="$PATH" ${sleeper('bare')} & wait`],
+  ])('reaches what has left for %s', async (_, file, script) => {
     const control = new AbortController();
-    const running = run(`setsid sh -c 'echo $$ >> left; exec sleep 60' & wait`, new Recorder(), control.signal);
-    const pids = await pidsIn('left', 1);
+    const running = run(script, new Recorder(), control.signal);
+    const pids = await pidsIn(file, 1);
     control.abort('cancelled');
     await running;
     await allDead(pids);
+  });
+
+  it.runIf(process.platform === 'linux')('is soft first for those that left, too', async () => {
+    const control = new AbortController();
+    const tidy = `setsid sh -c 'trap "echo tidied > tidied; exit" TERM; echo $$ >> stray; while :; do sleep 0.02; done' & wait`;
+    const running = run(tidy, new Recorder(), control.signal);
+    const pids = await pidsIn('stray', 1);
+    control.abort('cancelled');
+    await running;
+    await allDead(pids);
+    expect(await readFile(join(folder, 'tidied'), 'utf8')).toBe('tidied\n');
   });
 });
 
@@ -263,6 +295,34 @@ it('what the main process leaves in its group ends with the run', async () => {
     state: 'success',
   });
   await allDead(await pidsIn('behind', 1));
+});
+
+it.runIf(process.platform === 'linux')('and so does what it leaves in its session, in another group', async () => {
+  const job = `sh -c 'echo $$ >> job; exec sleep 60' >/dev/null 2>&1`;
+  expect(await run(`set -m; ${job} & sleep 0.1`)).toMatchObject({ state: 'success' });
+  await allDead(await pidsIn('job', 1));
+});
+
+it('but not what left both: that outlives the run', async () => {
+  const outcome = await run(`setsid sh -c 'echo $$ >> free; exec sleep 60' >/dev/null 2>&1 & sleep 0.1`);
+  expect(outcome).toMatchObject({ state: 'success' });
+  const [pid = 0] = await pidsIn('free', 1);
+  expect(await isAlive(pid)).toBe(true);
+  process.kill(pid, 'SIGKILL');
+});
+
+it('goes on when somebody has tidied the temporary files away', async () => {
+  const own = await mkdtemp(join(folder, 'tidy-'));
+  vi.stubEnv('TMPDIR', own);
+  const other = processRuntime({ environment: process.env });
+  const task = (): Promise<Outcome> =>
+    other.run(makeTask({ kind: 'process', command: ['true'], cwd: null }), new Recorder(), never);
+  expect(await task()).toMatchObject({ state: 'success' });
+  for (const name of await readdir(own)) await rm(join(own, name), { recursive: true });
+  for (const outcome of await Promise.all([task(), task(), task()])) expect(outcome.state).toBe('success');
+  await other.service.stop();
+  expect(await readdir(own)).toEqual([]);
+  vi.unstubAllEnvs();
 });
 
 describe('when the worker dies', () => {
@@ -293,11 +353,12 @@ describe('when the worker dies', () => {
     return child;
   }
 
-  it('by kill -9, its tasks end, those that ignore SIGTERM or left the group included', async () => {
+  it('by kill -9, its tasks end, those that ignore SIGTERM or left the group included (I4)', async () => {
     const pid = (trap: string): string => `sh -c '${trap} echo $$ >> orphans; while :; do sleep 0.05; done'`;
-    const dying = worker(`${pid('')} & ${pid('trap "" TERM;')} & setsid ${pid('')} & echo $$ >> orphans; wait`);
-    const pids = await pidsIn('orphans', 4);
-    expect(await Promise.all(pids.map(isAlive))).toEqual([true, true, true, true]);
+    const bare = `set -m; env -i PATH="$PATH" ${pid('')} &`;
+    const dying = worker(`${pid('')} & ${pid('trap "" TERM;')} & setsid ${pid('')} & ${bare} echo $$ >> orphans; wait`);
+    const pids = await pidsIn('orphans', 5);
+    expect(await Promise.all(pids.map(isAlive))).toEqual(pids.map(() => true));
     dying.kill('SIGKILL');
     await once(dying, 'exit');
     await allDead(pids);

@@ -1,18 +1,16 @@
 /**
  * The runtime `process`: a command in a process group of its own, on the worker's machine.
  *
- * 1. The run is over when the main process has ended. What it left in its group is ended too; what should outlive the
- *    run must leave the group (`setsid`).
+ * 1. The run is over when the main process has ended. What it left in its group or session is ended too; what should
+ *    outlive the run must leave both (`setsid`).
  * 2. A kill is soft (SIGTERM), then hard (SIGKILL) after a grace, always of the whole group; on Linux also of what left
- *    the group, found by its environment.
+ *    the group, found by its session or its environment.
  * 3. When the worker dies, its watcher does the same (I4).
  * 4. The environment is what is declared, the documented variables, and of the worker's own only `inherited`.
+ * 5. Standard output and standard error are one pipe: only so is their order kept.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, existsSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import type { Service } from '../kernel/service.ts';
 import {
   failed,
@@ -25,9 +23,10 @@ import {
   success,
   type Task,
 } from './contract.ts';
-import { askGroup, endGroup, killStrays, markVariable } from './group.ts';
-import { type PipeEnds, PipeStock } from './pipes.ts';
-import { drain, Pump } from './pump.ts';
+import { Leftovers } from './leftovers.ts';
+import { PipeStock } from './pipes.ts';
+import { Pump } from './pump.ts';
+import { markVariable, TaskProcesses } from './task-processes.ts';
 import { Watcher } from './watcher.ts';
 
 /** What a process inherits of its worker's environment. */
@@ -48,9 +47,9 @@ type Ending = { readonly code: number | null; readonly signal: NodeJS.Signals | 
 
 /** What there is while the runtime's service is up. */
 interface Equipment {
-  readonly folder: string;
   readonly stock: PipeStock;
   readonly watcher: Watcher;
+  readonly leftovers: Leftovers;
 }
 
 export function processRuntime(options: ProcessOptions): Runtime & { readonly service: Service } {
@@ -72,22 +71,29 @@ export function processRuntime(options: ProcessOptions): Runtime & { readonly se
       async stop() {
         const made = await equipment;
         equipment = undefined;
+        await made?.leftovers.stop();
         await made?.watcher.stop();
-        if (made) await rm(made.folder, { recursive: true, force: true });
+        await made?.stock.remove();
       },
     },
   };
 }
 
 async function makeEquipment(options: ProcessOptions): Promise<Equipment> {
-  const folder = await mkdtemp(join(tmpdir(), 'millrace-pipes-'));
+  const stock = await PipeStock.make();
   const path = options.environment['PATH'] ?? '/usr/bin:/bin';
-  const watcher = new Watcher({ graceMs: options.orphanGraceMs ?? 2_000, folder, path });
+  const watcher = new Watcher({ graceMs: options.orphanGraceMs ?? 2_000, folder: stock.folder, path });
   await watcher.start();
-  return { folder, stock: new PipeStock(folder), watcher };
+  return { stock, watcher, leftovers: new Leftovers() };
 }
 
-/** One process group, from its spawn to its end. */
+interface Started {
+  readonly processes: TaskProcesses;
+  readonly ending: Promise<Ending>;
+  readonly pump: Pump;
+}
+
+/** One task's processes, from the spawn to the end of the last. */
 class Execution {
   readonly #options: ProcessOptions;
   readonly #equipment: Equipment;
@@ -105,39 +111,35 @@ class Execution {
 
   /** Something to finish, or why it did not start. */
   async start(output: Output): Promise<Outcome | { finish(signal: AbortSignal): Promise<Outcome> }> {
-    const { watcher } = this.#equipment;
+    const { watcher, leftovers } = this.#equipment;
     watcher.announce(this.#mark);
     const started = await this.#spawn(output).catch((error: unknown) => this.#refusal(error));
     if ('state' in started) {
       watcher.ended(this.#mark);
       return started;
     }
-    watcher.began(this.#mark, started.groupId);
-    const { ending, groupId, pumps } = started;
-    return { finish: (signal) => this.#finish(signal, { ending, groupId, pumps }) };
+    const { leader } = started.processes;
+    watcher.began(this.#mark, leader);
+    leftovers.began(leader);
+    return { finish: (signal) => this.#finish(signal, started) };
   }
 
-  async #spawn(output: Output): Promise<{ groupId: number; ending: Promise<Ending>; pumps: Pump[] }> {
-    const { stock } = this.#equipment;
-    const pipes: PipeEnds[] = [];
+  async #spawn(output: Output): Promise<Started> {
+    const pipe = await this.#equipment.stock.take();
     try {
-      const out = await stock.take();
-      pipes.push(out);
-      const err = await stock.take();
-      pipes.push(err);
-      const child = this.#child(out.write, err.write);
-      const groupId = child.pid ?? (await spawnFailure(child));
+      const child = this.#child(pipe.write);
+      const leader = child.pid ?? (await spawnFailure(child));
       const ending = new Promise<Ending>((resolve) => child.once('exit', (code, signal) => resolve({ code, signal })));
-      return { groupId, ending, pumps: [new Pump(out.read, 'out', output), new Pump(err.read, 'err', output)] };
+      return { processes: new TaskProcesses(leader, this.#mark), ending, pump: new Pump(pipe.read, output) };
     } catch (error) {
-      for (const pipe of pipes) closeSync(pipe.read);
+      closeSync(pipe.read);
       throw error;
     } finally {
-      for (const pipe of pipes) closeSync(pipe.write);
+      closeSync(pipe.write);
     }
   }
 
-  #child(out: number, err: number): ChildProcess {
+  #child(out: number): ChildProcess {
     const [file = '', ...args] = this.#work.command;
     const env: Record<string, string> = {};
     for (const name of inherited) {
@@ -146,7 +148,7 @@ class Execution {
     }
     Object.assign(env, this.#task.env, { [markVariable]: this.#mark });
     const cwd = this.#work.cwd;
-    return spawn(file, args, { env, detached: true, stdio: ['ignore', out, err], ...(cwd === null ? {} : { cwd }) });
+    return spawn(file, args, { env, detached: true, stdio: ['ignore', out, out], ...(cwd === null ? {} : { cwd }) });
   }
 
   #refusal(error: unknown): Outcome {
@@ -158,38 +160,29 @@ class Execution {
     return faulty(`the command "${command}" ${known ?? `could not be started: ${String(error)}`}`);
   }
 
-  async #finish(
-    signal: AbortSignal,
-    started: { ending: Promise<Ending>; groupId: number; pumps: Pump[] },
-  ): Promise<Outcome> {
-    const { ending, groupId, pumps } = started;
+  async #finish(signal: AbortSignal, { ending, processes, pump }: Started): Promise<Outcome> {
     const lingerMs = this.#options.lingerMs ?? 500;
-    const kill = this.#armed(signal, groupId);
+    const kill = this.#armed(signal, processes);
     try {
       const end = await ending;
       // an asked group has its grace as a whole, however soon its leader went
       if (signal.aborted) await kill.killed;
-      await drain(pumps, lingerMs);
+      await pump.drained(lingerMs);
       if (signal.aborted) await kill.killed;
-      else if (askGroup(groupId)) await endGroup(groupId, lingerMs);
+      else await processes.endRest(lingerMs);
       return outcomeOf(end);
     } finally {
       kill.disarm();
       this.#equipment.watcher.ended(this.#mark);
+      this.#equipment.leftovers.ended(processes.leader);
     }
   }
 
-  /** `killed` resolves when the group is gone, after the signal has aborted. */
-  #armed(signal: AbortSignal, groupId: number): { killed: Promise<void>; disarm(): void } {
+  /** `killed` resolves when all of it is gone, after the signal has aborted. */
+  #armed(signal: AbortSignal, processes: TaskProcesses): { killed: Promise<void>; disarm(): void } {
     let strike = (): void => {};
     const killed = new Promise<void>((resolve) => {
-      strike = () => {
-        askGroup(groupId);
-        const patience = graceMs(signal, this.#options.graceMs ?? 5_000);
-        void endGroup(groupId, patience)
-          .then(() => killStrays(this.#mark))
-          .finally(resolve);
-      };
+      strike = () => void processes.kill(graceMs(signal, this.#options.graceMs ?? 5_000)).finally(resolve);
     });
     if (signal.aborted) strike();
     else signal.addEventListener('abort', strike, { once: true });

@@ -3,20 +3,20 @@
  * than its output can be kept is slowed by its own full pipe.
  */
 import { Socket } from 'node:net';
-import type { Output, StreamName } from './contract.ts';
+import type { Output } from './contract.ts';
 
 export class Pump {
   readonly #socket: Socket;
   #held = 0;
   /** Resolves when the pipe has ended: nobody holds its writing end any more, or it was cut. */
-  readonly ended: Promise<void>;
+  readonly #ended: Promise<void>;
 
-  constructor(descriptor: number, stream: StreamName, output: Output) {
+  constructor(descriptor: number, output: Output) {
     const socket = new Socket({ fd: descriptor, readable: true, writable: false });
     this.#socket = socket;
-    this.ended = new Promise((resolve) => socket.once('close', () => resolve()));
+    this.#ended = new Promise((resolve) => socket.once('close', () => resolve()));
     socket.on('error', () => socket.destroy());
-    socket.on('data', (data) => this.#pass(output.write(stream, data)));
+    socket.on('data', (data) => this.#pass(output.write('out', data)));
   }
 
   #pass(taken: Promise<void> | undefined): void {
@@ -29,28 +29,19 @@ export class Pump {
     taken.then(resume, resume);
   }
 
-  /** Whether it is the sink that is waited for. */
-  get held(): boolean {
-    return this.#held > 0;
+  /**
+   * Waits for the pipe to end after the task's main process has. A grandchild may hold it open: it has `lingerMs`, not
+   * counting the time in which the sink held us up, so nothing that the task itself printed is lost.
+   */
+  async drained(lingerMs: number): Promise<void> {
+    const stepMs = Math.max(1, Math.ceil(lingerMs / 20));
+    let left = lingerMs;
+    const timer = setInterval(() => {
+      if (this.#held > 0) return;
+      left -= stepMs;
+      if (left <= 0) this.#socket.destroy();
+    }, stepMs);
+    await this.#ended;
+    clearInterval(timer);
   }
-
-  cut(): void {
-    this.#socket.destroy();
-  }
-}
-
-/**
- * Waits for both pipes to end after the task's main process has. A grandchild may hold them open: it has `lingerMs`,
- * not counting the time in which the sink held us up, so nothing that the task itself printed is lost.
- */
-export async function drain(pumps: readonly Pump[], lingerMs: number): Promise<void> {
-  const stepMs = Math.max(1, Math.ceil(lingerMs / 20));
-  let left = lingerMs;
-  const timer = setInterval(() => {
-    if (pumps.some((pump) => pump.held)) return;
-    left -= stepMs;
-    if (left <= 0) for (const pump of pumps) pump.cut();
-  }, stepMs);
-  await Promise.all(pumps.map((pump) => pump.ended));
-  clearInterval(timer);
 }

@@ -1,8 +1,10 @@
 /** The table of runtimes that a worker has. What is in it is what the worker claims. */
 import type { RuntimeName } from '../contract/wire.ts';
+import { packageFile } from '../kernel/package-files.ts';
 import type { Runtime } from './contract.ts';
 import { dockerMissing } from './docker.ts';
 import { functionRuntime, type TaskFunctions } from './function.ts';
+import { functionProcesses } from './function-processes.ts';
 import { none } from './none.ts';
 import { processRuntime } from './process.ts';
 
@@ -11,15 +13,21 @@ export type RuntimeTable = ReadonlyMap<RuntimeName, Runtime>;
 export interface RuntimeOptions {
   /** Which to have; those that cannot be had here are left out. */
   readonly names: readonly RuntimeName[];
-  readonly functions: TaskFunctions;
+  /** Functions of the program that the worker is part of, or a file of them. */
+  readonly functions: TaskFunctions | string;
   /** The worker's own environment, of which a process inherits a few variables. */
   readonly environment: Readonly<Record<string, string | undefined>>;
 }
 
+const program = packageFile('dist', 'function-host.js');
+
 const makers: Record<RuntimeName, (options: RuntimeOptions) => Runtime | undefined> = {
   none: () => none,
-  // without a single function its runs are better left to a worker that has some
-  function: ({ functions }) => (Object.keys(functions).length > 0 ? functionRuntime({ functions }) : undefined),
+  function: ({ functions, environment }) => {
+    if (typeof functions === 'string') return functionProcesses({ file: functions, program, environment });
+    // without a single function its runs are better left to a worker that has some
+    return Object.keys(functions).length > 0 ? functionRuntime({ functions }) : undefined;
+  },
   process: ({ environment }) => processRuntime({ environment }),
   docker: () => dockerMissing,
   kubernetes: () => undefined,

@@ -6,13 +6,13 @@
  *    unknown: one without a group is found by the mark in its environment.
  * 2. It leads a session of its own and ignores the soft signals, so what ends the worker's group does not end it.
  * 3. It is a shell, not a Node process: 0.4 MB instead of 40 (proportional set size, measured).
- * 4. It owns the folder of the worker's pipes, and removes it when the worker is gone.
+ * 4. It owns the folder of the worker's pipes, if there is one, and removes it when the worker is gone.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import type { Service } from '../kernel/service.ts';
-import { markVariable } from './group.ts';
+import { markVariable } from './task-processes.ts';
 
-// $1: grace in tenths of a second, $2: folder to remove. `open` holds mark:group items; marks hold no blanks.
+// $1: grace in tenths of a second, $2: folder to remove, or nothing. `open` holds mark:group items; marks hold no blanks.
 const script = `
 trap '' HUP INT TERM
 open=
@@ -30,22 +30,35 @@ while read -r verb mark group; do
     -) forget "$mark" ;;
   esac
 done
-rm -rf -- "$2"
+[ -z "$2" ] || rm -rf -- "$2"
 [ -n "$open" ] || exit 0
 marks=
 for item in $open; do
   marks="$marks\${marks:+
 }${markVariable}=\${item%%:*}"
 done
-strays() { grep -lsF -e "$marks" /proc/[0-9]*/environ 2>/dev/null; }
+groups=' '
+for item in $open; do groups="$groups\${item#*:} "; done
+# those with a mark, and those whose session (the fourth word behind the name) a task began; not those in its group
+strays() {
+  marked=" $(grep -lsF -e "$marks" /proc/[0-9]*/environ 2>/dev/null | tr '\\n' ' ')"
+  for file in /proc/[0-9]*/stat; do
+    pid=\${file#/proc/}
+    pid=\${pid%/stat}
+    read -r stat 2>/dev/null < "$file" || continue
+    set -- \${stat##*) }
+    case $1 in Z|X) continue ;; esac
+    case $groups in *" $3 "*) continue ;; esac
+    case $marked$groups in *" /proc/$pid/environ "*|*" $4 "*) echo "$pid" ;; esac
+  done
+}
 strike() {
   for item in $open; do
     group=\${item#*:}
     [ -n "$group" ] && kill -s "$1" -- "-$group" 2>/dev/null && kill -s CONT -- "-$group" 2>/dev/null
   done
-  for file in $(strays); do
-    pid=\${file#/proc/}
-    kill -s "$1" "\${pid%/environ}" 2>/dev/null
+  for pid in $(strays); do
+    kill -s "$1" "$pid" 2>/dev/null && kill -s CONT "$pid" 2>/dev/null
   done
 }
 alive() {
@@ -61,18 +74,20 @@ while [ "$left" -gt 0 ] && alive; do
   sleep 0.1 || sleep 1
   left=$((left - 1))
 done
+# twice: for what was being forked while we looked
+strike KILL
 strike KILL
 `;
 
 export class Watcher implements Service {
   readonly name = 'watcher';
   readonly #graceMs: number;
-  readonly #folder: string;
+  readonly #folder: string | undefined;
   readonly #path: string;
   readonly #open = new Map<string, number | undefined>();
   #process: ChildProcess | undefined;
 
-  constructor(options: { graceMs: number; folder: string; path: string }) {
+  constructor(options: { graceMs: number; folder?: string; path: string }) {
     this.#graceMs = options.graceMs;
     this.#folder = options.folder;
     this.#path = options.path;
@@ -121,7 +136,7 @@ export class Watcher implements Service {
   }
 
   #spawn(): ChildProcess {
-    const args = ['-c', script, 'millrace-watcher', String(Math.ceil(this.#graceMs / 100)), this.#folder];
+    const args = ['-c', script, 'millrace-watcher', String(Math.ceil(this.#graceMs / 100)), this.#folder ?? ''];
     const env = { PATH: this.#path };
     const child = spawn('/bin/sh', args, { detached: true, stdio: ['pipe', 'ignore', 'ignore'], cwd: '/', env });
     this.#process = child;

@@ -1,45 +1,44 @@
 /**
- * Catch-up: missed instants are fired in bounded pieces between live firings, at `backfill` priority, in the order that
- * the trigger's policy names. The work is a row that says how far it has come, so a restart goes on where it stopped;
- * a piece that is fired twice has no second effect (I1).
+ * How missed instants are caught up: a range of them is cut into pieces of equally many instants, which are fired one by
+ * one in the order that the policy names. Pure; `catchup-service.ts` does it.
+ *
+ * A piece is found by counting, not by walking there, so a range of a million costs no more than its row. Which piece
+ * comes n-th needs no memory either, so any policy can stop and go on. The row keeps the plan by which it was cut: when
+ * the trigger is edited, what is left is cut anew by what it says now.
  */
-import { compileSchedule, instantsBetween, nextInstant, type Schedule } from '../jobs/schedule.ts';
-import type { Db } from '../kernel/sql.ts';
-import { steady, type Service } from '../kernel/service.ts';
-import { advanceCatchup, type CatchupRow, fireTriggers, nextCatchup, type TriggerRow } from './queries.ts';
-import type { Scheduling } from './scheduling.ts';
+import { compileSchedule, countInstants, instantAt, nextInstant, type Schedule } from '../jobs/schedule.ts';
+import { newestIn, type Range, windowFrom } from './arrival.ts';
+import type { CatchupRow, PlannedCatchup, TriggerRow } from './queries.ts';
 import { specOf } from './spec.ts';
 
-/** About how many instants make a piece, and how many fire in one commit. */
 const pieceInstants = 500;
-const sweepMs = 30_000;
 
-/** Into how many pieces of equal length the range is cut so that each holds about `pieceInstants`. */
 export function piecesOf(schedule: Schedule, fromMs: number, toMs: number): number {
-  let at = nextInstant(schedule, fromMs - 1);
-  for (let n = 0; n < pieceInstants; n++) {
-    if (at === undefined || at >= toMs) return 1;
-    at = nextInstant(schedule, at);
-  }
-  if (at === undefined || at >= toMs) return 1;
-  return Math.min(2 ** 31 - 1, Math.ceil((toMs - fromMs) / (at - fromMs)));
+  return Math.min(2 ** 31 - 1, Math.max(1, Math.ceil(countInstants(schedule, fromMs, toMs) / pieceInstants)));
 }
 
 /** The instants of the row's next piece, in the order they are to be queued. */
-export function pieceInstantsOf(row: CatchupRow, schedule: Schedule): number[] {
-  const [fromMs, toMs] = [row.from_at.getTime(), row.to_at.getTime()];
+export function pieceInstantsOf(row: Omit<CatchupRow, 'trigger_id'>, schedule: Schedule): number[] {
   const piece = pieceNumber(row);
-  const length = (toMs - fromMs) / row.pieces;
-  const start = fromMs + Math.floor(piece * length);
-  const end = piece === row.pieces - 1 ? toMs : fromMs + Math.floor((piece + 1) * length);
-  const instants = [...instantsBetween(schedule, start, end)];
+  const instants = piece >= row.pieces ? [] : instantsOf(row, schedule, piece);
   if (row.policy === 'latest') return instants.toReversed();
   return row.policy === 'random' ? shuffled(instants, row.seed + piece) : instants;
 }
 
-function pieceNumber(row: CatchupRow): number {
-  if (row.policy === 'latest') return row.pieces - 1 - row.next_piece;
-  return row.policy === 'random' ? scattered(row.next_piece, row.pieces, row.seed) : row.next_piece;
+function instantsOf({ from_at, to_at }: Pick<CatchupRow, 'from_at' | 'to_at'>, schedule: Schedule, piece: number) {
+  const [fromMs, toMs] = [from_at.getTime(), to_at.getTime()];
+  const instants: number[] = [];
+  // asked again from where counting led: that alone says what an instant is
+  let at = nextInstant(schedule, instantAt(schedule, fromMs, toMs, piece * pieceInstants) - 1);
+  for (; at !== undefined && at < toMs && instants.length < pieceInstants; at = nextInstant(schedule, at)) {
+    instants.push(at);
+  }
+  return instants;
+}
+
+function pieceNumber({ policy, pieces, next_piece, seed }: Omit<CatchupRow, 'trigger_id'>): number {
+  if (policy === 'latest') return pieces - 1 - next_piece;
+  return policy === 'random' ? scattered(next_piece, pieces, seed) : next_piece;
 }
 
 /** A permutation of 0…n−1 that needs no memory: multiply by a number coprime to n, and shift. */
@@ -58,26 +57,73 @@ function shuffled(items: readonly number[], seed: number): number[] {
   return keyed.sort((a, b) => a.key - b.key).map(({ item }) => item);
 }
 
-export function catchupService(scheduling: Scheduling): Service {
-  const { db, time, work, fault } = scheduling;
-  return steady(
-    'catchup',
-    async (signal) => {
-      const row = await nextCatchup(db);
-      if (row === undefined) await work.catchup.wait(sweepMs, signal);
-      else scheduling.ready(await firePiece(db, row, new Date(time.now())));
-    },
-    fault('catching up'),
-  );
+/** What decides which instants are caught up: the schedule, the policy and its window. */
+export function planOf(trigger: TriggerRow): string {
+  const { startMs, endMs, periodMs, cron, timezone } = specOf(trigger);
+  return JSON.stringify([startMs, endMs, periodMs, cron, timezone, trigger.catchup, trigger.catchup_window_ms]);
 }
 
-async function firePiece(db: Db, row: CatchupRow & TriggerRow, at: Date): Promise<number> {
-  const instants = pieceInstantsOf(row, compileSchedule(specOf(row)));
-  let created = 0;
-  for (let done = 0; done < instants.length; done += pieceInstants) {
-    const firings = instants.slice(done, done + pieceInstants).map((instantMs) => ({ triggerId: row.id, instantMs }));
-    created += (await fireTriggers(db, firings, { priority: 'backfill', order: row.policy, at })).created;
+export type NewCatchup = Omit<PlannedCatchup, 'next_piece'>;
+
+/** Notes a range of missed instants. */
+export function cut(trigger: TriggerRow, schedule: Schedule, { fromMs, toMs }: Range): NewCatchup {
+  const { id, catchup } = trigger;
+  return {
+    trigger_id: id,
+    from_at: new Date(fromMs),
+    to_at: new Date(toMs),
+    policy: catchup === 'latest' || catchup === 'random' ? catchup : 'earliest',
+    pieces: piecesOf(schedule, fromMs, toMs),
+    seed: Math.floor(Math.random() * 2 ** 30),
+    plan: planOf(trigger),
+  };
+}
+
+/** What becomes of the rest of a catch-up whose trigger was edited: undefined when nothing of it is to fire. */
+export function recut(
+  row: PlannedCatchup,
+  trigger: TriggerRow,
+  schedule: Schedule,
+  nowMs: number,
+): NewCatchup | undefined {
+  const rest = restOf(row);
+  const fromMs = Math.max(rest.fromMs, windowFrom(trigger, nowMs - trigger.offset_ms));
+  const first = nextInstant(schedule, fromMs - 1);
+  if (trigger.catchup === 'none' || first === undefined || first >= rest.toMs) return undefined;
+  const range = { fromMs: first, toMs: rest.toMs };
+  if (trigger.catchup !== 'last') return cut(trigger, schedule, range);
+  const newest = newestIn(schedule, range);
+  return cut(trigger, schedule, { fromMs: newest, toMs: newest + 1 });
+}
+
+/** How many instants are left if the trigger is, or becomes, as given. At random it may be a piece too many. */
+export function countLeft(row: PlannedCatchup, trigger: TriggerRow, schedule: Schedule, nowMs: number): number {
+  const isEdited = row.plan !== planOf(trigger);
+  const rest = isEdited ? recut(row, trigger, schedule, nowMs) : undefined;
+  if (isEdited) return rest === undefined ? 0 : countInstants(schedule, rest.from_at.getTime(), rest.to_at.getTime());
+  const { fromMs, toMs } = restOf(row);
+  const done = row.policy === 'random' ? row.next_piece * pieceInstants : 0;
+  return Math.max(0, countInstants(schedule, fromMs, toMs) - done);
+}
+
+/** The stretch that has not been fired, by the plan it was cut by; at random, and where that is not known, all of it. */
+function restOf(row: PlannedCatchup): Range {
+  const [fromMs, toMs] = [row.from_at.getTime(), row.to_at.getTime()];
+  const schedule = plannedSchedule(row);
+  if (schedule === undefined || row.next_piece === 0 || row.policy === 'random') return { fromMs, toMs };
+  const piece = pieceNumber(row);
+  const firstOf = (n: number): number => instantAt(schedule, fromMs, toMs, n * pieceInstants);
+  return row.policy === 'latest' ? { fromMs, toMs: firstOf(piece + 1) } : { fromMs: firstOf(piece), toMs };
+}
+
+type Plan = readonly [number, number | null, number | null, string | null, string | null];
+
+function plannedSchedule({ plan }: PlannedCatchup): Schedule | undefined {
+  try {
+    const [startMs, endMs, periodMs, cron, timezone] = JSON.parse(plan ?? '') as Plan;
+    return compileSchedule({ startMs, endMs, periodMs, cron, timezone });
+  } catch {
+    // of another version, perhaps; firing something twice has no effect
+    return undefined;
   }
-  await advanceCatchup(db, row);
-  return created;
 }

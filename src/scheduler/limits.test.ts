@@ -59,7 +59,8 @@ const usedOf = async (gate: string): Promise<number> =>
       sql`select used from gate where ${gate.includes(' ') ? sql`name = ${gate}` : sql`id = ${gate}`}`,
     )
   ).used;
-const daysOf = (runs: readonly ClaimedRow[]): number[] => runs.map((run) => run.instant.getUTCDate()).sort();
+const daysOf = (runs: readonly ClaimedRow[]): number[] =>
+  runs.map((run) => run.instant.getUTCDate()).sort((a, b) => a - b);
 
 describe('max_running', () => {
   it('lets so many runs of the task through at a time, the earliest first, and the next as one ends', async () => {

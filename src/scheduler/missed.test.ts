@@ -169,6 +169,50 @@ describe('what was missed', () => {
     await all.firedAre(job, [...before, ...[20, 30, 40, 50].map((s) => after(s * 1_000))]);
   });
 
+  it('with none is not the first instant of all, though the scheduler restarts just then', async () => {
+    const job = await all.triggered({ start: after(minute), period: '1h', catchup: 'none' });
+    await all.start();
+    await all.waitsFor(after(minute));
+    await all.stop();
+    all.line.time.advance(minute + 30_000);
+    await all.start();
+    await all.firedAre(job, [after(minute)]);
+    const past = await all.triggered({ start: after(minute), period: '1h', catchup: 'none' });
+    all.tell(past);
+    await all.waitsFor(after(61 * minute));
+    expect(await all.fired(past)).toEqual([]);
+  });
+
+  it.each(['earliest', 'latest', 'random', 'last'])(
+    'by %s is nothing in a short restart: it fires late, at its own priority',
+    async (catchup) => {
+      const job = await all.triggered({ start: after(0), period: '10s', catchup });
+      await all.start();
+      all.line.time.advance(10_000);
+      await all.waitsFor(after(20_000));
+      await all.stop();
+      const before = await all.fired(job);
+      all.line.time.advance(25_000);
+      await all.start();
+      await all.firedAre(job, [...before, after(20_000), after(30_000)]);
+      const priorities = (await claim(all.line, job.lane)).map((run) => [run.instant.toISOString(), run.priority]);
+      expect(priorities).toEqual(expect.arrayContaining([20_000, 30_000].map((ms) => [after(ms), 'normal'])));
+    },
+  );
+
+  it('is not an instant whose positive offset has not passed, after a restart either (Waterwheel’s bug 16)', async () => {
+    const job = await all.triggered({ start: after(-day), period: '1d', offset: '6h' });
+    await all.start();
+    await all.firedAre(job, [after(-day)]);
+    await all.stop();
+    all.line.time.moveTo(after(0.2 * day));
+    await all.start();
+    await all.waitsFor(after(0.25 * day));
+    expect(await all.fired(job)).toEqual([after(-day)]);
+    all.line.time.moveTo(after(0.25 * day));
+    await all.firedAre(job, [after(-day), after(0)]);
+  });
+
   it('by a machine that slept is what its policy says, at backfill priority', async () => {
     const every = await all.triggered({ start: after(day), period: '1d' });
     const none = await all.triggered({ start: after(day), period: '1d', catchup: 'none' });

@@ -2,9 +2,10 @@
  * The progress processor: applies results that come through the broker, queues retries when they are due, and takes runs
  * back from workers that are lost. Results reported over HTTP are applied by whoever receives them, with the same code.
  */
+import { leaseTimes } from '../contract/lease-times.ts';
 import type { Report } from '../contract/wire.ts';
+import { checkpoint } from '../kernel/checkpoint.ts';
 import { all, every, type Service, steady } from '../kernel/service.ts';
-import { unlistedMs } from './claim.ts';
 import { nextRetryAt, queueRetries, takeBackRuns } from './queries.ts';
 import { applyReports } from './report.ts';
 import type { Scheduling } from './scheduling.ts';
@@ -25,8 +26,10 @@ function retries({ ctx, db, time, work, ready, fault }: Scheduling): Service {
   return steady(
     'retries',
     async (signal) => {
+      checkpoint('retries.queue');
       const queued = await queueRetries(db, retryBatch, new Date(time.now()));
-      if (queued > 0) ctx.telemetry.emit('retried', { runs: queued });
+      if (queued > 0) checkpoint('retries.queued');
+      if (queued > 0) ctx.telemetry.emit('retried', { tenant: ctx.tenant.id, runs: queued });
       ready(queued);
       if (queued === retryBatch) return;
       const next = (await nextRetryAt(db))?.getTime() ?? Number.POSITIVE_INFINITY;
@@ -42,12 +45,15 @@ function leases({ ctx, db, time, ready, fault }: Scheduling): Service {
     leaseSweepMs,
     'leases',
     async () => {
+      const { leaseMs } = ctx.settings;
       const serving = await ctx.directory.servingSince();
-      if (serving === undefined || serving.getTime() > time.now() - ctx.settings.leaseMs) return;
-      const { returned, failed } = await takeBackRuns(db, unlistedMs, new Date(time.now()));
+      if (serving === undefined || serving.getTime() > time.now() - leaseMs) return;
+      checkpoint('leases.sweep');
+      const { returned, failed } = await takeBackRuns(db, leaseTimes(leaseMs).unlistedMs, new Date(time.now()));
       if (returned + failed === 0) return;
+      checkpoint('leases.swept');
       ctx.log.warn({ returned, failed }, 'runs were taken back from workers that are lost');
-      ctx.telemetry.emit('leases_lost', { runs: returned + failed });
+      ctx.telemetry.emit('leases_lost', { tenant: ctx.tenant.id, runs: returned + failed });
       ready(returned + failed);
     },
     fault('sweeping leases'),

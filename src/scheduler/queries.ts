@@ -14,17 +14,21 @@ export type TriggerRow = {
   catchup_window_ms: number | null;
   earliest: Date | null;
   latest: Date | null;
+  /** Since when its job is as it is: applied, unpaused. */
+  since: Date;
 };
 
-const columns = sql`
+/** Of `trigger` joined with its `job`. */
+export const triggerColumns = sql`
   trigger.id, trigger.job_id, trigger.start_at, trigger.end_at, trigger.period_ms, trigger.cron, trigger.timezone,
-  trigger.offset_ms, trigger.catchup, trigger.catchup_window_ms, trigger.earliest, trigger.latest`;
+  trigger.offset_ms, trigger.catchup, trigger.catchup_window_ms, trigger.earliest, trigger.latest,
+  job.updated_at as since`;
 
 /** Triggers that may fire: of jobs that are neither paused nor gone. */
 export function activeTriggers(db: Db, jobIds?: readonly string[]): Promise<TriggerRow[]> {
   const some = jobIds === undefined ? sql`true` : sql`job.id = any (${jobIds}::uuid[])`;
   return db.rows<TriggerRow>(sql`
-    select ${columns}
+    select ${triggerColumns}
       from trigger
       join job on job.id = trigger.job_id
      where trigger.removed_at is null and job.deleted_at is null and not job.paused and ${some}`);
@@ -66,47 +70,8 @@ export type CatchupRow = {
   seed: number;
 };
 
-/**
- * Where there is work from the same instant on, noted by another scheduler, the longer range counts and is begun anew:
- * its pieces are cut differently, and what has fired does not fire again (I1).
- */
-export async function insertCatchups(db: Db, rows: readonly Omit<CatchupRow, 'next_piece'>[]): Promise<void> {
-  await db.exec(sql`
-    insert into catchup (trigger_id, from_at, to_at, policy, pieces, seed)
-    select *
-      from unnest(
-        ${rows.map((r) => r.trigger_id)}::uuid[], ${rows.map((r) => r.from_at)}::timestamptz[],
-        ${rows.map((r) => r.to_at)}::timestamptz[], ${rows.map((r) => r.policy)}::text[],
-        ${rows.map((r) => r.pieces)}::integer[], ${rows.map((r) => r.seed)}::integer[])
-     order by 1, 2
-    on conflict (trigger_id, from_at) do update set
-      to_at = excluded.to_at, policy = excluded.policy, pieces = excluded.pieces, seed = excluded.seed, next_piece = 0
-     where excluded.to_at > catchup.to_at`);
-}
-
-/** The next piece of catch-up work with its trigger, every trigger's in turn; paused jobs wait. */
-export function nextCatchup(db: Db): Promise<(CatchupRow & TriggerRow) | undefined> {
-  return db.maybeOne(sql`
-    select catchup.trigger_id, catchup.from_at, catchup.to_at, catchup.policy, catchup.next_piece, catchup.pieces,
-           catchup.seed, ${columns}
-      from catchup
-      join trigger on trigger.id = catchup.trigger_id
-      join job on job.id = trigger.job_id
-     where trigger.removed_at is null and job.deleted_at is null and not job.paused
-     order by catchup.next_piece, catchup.trigger_id, catchup.from_at
-     limit 1`);
-}
-
-export async function advanceCatchup(db: Db, row: CatchupRow): Promise<void> {
-  const last = row.next_piece + 1 >= row.pieces;
-  // another scheduler may have made the range longer and begun anew: that work is not ours to advance
-  const same = sql`
-    trigger_id = ${row.trigger_id} and from_at = ${row.from_at} and to_at = ${row.to_at}
-    and next_piece = ${row.next_piece} and pieces = ${row.pieces}`;
-  await db.exec(
-    last ? sql`delete from catchup where ${same}` : sql`update catchup set next_piece = next_piece + 1 where ${same}`,
-  );
-}
+/** With the plan it was cut by (`catchup.ts`). */
+export type PlannedCatchup = CatchupRow & { plan: string | null };
 
 export async function releaseTokens(db: Db, max: number, at: Date): Promise<number> {
   return (await db.one<{ n: number }>(sql`select release_tokens(${max}::integer, ${at}::timestamptz) as n`)).n;

@@ -1,6 +1,7 @@
 /** Applying reports (I3): whoever receives one applies it by this; any number of appliers is safe. */
 import type { EngineContext, Reported } from '../contract/engine.ts';
 import type { Report } from '../contract/wire.ts';
+import { checkpoint } from '../kernel/checkpoint.ts';
 import { type Db, onPool, sql } from '../kernel/sql.ts';
 
 export async function applyReports(ctx: EngineContext, reports: readonly Report[]): Promise<Reported> {
@@ -9,6 +10,7 @@ export async function applyReports(ctx: EngineContext, reports: readonly Report[
   const final = reports.filter((report) => report.state !== 'returned');
   const back = returned.length === 0 ? 0 : await returnRuns(db, returned, new Date(ctx.time.now()));
   const done = final.length === 0 ? nothing : await finishRuns(db, final, new Date(ctx.time.now()));
+  if (done.applied > 0) checkpoint('report.applied');
   if (done.created + back > 0) ctx.broker.offer(ctx.tenant, done.created + back);
   if (done.retries > 0) ctx.wake.send(ctx.tenant.id, 'retries');
   if (done.applied > 0) ctx.wake.send(ctx.tenant.id, 'events');

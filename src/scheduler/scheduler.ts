@@ -1,17 +1,18 @@
 /** A tenant's scheduler: the five processors of the seed as services, and its word about itself. */
 import type { EngineContext } from '../contract/engine.ts';
 import { all, every, type Service } from '../kernel/service.ts';
-import { catchupService } from './catchup.ts';
+import { backfillService } from './backfills.ts';
+import { catchupService } from './catchup-service.ts';
 import { dispatch } from './dispatch.ts';
 import { progressProcessor } from './progress.ts';
-import { pruneTenant } from './prune.ts';
+import { housekeeping } from './prune.ts';
 import { makeScheduling } from './scheduling.ts';
 import { tokenProcessor } from './tokens.ts';
 import { TriggerProcessor } from './triggers.ts';
 import { updateProcessor } from './updates.ts';
+import { vacuumService } from './vacuum.ts';
 
 const statusEveryMs = 1_000;
-const pruneEveryMs = 3_600_000;
 
 export function makeScheduler(ctx: EngineContext): Service {
   const scheduling = makeScheduling(ctx);
@@ -22,12 +23,6 @@ export function makeScheduler(ctx: EngineContext): Service {
     async () => ctx.directory.noteScheduler(triggers.status),
     scheduling.fault('telling its status'),
   );
-  const housekeeping = every(
-    pruneEveryMs,
-    'housekeeping',
-    async () => void (await pruneTenant(ctx)),
-    scheduling.fault('pruning'),
-  );
   return all('scheduler', [
     dispatch(scheduling),
     progressProcessor(scheduling),
@@ -35,7 +30,9 @@ export function makeScheduler(ctx: EngineContext): Service {
     updateProcessor(scheduling),
     triggers.service,
     catchupService(scheduling),
+    backfillService(scheduling),
+    vacuumService(scheduling),
     status,
-    housekeeping,
+    housekeeping(scheduling),
   ]);
 }

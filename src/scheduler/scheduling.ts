@@ -18,6 +18,7 @@ export interface Scheduling {
   readonly changedJobs: Channel<string>;
   readonly work: {
     readonly catchup: Bell;
+    readonly backfills: Bell;
     readonly tokens: Bell;
     readonly retries: Bell;
     readonly dispatch: Bell;
@@ -34,6 +35,7 @@ export interface Scheduling {
 export function makeScheduling(ctx: EngineContext): Scheduling {
   const work = {
     catchup: new Bell(ctx.time),
+    backfills: new Bell(ctx.time),
     tokens: new Bell(ctx.time),
     retries: new Bell(ctx.time),
     dispatch: new Bell(ctx.time),

@@ -2,7 +2,9 @@
 import type { ScheduleSpec } from '../jobs/schedule.ts';
 import type { TriggerRow } from './queries.ts';
 
-export function specOf(row: TriggerRow): ScheduleSpec {
+type ScheduleRow = Pick<TriggerRow, 'start_at' | 'end_at' | 'period_ms' | 'cron' | 'timezone'>;
+
+export function specOf(row: ScheduleRow): ScheduleSpec {
   return {
     startMs: row.start_at.getTime(),
     endMs: row.end_at?.getTime() ?? null,

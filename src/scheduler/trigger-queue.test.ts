@@ -33,6 +33,15 @@ describe('the queue of triggers', () => {
     expect(queue.peek()).toBeUndefined();
   });
 
+  it('does not grow though triggers are edited for ever', () => {
+    const queue = new TriggerQueue<undefined>();
+    queue.push(due('a', 1));
+    for (let n = 0; n < 50_000; n++) queue.push(due('b', 1_000_000 - n));
+    expect(queue.held).toBeLessThan(2_000);
+    expect(queue.size).toBe(2);
+    expect(queue.popDue(2_000_000, 9).map((entry) => entry.dueMs)).toEqual([1, 950_001]);
+  });
+
   it('behaves as a sorted list does, whatever is done to it', () => {
     const step = fc.oneof(
       fc.record({

@@ -8,6 +8,9 @@ export interface Due<T> {
   readonly trigger: T;
 }
 
+/** So many stale entries are borne whatever the size. */
+const slack = 1_000;
+
 export class TriggerQueue<T> {
   readonly #heap: Due<T>[] = [];
   /** The entry that counts for each trigger: others left in the heap are stale and skipped when they surface. */
@@ -17,14 +20,29 @@ export class TriggerQueue<T> {
     return this.#current.size;
   }
 
+  /** Entries held, stale ones included. */
+  get held(): number {
+    return this.#heap.length;
+  }
+
   push(due: Due<T>): void {
     this.#current.set(due.id, due);
     this.#heap.push(due);
     this.#rise(this.#heap.length - 1);
+    if (this.#heap.length > 2 * this.#current.size + slack) this.#compact();
   }
 
   remove(id: string): void {
     this.#current.delete(id);
+  }
+
+  /** Triggers that are edited again and again leave stale entries, whose time may never come. */
+  #compact(): void {
+    this.#heap.length = 0;
+    for (const due of this.#current.values()) {
+      this.#heap.push(due);
+      this.#rise(this.#heap.length - 1);
+    }
   }
 
   peek(): Due<T> | undefined {

@@ -7,16 +7,9 @@ import { compileSchedule, nextInstant, type Schedule } from '../jobs/schedule.ts
 import { checkpoint } from '../kernel/checkpoint.ts';
 import { type Service, steady } from '../kernel/service.ts';
 import { arrive, type Arrival, graceMs } from './arrival.ts';
-import { piecesOf } from './catchup.ts';
-import {
-  activeTriggers,
-  type CatchupRow,
-  type Firing,
-  fireTriggers,
-  insertCatchups,
-  skipInstants,
-  type TriggerRow,
-} from './queries.ts';
+import { cut } from './catchup.ts';
+import { insertCatchups } from './catchup-queries.ts';
+import { activeTriggers, type Firing, fireTriggers, skipInstants, type TriggerRow } from './queries.ts';
 import type { Scheduling } from './scheduling.ts';
 import { specOf } from './spec.ts';
 import { type Due, TriggerQueue } from './trigger-queue.ts';
@@ -26,7 +19,12 @@ interface Trigger {
   readonly schedule: Schedule;
 }
 
+/** At most so many fire in one commit. */
 const batch = 10_000;
+/** At most so many changed jobs are read anew before what is due fires. */
+const reloaded = 500;
+/** At most so many triggers that entered the queue are settled in one commit. */
+const settled = 5_000;
 
 export class TriggerProcessor {
   readonly #scheduling: Scheduling;
@@ -42,7 +40,7 @@ export class TriggerProcessor {
     this.service = {
       name: 'triggers',
       start: async () => {
-        await this.#take([], await activeTriggers(scheduling.db), () => true);
+        this.#load(await activeTriggers(scheduling.db));
         await run.start();
       },
       stop: run.stop,
@@ -59,8 +57,9 @@ export class TriggerProcessor {
     if (changedJobs.size > 0) for (const id of await changedJobs.receive(batch, signal)) this.#stale.add(id);
     if (this.#stale.size > 0) await this.#reload();
     const head = this.#queue.peek();
-    if (head === undefined) await changedJobs.arrival(signal);
-    else if (head.dueMs <= time.now()) await this.#fireDue();
+    if (head !== undefined && head.dueMs <= time.now()) await this.#fireDue();
+    else if (this.#stale.size > 0) return;
+    else if (head === undefined) await changedJobs.arrival(signal);
     else await this.#sleep(head.dueMs, signal);
   }
 
@@ -90,8 +89,9 @@ export class TriggerProcessor {
       checkpoint('triggers.fired');
       this.#scheduling.ready(created);
       await this.#scheduling.killed(killed);
-      const latenessMs = Math.max(0, ...onTime.map((entry) => nowMs - entry.dueMs));
-      ctx.telemetry.emit('fired', { triggers: fired, runs: created, latenessMs });
+      const firedAt = time.now();
+      const latenessMs = onTime.map((entry) => firedAt - entry.dueMs);
+      ctx.telemetry.emit('fired', { tenant: ctx.tenant.id, triggers: fired, runs: created, latenessMs });
     } catch (error) {
       for (const entry of onTime) this.#queue.push(entry);
       throw error;
@@ -108,24 +108,37 @@ export class TriggerProcessor {
     this.#queue.push({ id: trigger.row.id, dueMs: instantMs + trigger.row.offset_ms, instantMs, trigger });
   }
 
+  /** A part of what has changed: when it is much, what is due meanwhile does not wait for all of it. */
   async #reload(): Promise<void> {
-    const ids = [...this.#stale];
-    await this.#take(ids, await activeTriggers(this.#scheduling.db, ids), (row) => this.#isKnown(row));
+    const ids = [...this.#stale].slice(0, reloaded);
+    await this.#take(ids, await activeTriggers(this.#scheduling.db, ids));
     for (const id of ids) this.#stale.delete(id);
   }
 
+  /** At the start: what has missed nothing is ready at once; the others are taken in by and by, between live firings. */
+  #load(rows: readonly TriggerRow[]): void {
+    const nowMs = this.#scheduling.time.now();
+    for (const row of rows) {
+      // alive before this start, as far as anybody knows
+      this.#remember(row);
+      const trigger = this.#compile(row);
+      if (trigger === undefined) continue;
+      const { marks, next } = arrive(row, trigger.schedule, nowMs, true);
+      if (marks.length === 0) this.#queueAt(trigger, next);
+      else this.#stale.add(row.job_id);
+    }
+  }
+
   /** Puts these triggers, all that the jobs have now, in the place of those known before. */
-  async #take(
-    jobIds: readonly string[],
-    rows: readonly TriggerRow[],
-    known: (row: TriggerRow) => boolean,
-  ): Promise<void> {
+  async #take(jobIds: readonly string[], rows: readonly TriggerRow[]): Promise<void> {
     const nowMs = this.#scheduling.time.now();
     const arrived = rows.flatMap((row) => {
       const trigger = this.#compile(row);
-      return trigger === undefined ? [] : [{ trigger, ...arrive(row, trigger.schedule, nowMs, known(row)) }];
+      return trigger === undefined ? [] : [{ trigger, ...arrive(row, trigger.schedule, nowMs, this.#isKnown(row)) }];
     });
-    await this.#settle(arrived, new Date(nowMs));
+    for (let i = 0; i < arrived.length; i += settled) {
+      await this.#settle(arrived.slice(i, i + settled), new Date(nowMs));
+    }
     for (const jobId of jobIds) this.#forget(jobId);
     for (const { trigger, next } of arrived) {
       this.#remember(trigger.row);
@@ -162,7 +175,9 @@ export class TriggerProcessor {
     const { db, work } = this.#scheduling;
     const fire = arrived.flatMap(({ trigger, fire: instants }) => firingsOf(trigger, instants));
     const marks = arrived.flatMap(({ trigger, marks: instants }) => firingsOf(trigger, instants));
-    const catchups = arrived.flatMap(catchupsOf);
+    const catchups = arrived.flatMap(({ trigger, catchups: ranges }) =>
+      ranges.map((range) => cut(trigger.row, trigger.schedule, range)),
+    );
     if (marks.length === 0) return;
     checkpoint('triggers.settle');
     if (fire.length > 0) {
@@ -185,18 +200,6 @@ type Arrived = Arrival & { readonly trigger: Trigger };
 
 function firingsOf(trigger: Trigger, instants: readonly number[]): Firing[] {
   return instants.map((instantMs) => ({ triggerId: trigger.row.id, instantMs }));
-}
-
-function catchupsOf({ trigger, catchups }: Arrived): Omit<CatchupRow, 'next_piece'>[] {
-  const { id, catchup } = trigger.row;
-  return catchups.map(({ fromMs, toMs }) => ({
-    trigger_id: id,
-    from_at: new Date(fromMs),
-    to_at: new Date(toMs),
-    policy: catchup === 'latest' || catchup === 'random' ? catchup : 'earliest',
-    pieces: piecesOf(trigger.schedule, fromMs, toMs),
-    seed: Math.floor(Math.random() * 2 ** 30),
-  }));
 }
 
 function partition<T>(items: readonly Due<T>[], test: (item: Due<T>) => boolean): [Due<T>[], Due<T>[]] {

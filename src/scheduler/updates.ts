@@ -2,6 +2,7 @@
  * The update processor: follows the event log's account of jobs and tells the trigger processor which to read anew and
  * the token processor to look. The log is exact: a change that was committed is heard, however late, and none twice.
  */
+import { checkpoint } from '../kernel/checkpoint.ts';
 import { type Service, steady } from '../kernel/service.ts';
 import { newestPosition, readEvents } from '../events/queries.ts';
 import { topics } from '../events/append.ts';
@@ -18,6 +19,7 @@ export function updateProcessor({ ctx, db, work, changedJobs, fault }: Schedulin
     async (signal) => {
       const newest = await newestPosition(db);
       const events = await readEvents(db, { after: position, topicId: topics.millrace_jobs, limit: page });
+      if (events.length > 0) checkpoint('updates.read');
       for (const event of events) {
         if (event.subject !== null) await changedJobs.send(event.subject, signal);
         if (signal.aborted) return;
@@ -25,8 +27,9 @@ export function updateProcessor({ ctx, db, work, changedJobs, fault }: Schedulin
       }
       if (events.length > 0) {
         work.tokens.ring();
-        // an unpaused job's catch-up goes on
+        // an unpaused job's catch-up and backfills go on, and new ones begin
         work.catchup.ring();
+        work.backfills.ring();
       }
       if (events.length === page) return;
       // past what other topics wrote: the next look need not span it

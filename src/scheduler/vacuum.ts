@@ -5,36 +5,39 @@
  */
 import { pause, type Service, steady } from '../kernel/service.ts';
 import { type Db, sql } from '../kernel/sql.ts';
+import { deadRows } from './claim-floor.ts';
 import type { Scheduling } from './scheduling.ts';
 
 const everyMs = 1_000;
 const longestMs = 30_000;
-/** Fewer dead rows than this are not worth a sweep. */
+/** Fewer changed rows than this are not worth a sweep. */
 const enough = 1_000;
 
 export function vacuumService({ db, fault }: Scheduling): Service {
   let waitMs = everyMs;
+  let swept = 0;
   return steady(
     'vacuum',
     async (signal) => {
       await pause(waitMs, signal);
       if (signal.aborted) return;
-      const before = await deadRows(db);
-      if (before < enough) {
-        waitMs = everyMs;
-        return;
-      }
+      const changed = await changedRows(db);
+      // statistics begin anew after a crash
+      if (changed < swept) swept = 0;
+      if (changed - swept < enough) return;
       // without truncation: that would lock everybody out for a moment
       await db.exec(sql`vacuum (truncate off, skip_locked) live`);
-      const helped = (await deadRows(db)) < before / 2;
-      waitMs = helped ? everyMs : Math.min(longestMs, waitMs * 2);
+      const inVain = (await deadRows(db)) > (changed - swept) / 2;
+      waitMs = inVain ? Math.min(longestMs, waitMs * 2) : everyMs;
+      swept = changed;
     },
     fault('sweeping the queue’s table'),
   );
 }
 
-async function deadRows(db: Db): Promise<number> {
-  const { dead } = await db.one<{ dead: number }>(sql`
-    select coalesce(pg_stat_get_dead_tuples('live'::regclass), 0)::float8 as dead`);
-  return dead;
+/** Rows changed or deleted so far. Not the dead ones: those that a query tidied up are still in the indexes. */
+async function changedRows(db: Db): Promise<number> {
+  const { n } = await db.one<{ n: number }>(sql`
+    select (pg_stat_get_tuples_updated('live'::regclass) + pg_stat_get_tuples_deleted('live'::regclass))::float8 as n`);
+  return n;
 }

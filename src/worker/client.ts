@@ -13,6 +13,7 @@ import {
   claimAnswer,
   type DefinitionKey,
   definitionsAnswer,
+  type HeartbeatAnswer,
   type HeartbeatRequest,
   type HeldRun,
   heartbeatAnswer,
@@ -20,7 +21,6 @@ import {
   logsAnswer,
   type ReportRequest,
   reportAnswer,
-  type Signals,
   secretsAnswer,
   type TaskDefinition,
 } from '../contract/wire.ts';
@@ -43,6 +43,8 @@ const answerWithinMs = 15_000;
 
 export class Client {
   readonly #options: ClientOptions;
+  /** Held until they are answered: Node forgets to abort a request that was garbage-collected (nodejs/node#55428). */
+  readonly #underWay = new Set<Request>();
 
   constructor(options: ClientOptions) {
     this.#options = options;
@@ -58,7 +60,7 @@ export class Client {
   }
 
   /** One try: the next heartbeat says more than a repeated one. */
-  heartbeat(request: HeartbeatRequest, withinMs: number, signal?: AbortSignal): Promise<Signals> {
+  heartbeat(request: HeartbeatRequest, withinMs: number, signal?: AbortSignal): Promise<HeartbeatAnswer> {
     return this.#post('heartbeat', request, { schema: heartbeatAnswer, withinMs, signal });
   }
 
@@ -99,7 +101,8 @@ export class Client {
       return parsed.data;
     } catch (error) {
       const told = error instanceof MillraceError ? error : unreachable(path, error);
-      if (isUnreachable(told) && !how.signal?.aborted) this.#options.outage.failed(told);
+      if (!isUnreachable(told)) this.#options.outage.refused(told);
+      else if (!how.signal?.aborted) this.#options.outage.failed(told);
       throw told;
     } finally {
       limit.release();
@@ -115,10 +118,15 @@ export class Client {
       signal,
       body: JSON.stringify(body),
     });
-    const response = await fetch(request);
-    if (response.ok) return await response.json();
-    const detail = `${path} was answered ${response.status}: ${(await response.text()).slice(0, 1_000)}`;
-    throw new MillraceError(hopeless.has(response.status) ? 'bad_request' : 'unreachable', detail);
+    this.#underWay.add(request);
+    try {
+      const response = await fetch(request);
+      if (response.ok) return await response.json();
+      const detail = `${path} was answered ${response.status}: ${(await response.text()).slice(0, 1_000)}`;
+      throw new MillraceError(hopeless.has(response.status) ? 'bad_request' : 'unreachable', detail);
+    } finally {
+      this.#underWay.delete(request);
+    }
   }
 }
 

@@ -55,7 +55,7 @@ export class Executor {
       const declared = declaredIn(definition.runtime);
       const stash = await this.#stash(hold, stashNames(declared));
       const task = { work, facts, env: environmentOf(declared, facts, stash) };
-      return await this.#logged(hold, task, patternsOf(stash.values()));
+      return await this.#logged(hold, task, patternsOf([Buffer.from(facts.credential), ...stash.values()]));
     } catch (error) {
       if (error instanceof TemplateError || error instanceof EnvironmentError) return faulty(error.message);
       return faulty(`the worker could not run it: ${error instanceof Error ? error.message : String(error)}`);

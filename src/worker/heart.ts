@@ -1,43 +1,57 @@
 /**
- * The heartbeat: tells the API every five seconds which runs are held, which renews their leases, and hears which are
- * lost or to be killed (I4). The first one goes out at once and is repeated until it is heard; after a failed one the
- * next comes sooner.
+ * The heartbeat: tells the API every few seconds (as often as it wishes) which runs are held, which renews their leases,
+ * and hears which are lost or to be killed (I4). The first one goes out at once and is repeated until it is heard; after
+ * a failed one the next comes sooner. One that comes late because nothing in this process got to run is told.
  */
-import type { HeldRun, Signals } from '../contract/wire.ts';
+import type { HeartbeatAnswer, HeldRun, Signals } from '../contract/wire.ts';
 import { delayMs, reconnect } from '../kernel/backoff.ts';
 import { loop, pause, type Service } from '../kernel/service.ts';
 
 export interface HeartOptions {
-  beat(holds: readonly HeldRun[], signal?: AbortSignal): Promise<Signals>;
+  beat(holds: readonly HeldRun[], signal?: AbortSignal): Promise<HeartbeatAnswer>;
   holds(): readonly HeldRun[];
   hear(signals: Signals): void;
   /** After the first one that was heard. */
   onFirst(): void;
+  /** This process did nothing for so long. */
+  onLate(ms: number): void;
   readonly onError: (error: unknown) => void;
+  /** Where the API does not say. */
   readonly intervalMs: number;
 }
+
+/** A busy machine is no news. */
+const tellLateMs = 1_000;
 
 export function makeHeart(options: HeartOptions): Service {
   let heard = false;
   let failures = 0;
+  let { intervalMs } = options;
   async function beatOnce(signal: AbortSignal): Promise<void> {
-    options.hear(await options.beat(options.holds(), signal));
+    const answer = await options.beat(options.holds(), signal);
+    options.hear(answer);
+    intervalMs = answer.beat_ms ?? options.intervalMs;
     failures = 0;
     if (!heard) options.onFirst();
     heard = true;
+  }
+  async function rest(signal: AbortSignal): Promise<void> {
+    const sinceMs = performance.now();
+    await pause(intervalMs, signal);
+    const lateMs = performance.now() - sinceMs - intervalMs;
+    if (lateMs > Math.max(intervalMs, tellLateMs)) options.onLate(lateMs);
   }
   return loop(
     'heart',
     async (signal) => {
       heard = false;
       while (!signal.aborted) {
-        let waitMs = options.intervalMs;
         try {
           await beatOnce(signal);
+          await rest(signal);
         } catch {
-          waitMs = Math.min(waitMs, delayMs(reconnect, failures++)); // the client has told
+          await pause(Math.min(intervalMs, delayMs(reconnect, failures++)), signal); // the client has told
         }
-        await pause(waitMs, signal);
       }
     },
     options.onError,

@@ -5,10 +5,19 @@
  * 1. claims no more, 2. lets running tasks end for a while, 3. kills the others and gives their runs back, 4. sees its
  * reports acknowledged, 5. says that it holds nothing.
  *
- * A run that needs no execution (`none`, its definition known) costs no promise and no timer: such runs of one claim go
- * straight into one batch of reports.
+ * A run that needs no execution (`none`) takes no place, so such runs are claimed by a poll of their own, many at once.
+ * With its definition known it costs no promise and no timer: those of one claim go straight into one batch of reports.
  */
-import type { ClaimAnswer, ClaimedRun, HeldRun, Report, Signals, TaskDefinition } from '../contract/wire.ts';
+import type {
+  ClaimAnswer,
+  ClaimedRun,
+  HeartbeatAnswer,
+  HeldRun,
+  Report,
+  Signals,
+  TaskDefinition,
+} from '../contract/wire.ts';
+import { checkpoint } from '../kernel/checkpoint.ts';
 import { all, pause, type Service } from '../kernel/service.ts';
 import { failed, faulty, success } from '../runtimes/contract.ts';
 import { Claimer } from './claimer.ts';
@@ -28,6 +37,11 @@ const leave = { killMs: 1_800, logsMs: 200, reportsMs: 500, farewellMs: 300 } as
 /** A heartbeat that takes longer is given up, and the next one sent. */
 const beatWithinMs = 5_000;
 
+/** How many runs without a place one poll asks for: what one claim hands out at most. */
+const quickBatch = 1_000;
+/** Reports that wait to be acknowledged: with so many no more runs are taken. Quick ones leave room for the others. */
+const mostUnsettled = { quick: 2 * quickBatch, placed: 10_000 } as const;
+
 export class Incarnation {
   readonly #settings: WorkerSettings;
   readonly #identity: { readonly worker: string; readonly incarnation: number };
@@ -37,12 +51,14 @@ export class Incarnation {
   readonly #shipper: LogShipper;
   readonly #reporter: Reporter;
   readonly #executor: Executor;
-  readonly #claimer: Claimer;
+  readonly #claimers: readonly Claimer[];
   readonly #heart: Service;
   readonly #services: Service;
   readonly #over = new AbortController();
   #draining = false;
+  /** Runs being executed, and those of them that take a place. */
   #running = 0;
+  #placed = 0;
   #onIdle: (() => void) | undefined;
   #seen = 0;
 
@@ -60,7 +76,7 @@ export class Incarnation {
     this.#reporter = this.#makeReporter();
     const shipper = this.#shipper;
     this.#executor = new Executor({ client: this.#client, runtimes, shipper, taskUrl, logLimitBytes, now });
-    this.#claimer = this.#makeClaimer();
+    this.#claimers = [...this.#makeClaimer({ takesPlace: false }), ...this.#makeClaimer({ takesPlace: true })];
     this.#heart = this.#makeHeart();
     this.#services = all(
       'runtimes',
@@ -75,11 +91,11 @@ export class Incarnation {
 
   async stop(): Promise<void> {
     this.#draining = true;
-    this.#claimer.quiet();
+    for (const claimer of this.#claimers) claimer.quiet();
     await this.#idleWithin(this.#settings.drainMs);
     this.#holdings.killAll('draining');
     await this.#idleWithin(leave.killMs);
-    await this.#claimer.stop();
+    await Promise.all(this.#claimers.map((claimer) => claimer.stop()));
     this.#over.abort();
     this.#shipper.stop();
     await this.#idleWithin(leave.logsMs);
@@ -90,43 +106,48 @@ export class Incarnation {
     await this.#services.stop();
   }
 
-  #accept(runs: readonly ClaimedRun[]): void {
+  #accept(runs: readonly ClaimedRun[], takesPlace: boolean): void {
     if (runs.length === 0) return;
+    checkpoint('worker.claimed');
     const startedAt = new Date(this.#settings.time.now()).toISOString();
     const reports: Report[] = [];
     for (const run of runs) {
       const hold = this.#holdings.add(run);
       if (this.#draining) hold.kill('draining');
-      const quick = this.#quick(hold, startedAt);
+      const quick = this.#quick(hold, this.#definitions.peek(run), startedAt);
       if (quick) reports.push(quick);
-      else void this.#run(hold);
+      else void this.#run(hold, takesPlace);
     }
     this.#reporter.add(reports);
   }
 
   /** The report of a run that needs no execution. */
-  #quick(hold: Hold, startedAt: string): Report | undefined {
-    if (hold.killed !== undefined) return reportOf(hold, failed('its worker was being stopped'), null);
-    const kind = this.#definitions.peek(hold.run)?.runtime.kind;
-    if (kind !== 'none' || !this.#settings.runtimes.has('none')) return undefined;
+  #quick(hold: Hold, definition: TaskDefinition | undefined, startedAt: string): Report | undefined {
+    if (hold.killed === 'draining') return reportOf(hold, failed('its worker was being stopped'), null);
+    if (definition?.runtime.kind !== 'none' || !this.#settings.runtimes.has('none')) return undefined;
     hold.settle();
     return reportOf(hold, success, startedAt);
   }
 
-  async #run(hold: Hold): Promise<void> {
+  async #run(hold: Hold, takesPlace: boolean): Promise<void> {
     this.#running++;
+    if (takesPlace) this.#placed++;
     const report = await this.#execute(hold);
+    checkpoint('worker.ended');
     if (report) this.#reporter.add([report]);
     else this.#holdings.remove(hold.run);
     this.#running--;
-    this.#claimer.roomChanged();
+    if (takesPlace) this.#placed--;
+    this.#roomChanged();
     if (this.#running === 0) this.#onIdle?.();
   }
 
   async #execute(hold: Hold): Promise<Report | undefined> {
     try {
       const definition = await this.#definition(hold);
-      if (definition) return await this.#executor.execute(hold, definition);
+      const startedAt = new Date(this.#settings.time.now()).toISOString();
+      if (definition)
+        return this.#quick(hold, definition, startedAt) ?? (await this.#executor.execute(hold, definition));
       const { task, version } = hold.run;
       return reportOf(hold, faulty(`its definition (task ${task}, version ${version}) does not exist any more`), null);
     } catch (error) {
@@ -155,20 +176,18 @@ export class Incarnation {
     this.#seen = seen;
   }
 
-  /** Places that are free; none while too many reports wait to be acknowledged. */
-  #free(): number {
-    const { maxTasks } = this.#settings;
-    const backlog = Math.max(1_000, 4 * maxTasks) - this.#reporter.unsettled;
-    return Math.max(0, Math.min(maxTasks - this.#running, backlog, 10_000));
+  #roomChanged(): void {
+    for (const claimer of this.#claimers) claimer.roomChanged();
   }
 
-  #poll(free: number, waitMs: number, signal: AbortSignal): Promise<ClaimAnswer> {
-    const { runtimes, queues } = this.#settings;
-    const wish = { free, wait_ms: waitMs, runtimes: [...runtimes.keys()], queues: [...queues], seen: this.#seen };
-    return this.#client.claim({ ...this.#identity, ...wish }, signal);
+  /** How many more runs fit: places that are free, or for runs that take none whatever can be reported soon. */
+  #free(takesPlace: boolean): number {
+    const { unsettled } = this.#reporter;
+    if (!takesPlace) return Math.max(0, Math.min(quickBatch, mostUnsettled.quick - unsettled));
+    return unsettled >= mostUnsettled.placed ? 0 : this.#settings.maxTasks - this.#placed;
   }
 
-  #beat(holds: readonly HeldRun[], withinMs: number, signal?: AbortSignal): Promise<Signals> {
+  #beat(holds: readonly HeldRun[], withinMs: number, signal?: AbortSignal): Promise<HeartbeatAnswer> {
     const { name, addr, version, maxTasks, runtimes, queues } = this.#settings;
     const self = { ...this.#identity, name, addr, version, places: maxTasks };
     const served = { runtimes: [...runtimes.keys()], queues: [...queues] };
@@ -180,18 +199,26 @@ export class Incarnation {
     await within(ms, new Promise<void>((resolve) => (this.#onIdle = resolve)));
   }
 
-  #makeClaimer(): Claimer {
-    const { log, pollMs } = this.#settings;
-    return new Claimer({
-      poll: (free, waitMs, signal) => this.#poll(free, waitMs, signal),
-      free: () => this.#free(),
+  /** Claims runs that take a place, or those that do not. None where there is no such runtime. */
+  #makeClaimer({ takesPlace }: { takesPlace: boolean }): Claimer[] {
+    const { log, pollMs, queues } = this.#settings;
+    const runtimes = [...this.#settings.runtimes.keys()].filter((name) => (name === 'none') !== takesPlace);
+    if (runtimes.length === 0) return [];
+    const lanes = { runtimes, queues: [...queues] };
+    const claimer = new Claimer({
+      poll: (free, waitMs, signal): Promise<ClaimAnswer> => {
+        const wish = { free, wait_ms: waitMs, ...lanes, seen: this.#seen };
+        return this.#client.claim({ ...this.#identity, ...wish }, signal);
+      },
+      free: () => this.#free(takesPlace),
       take: (answer) => {
         this.#hear(answer);
-        this.#accept(answer.runs);
+        this.#accept(answer.runs, takesPlace);
       },
       waitMs: pollMs,
       onError: (error) => log.error({ err: error }, 'Claiming has stopped'),
     });
+    return [claimer];
   }
 
   #makeHeart(): Service {
@@ -201,8 +228,13 @@ export class Incarnation {
       holds: () => this.#holdings.list(),
       hear: (signals) => this.#hear(signals),
       onFirst: () => {
-        if (!this.#draining) void this.#claimer.start();
+        if (!this.#draining) for (const claimer of this.#claimers) void claimer.start();
       },
+      onLate: (ms) =>
+        log.warn(
+          { forMs: Math.round(ms), running: this.#running },
+          'This process stood still: it was stopped, or a function did not yield. Its runs may have been given to others',
+        ),
       onError: (error) => log.error({ err: error }, 'The heartbeat has stopped'),
       intervalMs: heartbeatMs,
     });
@@ -214,7 +246,7 @@ export class Incarnation {
       send: (reports, signal) => this.#client.report({ ...this.#identity, reports }, signal),
       onSettled: (reports) => {
         for (const report of reports) this.#holdings.remove(report);
-        this.#claimer.roomChanged();
+        this.#roomChanged();
       },
       onRefused: (report, error) =>
         log.error({ err: error, run: report.run }, 'A report was refused; its run will come back'),

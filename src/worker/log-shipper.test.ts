@@ -94,6 +94,26 @@ it('holds a run up that has too much unshipped, and every run while all have too
   await Promise.all([wait, blocked]);
 });
 
+it('holds nobody up while the API is away; what is too much even then is dropped, and a line says so', async () => {
+  const sink = new Sink();
+  sink.shut();
+  const shipper = sink.shipper({ runBytes: 1_000, awayAfterMs: 50, awayRunBytes: 5_000, awayTotalBytes: 8_000 });
+  const [talker, other] = [held(), held()];
+  const logs = { talker: shipper.open(talker), other: shipper.open(other) };
+  await logs.talker.write('out', Buffer.alloc(3_000, 'a')); // resolves, though nothing was taken
+  expect(sink.requests).toHaveLength(1);
+  for (const text of ['b', 'c', 'd']) expect(logs.talker.write('out', Buffer.alloc(1_500, text))).toBeUndefined();
+  expect(logs.other.write('out', Buffer.alloc(3_000, 'e'))).toBeUndefined();
+  expect(logs.other.write('out', Buffer.alloc(600, 'f'))).toBeUndefined();
+  sink.open();
+  await vi.waitFor(() => expect(sink.text(talker.run)).toContain('b'), patience);
+  void logs.talker.write('out', Buffer.from('later'));
+  await Promise.all([logs.talker.close(), logs.other.close()]);
+  const lost = (bytes: number): string => `\n[millrace] ${bytes} bytes were lost here: the API did not answer\n`;
+  expect(sink.text(talker.run)).toBe(`${'a'.repeat(3_000)}${'b'.repeat(1_500)}${lost(3_000)}later`);
+  expect(sink.text(other.run)).toBe(`${'e'.repeat(3_000)}${lost(600)}`);
+});
+
 it('what is abandoned is not sent, and nobody waits for it', async () => {
   const sink = new Sink();
   const shipper = sink.shipper({ intervalMs: 60_000, runBytes: 10 });

@@ -3,7 +3,9 @@
  * or a run is about to be reported.
  *
  * 1. Per run the order is kept: pieces are numbered as they leave, and only one request is under way.
- * 2. Memory is bounded: a run with too much unshipped, or any run while all together have too much, must wait.
+ * 2. Memory is bounded: a run with too much unshipped, or any run while all together have too much, must wait. But a task
+ *    does not stand still because the API is away: then far more is gathered, and what is beyond even that is dropped,
+ *    and a line in its place says how much.
  * 3. When `close` has resolved, everything the run wrote has been acknowledged (or is of no use to anybody).
  * 4. A request that the API will never take is dropped with an error in the log; the run goes on.
  */
@@ -20,6 +22,11 @@ export interface LogShipperOptions {
   readonly runBytes?: number;
   /** What all runs together may have before each has to wait for its own. */
   readonly totalBytes?: number;
+  /** A request that has no answer for so long means that the API is away. */
+  readonly awayAfterMs?: number;
+  /** What one run, and all together, may have unshipped while the API is away. */
+  readonly awayRunBytes?: number;
+  readonly awayTotalBytes?: number;
 }
 
 /** One run's way into the shipper. */
@@ -42,8 +49,17 @@ interface Source {
   /** Queued and under way. */
   bytes: number;
   number: number;
+  /** Not taken, behind all that is queued. */
+  droppedBytes: number;
   abandoned: boolean;
-  waiters: { readonly belowBytes: number; resolve(): void }[];
+  waiters: Waiter[];
+}
+
+interface Waiter {
+  readonly belowBytes: number;
+  /** Does not wait for an API that is away. */
+  readonly impatient: boolean;
+  resolve(): void;
 }
 
 const chunkBytes = 64 * 1024;
@@ -55,11 +71,15 @@ export class LogShipper {
   readonly #intervalMs: number;
   readonly #runBytes: number;
   readonly #totalBytes: number;
+  readonly #awayAfterMs: number;
+  readonly #awayRunBytes: number;
+  readonly #awayTotalBytes: number;
   readonly #dirty = new Set<Source>();
   readonly #waiting = new Set<Source>();
   readonly #stop = new AbortController();
   #bytes = 0;
   #underWay = false;
+  #away = false;
   #urgent = false;
   #timer: NodeJS.Timeout | undefined;
 
@@ -68,6 +88,9 @@ export class LogShipper {
     this.#intervalMs = options.intervalMs ?? 100;
     this.#runBytes = options.runBytes ?? 256 * 1024;
     this.#totalBytes = options.totalBytes ?? 8 * 1024 * 1024;
+    this.#awayAfterMs = options.awayAfterMs ?? 5_000;
+    this.#awayRunBytes = options.awayRunBytes ?? 10 * 1024 * 1024;
+    this.#awayTotalBytes = options.awayTotalBytes ?? 64 * 1024 * 1024;
   }
 
   open({ tenant, run, lease }: HeldRun): Shipment {
@@ -76,6 +99,7 @@ export class LogShipper {
       queue: [],
       bytes: 0,
       number: 0,
+      droppedBytes: 0,
       abandoned: false,
       waiters: [],
     };
@@ -95,13 +119,28 @@ export class LogShipper {
 
   #write(source: Source, stream: StreamName, data: Buffer): Promise<void> | undefined {
     if (source.abandoned || this.#stop.signal.aborted || data.length === 0) return undefined;
+    if (this.#mustDrop(source, data.length)) {
+      source.droppedBytes += data.length;
+      return undefined;
+    }
+    this.#noteDropped(source);
     for (let at = 0; at < data.length; at += chunkBytes) {
       this.#append(source, stream, data.subarray(at, at + chunkBytes));
     }
-    this.#dirty.add(source);
-    this.#schedule();
-    if (source.bytes <= this.#allowance()) return undefined;
-    return this.#wait(source, this.#allowance() / 2);
+    if (this.#away || source.bytes <= this.#allowance()) return undefined;
+    return this.#wait(source, { belowBytes: this.#allowance() / 2, impatient: true });
+  }
+
+  #mustDrop(source: Source, bytes: number): boolean {
+    if (!this.#away) return false;
+    return source.bytes + bytes > this.#awayRunBytes || this.#bytes + bytes > this.#awayTotalBytes;
+  }
+
+  #noteDropped(source: Source): void {
+    if (source.droppedBytes === 0) return;
+    const line = `\n[millrace] ${source.droppedBytes} bytes were lost here: the API did not answer\n`;
+    source.droppedBytes = 0;
+    this.#append(source, 'err', Buffer.from(line));
   }
 
   #append(source: Source, stream: StreamName, data: Buffer): void {
@@ -114,6 +153,8 @@ export class LogShipper {
     }
     source.bytes += data.length;
     this.#bytes += data.length;
+    this.#dirty.add(source);
+    this.#schedule();
   }
 
   #allowance(): number {
@@ -121,15 +162,17 @@ export class LogShipper {
   }
 
   async #close(source: Source): Promise<void> {
-    if (source.bytes === 0 || source.abandoned) return;
+    if (source.abandoned || this.#stop.signal.aborted) return;
+    this.#noteDropped(source);
+    if (source.bytes === 0) return;
     this.#urgent = true;
     this.#schedule();
-    await this.#wait(source, 0);
+    await this.#wait(source, { belowBytes: 0, impatient: false });
   }
 
-  #wait(source: Source, belowBytes: number): Promise<void> {
+  #wait(source: Source, how: { belowBytes: number; impatient: boolean }): Promise<void> {
     this.#waiting.add(source);
-    return new Promise((resolve) => source.waiters.push({ belowBytes, resolve }));
+    return new Promise((resolve) => source.waiters.push({ ...how, resolve }));
   }
 
   #abandon(source: Source): void {
@@ -162,23 +205,27 @@ export class LogShipper {
   async #ship(): Promise<void> {
     const batch = this.#take();
     this.#urgent = [...this.#dirty].some((source) => source.waiters.length > 0);
+    const patience = setTimeout(() => this.#giveUpWaiting(), this.#awayAfterMs);
     try {
-      const { signal } = this.#stop;
-      if (batch.length > 0)
-        await this.#options.send(
-          batch.map((item) => item.chunk),
-          signal,
-        );
+      const chunks = batch.map((item) => item.chunk);
+      if (chunks.length > 0) await this.#options.send(chunks, this.#stop.signal);
     } catch (error) {
       if (!this.#stop.signal.aborted) this.#options.onDropped(error, batch.length);
     }
+    clearTimeout(patience);
+    this.#away = false;
     for (const { source, bytes } of batch) {
       source.bytes -= bytes;
       this.#bytes -= bytes;
     }
-    this.#release();
+    this.#release((waiter, source) => source.bytes <= waiter.belowBytes);
     this.#underWay = false;
     this.#schedule();
+  }
+
+  #giveUpWaiting(): void {
+    this.#away = true;
+    this.#release((waiter) => waiter.impatient);
   }
 
   /** One piece of each run in turn, until the request is full. */
@@ -197,9 +244,9 @@ export class LogShipper {
     return batch;
   }
 
-  #release(): void {
+  #release(isReady: (waiter: Waiter, source: Source) => boolean): void {
     for (const source of this.#waiting) {
-      const [ready, waiting] = partition(source.waiters, (waiter) => source.bytes <= waiter.belowBytes);
+      const [ready, waiting] = partition(source.waiters, (waiter) => isReady(waiter, source));
       source.waiters = waiting;
       if (waiting.length === 0) this.#waiting.delete(source);
       for (const waiter of ready) waiter.resolve();
@@ -208,8 +255,10 @@ export class LogShipper {
 }
 
 function chunkOf(source: Source, piece: Pending): LogChunk {
+  const { tenant, run, lease } = source.run;
   const data = Buffer.concat(piece.parts).toString('base64');
-  return { ...source.run, number: source.number++, stream: piece.stream, at: new Date(piece.atMs).toISOString(), data };
+  const at = new Date(piece.atMs).toISOString();
+  return { tenant, run, lease, number: source.number++, stream: piece.stream, at, data };
 }
 
 function partition<T>(items: readonly T[], first: (item: T) => boolean): [T[], T[]] {

@@ -65,8 +65,10 @@ function replaced(text: Buffer, patterns: readonly Buffer[], limitAfter: (from: 
     const found = earliest(next);
     const at = next[found] ?? -1;
     const pattern = patterns[found];
-    if (at < 0 || at >= limit || !pattern)
-      return { shown: Buffer.concat([...pieces, text.subarray(end, limit)]), end: limit };
+    if (at < 0 || at >= limit || !pattern) {
+      const rest = text.subarray(end, limit);
+      return { shown: pieces.length === 0 ? rest : Buffer.concat([...pieces, rest]), end: limit };
+    }
     pieces.push(text.subarray(end, at), stars);
     end = at + pattern.length;
     if (end > limit) limit = limitAfter(end);
@@ -98,7 +100,8 @@ function beginningOfSecret(text: Buffer, from: number, patterns: readonly Buffer
   for (let at = Math.max(from, text.length - longest + 1); at < text.length; at++) {
     const rest = text.length - at;
     for (const pattern of patterns) {
-      if (rest < pattern.length && text.compare(pattern, 0, rest, at) === 0) return at;
+      if (text[at] !== pattern[0] || rest >= pattern.length) continue;
+      if (text.compare(pattern, 0, rest, at) === 0) return at;
     }
   }
   return text.length;

@@ -1,4 +1,7 @@
-/** Says that the API cannot be reached: once, then once a minute, and once when it is back. Never an end (design §7). */
+/**
+ * Says that the API cannot be reached: once, then once a minute, and once when it is back. Never an end (design §7). The
+ * same for an API that answers, but will not take what this worker says.
+ */
 import type { Log } from '../kernel/log.ts';
 
 export class Outage {
@@ -6,6 +9,7 @@ export class Outage {
   readonly #now: () => number;
   #sinceMs: number | undefined;
   #saidMs = 0;
+  #refusalSaidMs = 0;
 
   constructor(log: Log, now: () => number) {
     this.#log = log;
@@ -18,6 +22,13 @@ export class Outage {
     if (this.#saidMs > 0 && nowMs - this.#saidMs < 60_000) return;
     this.#saidMs = nowMs;
     this.#log.warn({ err: error, forMs: nowMs - this.#sinceMs }, 'The API does not answer; running tasks go on');
+  }
+
+  refused(error: unknown): void {
+    const nowMs = this.#now();
+    if (this.#refusalSaidMs > 0 && nowMs - this.#refusalSaidMs < 60_000) return;
+    this.#refusalSaidMs = nowMs;
+    this.#log.error({ err: error }, 'The API refuses what this worker says; are they of the same version?');
   }
 
   worked(): void {

@@ -3,6 +3,7 @@
  * is sent until it is acknowledged. Reports name their lease, so a repeated one changes nothing (I3).
  */
 import type { Report } from '../contract/wire.ts';
+import { checkpoint } from '../kernel/checkpoint.ts';
 
 export interface ReporterOptions {
   /** Resolves once the API has them; tries for as long as it takes, and throws only what will not pass. */
@@ -73,7 +74,9 @@ export class Reporter {
 
   async #send(batch: Report[]): Promise<void> {
     try {
+      checkpoint('worker.report');
       await this.#options.send(batch, this.#stop.signal);
+      checkpoint('worker.reported');
     } catch (error) {
       if (!this.#stop.signal.aborted) return await this.#refused(batch, error);
     }

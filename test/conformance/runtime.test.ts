@@ -1,14 +1,20 @@
 /** One suite for every runtime that can run here: what `src/runtimes/contract.ts` promises, each in its own words. */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { KillReason, Outcome, Runtime, Work } from '../../src/runtimes/contract.ts';
 import { dockerMissing } from '../../src/runtimes/docker.ts';
 import { functionRuntime } from '../../src/runtimes/function.ts';
+import { functionProcesses } from '../../src/runtimes/function-processes.ts';
 import { none } from '../../src/runtimes/none.ts';
 import { processRuntime } from '../../src/runtimes/process.ts';
+import { bundled } from '../harness/bundled.ts';
 import { makeTask, Recorder } from './task.ts';
 
 type Act = 'succeeds' | 'fails' | 'prints' | 'obeys' | 'ignores';
 interface Subject {
+  readonly title: string;
   readonly runtime: Runtime;
   /** Work that does the thing; a runtime that cannot do it has none. */
   readonly works: Partial<Record<Act, Work>>;
@@ -18,10 +24,31 @@ interface Subject {
 const graceMs = 1_000;
 const shell = (script: string): Work => ({ kind: 'process', command: ['/bin/sh', '-c', script], cwd: null });
 const named = (name: string): Work => ({ kind: 'function', name, input: null });
+const acts = ['succeeds', 'fails', 'prints', 'obeys', 'ignores'] as const;
+const functionWorks = Object.fromEntries(acts.map((act) => [act, named(act)]));
+
+const folder = await mkdtemp(join(tmpdir(), 'millrace-conformance-'));
+const program = await bundled('runtimes/function-host.ts');
+const file = join(folder, 'functions.mjs');
+await writeFile(
+  file,
+  `export const succeeds = () => 1;
+   export const fails = () => { throw new Error('why'); };
+   export const prints = (_, { log }) => { log('first'); console.log('second'); };
+   export const obeys = (_, { log, signal }) => new Promise((_resolve, reject) => {
+     signal.addEventListener('abort', () => reject(new Error('stopped')));
+     log('ready');
+   });
+   export const ignores = (_, { log }) => { log('ready'); for (;;); };`,
+);
+afterAll(async () => {
+  for (const made of [folder, dirname(program)]) await rm(made, { recursive: true });
+});
 
 const subjects: Subject[] = [
-  { runtime: none, works: { succeeds: { kind: 'none' } } },
+  { title: 'none', runtime: none, works: { succeeds: { kind: 'none' } } },
   {
+    title: 'process',
     runtime: processRuntime({ environment: process.env, graceMs }),
     works: {
       succeeds: shell('exit 0'),
@@ -32,6 +59,7 @@ const subjects: Subject[] = [
     },
   },
   {
+    title: 'function, in the own process',
     runtime: functionRuntime({
       graceMs,
       functions: {
@@ -52,12 +80,17 @@ const subjects: Subject[] = [
         },
       },
     }),
-    works: Object.fromEntries(['succeeds', 'fails', 'prints', 'obeys', 'ignores'].map((act) => [act, named(act)])),
+    works: functionWorks,
   },
-  { runtime: dockerMissing, works: {} },
+  {
+    title: 'function, of a file',
+    runtime: functionProcesses({ file, program, environment: process.env, graceMs }),
+    works: functionWorks,
+  },
+  { title: 'docker', runtime: dockerMissing, works: {} },
 ];
 
-describe.each(subjects)('the runtime $runtime.name', ({ runtime, works }) => {
+describe.each(subjects)('the runtime $title', ({ runtime, works }) => {
   beforeAll(async () => await runtime.service?.start());
   afterAll(async () => await runtime.service?.stop());
 
@@ -95,7 +128,7 @@ describe.each(subjects)('the runtime $runtime.name', ({ runtime, works }) => {
     const outcome = await runtime.run(makeTask(work), output, never);
     expect(outcome.state).toBe('failure');
     expect(outcome.reason).toMatch(/why|exit code 3/);
-    expect(output.text('err')).toContain('why');
+    expect(output.text()).toContain('why');
   });
 
   when('prints', 'has passed on all output, in order, when it answers', async (work) => {

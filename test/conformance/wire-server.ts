@@ -17,6 +17,7 @@ import {
   logsRequest,
   type Report,
   type RuntimeBlock,
+  type RuntimeName,
   reportRequest,
   type Signals,
   secretsRequest,
@@ -44,6 +45,7 @@ export class WireServer {
   /** While set, everything is answered with this status; 0 cuts the connection. */
   outOfOrder: number | undefined;
   readonly #definitions = new Map<string, TaskDefinition>();
+  readonly #kinds = new Map<string, RuntimeName>();
   readonly #ready: ClaimedRun[] = [];
   readonly #waiting = new Set<() => void>();
   readonly #server: Server = createServer((request, response) => void this.#answer(request, response));
@@ -72,6 +74,7 @@ export class WireServer {
       runtime,
     };
     this.#definitions.set(key.task, definition);
+    this.#kinds.set(key.task, runtime.kind);
     return definition;
   }
 
@@ -172,7 +175,7 @@ export class WireServer {
 
   async #claim(poll: z.infer<typeof claimRequest>, response: ServerResponse): Promise<unknown> {
     this.polls.push(poll);
-    if (poll.free === 0 || this.#ready.length === 0) {
+    if (poll.free === 0 || !this.#ready.some((run) => this.#suits(run, poll))) {
       await new Promise<void>((resolve) => {
         const wake = (): void => {
           clearTimeout(timer);
@@ -185,8 +188,14 @@ export class WireServer {
       });
     }
     // a poll whose sender is gone is given nothing
-    const runs = response.destroyed ? [] : this.#ready.splice(0, poll.free);
+    const runs = response.destroyed ? [] : this.#ready.filter((run) => this.#suits(run, poll)).slice(0, poll.free);
+    for (const run of runs) this.#ready.splice(this.#ready.indexOf(run), 1);
     return { runs, ...this.#signals(poll.seen) };
+  }
+
+  /** A run whose definition is gone is of the kind that it had. */
+  #suits(run: ClaimedRun, poll: z.infer<typeof claimRequest>): boolean {
+    return poll.runtimes.includes(this.#kinds.get(run.task) ?? 'none');
   }
 
   #signals(seen: number): Signals {

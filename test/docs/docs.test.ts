@@ -3,6 +3,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
+import { reasonCodes } from '../../src/api/endpoints/explain.ts';
 import { parseJobText } from '../../src/jobs/parse-job.ts';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
@@ -34,6 +35,13 @@ it('shows the example as it is in its file', () => {
 it.each(pages)('the links of %s lead somewhere', (page) => {
   const links = [...text(page).matchAll(/\]\(([^)#:]+)(#[^)]*)?\)/g)].map(([, target = '']) => target);
   expect(links.filter((target) => !existsSync(join(root, dirname(page), target)))).toEqual([]);
+});
+
+it('names in api.md exactly the codes that an explanation can give', () => {
+  const [, after = ''] = text('docs/api.md').split('## Why it ran');
+  const table = after.split('\n## ', 1)[0] ?? '';
+  const told = [...table.matchAll(/^\| (`.*?) \|/gm)].flatMap(([, cell = '']) => cell.replaceAll('`', '').split(', '));
+  expect(told.sort()).toEqual([...reasonCodes].sort());
 });
 
 it('names in operations.md exactly the variables that the configuration reads', () => {

@@ -1,7 +1,7 @@
 /** What an engine is given, around a real database: real wake-ups within this process, a clock moved by hand. */
 import type { Pool } from 'pg';
 import { postgresBroker } from '../../src/broker/postgres.ts';
-import type { EngineContext } from '../../src/contract/engine.ts';
+import type { EngineContext, Retention } from '../../src/contract/engine.ts';
 import { makeSecrets } from '../../src/gateway/secrets.ts';
 import { newId } from '../../src/kernel/id.ts';
 import { silent } from '../../src/kernel/log.ts';
@@ -23,9 +23,19 @@ export interface ContextOptions {
   readonly pool: Pool;
   readonly time: Time;
   readonly servingSince?: () => Promise<Date | undefined>;
+  readonly retention?: Retention;
 }
 
-export function makeContext({ address, pool, time, servingSince }: ContextOptions): TestContext {
+/** A test's clock jumps as it likes: only where it says so does anything grow old. */
+export const everything: Retention = { ageMs: null, runs: null, events: null };
+
+export function makeContext({
+  address,
+  pool,
+  time,
+  servingSince,
+  retention = everything,
+}: ContextOptions): TestContext {
   const hub = new WakeHub(address, silent);
   const faults: unknown[] = [];
   const statuses: TestContext['statuses'] = [];
@@ -41,7 +51,7 @@ export function makeContext({ address, pool, time, servingSince }: ContextOption
     time,
     log: { ...silent, warn: note, error: note, child: () => silent },
     telemetry: makeTelemetry((error) => faults.push(error)),
-    settings: { serverUrl: 'http://127.0.0.1:8080', leaseMs: 30_000 },
+    settings: { serverUrl: 'http://127.0.0.1:8080', leaseMs: 30_000, retention },
     directory: {
       workers: async () => [],
       schedulers: async () => [],

@@ -29,6 +29,7 @@ export interface JobParts {
   readonly name?: string;
   readonly uuid?: string;
   readonly paused?: boolean;
+  readonly retention?: object;
   readonly triggers?: readonly object[];
   readonly tasks?: readonly object[];
   readonly max_active_instants?: number | null;
@@ -258,4 +259,29 @@ export function historyOf(
 
 export async function pauseTasks(stage: Stage, job: TestJob, paused: boolean): Promise<void> {
   await stage.db.exec(sql`update task set paused = ${paused} where job_id = ${job.id} and removed_at is null`);
+}
+
+/**
+ * A task with so many waiting runs that catch-up of triggers that lead to it is held back: `hold` leads a trigger there,
+ * `letGo` away again.
+ */
+export async function makeDam(
+  line: Pipeline,
+): Promise<{ hold: (trigger: string) => Promise<void>; letGo: (trigger: string) => Promise<void> }> {
+  const task = (await line.job({ tasks: [{ name: 'dam' }] })).task('dam');
+  await line.db.exec(sql`
+    insert into live (id, task_id, instant, version, attempt, priority, lane, rank, cause, queued_at)
+    select new_id(), ${task}, ${at(line)}::timestamptz + n * interval '1 second', 1, 1, 'low', 'none:dam', ${at(line)},
+           ${newId()}, ${at(line)}
+      from generate_series(1, 5000) as n`);
+  return {
+    hold: async (trigger) => {
+      await line.db.exec(
+        sql`insert into trigger_edge (trigger_id, task_id, offset_ms) values (${trigger}, ${task}, 0)`,
+      );
+    },
+    letGo: async (trigger) => {
+      await line.db.exec(sql`delete from trigger_edge where trigger_id = ${trigger} and task_id = ${task}`);
+    },
+  };
 }

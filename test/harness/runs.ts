@@ -50,6 +50,8 @@ export interface JobParts {
   readonly paused?: boolean;
   readonly triggers?: readonly object[];
   readonly tasks?: readonly object[];
+  readonly max_active_instants?: number;
+  readonly overlap?: string;
 }
 
 export interface MadeJob {

@@ -88,6 +88,30 @@ export class Schedule {
     });
   }
 
+  /** Until missed instants of the job are noted for catch-up. */
+  async noted(job: TestJob): Promise<void> {
+    await until('it is noted', async () => ((await this.#catchups(job)).length > 0 ? true : undefined));
+  }
+
+  /** Until the catch-up has nothing to do but to look again soon. */
+  async heldBack(): Promise<void> {
+    const { time } = this.line;
+    const soon = 500;
+    await until('it is held back', () => time.isAwaited(time.now() + soon) || undefined);
+  }
+
+  /** Until none are left. Who is held back looks again as time passes, so it does. */
+  async caughtUp(job: TestJob): Promise<void> {
+    await until('all is caught up', async () => {
+      this.line.time.advance(100);
+      return (await this.#catchups(job)).length === 0 ? true : undefined;
+    });
+  }
+
+  #catchups(job: TestJob): Promise<object[]> {
+    return this.line.db.rows(sql`select 1 from catchup where trigger_id = ${job.trigger('t')}`);
+  }
+
   marks(job: TestJob): Promise<object> {
     return this.line.db.one(sql`select earliest, latest from trigger where id = ${job.trigger('t')}`);
   }

@@ -18,6 +18,7 @@ import { silent } from '../../src/kernel/log.ts';
 import { makeTelemetry } from '../../src/kernel/telemetry.ts';
 import { systemTime } from '../../src/kernel/time.ts';
 import { WakeHub } from '../../src/postgres/wake.ts';
+import { everything } from './engine-context.ts';
 import { makeTenantDatabase, type TenantDatabase } from './tenant-database.ts';
 
 export interface TenantApi extends TenantDatabase {
@@ -99,7 +100,7 @@ export async function makeTenantApi(): Promise<TenantApi> {
     time: { ...systemTime, now },
     log: silent,
     telemetry: makeTelemetry(() => {}),
-    settings: { serverUrl: 'http://127.0.0.1:8080', leaseMs: 30_000 },
+    settings: { serverUrl: 'http://127.0.0.1:8080', leaseMs: 30_000, retention: everything },
     directory: {
       workers: async (since) => workers.filter((worker) => worker.lastSeenAt > since),
       schedulers: async (since) => schedulers.filter((scheduler) => scheduler.lastSeenAt > since),

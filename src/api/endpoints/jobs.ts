@@ -1,6 +1,7 @@
 /** Job documents, and what is seen of a job: its graph, triggers, tokens, runs and durations. */
 import { z } from 'zod';
 import { endpoints } from '../../http/endpoint.ts';
+import { nextFiring, outlook } from './triggers.ts';
 import { fault, flag, id, idPath, instant, limit, priority, state, stateList, time } from './shapes.ts';
 
 const job = z.object({
@@ -26,10 +27,12 @@ const applied = z.object({
   dry_run: z.boolean(),
   warnings: z.array(fault),
   changes: z.array(change),
+  /** Of a dry run: what would fire, be caught up or be skipped. */
+  outlook: outlook.optional(),
 });
 
 const apply = {
-  summary: 'Create or replace a job from its document (JSON or YAML); `dry_run` only says what would change',
+  summary: 'Create or replace a job from its document (JSON or YAML); `dry_run` only says what would change and fire',
   tag: 'jobs',
   allow: ['operator'],
   query: z.object({ dry_run: flag }),
@@ -119,6 +122,8 @@ export const jobEndpoints = endpoints({
       succeeded_tasks_last_hour: z.int(),
       failed_tasks_last_hour: z.int(),
       error_tasks_last_hour: z.int(),
+      /** null while it is paused, and when no trigger of it fires any more. */
+      next_firing: nextFiring.nullable(),
     }),
   },
   'DELETE /api/jobs/{id}': {
@@ -156,8 +161,15 @@ export const jobEndpoints = endpoints({
   },
   'GET /api/jobs/{id}/tasks': {
     ...view,
-    summary: "A job's tasks",
-    answer: z.array(z.object({ task_id: id, name: z.string() })),
+    summary: "A job's tasks, each with its state at the latest instant it was seen at",
+    answer: z.array(
+      z.object({
+        task_id: id,
+        name: z.string(),
+        latest_trigger_datetime: time.nullable(),
+        latest_state: state.nullable(),
+      }),
+    ),
   },
   'GET /api/jobs/{id}/paused': { ...view, summary: 'Whether the job is paused', answer: z.boolean() },
   'PUT /api/jobs/{id}/paused': {

@@ -25,7 +25,8 @@ const run = z.object({
 
 export const runEndpoints = endpoints({
   'GET /api/runs': {
-    summary: 'Runs, newest first, a page at a time',
+    summary:
+      'Runs, newest first, a page at a time; of a `job` or `task` first what is queued or running, then what ended last',
     tag: 'runs',
     allow: ['viewer', 'operator'],
     query: z.object({
@@ -34,9 +35,9 @@ export const runEndpoints = endpoints({
       instant: instant.optional(),
       state: stateList.optional(),
       limit: limit(50),
-      cursor: id.optional(),
+      cursor: z.string().max(200).optional().describe('`next` of the page before'),
     }),
-    answer: z.object({ items: z.array(run), next: id.nullable() }),
+    answer: z.object({ items: z.array(run), next: z.string().nullable() }),
   },
   'GET /api/runs/{id}': {
     summary: 'One run',

@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { loadFunctions } from './functions.ts';
+import { loadFunctions } from './function-file.ts';
 
 let folder = '';
 beforeAll(async () => {
@@ -28,6 +28,7 @@ describe('functions of a file', () => {
     ['throws.mjs', 'throw new Error("at once")', /at once/],
     ['member.mjs', 'export default { a: 1 }', /"a" of its default export is not a function/],
     ['nameless.mjs', 'export default () => 1', /default export is a function without a name/],
+    ['generator.mjs', 'export async function* steps() { yield 1; }', /"steps" is a generator/],
     ['twice.mjs', 'export const a = () => 1; export default { a: () => 2 }', /exports "a" twice/],
   ])('%s is refused with the reason', async (name, source, reason) => {
     await expect(load(name, source)).rejects.toThrow(reason);

@@ -4,8 +4,9 @@
  */
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { types } from 'node:util';
 import { MillraceError } from '../errors.ts';
-import type { TaskFunction, TaskFunctions } from '../runtimes/function.ts';
+import type { TaskFunction, TaskFunctions } from './function.ts';
 
 export async function loadFunctions(file: string): Promise<TaskFunctions> {
   const functions = collect(file, await load(file));
@@ -35,6 +36,9 @@ function collect(file: string, loaded: object): Map<string, TaskFunction> {
     if (!isFunction(value)) throw refused(file, `the member "${name}" of its default export is not a function`);
     if (functions.has(name) && functions.get(name) !== value) throw refused(file, `it exports "${name}" twice`);
     functions.set(name, value);
+  }
+  for (const [name, value] of functions) {
+    if (types.isGeneratorFunction(value)) throw refused(file, `"${name}" is a generator, which nobody would run on`);
   }
   return functions;
 }

@@ -1,0 +1,157 @@
+/**
+ * `bench -- handover`: on an idle system, from the moment a worker hands in its report of a parent to the moment it holds
+ * the child. A job of two tasks is fired again and again, each time only after the last has come to rest.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { engineVersion } from '../src/engine/engine.ts';
+import { newId } from '../src/kernel/id.ts';
+import { silent } from '../src/kernel/log.ts';
+import type { Service } from '../src/kernel/service.ts';
+import { sql } from '../src/kernel/sql.ts';
+import type { Address } from '../src/postgres/address.ts';
+import { makeRuntimes } from '../src/runtimes/runtimes.ts';
+import { makeWorker } from '../src/worker/worker.ts';
+import { atEnd } from './ending.ts';
+import { type Fetch, startInProcess } from './in-process.ts';
+import type { Options } from './options.ts';
+import { type Percentiles, percentiles } from './percentiles.ts';
+import { startUp } from './product.ts';
+import { aim, figure, type Report, type Result } from './report.ts';
+import { type Server, startServer } from './server.ts';
+import { controlDatabase, openTenant, type Tenant, tenantDatabase } from './tenant.ts';
+import { chainOf } from './workloads.ts';
+
+/** Long enough that every sweep and every poll has settled, short enough for a few hundred samples. */
+const restMs = 15;
+const warmUps = 50;
+const stuckMs = 10_000;
+
+export async function handover(options: Options, report: Report): Promise<Result> {
+  const server = await startServer();
+  report.progress('worker in-process');
+  const inside = await inProcess(server, options);
+  report.progress('worker over HTTP');
+  const outside = await overHttp(server, options);
+  await server.stop();
+  report.line('Parent finished → child started, on an idle system, in ms');
+  report.table(
+    ['worker', 'n', 'p50', 'p90', 'p99', 'max'],
+    Object.entries({ 'in-process': inside, 'over HTTP': outside }).map(([name, p]) => [
+      name,
+      p.n,
+      ...[p.p50, p.p90, p.p99, p.max].map(figure),
+    ]),
+  );
+  const aims = [
+    aim('hand-over in-process, p50', inside.p50, { below: 2 }, ' ms'),
+    aim('hand-over in-process, p99', inside.p99, { below: 10 }, ' ms'),
+    aim('hand-over over HTTP, p50', outside.p50, { below: 5 }, ' ms'),
+  ];
+  return {
+    rate: null,
+    raw: null,
+    ratio: null,
+    percentiles: { inProcess: inside, overHttp: outside },
+    aims,
+    details: null,
+  };
+}
+
+async function inProcess(server: Server, options: Options): Promise<Percentiles> {
+  const control = await freshControl(server);
+  const product = await startInProcess(server.home, control);
+  const samples = await measure(server, control, { fetch: product.fetch, url: 'http://in-process', key: '-' }, options);
+  await product.stop();
+  return samples;
+}
+
+/** The product in a process of its own, and this one is the worker. */
+async function overHttp(server: Server, options: Options): Promise<Percentiles> {
+  const control = await freshControl(server);
+  const up = await startUp({ home: server.home, databaseUrl: control.url, worker: false });
+  const { key } = await up.call('POST /api/keys', { body: { name: 'bench', role: 'worker' } });
+  const samples = await measure(server, control, { fetch: (request) => fetch(request), url: up.url, key }, options);
+  await up.stop();
+  return samples;
+}
+
+async function freshControl(server: Server): Promise<Address> {
+  await server.drop(tenantDatabase);
+  return server.fresh(controlDatabase);
+}
+
+interface Wire {
+  readonly fetch: Fetch;
+  readonly url: string;
+  readonly key: string;
+}
+
+async function measure(
+  server: Server,
+  control: Address,
+  wire: Wire,
+  { seconds, quick }: Options,
+): Promise<Percentiles> {
+  const watch = new Watch(wire.fetch);
+  const worker = workerOn({ ...wire, fetch: watch.fetch });
+  await worker.start();
+  const stopWorker = atEnd(() => worker.stop());
+  const tenant = await openTenant(control, server.address(tenantDatabase));
+  await tenant.apply([{ ...chainOf(2), name: 'pair' }]);
+  const { id } = await tenant.db.one<{ id: string }>(sql`select id from trigger`);
+  for (let i = 0; i < (quick ? 5 : warmUps); i++) await watch.handover(tenant, id, i);
+  watch.samples.length = 0;
+  const until = performance.now() + seconds * 1_000;
+  for (let i = warmUps; performance.now() < until; i++) await watch.handover(tenant, id, i);
+  await tenant.close();
+  await stopWorker();
+  return percentiles(watch.samples);
+}
+
+function workerOn({ fetch, url, key }: Wire): Service {
+  const runtimes = makeRuntimes({ names: ['none'], functions: {}, environment: {} });
+  return makeWorker({ id: newId(), name: 'bench', version: engineVersion, url, key, fetch, runtimes, log: silent });
+}
+
+/** Sees what the worker says and hears, and when. */
+class Watch {
+  readonly samples: number[] = [];
+  readonly fetch: Fetch;
+  readonly #firstMs = Date.now() - 24 * 3_600_000;
+  #reportedAt: number | undefined;
+  #claims = 0;
+  #reports = 0;
+
+  constructor(fetch: Fetch) {
+    this.fetch = async (request) => {
+      const isReport = request.url.endsWith('/report');
+      if (isReport) this.#reportedAt = performance.now();
+      const response = await fetch(request);
+      const at = performance.now();
+      if (isReport) this.#reports++;
+      if (request.url.endsWith('/claim')) await this.#heard(response.clone(), at);
+      return response;
+    };
+  }
+
+  /** Fires the pair once and waits until its second run has been reported and all is quiet again. */
+  async handover(tenant: Tenant, triggerId: string, number: number): Promise<void> {
+    this.#claims = 0;
+    this.#reports = 0;
+    this.#reportedAt = undefined;
+    await tenant.fire([{ triggerId, instantMs: this.#firstMs + number * 1_000 }]);
+    const firedAt = performance.now();
+    while (this.#reports < 2) {
+      if (performance.now() - firedAt > stuckMs) throw new Error('a run does not end');
+      await sleep(1);
+    }
+    await sleep(restMs);
+  }
+
+  async #heard(answer: Response, at: number): Promise<void> {
+    const { runs } = (await answer.json()) as { runs?: unknown[] };
+    if (runs === undefined || runs.length === 0) return;
+    this.#claims += runs.length;
+    if (this.#claims === 2 && this.#reportedAt !== undefined) this.samples.push(at - this.#reportedAt);
+  }
+}

@@ -1,0 +1,53 @@
+/**
+ * `up` put together within the benchmark's own process, from the same parts, so that what passes between its worker and
+ * its gateway can be watched to the microsecond. The host is a process of its own, as under `up`.
+ */
+import { hostProcess } from '../src/app/host-process.ts';
+import { openInstallation, prepareDatabases } from '../src/app/installation.ts';
+import { secretKeys } from '../src/app/roles.ts';
+import { makeServing } from '../src/app/serving.ts';
+import { readConfig } from '../src/config.ts';
+import type { KeyCaller } from '../src/contract/roles.ts';
+import { makeLog } from '../src/kernel/log.ts';
+import { packageFile } from '../src/kernel/package-files.ts';
+import type { Address } from '../src/postgres/address.ts';
+import { atEnd } from './ending.ts';
+
+export type Fetch = (request: Request) => Promise<Response>;
+
+export interface InProcess {
+  /** What a worker in this process calls. */
+  readonly fetch: Fetch;
+  stop(): Promise<void>;
+}
+
+const caller: KeyCaller = { kind: 'key', role: 'worker', tenant: null, actor: 'worker of bench' };
+
+export async function startInProcess(home: string, control: Address): Promise<InProcess> {
+  const config = readConfig({ MILLRACE_HOME: home, MILLRACE_DATABASE_URL: control.url, MILLRACE_PORT: '0' });
+  const log = makeLog({ level: 'warn', role: 'bench' });
+  await prepareDatabases(config, control);
+  const installation = await openInstallation({
+    config,
+    log,
+    role: 'bench',
+    controlAddress: control,
+    secretKeys: await secretKeys(config, home),
+    poolSize: 10,
+  });
+  const ending = new AbortController();
+  const host = hostProcess({ main: packageFile('dist', 'main.js'), home, log, ending: ending.signal });
+  const serving = makeServing({ installation, rootKey: undefined, healthy: async () => true });
+  await host.start();
+  host.tell(control.url);
+  await serving.start();
+  return {
+    fetch: (request) => serving.gateway.fetchAs(request, caller),
+    stop: atEnd(async () => {
+      ending.abort();
+      await serving.stop();
+      await host.stop();
+      await installation.close();
+    }),
+  };
+}

@@ -1,0 +1,128 @@
+/**
+ * `bench -- lateness`: how late triggers fire. Ten thousand that are due at one instant: when has the last one fired, and
+ * when has its run started? And ordinary ones, fifty a second: how long after its time is each fired and started?
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type Sql, sql } from '../src/kernel/sql.ts';
+import type { Options } from './options.ts';
+import { percentiles } from './percentiles.ts';
+import { startUp } from './product.ts';
+import { aim, figure, type Report, type Result } from './report.ts';
+import { startServer } from './server.ts';
+import { controlDatabase, openTenant, type Tenant, tenantDatabase } from './tenant.ts';
+
+const triggersPerJob = 1_000;
+const perSecond = 50;
+/** Each has fired before it is measured: a worker asks for a definition once. */
+const warmUpMs = 2_000;
+/** From the beginning of applying triggers to their time, of which so much is for the scheduler to read them. */
+const shortestNoticeMs = 4_000;
+const readMs = 2_000;
+
+export async function lateness(options: Options, report: Report): Promise<Result> {
+  const server = await startServer();
+  const control = await server.fresh(controlDatabase);
+  const up = await startUp({ home: server.home, databaseUrl: control.url, worker: true, places: 1_000 });
+  const tenant = await openTenant(control, server.address(tenantDatabase));
+  const crowd = await measureCrowd(tenant, options.quick ? 1_000 : 10_000, report);
+  const ordinary = await measureOrdinary(tenant, options, report);
+  await tenant.close();
+  await up.stop();
+  await server.stop();
+  const [fired, started] = [percentiles(ordinary.fired), percentiles(ordinary.started)];
+  report.line(`Ordinary triggers, ${perSecond} a second: ms after their time`);
+  report.table(
+    ['', 'n', 'p50', 'p90', 'p99', 'max'],
+    Object.entries({ fired, started }).map(([name, p]) => [name, p.n, ...[p.p50, p.p90, p.p99, p.max].map(figure)]),
+  );
+  report.line(`${crowd.triggers.toLocaleString('en-US')} triggers due at one instant: ms until all have`);
+  report.table(
+    ['', 'ms'],
+    [
+      ['fired (committed)', Math.round(crowd.firedMs)],
+      ['finished their run', Math.round(crowd.finishedMs)],
+    ],
+  );
+  const aims = [
+    aim(`${crowd.triggers.toLocaleString('en-US')} at one instant, all fired`, crowd.firedMs, { below: 1_000 }, ' ms'),
+    aim('an ordinary trigger fired, p99', fired.p99, { below: 20 }, ' ms'),
+    aim('an ordinary trigger to its run started, p99', started.p99, { below: 20 }, ' ms'),
+  ];
+  return { rate: null, raw: null, ratio: null, percentiles: { fired, started }, aims, details: { crowd } };
+}
+
+/** A task for each trigger, so that each firing is a run of its own. */
+function document(name: string, count: number, start: (i: number) => number, period: string): object {
+  const numbers = Array.from({ length: count }, (_, i) => i);
+  return {
+    name,
+    triggers: numbers.map((i) => ({ name: `t${i}`, start: new Date(start(i)).toISOString(), period })),
+    tasks: numbers.map((i) => ({ name: `k${i}`, depends: [`trigger/t${i}`] })),
+  };
+}
+
+/** Applies jobs whose time comes only after all are known, however long that takes here; answers that time. */
+async function applyInTime(tenant: Tenant, documents: (dueAt: number) => readonly object[]): Promise<number> {
+  for (let noticeMs = shortestNoticeMs; ; noticeMs *= 2) {
+    const dueAt = Date.now() + noticeMs;
+    await tenant.apply(documents(dueAt));
+    if (Date.now() < dueAt - readMs) return dueAt;
+  }
+}
+
+interface Ordinary {
+  readonly fired: number[];
+  readonly started: number[];
+}
+
+async function measureOrdinary(tenant: Tenant, { seconds }: Options, report: Report): Promise<Ordinary> {
+  report.progress(`ordinary triggers: ${perSecond} a second for ${seconds} s`);
+  const firstAt = await applyInTime(tenant, (dueAt) => [
+    document('ordinary', perSecond, (i) => dueAt + (i * 1_000) / perSecond, '1s'),
+  ]);
+  const from = new Date(firstAt + warmUpMs);
+  const to = new Date(from.getTime() + seconds * 1_000);
+  await sleep(to.getTime() - Date.now());
+  const within = sql`run where instant >= ${from} and instant < ${to}`;
+  await until(to.getTime(), async () => (await rowsOf(tenant, within)) >= perSecond * seconds);
+  const rows = await tenant.db.rows<{ fired: number; started: number }>(sql`
+    select extract(epoch from queued_at - instant)::float8 * 1000 as fired,
+           extract(epoch from started_at - instant)::float8 * 1000 as started
+      from ${within}`);
+  return { fired: rows.map(({ fired }) => fired), started: rows.map(({ started }) => started) };
+}
+
+interface Crowd {
+  readonly triggers: number;
+  readonly firedMs: number;
+  readonly finishedMs: number;
+}
+
+async function measureCrowd(tenant: Tenant, triggers: number, report: Report): Promise<Crowd> {
+  report.progress(`${triggers} triggers that are due at one instant`);
+  const dueAt = await applyInTime(tenant, (start) =>
+    Array.from({ length: triggers / triggersPerJob }, (_, i) =>
+      document(`crowd ${i}`, triggersPerJob, () => start, '1 day'),
+    ),
+  );
+  await sleep(dueAt - Date.now());
+  const at = new Date(dueAt);
+  const firedMs = await until(dueAt, async () => (await rowsOf(tenant, sql`firing where instant = ${at}`)) >= triggers);
+  const finishedMs = await until(dueAt, async () => (await rowsOf(tenant, sql`run where instant = ${at}`)) >= triggers);
+  return { triggers, firedMs, finishedMs };
+}
+
+async function rowsOf({ db }: Tenant, from: Sql): Promise<number> {
+  return (await db.one<{ n: number }>(sql`select count(*) as n from ${from}`)).n;
+}
+
+const patienceMs = 60_000;
+
+/** Milliseconds after that time. */
+async function until(fromMs: number, done: () => Promise<boolean>): Promise<number> {
+  while (!(await done())) {
+    if (Date.now() - fromMs > patienceMs) throw new Error('not all triggers fire');
+    await sleep(10);
+  }
+  return Date.now() - fromMs;
+}

@@ -1,0 +1,44 @@
+/** argv → benchmark → report. */
+import { catchup } from './catchup.ts';
+import { dag } from './dag.ts';
+import { endAll, endOnSignals } from './ending.ts';
+import { handover } from './handover.ts';
+import { lateness } from './lateness.ts';
+import { describeMachine, machineFacts } from './machine.ts';
+import { type BenchmarkName, type Options, readOptions, usage } from './options.ts';
+import { pages } from './pages.ts';
+import { Report, type Result } from './report.ts';
+import { start } from './start.ts';
+
+const benchmarks: Record<BenchmarkName, (options: Options, report: Report) => Promise<Result>> = {
+  dag,
+  handover,
+  lateness,
+  start,
+  catchup,
+  pages,
+};
+
+/** Returns the exit code. Aims that are not met are told, and are no failure: a busy machine misses them all. */
+export async function main(args: readonly string[]): Promise<number> {
+  let options: Options;
+  try {
+    options = readOptions(args);
+  } catch (error) {
+    process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n\n${usage}\n`);
+    return 2;
+  }
+  endOnSignals();
+  const machine = machineFacts();
+  const report = new Report();
+  process.stdout.write(`bench ${args.join(' ')}\n${describeMachine(machine)}\n\n`);
+  try {
+    const result = await benchmarks[options.name](options, report);
+    report.aims(result.aims);
+    if (options.append) await report.append(`bench ${args.filter((arg) => arg !== '--append').join(' ')}`, machine);
+    if (options.json) process.stdout.write(`${JSON.stringify({ name: options.name, ...result, machine })}\n`);
+    return 0;
+  } finally {
+    await endAll();
+  }
+}

@@ -1,0 +1,91 @@
+/** The command line of `npm run bench`. */
+import { parseArgs } from 'node:util';
+import { type WorkloadName, workloadNames } from './workloads.ts';
+
+const benchmarks = ['dag', 'handover', 'lateness', 'start', 'catchup', 'pages'] as const;
+export type BenchmarkName = (typeof benchmarks)[number];
+
+export interface Options {
+  readonly name: BenchmarkName;
+  readonly json: boolean;
+  readonly append: boolean;
+  /** A couple of seconds in all: shows that it works, measures nothing. */
+  readonly quick: boolean;
+  /** How long each thing is measured. */
+  readonly seconds: number;
+  readonly workload: WorkloadName | undefined;
+  readonly workers: number;
+  readonly old: number;
+  readonly snapshot: boolean;
+  readonly runs: number;
+  readonly profile: string | undefined;
+}
+
+export const usage = `npm run bench -- NAME [flags]
+
+  dag        runs per second, against PostgreSQL alone in the same run
+  handover   parent finished → child started, on an idle system
+  lateness   how late triggers fire: 10,000 at once, and ordinary ones
+  start      start with 100,000 triggers, cold and warm, and memory when idle
+  catchup    a million missed instants, with a live trigger beside them (--runs N: another number)
+  pages      every list of the API with five million old runs, its plans, and pruning (--runs N: another number)
+
+  --json           the last line of standard output is one JSON object
+  --append         add the report to docs/benchmarks.md
+  --seconds N      how long each thing is measured (10)
+  --quick          a couple of seconds in all; shows that it works, measures nothing
+
+  of dag only:
+  --workload NAME  ${workloadNames.join(', ')}; all, or chain with one of the next three
+  --workers N      worker processes over HTTP instead of the worker in \`up\`
+  --old N          compares an empty database with one that holds N old runs
+  --snapshot       compares with a foreign transaction held open
+  --runs N         memory over N runs
+  --profile DIR    time by statement, and profiles of Node in DIR`;
+
+const flags = {
+  json: { type: 'boolean', default: false },
+  append: { type: 'boolean', default: false },
+  quick: { type: 'boolean', default: false },
+  snapshot: { type: 'boolean', default: false },
+  seconds: { type: 'string' },
+  workload: { type: 'string' },
+  workers: { type: 'string' },
+  old: { type: 'string' },
+  runs: { type: 'string' },
+  profile: { type: 'string' },
+} as const;
+
+/** Throws an error whose message is for people. */
+export function readOptions(args: readonly string[]): Options {
+  const { values, positionals } = parseArgs({ args: [...args], options: flags, allowPositionals: true });
+  const [word, ...more] = positionals;
+  if (word === undefined || more.length > 0) throw new Error('name one benchmark');
+  const { json, append, quick, snapshot, profile } = values;
+  return {
+    name: oneOf(benchmarks, 'benchmark', word),
+    json,
+    append,
+    quick,
+    snapshot,
+    profile,
+    seconds: number('seconds', values.seconds) ?? (quick ? 0.3 : 10),
+    workload: values.workload === undefined ? undefined : oneOf(workloadNames, 'workload', values.workload),
+    workers: number('workers', values.workers) ?? 0,
+    old: number('old', values.old) ?? 0,
+    runs: number('runs', values.runs) ?? 0,
+  };
+}
+
+function oneOf<T extends string>(known: readonly T[], kind: string, word: string): T {
+  const found = known.find((name) => name === word);
+  if (found === undefined) throw new Error(`there is no ${kind} called ${word}`);
+  return found;
+}
+
+function number(flag: string, text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  const value = Number(text.replaceAll('_', ''));
+  if (!(value > 0)) throw new Error(`--${flag} takes a number above 0`);
+  return value;
+}

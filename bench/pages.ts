@@ -1,0 +1,196 @@
+/**
+ * `bench -- pages`: every list of the API on a tenant with five million old runs. Requests go through the engine's own
+ * `fetch` in this process; what each asks of the database is then explained. Then the oldest tenth is pruned.
+ */
+import type { Pool, QueryConfig } from 'pg';
+import { postgresBroker } from '../src/broker/postgres.ts';
+import type { EngineContext, Retention } from '../src/contract/engine.ts';
+import { engine } from '../src/engine/engine.ts';
+import { makeSecrets } from '../src/gateway/secrets.ts';
+import { newId } from '../src/kernel/id.ts';
+import { silent } from '../src/kernel/log.ts';
+import { onPool, sql } from '../src/kernel/sql.ts';
+import { makeTelemetry } from '../src/kernel/telemetry.ts';
+import { systemTime } from '../src/kernel/time.ts';
+import { WakeHub } from '../src/postgres/wake.ts';
+import { makeHistory, openHistory, type Parts, partsOf } from './history.ts';
+import type { Options } from './options.ts';
+import { percentiles } from './percentiles.ts';
+import { explain, type Plan, type Statement } from './plans.ts';
+import { cpuOfTrees } from './processes.ts';
+import { aim, figure, type Report, type Result } from './report.ts';
+import { startServer } from './server.ts';
+
+const times = 9;
+
+export async function pages(options: Options, report: Report): Promise<Result> {
+  const past = { runs: options.runs || (options.quick ? 20_000 : 5_000_000), jobs: options.quick ? 20 : 1_000 };
+  const server = await startServer();
+  const address = await server.fresh('history');
+  await makeHistory(address, past, (line) => report.progress(line));
+  const pool = openHistory(address);
+  const heard: Statement[] = [];
+  const hub = new WakeHub(address, silent);
+  const ctx = contextOf(overheard(pool, heard), hub);
+  const results: Page[] = [];
+  for (const request of await requests(pool)) results.push(await turn(ctx, pool, heard, request));
+  tell(report, results, past.runs);
+  const pruned = await prune({ ...ctx, pool }, server.pid, report);
+  await pool.end();
+  await server.stop();
+  const slowest = Math.max(...results.map((page) => page.ms));
+  const whole = results.flatMap((page) => page.plan.whole).length;
+  const aims = [
+    aim('the slowest list', slowest, { below: 100 }, ' ms'),
+    aim('tables read from end to end', whole, { below: 1 }, ''),
+    aim('runs pruned a second', pruned.rate, { atLeast: options.quick ? 1 : 10_000 }, ''),
+  ];
+  const all = percentiles(results.map((page) => page.ms));
+  return { rate: null, raw: null, ratio: null, percentiles: { lists: all }, aims, details: { results, pruned } };
+}
+
+interface Page {
+  readonly what: string;
+  readonly ms: number;
+  readonly statements: number;
+  readonly plan: Plan;
+}
+
+/** Name, and path with its query. */
+async function requests(pool: Pool): Promise<readonly (readonly [string, string])[]> {
+  const { busy, quiet, worker, run } = await partsOf(onPool(pool));
+  const ofJob = (kind: string, { job, project, task, trigger, instant }: Parts): (readonly [string, string])[] => [
+    [`project of a ${kind} job, with counts`, `/api/projects/${project}`],
+    [`jobs of a project with a ${kind} one, with counts`, `/api/projects/${project}/jobs?limit=50`],
+    [`${kind} job, with counts`, `/api/jobs/${job}`],
+    [`tasks of a ${kind} job, with their latest states`, `/api/jobs/${job}/tasks`],
+    [`triggers of a ${kind} job`, `/api/jobs/${job}/triggers`],
+    [`instants of a ${kind} job`, `/api/jobs/${job}/instants?limit=50`],
+    [`tokens of a ${kind} job`, `/api/jobs/${job}/tokens?limit=200`],
+    [`tokens of a ${kind} job that failed`, `/api/jobs/${job}/tokens?state=failure&limit=200`],
+    [`tokens of a ${kind} job by instant`, `/api/jobs/${job}/tokens-overview?limit=50`],
+    [`tokens of a ${kind} job at an instant`, `/api/jobs/${job}/tokens/${instant}`],
+    [`runs of a ${kind} job at an instant`, `/api/jobs/${job}/runs/${instant}`],
+    [`graph of a ${kind} job at an instant`, `/api/jobs/${job}/graph?trigger_datetime=${instant}`],
+    [`durations of a ${kind} job`, `/api/jobs/${job}/duration?limit=31`],
+    [`a ${kind} trigger's firings`, `/api/triggers/${trigger}?limit=50`],
+    [`runs of a ${kind} job`, `/api/runs?job=${job}`],
+    [`runs of a ${kind} job that failed`, `/api/runs?job=${job}&state=failure`],
+    [`runs of a ${kind} task`, `/api/runs?task=${task}`],
+    [`runs of a token of a ${kind} job`, `/api/tasks/${task}/runs/${instant}`],
+  ];
+  return [
+    ['jobs', '/api/jobs?limit=100'],
+    ['runs', '/api/runs'],
+    ['runs that failed', '/api/runs?state=failure'],
+    ['runs that run', '/api/runs?state=running'],
+    ['one run', `/api/runs/${run}`],
+    ['its log', `/api/runs/${run}/logs`],
+    ['status', '/api/status'],
+    ...ofJob('busy', busy),
+    ...ofJob('quiet', quiet),
+    ['runs of a worker', `/api/workers/${worker}`],
+  ];
+}
+
+const caller = { kind: 'key', role: 'root', tenant: null, actor: 'bench' } as const;
+
+/** Answers the median time, and what its costliest statement read. */
+async function turn(
+  ctx: EngineContext,
+  pool: Pool,
+  heard: Statement[],
+  [what, path]: readonly [string, string],
+): Promise<Page> {
+  const samples: number[] = [];
+  for (let n = 0; n < times; n++) {
+    heard.splice(0);
+    const startedAt = performance.now();
+    const answer = await engine.fetch(new Request(`http://bench${path}`), ctx, caller);
+    const body = await answer.text();
+    samples.push(performance.now() - startedAt);
+    if (!answer.ok) throw new Error(`${path}: ${answer.status} ${body}`);
+  }
+  const plans: Plan[] = [];
+  for (const statement of heard.splice(0)) plans.push(await explain(pool, statement));
+  const [costliest] = plans.toSorted((a, b) => b.ms - a.ms);
+  if (costliest === undefined) throw new Error(`${path} asked nothing`);
+  const pages = plans.reduce((sum, plan) => sum + plan.pages, 0);
+  const whole = plans.flatMap((plan) => plan.whole);
+  return { what, ms: percentiles(samples).p50, statements: plans.length, plan: { ...costliest, pages, whole } };
+}
+
+function tell(report: Report, results: readonly Page[], runs: number): void {
+  report.line(
+    `Lists on a tenant with ${runs.toLocaleString('en-US')} runs: median ms of ${times}, statements, pages of 8 KB,`,
+  );
+  report.line('and the rows that the costliest statement read');
+  report.table(
+    ['', 'ms', 'statements', 'pages', 'read'],
+    results.map(({ what, ms, statements, plan }) => [what, figure(ms), statements, plan.pages, plan.scans.join(', ')]),
+  );
+}
+
+/** A pool that tells what it is asked. */
+function overheard(pool: Pool, heard: Statement[]): Pool {
+  return new Proxy(pool, {
+    get(target, key) {
+      if (key !== 'query') return Reflect.get(target, key) as unknown;
+      return (query: QueryConfig<unknown[]>) => {
+        heard.push({ text: query.text, values: query.values ?? [] });
+        return target.query(query);
+      };
+    },
+  });
+}
+
+const keepAll: Retention = { ageMs: null, runs: null, events: null };
+
+function contextOf(pool: Pool, hub: WakeHub): EngineContext {
+  const seen = { addr: '', version: '', lastSeenAt: new Date(), running: 0, places: 8, runtimes: [], queues: [] };
+  const worker = { id: '00000000-0000-7000-8000-000000000001', name: 'bench', ...seen };
+  return {
+    tenant: { id: newId(), name: 'default' },
+    pool,
+    broker: postgresBroker(hub),
+    wake: hub,
+    time: systemTime,
+    log: silent,
+    telemetry: makeTelemetry(() => {}),
+    settings: { serverUrl: 'http://127.0.0.1:8080', leaseMs: 30_000, retention: keepAll },
+    directory: {
+      workers: async () => [worker],
+      schedulers: async () => [],
+      noteScheduler: () => {},
+      servingSince: async () => undefined,
+    },
+    secrets: makeSecrets(['a master key of the benchmark'], () => Date.now()),
+  };
+}
+
+interface Pruned {
+  readonly runs: number;
+  readonly seconds: number;
+  readonly rate: number;
+  /** Of the server's processes, for a thousand runs with all that hangs on them. */
+  readonly msPerThousand: number;
+}
+
+/** By age, what makes a tenth of all; as fast as it goes, without the pauses that a scheduler makes. */
+async function prune(ctx: EngineContext, server: number, report: Report): Promise<Pruned> {
+  const { at, runs } = await onPool(ctx.pool).one<{ at: Date; runs: number }>(sql`
+    select percentile_disc(0.1) within group (order by finished_at) as at, count(*)::integer / 10 as runs from run`);
+  report.progress(`pruning ${runs.toLocaleString('en-US')} runs`);
+  const retention = { ...keepAll, ageMs: Date.now() - at.getTime() };
+  const cpu = async (): Promise<number> => (await cpuOfTrees([server]))[0] ?? 0;
+  const [startedAt, before] = [performance.now(), await cpu()];
+  await engine.prune({ ...ctx, settings: { ...ctx.settings, retention } });
+  const seconds = (performance.now() - startedAt) / 1_000;
+  const msPerThousand = (((await cpu()) - before) / runs) * 1_000_000;
+  report.line(
+    `Pruned ${runs.toLocaleString('en-US')} runs with their tokens, firings and logs in ${figure(seconds)} s:`,
+  );
+  report.line(`${figure(runs / seconds)} a second, ${figure(msPerThousand)} ms of processor time for 1,000`);
+  report.line();
+  return { runs, seconds, rate: runs / seconds, msPerThousand };
+}

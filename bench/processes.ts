@@ -1,0 +1,57 @@
+/** What processes use, by /proc: processor time, memory. Elsewhere than on Linux there is nothing to read, and nothing is told. */
+import { readdir, readFile } from 'node:fs/promises';
+
+interface Stat {
+  readonly pid: number;
+  readonly parent: number;
+  /** In seconds, of the process itself and of its children that have ended. */
+  readonly cpu: number;
+}
+
+const ticksPerSecond = 100;
+
+async function stats(): Promise<Stat[]> {
+  const pids = (await readdir('/proc').catch(() => [])).filter((name) => /^\d+$/.test(name)).map(Number);
+  const found = await Promise.all(
+    pids.map(async (pid) => {
+      const text = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '');
+      const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
+      const ticks = fields.slice(11, 15).reduce((sum, field) => sum + Number(field), 0);
+      return { pid, parent: Number(fields[1]), cpu: ticks / ticksPerSecond };
+    }),
+  );
+  return found.filter(({ cpu }) => Number.isFinite(cpu));
+}
+
+function below(root: number, all: readonly Stat[]): Stat[] {
+  const found = all.filter(({ pid }) => pid === root);
+  for (const above of found) found.push(...all.filter(({ parent }) => parent === above.pid));
+  return found;
+}
+
+/** Seconds of processor time that each of these trees has used. */
+export async function cpuOfTrees(roots: readonly number[]): Promise<number[]> {
+  const all = await stats();
+  return roots.map((root) => below(root, all).reduce((sum, { cpu }) => sum + cpu, 0));
+}
+
+export async function pidsBelow(root: number): Promise<number[]> {
+  return below(root, await stats()).map(({ pid }) => pid);
+}
+
+/** Resident memory of one process, in bytes. */
+export async function residentBytes(pid: number): Promise<number> {
+  const text = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => '');
+  return Number(/^VmRSS:\s+(\d+) kB$/m.exec(text)?.[1] ?? 0) * 1024;
+}
+
+/** Memory of these processes, what they share counted once, in bytes. */
+export async function proportionalBytes(pids: readonly number[]): Promise<number> {
+  const sizes = await Promise.all(
+    pids.map(async (pid) => {
+      const text = await readFile(`/proc/${pid}/smaps_rollup`, 'utf8').catch(() => '');
+      return Number(/^Pss:\s+(\d+) kB$/m.exec(text)?.[1] ?? 0) * 1024;
+    }),
+  );
+  return sizes.reduce((sum, size) => sum + size, 0);
+}

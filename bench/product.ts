@@ -1,0 +1,125 @@
+/**
+ * The product as users run it: `millrace up` and `millrace worker` from dist/, in processes of their own. What a
+ * benchmark measures is therefore what they get.
+ */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { TenantEndpoints } from '../src/api/endpoints/table.ts';
+import type { GatewayEndpoints } from '../src/gateway/endpoints.ts';
+import { type Client, makeClient } from '../src/http/client.ts';
+import { packageFile } from '../src/kernel/package-files.ts';
+import { atEnd } from './ending.ts';
+
+/** What is counted at the end must all be there: a single job makes more runs here than retention keeps of one. */
+const keepAll = { MILLRACE_RETENTION: 'forever', MILLRACE_RETENTION_RUNS: 'forever' };
+
+export interface UpOptions {
+  readonly home: string;
+  /** The control database; without it `up` starts the home's own server. */
+  readonly databaseUrl?: string;
+  readonly worker: boolean;
+  readonly places?: number;
+  /** Where to leave a profile of Node's work. */
+  readonly profileTo?: string | undefined;
+}
+
+export interface Program {
+  readonly pid: number;
+  /** Asks it to end; returns when it has. */
+  stop(): Promise<void>;
+}
+
+export interface Up extends Program {
+  readonly url: string;
+  readonly rootKey: string;
+  readonly call: Client<TenantEndpoints & GatewayEndpoints>;
+  /** The counters of /metrics, by name. */
+  metrics(): Promise<Map<string, number>>;
+}
+
+const main = packageFile('dist', 'main.js');
+
+/** Returns once it is healthy. */
+export async function startUp(options: UpOptions): Promise<Up> {
+  const args = ['up', '--home', options.home, '--port', '0', ...(options.worker ? [] : ['--no-worker'])];
+  const started = start(args, {
+    env: {
+      ...(options.databaseUrl === undefined ? {} : { MILLRACE_DATABASE_URL: options.databaseUrl }),
+      ...(options.places === undefined ? {} : { MILLRACE_MAX_TASKS: String(options.places) }),
+    },
+    profileTo: options.profileTo,
+  });
+  const url = await started.said(/^Millrace \S+ at (\S+)$/m);
+  const rootKey = (await readFile(join(options.home, 'root-key'), 'utf8')).trim();
+  const headers = { authorization: `Bearer ${rootKey}` };
+  while (!(await fetch(`${url}/healthz`)).ok) await sleep(5);
+  return {
+    pid: started.pid,
+    stop: () => started.stop(),
+    url,
+    rootKey,
+    call: makeClient<TenantEndpoints & GatewayEndpoints>({ base: url, headers }),
+    metrics: async () => parseMetrics(await (await fetch(`${url}/metrics`, { headers })).text()),
+  };
+}
+
+function parseMetrics(text: string): Map<string, number> {
+  return new Map(
+    [...text.matchAll(/^([a-z_]+) ([\d.e+-]+)$/gm)].map(([, name = '', value = '']) => [name, Number(value)]),
+  );
+}
+
+export interface WorkerOptions {
+  readonly url: string;
+  readonly key: string;
+  readonly places: number;
+  readonly profileTo?: string | undefined;
+}
+
+export async function startWorker({ url, key, places, profileTo }: WorkerOptions): Promise<Program> {
+  const env = { MILLRACE_URL: url, MILLRACE_KEY: key, MILLRACE_MAX_TASKS: String(places) };
+  const started = start(['worker'], { env, profileTo });
+  await started.said(/^Millrace worker for (\S+)$/m);
+  return started;
+}
+
+interface Started extends Program {
+  /** The first group of the pattern, once the program has written it. */
+  said(pattern: RegExp): Promise<string>;
+}
+
+function start(
+  args: readonly string[],
+  { env, profileTo }: { env: Readonly<Record<string, string>>; profileTo?: string | undefined },
+): Started {
+  const profiling = profileTo === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${profileTo}`];
+  const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith('MILLRACE_'));
+  const child = spawn(process.execPath, [...profiling, main, ...args], {
+    env: { ...Object.fromEntries(inherited), MILLRACE_LOG: 'warn', ...keepAll, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let output = '';
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk: Buffer) => (output += chunk.toString()));
+  return {
+    pid: child.pid ?? 0,
+    stop: atEnd(() => ended(child)),
+    async said(pattern) {
+      for (;;) {
+        const found = pattern.exec(output)?.[1];
+        if (found !== undefined) return found;
+        if (child.exitCode !== null) throw new Error(`millrace ${args[0]} ended with ${child.exitCode}: ${output}`);
+        await sleep(2);
+      }
+    },
+  };
+}
+
+async function ended(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const exit = once(child, 'exit');
+  child.kill('SIGTERM');
+  await exit;
+}

@@ -1,0 +1,54 @@
+/**
+ * Where PostgreSQL's time goes (`--profile`): every statement inside the stages' functions, by time per 1,000 runs. Node's
+ * part is left as .cpuprofile files, to be opened in any browser's developer tools.
+ */
+import { type Db, sql } from '../src/kernel/sql.ts';
+import type { Report } from './report.ts';
+
+export const profilingSettings: Readonly<Record<string, string>> = {
+  shared_preload_libraries: 'pg_stat_statements',
+  'pg_stat_statements.track': 'all',
+  'pg_stat_statements.track_planning': 'on',
+};
+
+type StatementTime = {
+  ms: number;
+  planning: number;
+  calls: number;
+  rows: number;
+  wal: number;
+  buffers: number;
+  text: string;
+};
+
+export async function startProfile(db: Db): Promise<void> {
+  await db.exec(sql`create extension if not exists pg_stat_statements schema public`);
+  await db.exec(sql`select public.pg_stat_statements_reset()`);
+}
+
+const longestText = 110;
+
+/** The costliest first. A statement of the outside contains those inside the function that it calls. */
+export async function printProfile(db: Db, runs: number, report: Report): Promise<void> {
+  const found = await db.rows<StatementTime>(sql`
+    select total_exec_time * 1000 / ${runs}::float8 as ms, total_plan_time * 1000 / ${runs}::float8 as planning,
+           calls::float8 as calls, rows::float8 as rows, wal_bytes::float8 / ${runs}::float8 as wal,
+           shared_blks_hit * 1000 / ${runs}::float8 as buffers, regexp_replace(query, '\\s+', ' ', 'g') as text
+      from public.pg_stat_statements
+      join pg_database on pg_database.oid = dbid and datname = current_database()
+     order by total_exec_time desc
+     limit 24`);
+  report.line('Statements by time per 1,000 runs');
+  report.table(
+    ['statement', 'ms', 'planning', 'calls', 'rows', 'WAL KB', 'buffers'],
+    found.map((s) => [
+      s.text.slice(0, longestText),
+      s.ms.toFixed(2),
+      s.planning.toFixed(2),
+      s.calls,
+      s.rows,
+      s.wal.toFixed(1),
+      Math.round(s.buffers),
+    ]),
+  );
+}

@@ -1,0 +1,75 @@
+/**
+ * What a benchmark tells: progress on standard error, a readable report on standard output, and with `--json` one object
+ * as its last line. `--append` adds the report to docs/benchmarks.md.
+ */
+import { appendFile } from 'node:fs/promises';
+import { packageFile } from '../src/kernel/package-files.ts';
+import { type Column, renderTable, type Row } from '../src/cli/table.ts';
+import { describeMachine, type Machine } from './machine.ts';
+import type { Percentiles } from './percentiles.ts';
+
+/** What design §12 wants, and what there was. */
+export interface Aim {
+  readonly what: string;
+  readonly aim: string;
+  readonly measured: string;
+  readonly met: boolean;
+}
+
+export interface Result {
+  /** Runs per second of the worst workload, of PostgreSQL alone in the same run, and how much of that we reach. */
+  readonly rate: number | null;
+  readonly raw: number | null;
+  readonly ratio: number | null;
+  /** In milliseconds, by what was timed. */
+  readonly percentiles: Readonly<Record<string, Percentiles>>;
+  readonly aims: readonly Aim[];
+  /** Whatever else this benchmark knows. */
+  readonly details: unknown;
+}
+
+export class Report {
+  readonly #lines: string[] = [];
+
+  /** What is being done; not part of the report. */
+  progress(line: string): void {
+    process.stderr.write(`${(performance.now() / 1_000).toFixed(1).padStart(6)} s  ${line}\n`);
+  }
+
+  line(text = ''): void {
+    this.#lines.push(text);
+    process.stdout.write(`${text}\n`);
+  }
+
+  /** The first column names things, the others are figures. */
+  table(titles: readonly string[], rows: readonly Row[]): void {
+    const columns: Column[] = titles.map((title, i) => ({ title, align: i === 0 ? 'left' : 'right' }));
+    for (const line of renderTable(columns, rows, { width: undefined, paint: (_, text) => text })) this.line(line);
+    this.line();
+  }
+
+  aims(aims: readonly Aim[]): void {
+    this.table(
+      ['aim (design §12)', 'wanted', 'measured', ''],
+      aims.map(({ what, aim, measured, met }) => [what, aim, measured, met ? 'met' : 'NOT MET']),
+    );
+  }
+
+  async append(title: string, machine: Machine): Promise<void> {
+    const text = `\n### ${machine.date}: ${title}\n\n${describeMachine(machine)}\n\n\`\`\`\n${this.#lines.join('\n').trim()}\n\`\`\`\n`;
+    await appendFile(packageFile('docs', 'benchmarks.md'), text);
+  }
+}
+
+export function aim(what: string, measured: number, bound: { below: number } | { atLeast: number }, unit: string): Aim {
+  const shown = `${figure(measured)}${unit}`;
+  return 'below' in bound
+    ? { what, aim: `< ${bound.below}${unit}`, measured: shown, met: measured < bound.below }
+    : { what, aim: `≥ ${bound.atLeast}${unit}`, measured: shown, met: measured >= bound.atLeast };
+}
+
+/** Three digits are all that such figures are worth. */
+export function figure(value: number): string {
+  if (Math.abs(value) >= 1_000) return Math.round(value).toLocaleString('en-US');
+  return Number(value.toPrecision(3)).toString();
+}

@@ -1,0 +1,44 @@
+/** How many rows were written to which table, as PostgreSQL counted them; the parts of the event log are one table. */
+import type { Address } from '../src/postgres/address.ts';
+import { withClient } from '../src/postgres/databases.ts';
+
+interface Written {
+  readonly inserted: number;
+  readonly updated: number;
+  readonly deleted: number;
+}
+
+export type RowCounts = ReadonlyMap<string, Written>;
+
+/** Exact once all connections are closed. */
+export function rowCounts(address: Address): Promise<RowCounts> {
+  return withClient(address, async (client) => {
+    const { rows } = await client.query<Written & { name: string }>(`
+      select regexp_replace(relname, '^event_\\d+$', 'event') as name, sum(n_tup_ins)::float8 as inserted,
+             sum(n_tup_upd)::float8 as updated, sum(n_tup_del)::float8 as deleted
+        from pg_stat_user_tables
+       where schemaname = 'millrace'
+       group by 1
+      having sum(n_tup_ins + n_tup_upd + n_tup_del) > 0
+       order by 1`);
+    return new Map(rows.map(({ name, ...written }) => [name, written]));
+  });
+}
+
+/** Written at the installation or when jobs are applied, not when they run. */
+const definitions = new Set(
+  'installation migration topic project job job_version task task_edge trigger_edge'.split(' '),
+);
+
+/** One line per table: inserted, updated, deleted for 1,000 runs of the product, and the same of the raw writer. */
+export function rowTable(product: RowCounts, raw: RowCounts): [string, ...number[]][] {
+  const [runs, rawRuns] = [product.get('run')?.inserted ?? 0, raw.get('run')?.inserted ?? 0];
+  const per = (written: Written | undefined, of: number): number[] =>
+    [written?.inserted, written?.updated, written?.deleted].map(
+      (n = 0) => Math.round((n / Math.max(1, of)) * 10_000) / 10,
+    );
+  return [...product]
+    .filter(([table]) => !definitions.has(table))
+    .map(([table, written]): [string, ...number[]] => [table, ...per(written, runs), ...per(raw.get(table), rawRuns)])
+    .filter(([, ...figures]) => figures.some((figure) => figure >= 0.1));
+}

@@ -1,0 +1,140 @@
+/**
+ * `bench -- start`: how long a person waits. `up` in a new folder until the first task has run, `up` again until it is
+ * healthy, what all of it holds in memory when idle, and `up` of an installation that has 100,000 triggers.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { stopEmbedded } from '../src/postgres/embedded.ts';
+import { atEnd } from './ending.ts';
+import type { Options } from './options.ts';
+import { percentiles } from './percentiles.ts';
+import { pidsBelow, proportionalBytes } from './processes.ts';
+import { startUp, type Up } from './product.ts';
+import { aim, type Report, type Result } from './report.ts';
+import { startServer, temporaryHome } from './server.ts';
+import { controlDatabase, openTenant, tenantDatabase } from './tenant.ts';
+
+const idleMs = 5_000;
+const triggersPerJob = 1_000;
+
+export async function start(options: Options, report: Report): Promise<Result> {
+  const times = options.quick ? 1 : 5;
+  const trials: Trial[] = [];
+  for (let i = 0; i < times; i++) {
+    report.progress(`a new home, ${i + 1} of ${times}`);
+    trials.push(await tryHome(options));
+  }
+  const cold = percentiles(trials.map(({ coldMs }) => coldMs));
+  const warm = percentiles(trials.map(({ warmMs }) => warmMs));
+  const memory = percentiles(trials.map(({ memoryMb }) => memoryMb)).p50;
+  const triggers = options.quick ? 2_000 : 100_000;
+  const many = await startWithTriggers(triggers, report);
+  const named = `${triggers.toLocaleString('en-US')} triggers`;
+  report.line('Waiting, in ms');
+  report.table(
+    ['', 'n', 'median', 'worst'],
+    [
+      ['cold `up` to first finished run', times, Math.round(cold.p50), Math.round(cold.max)],
+      ['warm `up` to healthy', times, Math.round(warm.p50), Math.round(warm.max)],
+      [`warm \`up\` to ${named} queued`, 1, Math.round(many.queuedMs), null],
+    ],
+  );
+  const aims = [
+    aim('cold `up` to first finished run', cold.p50 / 1_000, { below: 3 }, ' s'),
+    aim('warm `up` to healthy', warm.p50 / 1_000, { below: 1.5 }, ' s'),
+    aim('idle memory of `up` with PostgreSQL', memory, { below: 250 }, ' MB'),
+    aim(`start with ${named}`, many.queuedMs / 1_000, { below: 5 }, ' s'),
+  ];
+  return { rate: null, raw: null, ratio: null, percentiles: { cold, warm }, aims, details: { memoryMb: memory, many } };
+}
+
+interface Trial {
+  readonly coldMs: number;
+  readonly warmMs: number;
+  readonly memoryMb: number;
+}
+
+async function tryHome({ quick }: Options): Promise<Trial> {
+  const { home, remove } = await temporaryHome();
+  const stopServer = atEnd(async () => void (await stopEmbedded(home, { mode: 'immediate' })));
+  const coldMs = await timed(async () => {
+    const up = await startUp({ home, worker: true });
+    await firstRun(up);
+    return up;
+  });
+  const warmMs = await timed(() => startUp({ home, worker: true }), !quick);
+  await stopServer();
+  await remove();
+  return { coldMs: coldMs.ms, warmMs: warmMs.ms, memoryMb: warmMs.memoryMb };
+}
+
+/** How long it takes to come up, and what it holds once it is idle. */
+async function timed(come: () => Promise<Up>, idle = false): Promise<{ ms: number; memoryMb: number }> {
+  const startedAt = performance.now();
+  const up = await come();
+  const ms = performance.now() - startedAt;
+  if (idle) await sleep(idleMs);
+  const memoryMb = (await proportionalBytes(await pidsBelow(up.pid))) / 2 ** 20;
+  await up.stop();
+  return { ms, memoryMb };
+}
+
+const hello = {
+  project: 'bench',
+  name: 'hello',
+  description: '',
+  tasks: [{ name: 'greet', process: { command: ['echo', 'hello'] } }],
+};
+
+/** As somebody does it who tries the product: a job that runs a program, run by hand. */
+async function firstRun({ call }: Up): Promise<void> {
+  await call('POST /api/projects', { body: { name: hello.project } });
+  const { id } = await call('POST /api/jobs', {
+    body: JSON.stringify(hello),
+    headers: { 'content-type': 'application/json' },
+  });
+  const { runs } = await call('POST /api/jobs/{id}/run', { params: { id }, body: {} });
+  const run = runs[0] ?? '';
+  while ((await call('GET /api/runs/{id}', { params: { id: run } })).state !== 'success') await sleep(5);
+}
+
+async function startWithTriggers(count: number, report: Report): Promise<{ healthyMs: number; queuedMs: number }> {
+  const server = await startServer();
+  const control = await server.fresh(controlDatabase);
+  const options = { home: server.home, databaseUrl: control.url, worker: true };
+  const first = await startUp(options);
+  await first.stop();
+  report.progress(`applying ${count} triggers`);
+  const tenant = await openTenant(control, server.address(tenantDatabase));
+  await tenant.apply(Array.from({ length: count / triggersPerJob }, (_, i) => jobOf(i)));
+  await tenant.close();
+  report.progress('starting with them');
+  const startedAt = performance.now();
+  const up = await startUp(options);
+  const healthyMs = performance.now() - startedAt;
+  while ((await queued(up)) < count) await sleep(20);
+  const queuedMs = performance.now() - startedAt;
+  await up.stop();
+  await server.stop();
+  return { healthyMs, queuedMs };
+}
+
+async function queued({ call }: Up): Promise<number> {
+  const schedulers = await call('GET /api/schedulers');
+  return Math.max(0, ...schedulers.map(({ queued_triggers: n }) => n));
+}
+
+/** Of every kind: periods and patterns, some in a zone. */
+function jobOf(number: number): object {
+  const kinds = [
+    { period: '1 hour' },
+    { cron: '15 4 * * *' },
+    { cron: '0 30 6 * * *', timezone: 'Europe/Berlin' },
+    { period: '1 day', timezone: 'America/New_York' },
+  ];
+  const start = new Date().toISOString();
+  return {
+    name: `job ${number}`,
+    triggers: Array.from({ length: triggersPerJob }, (_, i) => ({ name: `t${i}`, start, ...kinds[i % kinds.length] })),
+    tasks: [{ name: 'only', depends: ['trigger/t0'] }],
+  };
+}

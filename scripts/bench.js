@@ -1,0 +1,39 @@
+/**
+ * `npm run bench -- NAME [flags]`: builds what has changed, bundles bench/ into one file (Node 20 loads no .ts) and runs
+ * it in this process. Needs nothing after `npm ci`.
+ */
+import { mkdir, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { rolldown } from 'rolldown';
+import { build } from './build.js';
+import { messageOf, root } from './command.js';
+
+/** Inside the package, because the product looks for its own files from where its code stands. */
+const cache = join(root, 'node_modules', '.cache');
+
+/** @returns {Promise<string>} */
+async function bundle() {
+  const file = join(cache, `millrace-bench-${process.pid}.mjs`);
+  await mkdir(cache, { recursive: true });
+  const input = join(root, 'bench', 'main.ts');
+  const bundled = await rolldown({ cwd: root, input, platform: 'node', external: [/^node:/], logLevel: 'silent' });
+  await bundled.write({ file, format: 'esm', codeSplitting: false });
+  return file;
+}
+
+try {
+  await build();
+  const file = await bundle();
+  try {
+    const { main } = /** @type {{ main: (args: string[]) => Promise<number> }} */ (
+      await import(pathToFileURL(file).href)
+    );
+    process.exitCode = await main(process.argv.slice(2));
+  } finally {
+    await rm(file, { force: true });
+  }
+} catch (error) {
+  console.error(`\nThe benchmark failed. ${error instanceof Error ? error.stack : messageOf(error)}`);
+  process.exitCode = 1;
+}

@@ -1,0 +1,55 @@
+/**
+ * A job's instants. The state of one is derived from the states of its tokens: the first of `instantStates` that fits.
+ * A failure that another task handled (`depends_failure`) is a failure all the same.
+ */
+import type { Input } from '../http/endpoint.ts';
+import { activateByFilter } from './activation.ts';
+import { type ApiContext, type ApiHandlers } from './context.ts';
+import { type instantEndpoints, type instantStates, type TokenState, tokenStates } from './endpoints/instants.ts';
+import { type InstantRow, listInstants } from './instant-queries.ts';
+import { knownJob } from './jobs.ts';
+
+type Endpoints = typeof instantEndpoints;
+type InstantState = (typeof instantStates)[number];
+
+/** Which states of tokens make an instant's, the strongest first. */
+const rules: readonly (readonly [state: InstantState, made: readonly TokenState[]])[] = [
+  ['running', ['running', 'ready']],
+  ['retry', ['retry']],
+  ['failure', ['failure', 'timeout', 'error']],
+  ['cancelled', ['cancelled']],
+  ['waiting', ['waiting']],
+];
+
+/** Not over: something of it will go on by itself. */
+const moving = new Set<InstantState>(['running', 'retry']);
+
+export function instantState(tasks: Readonly<Record<TokenState, number>>): InstantState {
+  return rules.find(([, made]) => made.some((state) => tasks[state] > 0))?.[0] ?? 'success';
+}
+
+function shown({ instant, states, started_at, finished_at, active }: InstantRow) {
+  const count = (state: TokenState): number => states[state === 'ready' ? 'active' : state] ?? 0;
+  const tasks = Object.fromEntries(tokenStates.map((state) => [state, count(state)])) as Record<TokenState, number>;
+  const state = instantState(tasks);
+  return {
+    instant: instant.toISOString(),
+    state,
+    tasks,
+    started_at: started_at?.toISOString() ?? null,
+    finished_at: moving.has(state) ? null : (finished_at?.toISOString() ?? null),
+    active,
+  };
+}
+
+async function list({ params, query }: Input<Endpoints['GET /api/jobs/{id}/instants']>, ctx: ApiContext) {
+  await knownJob(ctx, params.id);
+  const rows = await listInstants(ctx.db, params.id, { before: query.cursor, limit: query.limit + 1 });
+  const items = rows.slice(0, query.limit).map(shown);
+  return { items, next: rows.length > query.limit ? (items.at(-1)?.instant ?? null) : null };
+}
+
+export const instantHandlers: ApiHandlers<Endpoints> = {
+  'GET /api/jobs/{id}/instants': list,
+  'POST /api/jobs/{id}/activate': activateByFilter,
+};

@@ -1,0 +1,110 @@
+/** What triggers will do, told beforehand: previews, a job's next firing, and what a dry run would cause. */
+import type { z } from 'zod';
+import type { JobDefinition, TriggerDefinition } from '../jobs/definition.ts';
+import { compileSchedule, nextInstant } from '../jobs/schedule.ts';
+import { localText } from '../jobs/zone-text.ts';
+import { countLeft } from '../scheduler/catchup.ts';
+import { catchupsOfJob } from '../scheduler/catchup-queries.ts';
+import { type Coming, comingFrom, nextOf, type Outlook, outlookOf } from '../scheduler/outlook.ts';
+import type { TriggerRow } from '../scheduler/queries.ts';
+import { specOf } from '../scheduler/spec.ts';
+import { type ApiContext, type ApiHandlers, found } from './context.ts';
+import type { nextFiring, outlook, triggerEndpoints } from './endpoints/triggers.ts';
+import { findScheduled, type KnownTrigger, listKnown, listScheduled } from './trigger-queries.ts';
+
+export const triggerHandlers: ApiHandlers<typeof triggerEndpoints> = {
+  'GET /api/triggers/{id}/preview': async ({ params, query }, ctx) => {
+    const trigger = found(await findScheduled(ctx.db, params.id), 'trigger', params.id);
+    const schedule = compileSchedule(specOf(trigger));
+    const first =
+      query.after === undefined
+        ? nextOf(trigger, schedule, ctx.time.now(), !trigger.paused)
+        : nextInstant(schedule, query.after.getTime());
+    const coming = comingFrom(trigger, schedule, first, query.count + 1);
+    const items = coming.slice(0, query.count).map((each) => writtenComing(trigger.timezone, each));
+    return {
+      trigger_id: trigger.id,
+      trigger_name: trigger.name,
+      job_id: trigger.job_id,
+      paused: trigger.paused,
+      timezone: trigger.timezone,
+      items,
+      next: coming.length > query.count ? (items.at(-1)?.instant ?? null) : null,
+    };
+  },
+};
+
+/** Of the job's triggers the one that fires first; none while the job is paused. */
+export async function nextFiringOf(ctx: ApiContext, job: string): Promise<z.input<typeof nextFiring> | null> {
+  const nowMs = ctx.time.now();
+  let first: (Coming & { trigger: TriggerRow & { name: string } }) | undefined;
+  for (const trigger of await listScheduled(ctx.db, job)) {
+    const schedule = compileSchedule(specOf(trigger));
+    const [next] = trigger.paused ? [] : comingFrom(trigger, schedule, nextOf(trigger, schedule, nowMs, true), 1);
+    if (next !== undefined && (first === undefined || next.dueMs < first.dueMs)) first = { ...next, trigger };
+  }
+  if (first === undefined) return null;
+  const { trigger, instantMs, dueMs } = first;
+  return { trigger_id: trigger.id, trigger_name: trigger.name, instant: isoOf(instantMs), due: isoOf(dueMs) };
+}
+
+/** What applying the document to the job of that id, if there is one, would cause now. */
+export async function outlookOfApplying(
+  ctx: ApiContext,
+  definition: JobDefinition,
+  job: string,
+): Promise<z.input<typeof outlook>> {
+  const nowMs = ctx.time.now();
+  const [known, catchups] = await Promise.all([listKnown(ctx.db, job), catchupsOfJob(ctx.db, job)]);
+  const paused = definition.paused ?? known.paused;
+  const triggers = definition.triggers.map((wanted) => {
+    const before = known.triggers.find(({ name }) => name === wanted.name);
+    const trigger = rowOf(wanted, before, nowMs);
+    const schedule = compileSchedule(specOf(trigger));
+    const isAlive = before !== undefined && before.removed_at === null && !known.paused;
+    const left = catchups.filter((row) => row.trigger_id === before?.id && before.removed_at === null);
+    return {
+      ...writtenOutlook(wanted, outlookOf(trigger, schedule, nowMs, isAlive)),
+      under_way: left.reduce((sum, row) => sum + countLeft(row, trigger, schedule, nowMs), 0),
+    };
+  });
+  return { paused, triggers };
+}
+
+/** The trigger as it would be: what is written, with the marks of what is there. */
+function rowOf(wanted: TriggerDefinition, before: KnownTrigger | undefined, nowMs: number): TriggerRow {
+  return {
+    id: before?.id ?? '',
+    job_id: '',
+    start_at: new Date(wanted.startMs),
+    end_at: wanted.endMs === null ? null : new Date(wanted.endMs),
+    period_ms: wanted.periodMs,
+    cron: wanted.cron,
+    timezone: wanted.timezone,
+    offset_ms: wanted.offsetMs,
+    catchup: wanted.catchup,
+    catchup_window_ms: wanted.catchupWindowMs,
+    earliest: before?.earliest ?? null,
+    latest: before?.latest ?? null,
+    since: new Date(nowMs),
+  };
+}
+
+function writtenOutlook({ name, timezone }: TriggerDefinition, { fires, caughtUp, skipped, next }: Outlook) {
+  const last = (ms: number | undefined): string | null => (ms === undefined ? null : isoOf(ms));
+  return {
+    name,
+    fires: fires.map(isoOf),
+    caught_up: { total: caughtUp.total, first: caughtUp.first.map(isoOf), last: last(caughtUp.last) },
+    skipped: { total: skipped.total, first: last(skipped.first[0]), last: last(skipped.last) },
+    next: next.map((each) => writtenComing(timezone, each)),
+  };
+}
+
+function writtenComing(timezone: string | null, { instantMs, dueMs }: Coming) {
+  return { instant: isoOf(instantMs), due: isoOf(dueMs), local: localText(timezone, instantMs) };
+}
+
+function isoOf(ms: number): string {
+  return new Date(ms).toISOString();
+}

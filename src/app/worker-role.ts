@@ -1,0 +1,53 @@
+/** The role `worker`. It loads nothing of a database: a worker has none, and is smaller and sooner there for it. */
+import { hostname } from 'node:os';
+import type { WorkerOptions } from '../cli/role-commands.ts';
+import { runtimeNames } from '../contract/wire.ts';
+import { MillraceError } from '../errors.ts';
+import type { GatewayEndpoints } from '../gateway/endpoints.ts';
+import { CallFailed, makeClient } from '../http/client.ts';
+import { newId } from '../kernel/id.ts';
+import { makeLog } from '../kernel/log.ts';
+import { packageVersion } from '../kernel/package-files.ts';
+import { makeRuntimes } from '../runtimes/runtimes.ts';
+import { makeWorker } from '../worker/worker.ts';
+import { type Role, untilAborted } from './role.ts';
+
+/** A key that will never do is told at once; a server that does not answer yet is waited for. */
+async function checkKey(url: string, key: string): Promise<void> {
+  const call = makeClient<GatewayEndpoints>({ base: url, headers: { authorization: `Bearer ${key}` } });
+  const me = await call('GET /api/me').catch((error: unknown) => {
+    if (error instanceof CallFailed && error.status < 500) throw error;
+  });
+  if (me === undefined || me.role === 'worker' || me.role === 'root') return;
+  throw new MillraceError('forbidden', `a worker needs a key of the role worker; this one is of the role ${me.role}`);
+}
+
+export async function runWorker({ config, signal, say }: Role, options: WorkerOptions): Promise<void> {
+  const log = makeLog({ level: config.logLevel, role: 'worker' });
+  if (options.key === undefined)
+    throw new MillraceError(
+      'unauthenticated',
+      'set MILLRACE_KEY to a key of the role worker: `millrace key create --name … --role worker`',
+    );
+  await checkKey(options.url, options.key);
+  const worker = makeWorker({
+    id: newId(),
+    name: options.name ?? hostname(),
+    version: packageVersion,
+    url: options.url,
+    key: options.key,
+    runtimes: makeRuntimes({
+      names: options.runtimes ?? runtimeNames,
+      functions: options.functions ?? {},
+      environment: process.env,
+    }),
+    log,
+    queues: options.queues,
+    maxTasks: options.maxTasks ?? config.maxTasks,
+    drainMs: config.drainMs,
+  });
+  await worker.start();
+  say(`Millrace worker for ${options.url}`);
+  await untilAborted(signal);
+  await worker.stop();
+}

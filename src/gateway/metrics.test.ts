@@ -1,0 +1,49 @@
+import { expect, it } from 'vitest';
+import { makeTelemetry } from '../kernel/telemetry.ts';
+import { makeMetrics } from './metrics.ts';
+
+const lateness = { buckets: [2, 1, 0, 0, 0, 0, 0, 0, 0, 1], seconds: 61.5 };
+const tally = { fired: 4, caught_up: 10, runs: 14, retries: 2, leases_lost: 1, lateness };
+
+it('metrics tell of this process, and of schedulers wherever they run, tenant by tenant', async () => {
+  const telemetry = makeTelemetry(() => {});
+  const rows = [
+    { tenant: 'default', queued_triggers: 7, tally },
+    { tenant: 'a "b"\\', queued_triggers: 0, tally: null },
+  ];
+  const metrics = makeMetrics(telemetry, async () => rows);
+  telemetry.emit('claimed', { runs: 3, polls: 1 });
+  const lines = (await metrics()).split('\n');
+  for (const line of [
+    'millrace_runs_claimed_total 3',
+    '# TYPE millrace_trigger_firings_total counter',
+    'millrace_triggers_queued{tenant="default"} 7',
+    'millrace_trigger_firings_total{tenant="default"} 4',
+    'millrace_catchup_firings_total{tenant="default"} 10',
+    'millrace_runs_triggered_total{tenant="default"} 14',
+    'millrace_retries_total{tenant="default"} 2',
+    'millrace_leases_lost_total{tenant="default"} 1',
+    'millrace_retries_total{tenant="a \\"b\\"\\\\"} 0',
+    '# TYPE millrace_trigger_lateness_seconds histogram',
+    'millrace_trigger_lateness_seconds_bucket{tenant="default",le="0.005"} 2',
+    'millrace_trigger_lateness_seconds_bucket{tenant="default",le="0.02"} 3',
+    'millrace_trigger_lateness_seconds_bucket{tenant="default",le="60"} 3',
+    'millrace_trigger_lateness_seconds_bucket{tenant="default",le="+Inf"} 4',
+    'millrace_trigger_lateness_seconds_sum{tenant="default"} 61.5',
+    'millrace_trigger_lateness_seconds_count{tenant="default"} 4',
+  ])
+    expect(lines).toContain(line);
+  // in the form that Prometheus reads
+  const form = /^[a-z_]+\{[a-z_]+="(?:[^"\\]|\\.)*"(,le="[^"]+")?\} [\d.]+$/;
+  expect(lines.filter((line) => line.includes('tenant=') && !form.test(line))).toEqual([]);
+});
+
+it('metrics of this process are told though the control database is out of reach', async () => {
+  const metrics = makeMetrics(
+    makeTelemetry(() => {}),
+    () => Promise.reject(new Error('gone')),
+  );
+  const text = await metrics();
+  expect(text).toContain('millrace_runs_claimed_total');
+  expect(text).not.toContain('tenant=');
+});

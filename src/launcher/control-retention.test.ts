@@ -1,0 +1,33 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { type Fleet, makeFleet } from '../../test/harness/fleet.ts';
+import { HandTime } from '../../test/harness/hand-time.ts';
+import { until } from '../../test/harness/until.ts';
+import { append } from '../events/append.ts';
+import { readEvents } from '../events/queries.ts';
+import { silent } from '../kernel/log.ts';
+import { controlRetention } from './control-retention.ts';
+
+let fleet: Fleet;
+beforeAll(async () => {
+  fleet = await makeFleet([]);
+});
+afterAll(() => fleet.close());
+
+it('forgets old events of the control database, but never the newest', async () => {
+  const control = fleet.control.db;
+  const at = new Date('2026-01-01T00:00:00Z');
+  const events = Array.from({ length: 5_000 }, (_, n) => ({ type: `e${n}`, subject: null, body: {} }));
+  await control.transaction((tx) => append(tx, 1, events, { actor: 'test', at }));
+  const retention = { ageMs: 86_400_000, runs: null, events: null };
+  const service = controlRetention({ control, time: new HandTime('2026-01-03'), retention, log: silent });
+  await service.start();
+  try {
+    const left = await until('they are gone', async () => {
+      const events = await readEvents(control, { after: 0, limit: 10 });
+      return events.length === 1 ? events : undefined;
+    });
+    expect(left.map((event) => event.type)).toEqual(['e4999']);
+  } finally {
+    await service.stop();
+  }
+});

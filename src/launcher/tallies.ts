@@ -1,0 +1,52 @@
+/** Counts what the schedulers of this process do, per tenant, from what they tell as telemetry. */
+import { latenessBounds, type SchedulerTally } from '../contract/tally.ts';
+import type { Telemetry } from '../kernel/telemetry.ts';
+
+interface Counts {
+  fired: number;
+  caught_up: number;
+  runs: number;
+  retries: number;
+  leases_lost: number;
+  lateness: { buckets: number[]; seconds: number };
+}
+
+export class Tallies {
+  readonly #byTenant = new Map<string, Counts>();
+
+  constructor(telemetry: Telemetry) {
+    telemetry.on('fired', ({ tenant, triggers, runs, latenessMs }) => {
+      const counts = this.#counts(tenant);
+      counts.fired += triggers;
+      counts.runs += runs;
+      for (const ms of latenessMs) addLateness(counts.lateness, ms / 1000);
+    });
+    telemetry.on('caught_up', ({ tenant, triggers, runs }) => {
+      const counts = this.#counts(tenant);
+      counts.caught_up += triggers;
+      counts.runs += runs;
+    });
+    telemetry.on('retried', ({ tenant, runs }) => (this.#counts(tenant).retries += runs));
+    telemetry.on('leases_lost', ({ tenant, runs }) => (this.#counts(tenant).leases_lost += runs));
+  }
+
+  of(tenant: string): SchedulerTally {
+    return this.#counts(tenant);
+  }
+
+  #counts(tenant: string): Counts {
+    const known = this.#byTenant.get(tenant);
+    if (known !== undefined) return known;
+    const buckets = Array.from({ length: latenessBounds.length + 1 }, () => 0);
+    const counts = { fired: 0, caught_up: 0, runs: 0, retries: 0, leases_lost: 0, lateness: { buckets, seconds: 0 } };
+    this.#byTenant.set(tenant, counts);
+    return counts;
+  }
+}
+
+function addLateness(lateness: Counts['lateness'], seconds: number): void {
+  const found = latenessBounds.findIndex((bound) => seconds <= bound);
+  const bucket = found < 0 ? latenessBounds.length : found;
+  lateness.buckets[bucket] = (lateness.buckets[bucket] ?? 0) + 1;
+  lateness.seconds += seconds;
+}

@@ -1,0 +1,143 @@
+/**
+ * Walks the table of checkpoints: each role in turn is started so that it dies at the next one, while the others work. A
+ * feeder sees to it that everything there is to do comes up again and again: catch-up by every policy,
+ * retries, pauses, backfills, lost workers. Afterwards nothing may be lost or doubled (see oracle.ts).
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type Checkpoint, checkpoints } from '../../src/kernel/checkpoint.ts';
+import { until } from '../harness/until.ts';
+import { type Dice, makeDice } from './dice.ts';
+import { ChaosInstallation } from './installation.ts';
+import type { Ending, RoleProcess } from './role-process.ts';
+import { everyMs, fan } from './workload.ts';
+
+export interface WalkOptions {
+  readonly seed: number;
+  readonly rounds: number;
+  /** Dies at one of the first so many passages. */
+  readonly passages: number;
+}
+
+export interface Walked {
+  readonly faults: readonly string[];
+  /** Checkpoints at which a process died. */
+  readonly died: ReadonlySet<Checkpoint>;
+}
+
+interface Walk {
+  readonly town: ChaosInstallation;
+  readonly options: WalkOptions;
+  readonly dice: Dice;
+  readonly died: Set<Checkpoint>;
+  readonly faults: string[];
+  /** Aborts when all have walked. */
+  readonly over: AbortController;
+}
+
+/** As long as a checkpoint may take to be passed, on a busy machine. */
+const passedWithinMs = 120_000;
+/** These need workers that are lost. */
+const lastOnes: readonly Checkpoint[] = ['leases.sweep', 'leases.swept'];
+/** Passed once in a life. */
+const onceOnly: Checkpoint = 'scheduler.locked';
+
+export async function crashWalk(options: WalkOptions): Promise<Walked> {
+  const town = await ChaosInstallation.start({ hosts: 1, workers: 2, leaseMs: 3_000 });
+  const walk = {
+    town,
+    options,
+    dice: makeDice(options.seed),
+    died: new Set<Checkpoint>(),
+    faults: [],
+    over: new AbortController(),
+  };
+  try {
+    const feeding = feed(walk);
+    for (let round = 0; round < options.rounds && walk.faults.length === 0; round++) await oneRound(walk);
+    walk.over.abort();
+    await feeding;
+    const faults = [...walk.faults, ...(await town.faultsWhenDone())];
+    return { faults: faults.length > 0 ? [...faults, town.output()] : [], died: walk.died };
+  } finally {
+    walk.over.abort();
+    await town.close();
+  }
+}
+
+async function oneRound(walk: Walk): Promise<void> {
+  const { town } = walk;
+  const [, walker] = town.workers;
+  const [host] = town.hosts;
+  if (host === undefined || walker === undefined) throw new Error('there is nobody to walk');
+  const first = checkpoints.host.filter((name) => !lastOnes.includes(name));
+  await Promise.all([dieAtEach(walk, host, first), dieAtEach(walk, walker, checkpoints.worker)]);
+  const losing = new AbortController();
+  await Promise.all([dieAtEach(walk, host, lastOnes).finally(() => losing.abort()), loseWorkers(walk, losing.signal)]);
+  // by itself: nobody else gets far with an API that dies at every request
+  await dieAtEach(walk, town.api, checkpoints.api);
+}
+
+async function dieAtEach(walk: Walk, role: RoleProcess, names: readonly Checkpoint[]): Promise<void> {
+  for (const name of names) {
+    const passage = name === onceOnly ? 1 : 1 + walk.dice.upTo(walk.options.passages);
+    await role.restart({ MILLRACE_CHECKPOINT: `${name}:${passage}` });
+    const ending = await soon(role.ending());
+    if (ending?.signal === 'SIGKILL') walk.died.add(name);
+    else walk.faults.push(`${role.name} did not die at ${name}:${passage} (${JSON.stringify(ending)})`);
+  }
+  await role.restart();
+}
+
+async function soon(ending: Promise<Ending>): Promise<Ending | undefined> {
+  const waited = new AbortController();
+  const ended = await Promise.race([ending, sleep(passedWithinMs, undefined, { signal: waited.signal })]);
+  waited.abort();
+  return ended;
+}
+
+/** Kills all workers whenever one of them holds a run. */
+async function loseWorkers({ town }: Walk, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    await until(
+      'a worker holds a run',
+      async () => signal.aborted || (await town.runsHeld()) > 0 || undefined,
+      passedWithinMs,
+    );
+    await Promise.all(town.workers.map((worker) => worker.restart()));
+    await sleep(500);
+  }
+}
+
+/** Brings up everything there is to do, over and over; ends with nothing left to come. */
+async function feed({ town, over, dice }: Walk): Promise<void> {
+  const firstMs = Math.ceil(Date.now() / everyMs) * everyMs;
+  const live = (count: number, endless: boolean) => fan('live', { firstMs, count, endless, limited: true });
+  const liveId = await town.apply(live(0, true));
+  for (let n = 0; !over.signal.aborted; n++) {
+    await town.pause(liveId, n % 4 < 2);
+    await town.apply(pastFan(n, firstMs, dice));
+    if (n % 3 === 0) await backfill(town, n, firstMs);
+    // no more than can be done: a slow machine is to end soon after the walk as well
+    while (!over.signal.aborted && (await town.runsUnderWay()) > fewUnderWay) await sleep(50);
+  }
+  await town.pause(liveId, false);
+  await town.apply(live(Math.ceil((Date.now() - firstMs) / everyMs) + 1, false));
+}
+
+const dayMs = 86_400_000;
+const few = 2;
+const fewUnderWay = 40;
+
+function pastFan(n: number, firstMs: number, dice: Dice) {
+  const catchup = dice.next(['earliest', 'latest', 'random', 'last'] as const);
+  return fan(`past ${n}`, { firstMs: firstMs - dayMs, count: few, catchup });
+}
+
+/** Of a job whose instants nothing else would fire. */
+async function backfill(town: ChaosInstallation, n: number, nowMs: number): Promise<void> {
+  const firstMs = nowMs - dayMs;
+  const id = await town.apply(fan(`backfilled ${n}`, { firstMs, count: few, catchup: 'none' }));
+  const [first, last] = [firstMs, firstMs + few * everyMs].map((ms) => new Date(ms).toISOString());
+  const body = { first: first ?? '', last: last ?? '', name: 'again' };
+  await town.call('POST /api/jobs/{id}/backfill', { params: { id }, body });
+}

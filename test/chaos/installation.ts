@@ -1,0 +1,242 @@
+/**
+ * An installation whose every part is a process of its own, as on several machines: a PostgreSQL server, an API, hosts
+ * (one works, the others stand by) and workers. Leases are short, so that losing one takes seconds.
+ */
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { type AddressInfo, createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { Pool } from 'pg';
+import { CallFailed, type Client, makeClient } from '../../src/http/client.ts';
+import { silent } from '../../src/kernel/log.ts';
+import { type Db, onClient, onPool, sql } from '../../src/kernel/sql.ts';
+import { addressOfSocket } from '../../src/postgres/address.ts';
+import { type EmbeddedServer, startEmbedded } from '../../src/postgres/embedded.ts';
+import { openPool } from '../../src/postgres/pool.ts';
+import type { Endpoints } from '../harness/product.ts';
+import { until } from '../harness/until.ts';
+import { faultsOf, type Plan, whenQuiet } from './oracle.ts';
+import { RoleProcess } from './role-process.ts';
+import { chaosProject, type Fan, limits } from './workload.ts';
+
+const rootKey = 'the-root-key-of-the-chaos-suites';
+/** Without fsync commits survive everything but the machine's own end; without synchronous_commit they would not. */
+const settings = { fsync: 'off', full_page_writes: 'off' };
+const plain = { application: 'chaos', max: 3, allowPooler: false, onError: () => {} } as const;
+const answerWithinMs = 10_000;
+const patienceMs = 60_000;
+/** Longer than any lease, sweep or retry takes. */
+const stalledMs = 20_000;
+
+export interface InstallationOptions {
+  readonly hosts: number;
+  readonly workers: number;
+  readonly leaseMs: number;
+}
+
+export class ChaosInstallation {
+  readonly api: RoleProcess;
+  readonly hosts: readonly RoleProcess[];
+  readonly workers: readonly RoleProcess[];
+  /** Straight to the tenant's database, past everything that is killed. */
+  readonly db: Db;
+  readonly #plans = new Map<string, Plan>();
+  readonly #home: string;
+  readonly #control: Pool;
+  readonly #pool: Pool;
+  readonly #call: Client<Endpoints>;
+  #server: EmbeddedServer;
+  #databaseAway = 0;
+
+  private constructor(home: string, server: EmbeddedServer, port: number, options: InstallationOptions) {
+    this.#home = home;
+    this.#server = server;
+    const pool = (database: string, schema: 'control' | 'millrace'): Pool =>
+      openPool({ address: addressOfSocket(server.connection, database), schema, ...plain });
+    this.#control = pool('millrace', 'control');
+    this.#pool = pool('millrace_default', 'millrace');
+    this.db = onPool(this.#pool);
+    const url = `http://127.0.0.1:${port}`;
+    this.#call = makeClient<Endpoints>({
+      base: url,
+      headers: { authorization: `Bearer ${rootKey}` },
+      fetch: (request) => fetch(request, { signal: AbortSignal.timeout(answerWithinMs) }),
+    });
+    const env = {
+      MILLRACE_HOME: home,
+      MILLRACE_LOG: 'warn',
+      MILLRACE_LEASE: `${options.leaseMs}ms`,
+      MILLRACE_DRAIN: '1s',
+      MILLRACE_DATABASE_URL: addressOfSocket(server.connection, 'millrace').url,
+      MILLRACE_ROOT_KEY: rootKey,
+      MILLRACE_KEY: rootKey,
+      CHAOS_EVIDENCE: this.#evidenceFile,
+    };
+    const role = (name: string, ...args: readonly string[]): RoleProcess =>
+      new RoleProcess({ name, args, env, mayEnd: () => this.#databaseAway > 0 });
+    const functions = fileURLToPath(new URL('functions.js', import.meta.url));
+    this.api = role('api', 'api', '--port', String(port));
+    this.hosts = numbered('host', options.hosts).map((name) => role(name, 'host'));
+    this.workers = numbered('worker', options.workers).map((name) =>
+      role(name, 'worker', '--url', url, '--functions', functions, '--name', name),
+    );
+  }
+
+  static async start(options: InstallationOptions): Promise<ChaosInstallation> {
+    const home = await mkdtemp(join(tmpdir(), 'millrace-chaos-'));
+    const server = await startEmbedded({ home, log: silent, settings });
+    const installation = new ChaosInstallation(home, server, await freePort(), options);
+    try {
+      await installation.call('PUT /api/projects', { body: { name: chaosProject } });
+      await installation.call('PUT /api/pools/{name}', {
+        params: { name: limits.pool },
+        body: { places: limits.chairs },
+      });
+      return installation;
+    } catch (error) {
+      await installation.close();
+      throw new Error(installation.output(), { cause: error });
+    }
+  }
+
+  get roles(): RoleProcess[] {
+    return [this.api, ...this.hosts, ...this.workers];
+  }
+
+  /** Asks the API, again for as long as it or the database is away: nothing asked here minds being done twice. */
+  readonly call: Client<Endpoints> = ((key: never, input: never) =>
+    until(
+      `${String(key)} is answered`,
+      async () => {
+        try {
+          return { answer: await this.#call(key, input) };
+        } catch (error) {
+          if (error instanceof CallFailed && error.status < 500) throw error;
+          return undefined;
+        }
+      },
+      patienceMs,
+    ).then(({ answer }) => answer)) as Client<Endpoints>;
+
+  /** Applies the job; from now on it is expected to do all that it says. Returns its id. */
+  async apply({ name, document, instants }: Fan): Promise<string> {
+    const { id: jobId } = await this.call('PUT /api/jobs', { body: document });
+    this.#plans.set(name, { jobId, instants });
+    return jobId;
+  }
+
+  async pause(jobId: string, paused: boolean): Promise<void> {
+    await this.call('PUT /api/jobs/{id}/paused', { params: { id: jobId }, body: { paused } });
+  }
+
+  /** The server ends without a checkpoint, as in a crash, and is started again. */
+  async restartDatabase(): Promise<void> {
+    this.#databaseAway++;
+    try {
+      await this.#server.stop('immediate');
+      this.#server = await startEmbedded({ home: this.#home, log: silent, settings });
+      await this.databaseAnswers();
+    } finally {
+      this.#databaseAway--;
+    }
+  }
+
+  /** kill -9 of one backend makes PostgreSQL end all others and recover. */
+  async crashDatabase(): Promise<void> {
+    this.#databaseAway++;
+    try {
+      const victim = await this.#pool.connect();
+      const lost = new Promise((resolve) => victim.once('error', resolve));
+      const { pid } = await onClient(victim).one<{ pid: number }>(sql`select pg_backend_pid() as pid`);
+      process.kill(pid, 'SIGKILL');
+      await lost;
+      victim.release(true);
+      await this.databaseAnswers();
+    } finally {
+      this.#databaseAway--;
+    }
+  }
+
+  /** Terminates connections of processes whose application name is like this, about that share of them. */
+  async terminateBackends(like: string, share = 1): Promise<void> {
+    await this.db.rows(sql`
+      select pg_terminate_backend(pid)
+        from pg_stat_activity
+       where application_name like ${like} and random() < ${share}::float8`);
+  }
+
+  async runsHeld(): Promise<number> {
+    return (await this.db.one<{ n: number }>(sql`select count(*) as n from live where worker_id is not null`)).n;
+  }
+
+  /** By the newest worker of that name. */
+  async runsHeldBy(name: string): Promise<number> {
+    const newest = await onPool(this.#control).maybeOne<{ id: string }>(sql`
+      select id from worker where name = ${name} order by first_seen_at desc limit 1`);
+    return (await this.db.one<{ n: number }>(sql`select count(*) as n from live where worker_id = ${newest?.id}`)).n;
+  }
+
+  /** Runs that workers hold or might take. */
+  async runsUnderWay(): Promise<number> {
+    return (await this.db.one<{ n: number }>(sql`select count(*) as n from live where gate is null and not parked`)).n;
+  }
+
+  async databaseAnswers(): Promise<void> {
+    await until('the database answers', () => this.db.one(sql`select 1 as n`).catch(() => undefined));
+  }
+
+  /** Until all that was planned is done, and then what is wrong with it. */
+  async faultsWhenDone(): Promise<string[]> {
+    const plans = [...this.#plans.values()];
+    const stalled = await whenQuiet(this.db, plans, stalledMs);
+    const faults = await faultsOf(this.db, plans);
+    const ended = this.roles.flatMap((role) => role.faults);
+    return [...stalled, ...faults, ...ended, ...(await this.#evidenceFaults())];
+  }
+
+  get #evidenceFile(): string {
+    return join(this.#home, 'evidence');
+  }
+
+  /** A hand-out is executed once at most, and a success was executed under the lease that counted. */
+  async #evidenceFaults(): Promise<string[]> {
+    const lines = (await readFile(this.#evidenceFile, 'utf8').catch(() => ''))
+      .split('\n')
+      .filter((line) => line !== '');
+    const executed = new Set(lines);
+    const runs = await this.db.rows<{ id: string; lease: number }>(sql`
+      select run.id, run.lease
+        from run
+        join task on task.id = run.task_id
+       where task.lane like 'function:%' and run.state = 'success'`);
+    const unseen = runs.filter(({ id, lease }) => !executed.has(`${id} ${lease}`));
+    return [
+      ...(executed.size < lines.length ? [`${lines.length - executed.size} hand-outs were executed twice`] : []),
+      ...unseen.map(({ id, lease }) => `run ${id} succeeded under lease ${lease}, which was never executed`),
+    ];
+  }
+
+  output(): string {
+    return this.roles.map((role) => `— ${role.name}\n${role.output().slice(-2_000)}`).join('\n');
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.roles.map((role) => role.release()));
+    await Promise.all([this.#pool.end(), this.#control.end()]);
+    await this.#server.stop('immediate');
+    await rm(this.#home, { recursive: true, force: true });
+  }
+}
+
+function numbered(name: string, n: number): string[] {
+  return Array.from({ length: n }, (_, i) => `${name} ${i + 1}`);
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}

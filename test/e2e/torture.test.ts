@@ -1,0 +1,203 @@
+/** Tasks that misbehave: each gets what it deserves, none hurts the worker, which here is `up` itself. */
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { logOf, printedBy, runTask, shell, startTask, endOf } from '../harness/one-task.ts';
+import { isAlive } from '../harness/process-tree.ts';
+import { type Product, removeHome, startProduct } from '../harness/product.ts';
+import { until } from '../harness/until.ts';
+
+let product: Product;
+let folder: string;
+
+beforeAll(async () => {
+  product = await startProduct();
+  folder = await mkdtemp(join(tmpdir(), 'millrace-torture-'));
+});
+afterEach(async () => {
+  // whatever it was, the next run goes on as if nothing had been
+  expect(await runTask(product, shell('echo fine'))).toMatchObject({ state: 'success', text: 'fine\n' });
+  expect(product.child.exitCode).toBeNull();
+});
+afterAll(async () => {
+  await product.stop();
+  await removeHome(product.home);
+  await rm(folder, { recursive: true });
+});
+
+const pidsIn = async (file: string): Promise<number[]> =>
+  (await readFile(join(folder, file), 'utf8').catch(() => '')).split('\n').filter(Boolean).map(Number);
+
+const allIn = (file: string, count: number): Promise<number[]> =>
+  until(`${count} processes have begun`, async () => {
+    const pids = await pidsIn(file);
+    return pids.length === count ? pids : undefined;
+  });
+
+const dead = (pids: readonly number[]): Promise<boolean> =>
+  until('they are dead', () => pids.every((pid) => !isAlive(pid)) || undefined);
+
+async function residentBytes(pid: number | undefined): Promise<number> {
+  const status = await readFile(`/proc/${pid}/status`, 'utf8');
+  return Number(/^VmRSS:\s+(\d+) kB/m.exec(status)?.[1]) * 1024;
+}
+
+describe('output', () => {
+  it('of 1 GB is cut, says so, and leaves the worker as it was', { timeout: 240_000 }, async () => {
+    await runTask(product, shell('head -c 30000000 /dev/zero'));
+    const before = await residentBytes(product.child.pid);
+    let highest = before;
+    const run = await startTask(product, shell("head -c 1000000000 /dev/zero | tr '\\0' x; echo; echo the end"));
+    const watching = setInterval(() => {
+      void residentBytes(product.child.pid).then((bytes) => (highest = Math.max(highest, bytes)));
+    }, 50);
+    expect(await endOf(product, run, 200_000)).toMatchObject({ state: 'success', exit_code: 0 });
+    clearInterval(watching);
+    expect(highest - before).toBeLessThan(150 * 1024 * 1024);
+    const text = (await logOf(product, run)).toString();
+    expect(text).toContain('the output has reached its limit of 10485760 bytes');
+    expect(text).toMatch(/\[millrace\] \d+ bytes were left out here/);
+    expect(text.endsWith('x\nthe end\n')).toBe(true);
+    expect(text.length).toBeLessThan(11_000_000);
+  });
+
+  it('that is no text comes back byte for byte', async () => {
+    const { log, state } = await runTask(
+      product,
+      shell(String.raw`printf '\377\376\000\200a\303\n\r\000'; printf '\360\237'`),
+    );
+    expect(state).toBe('success');
+    expect(log).toEqual(Buffer.from([0xff, 0xfe, 0, 0x80, 0x61, 0xc3, 10, 13, 0, 0xf0, 0x9f]));
+  });
+
+  it('of every byte there is, many times over, comes back byte for byte', async () => {
+    const all = Buffer.from(Array.from({ length: 256 }, (_, i) => i));
+    const script =
+      'const all = Buffer.from(Array.from({length:256},(_,i)=>i)); for(let i=0;i<2000;i++) process.stdout.write(all)';
+    const { log } = await runTask(product, { process: { command: [process.execPath, '-e', script] } });
+    expect(log.equals(Buffer.concat(Array.from({ length: 2_000 }, () => all)))).toBe(true);
+  });
+
+  it('is complete when the task ended before any of it was read', async () => {
+    const { log } = await runTask(product, shell('printf %65000s x'));
+    expect(log).toHaveLength(65_000);
+  });
+
+  it('of both streams, thousands of small lines, stays in order', async () => {
+    const script = 'i=0; while [ $i -lt 6000 ]; do echo $i; i=$((i+1)); echo $i >&2; i=$((i+1)); done';
+    expect((await runTask(product, shell(script))).text).toBe(
+      Array.from({ length: 6_000 }, (_, i) => `${i}\n`).join(''),
+    );
+  });
+
+  it('in one line of 100 MB is cut like any other', { timeout: 120_000 }, async () => {
+    const { state, log } = await runTask(product, shell("head -c 100000000 /dev/zero | tr '\\0' y"));
+    expect(state).toBe('success');
+    expect(log.subarray(0, 10_485_760).equals(Buffer.alloc(10_485_760, 'y'))).toBe(true);
+    expect(log.subarray(-65_536).equals(Buffer.alloc(65_536, 'y'))).toBe(true);
+  });
+
+  it('that is closed early, or was never wanted, is no failure', async () => {
+    expect(await runTask(product, shell('exec >&- 2>&-; sleep 0.1; exit 0'))).toMatchObject({
+      state: 'success',
+      text: '',
+    });
+    expect(await runTask(product, shell('exec >/dev/null 2>&1; echo hidden; exit 3'))).toMatchObject({ exit_code: 3 });
+  });
+
+  it('held open by something in the background does not hold the run', async () => {
+    const left = await runTask(product, shell('echo begin; (sleep 100; echo never) & echo end'));
+    expect(left).toMatchObject({ state: 'success', text: 'begin\nend\n' });
+    const gone = await runTask(product, shell('setsid sh -c "sleep 100; echo never" & echo end'));
+    expect(gone).toMatchObject({ state: 'success', text: 'end\n' });
+  });
+});
+
+describe('a task', () => {
+  const pid = (file: string, rest: string): string => `sh -c 'echo $$ >> ${folder}/${file}; ${rest}'`;
+
+  it('that ignores SIGTERM is killed when its time is over', async () => {
+    const script = pid('stubborn', 'trap "" TERM; while :; do sleep 0.05; done');
+    const run = await startTask(product, { ...shell(`exec ${script}`), timeout: '500ms' });
+    const pids = await allIn('stubborn', 1);
+    expect(await endOf(product, run)).toMatchObject({
+      state: 'timeout',
+      reason: expect.stringContaining('500ms') as string,
+    });
+    await dead(pids);
+  });
+
+  it('that forks takes its children and theirs with it, those that left it included', async () => {
+    const sleeper = pid('forks', 'exec sleep 100');
+    const lines = [
+      `${sleeper} &`,
+      `(${sleeper} & ${sleeper} &)`,
+      `(setsid ${sleeper} &)`,
+      `setsid sh -c "${sleeper.replaceAll('$$', '\\$\\$')} &"`,
+      'echo ready; wait; sleep 100',
+    ];
+    const run = await startTask(product, shell(lines.join('\n')));
+    const pids = await allIn('forks', 5);
+    await product.call('POST /api/runs/{id}/cancel', { params: { id: run } });
+    expect(await endOf(product, run)).toMatchObject({ state: 'cancelled' });
+    await dead(pids);
+  });
+
+  it('that says nothing for long can be cancelled at any time, at once', async () => {
+    const run = await startTask(product, shell('exec sleep 1000'));
+    await until('it runs', async () => {
+      const { state } = await product.call('GET /api/runs/{id}', { params: { id: run } });
+      return state === 'running' || undefined;
+    });
+    const askedAt = performance.now();
+    await product.call('POST /api/runs/{id}/cancel', { params: { id: run } });
+    expect(await endOf(product, run)).toMatchObject({ state: 'cancelled', reason: 'it was cancelled' });
+    expect(performance.now() - askedAt).toBeLessThan(5_000);
+    expect(await logOf(product, run)).toHaveLength(0);
+  });
+
+  it.each([
+    ['a command that does not exist', { process: { command: ['no-such-command-here'] } }, 'error', 'was not found'],
+    ['a folder that does not exist', shell('true', { cwd: '/no/such' }), 'error', '"/no/such"'],
+    ['its own death', shell('kill -KILL $$'), 'failure', 'SIGKILL'],
+    ['a crash', shell('kill -SEGV $$'), 'failure', 'SIGSEGV'],
+    ['an image', { docker: { image: 'alpine', args: [] } }, 'error', 'no Docker runtime'],
+  ])('that ends in %s says so', async (_, task, state, reason) => {
+    expect(await runTask(product, task)).toMatchObject({ state, reason: expect.stringContaining(reason) as string });
+  });
+
+  it('is one of eight at most, and fifty of them all get their turn', async () => {
+    const script = `echo + >> ${folder}/turns; sleep 0.05; echo - >> ${folder}/turns`;
+    const runs = await Promise.all(Array.from({ length: 50 }, () => startTask(product, shell(script))));
+    for (const run of runs) expect(await endOf(product, run)).toMatchObject({ state: 'success' });
+    const turns = (await readFile(join(folder, 'turns'), 'utf8')).trim().split('\n');
+    let running = 0;
+    const most = Math.max(...turns.map((turn) => (running += turn === '+' ? 1 : -1)));
+    expect([turns.length, running]).toEqual([100, 0]);
+    expect(most).toBeLessThanOrEqual(8);
+    expect(most).toBeGreaterThan(1);
+  });
+});
+
+it('its worker’s death is its own: kill -9 of `up` ends it, and after a restart it runs again', {
+  timeout: 90_000,
+}, async () => {
+  const home = await mkdtemp(join(tmpdir(), 'millrace-e2e-'));
+  const first = await startProduct({ home });
+  const run = await startTask(
+    first,
+    shell('echo pid $$; trap "" TERM; [ -e once ] || { : > once; while :; do sleep 0.05; done; }', { cwd: home }),
+  );
+  const pid = Number(await printedBy(first, run, /pid (\d+)/));
+  first.child.kill('SIGKILL');
+  await dead([pid]);
+  const second = await startProduct({ home });
+  try {
+    expect(await endOf(second, run, 60_000)).toMatchObject({ state: 'success', attempt: 1 });
+    expect((await logOf(second, run)).toString().match(/pid/g)).toHaveLength(2);
+  } finally {
+    await second.stop();
+    await removeHome(home);
+  }
+});
