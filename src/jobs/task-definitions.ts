@@ -67,13 +67,16 @@ function findTasks(db: Db, keys: readonly DefinitionKey[]): Promise<Row[]> {
 /** Each document once, however many of its tasks are asked for and however often. The least recently used go first. */
 async function documentsOf(db: Db, rows: readonly Row[], cache: DocumentCache): Promise<Map<string, CachedJob>> {
   const wanted = new Map(rows.map((row) => [keyOf(row), row]));
-  const missing = [...wanted.values()].filter((row) => !cache.has(keyOf(row)));
-  const fresh = missing.length === 0 ? [] : await readVersions(db, missing);
-  const found = new Map<string, CachedJob>(fresh);
-  for (const key of wanted.keys()) {
-    const job = found.get(key) ?? cache.get(key);
-    if (job === undefined) continue;
-    found.set(key, job);
+  const found = new Map<string, CachedJob>();
+  const missing: Row[] = [];
+  // taken before anything is waited for: others may push it out of the cache meanwhile
+  for (const [key, row] of wanted) {
+    const job = cache.get(key);
+    if (job === undefined) missing.push(row);
+    else found.set(key, job);
+  }
+  for (const [key, job] of missing.length === 0 ? [] : await readVersions(db, missing)) found.set(key, job);
+  for (const [key, job] of found) {
     cache.delete(key);
     cache.set(key, job);
   }

@@ -104,6 +104,31 @@ describe('a token', () => {
     expect(await queueRetries(line)).toBe(1);
   });
 
+  it.each([
+    ['held', sql`insert into held (task_id, instant, reason)`, sql`'paused'`],
+    [
+      'retry',
+      sql`insert into retry (task_id, instant, run_id, attempt, priority, due_at)`,
+      sql`new_id(), 2, 'low', now()`,
+    ],
+    [
+      'live',
+      sql`insert into live (task_id, instant, id, version, attempt, priority, lane, rank, queued_at)`,
+      sql`new_id(), 1, 1, 'low', 'nowhere', now(), now()`,
+    ],
+  ] as const)('is not idle while there is something of it in %s', async (_, insert, rest) => {
+    const job = await line.job();
+    await ran(job, instant(1));
+    await line.db.exec(sql`delete from run where task_id = ${job.task('only')}`);
+    await line.db.exec(sql`${insert} values (${job.task('only')}, ${instant(1)}, ${rest})`);
+    const forget = sql`
+      select tokens from forget_tokens(array[${job.task('only')}]::uuid[], array[${instant(1)}]::timestamptz[])`;
+    expect(await line.db.rows(forget)).toEqual([{ tokens: 0 }]);
+    for (const table of [sql`held`, sql`retry`, sql`live`])
+      await line.db.exec(sql`delete from ${table} where task_id = ${job.task('only')}`);
+    expect(await line.db.rows(forget)).toEqual([{ tokens: 1 }]);
+  });
+
   it('that is counted while it is forgotten loses nothing, whoever comes first', async () => {
     const job = await line.job({ tasks: [{ name: 'only' }, { name: 'joined', depends: ['task/only'], threshold: 2 }] });
     const joined = job.task('joined');
@@ -224,6 +249,18 @@ describe('a firing', () => {
     };
     expect(made).toBe(40);
     expect(await onConnections(line, [again, again, pruned])).toEqual([0, 0, 0]);
+  });
+
+  it('is not let go while somebody fires: what they looked at stays true until their commit', async () => {
+    const job = await triggered();
+    await fire(line, Array(2).fill(job.trigger('t')), [1, 2].map(instant));
+    const raise = sql`select raise_low_water(array[${job.trigger('t')}]::uuid[]) as raised`;
+    await line.db.transaction(async (tx) => {
+      const firing = [{ triggerId: job.trigger('t'), instantMs: Date.parse(instant(3)) }];
+      await fireTriggers(tx, firing, { priority: 'normal', at: at(line) });
+      expect(await line.db.rows(raise)).toEqual([{ raised: false }]);
+    });
+    expect(await line.db.rows(raise)).toEqual([{ raised: true }]);
   });
 
   it('of a backfill that is not over stays', async () => {

@@ -163,6 +163,17 @@ describe('a change', () => {
   });
 });
 
+it('a scheduler that is stopped while it fires does not wait for the next instant', async () => {
+  const job = await all.triggered({ start: after(minute) });
+  for (let n = 1; n <= 10; n++) {
+    await all.start();
+    all.line.time.moveTo(after(n * minute));
+    await all.stop();
+  }
+  await all.start();
+  await all.firedCount(job, 10);
+});
+
 describe('two schedulers at once', () => {
   it('do no harm: each instant fires once, each retry is queued once (I1, I5)', async () => {
     const caughtUp = await all.triggered({ start: after(-1_500 * minute), catchup: 'latest' });

@@ -64,6 +64,8 @@ export class TriggerProcessor {
   }
 
   async #sleep(untilMs: number, signal: AbortSignal): Promise<void> {
+    // aborted while this turn read or fired: no listener would hear of it any more
+    if (signal.aborted) return;
     // not AbortSignal.any: on Node 20 each would stay with the long-lived signal
     const nap = new AbortController();
     const wake = (): void => nap.abort();

@@ -9,7 +9,7 @@ import { until } from '../harness/until.ts';
 import { type Dice, makeDice } from './dice.ts';
 import { ChaosInstallation } from './installation.ts';
 import type { Ending, RoleProcess } from './role-process.ts';
-import { everyMs, fan } from './workload.ts';
+import { everyMs, type Fan, fan } from './workload.ts';
 
 export interface WalkOptions {
   readonly seed: number;
@@ -108,36 +108,47 @@ async function loseWorkers({ town }: Walk, signal: AbortSignal): Promise<void> {
   }
 }
 
-/** Brings up everything there is to do, over and over; ends with nothing left to come. */
+/** Brings up everything there is to do, over and over; ends with nothing paused. */
 async function feed({ town, over, dice }: Walk): Promise<void> {
-  const firstMs = Math.ceil(Date.now() / everyMs) * everyMs;
-  const live = (count: number, endless: boolean) => fan('live', { firstMs, count, endless, limited: true });
-  const liveId = await town.apply(live(0, true));
-  for (let n = 0; !over.signal.aborted; n++) {
+  let liveId = '';
+  for (let n = 0, liveUntilMs = 0; !over.signal.aborted; n++) {
+    if (Date.now() > liveUntilMs) {
+      if (liveId !== '') await town.pause(liveId, false);
+      const firstMs = secondAfter(Date.now());
+      liveId = await town.apply(fan(`live ${n}`, { firstMs, count: liveInstants, limited: true }));
+      liveUntilMs = firstMs + liveInstants * everyMs;
+    }
     await town.pause(liveId, n % 4 < 2);
-    await town.apply(pastFan(n, firstMs, dice));
-    if (n % 3 === 0) await backfill(town, n, firstMs);
+    await town.apply(pastFan(n, dice));
+    if (n % 3 === 0) await backfill(town, n);
     // no more than can be done: a slow machine is to end soon after the walk as well
     while (!over.signal.aborted && (await town.runsUnderWay()) > fewUnderWay) await sleep(50);
   }
   await town.pause(liveId, false);
-  await town.apply(live(Math.ceil((Date.now() - firstMs) / everyMs) + 1, false));
 }
 
-const dayMs = 86_400_000;
+const liveInstants = 5;
 const few = 2;
 const fewUnderWay = 40;
 
-function pastFan(n: number, firstMs: number, dice: Dice) {
+function secondAfter(ms: number): number {
+  return Math.ceil(ms / everyMs) * everyMs;
+}
+
+/** Long ago, and not at the same instants as any other. */
+function pastOf(n: number): number {
+  return Date.UTC(2026, 0, 1) + n * few * everyMs;
+}
+
+function pastFan(n: number, dice: Dice): Fan {
   const catchup = dice.next(['earliest', 'latest', 'random', 'last'] as const);
-  return fan(`past ${n}`, { firstMs: firstMs - dayMs, count: few, catchup });
+  return fan(`past ${n}`, { firstMs: pastOf(n), count: few, catchup });
 }
 
 /** Of a job whose instants nothing else would fire. */
-async function backfill(town: ChaosInstallation, n: number, nowMs: number): Promise<void> {
-  const firstMs = nowMs - dayMs;
-  const id = await town.apply(fan(`backfilled ${n}`, { firstMs, count: few, catchup: 'none' }));
-  const [first, last] = [firstMs, firstMs + few * everyMs].map((ms) => new Date(ms).toISOString());
-  const body = { first: first ?? '', last: last ?? '', name: 'again' };
-  await town.call('POST /api/jobs/{id}/backfill', { params: { id }, body });
+async function backfill(town: ChaosInstallation, n: number): Promise<void> {
+  const job = fan(`backfilled ${n}`, { firstMs: pastOf(n), count: few, catchup: 'none' });
+  const [first = 0, last = first] = job.instants;
+  const body = { first: new Date(first).toISOString(), last: new Date(last).toISOString(), name: 'again' };
+  await town.call('POST /api/jobs/{id}/backfill', { params: { id: await town.apply(job) }, body });
 }

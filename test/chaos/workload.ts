@@ -16,8 +16,6 @@ export interface FanOptions {
   readonly count: number;
   /** With `none`, nothing fires them but a backfill. */
   readonly catchup?: 'earliest' | 'latest' | 'random' | 'last' | 'none';
-  /** Without an end, the instants go on until a later version of the document has one. */
-  readonly endless?: boolean;
   readonly paused?: boolean;
   /** With these limits (see `limits`). */
   readonly limited?: boolean;
@@ -40,13 +38,13 @@ const branches = [
 
 /** A trigger → one task → four → one that joins them, and one that follows however that ended. */
 export function fan(name: string, options: FanOptions): Fan {
-  const { firstMs, count, catchup = 'earliest', endless = false, limited = false, paused } = options;
+  const { firstMs, count, catchup = 'earliest', limited = false, paused } = options;
   const endMs = firstMs + count * everyMs;
   const instants = Array.from({ length: count }, (_, i) => firstMs + i * everyMs);
   const trigger = {
     name: 'tick',
     start: new Date(firstMs).toISOString(),
-    ...(endless ? {} : { end: new Date(endMs).toISOString() }),
+    end: new Date(endMs).toISOString(),
     period: `${everyMs}ms`,
     catchup,
   };

@@ -1,0 +1,40 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { applyDocument, makeProject } from '../../test/harness/pipeline.ts';
+import { makeTenantDatabase, type TenantDatabase } from '../../test/harness/tenant-database.ts';
+import type { DefinitionKey } from '../contract/wire.ts';
+import { sql } from '../kernel/sql.ts';
+import { type DocumentCache, readDefinitions } from './task-definitions.ts';
+
+const jobs = 150;
+let database: TenantDatabase;
+let keys: DefinitionKey[];
+
+beforeAll(async () => {
+  database = await makeTenantDatabase();
+  const { db } = database;
+  await makeProject(db, 'many');
+  for (let i = 0; i < jobs; i++) {
+    await applyDocument(db, { project: 'many', name: `job ${i}`, tasks: [{ name: 'a' }, { name: 'b' }] });
+  }
+  const tasks = await db.rows<{ id: string }>(sql`select id from task order by id`);
+  keys = tasks.map(({ id }) => ({ tenant: 't', task: id, version: 1 }));
+});
+afterAll(() => database.close());
+
+it('finds every definition that exists, however many are asked for at once and whatever the cache has room for', async () => {
+  const cache: DocumentCache = new Map();
+  const pieces = Array.from({ length: 12 }, (_, i) => keys.filter((_key, at) => (at + i * 74) % keys.length < 120));
+  for (let round = 0; round < 3; round++) {
+    const found = await Promise.all(pieces.map((piece) => readDefinitions(database.db, 't', piece, cache)));
+    expect(found.map((definitions) => definitions.length)).toEqual(pieces.map((piece) => piece.length));
+  }
+  expect(cache.size).toBeLessThan(jobs);
+});
+
+it('leaves out what does not exist', async () => {
+  const [first] = keys;
+  if (first === undefined) throw new Error('no key');
+  const asked = [first, { ...first, version: 2 }, { ...first, task: '00000000-0000-7000-8000-000000000000' }];
+  const found = await readDefinitions(database.db, 't', asked, new Map());
+  expect(found.map(({ task, version }) => [task, version])).toEqual([[first.task, 1]]);
+});
