@@ -12,7 +12,7 @@ import { withClient } from '../src/postgres/databases.ts';
 import { openPool } from '../src/postgres/pool.ts';
 import { addEventPartitions } from './copied-rows.ts';
 
-export const busyJobs = 10;
+const busyJobs = 10;
 const tasksPerJob = 5;
 const projects = 20;
 

@@ -218,6 +218,22 @@ describe('many polls', () => {
     expect(tenantsOf(await poll())).toEqual(['b']);
   });
 
+  it('go on when one tenant does not answer, and get its runs when it does', async () => {
+    let answer = (): void => {};
+    const answered = new Promise<void>((resolve) => (answer = resolve));
+    fleet.gate = async () => {
+      if (fleet.asked.at(-1)?.startsWith('claim a')) await answered;
+    };
+    await a.ready(1);
+    await b.ready(1);
+    const first = newId();
+    expect(tenantsOf(await poll({ worker: first }))).toEqual(['b']);
+    const next = poll({ worker: first });
+    desk.ready(a.row.id);
+    answer();
+    expect(tenantsOf(await next)).toEqual(['a']);
+  });
+
   it('lose no ready run and get none twice, however they come and go', async () => {
     await desk.service.start();
     const ready = [...(await a.ready(60)), ...(await b.ready(60))];

@@ -15,6 +15,8 @@ import type { Loader } from '../launcher/loader.ts';
 const sweepMs = 1_000;
 const recentMs = 60_000;
 const mostWorkers = 10_000;
+/** After so long the others are not kept waiting for a tenant's answer; it counts when it comes. */
+const patienceMs = 500;
 
 interface Waiting extends Poll {
   readonly done: (runs: ClaimedRun[]) => void;
@@ -39,6 +41,8 @@ export class ClaimDesk {
   /** Runs that were claimed for a poll which had ended meanwhile, by worker, incarnation and lanes. */
   readonly #left = new Map<string, readonly Left[]>();
   #dealing = false;
+  /** Tenants that have been asked and have not answered. */
+  readonly #asking = new Set<string>();
   readonly service: Service;
 
   constructor(loader: Loader, log: Log, leaseMs: number) {
@@ -131,17 +135,24 @@ export class ClaimDesk {
     return [...this.#waiting].filter((waiting) => waiting.free > 0);
   }
 
-  /** Goes round the hot tenants until none is left or nobody is hungry. One round at a time. */
+  /**
+   * Goes round the hot tenants until none is left or nobody is hungry. One round at a time, and one tenant after the
+   * other, lest a poll is given more than it asked for; but one whose database stands still does not hold up the rest.
+   */
   async #deal(): Promise<void> {
     if (this.#dealing) return;
     this.#dealing = true;
     try {
-      while (this.#hot.size > 0 && this.#hungry().length > 0) {
-        for (const tenantId of Array.from(this.#hot)) await this.#dealFrom(tenantId);
+      for (let turn = this.#turn(); turn.length > 0 && this.#hungry().length > 0; turn = this.#turn()) {
+        for (const tenantId of turn) await within(patienceMs, this.#dealFrom(tenantId));
       }
     } finally {
       this.#dealing = false;
     }
+  }
+
+  #turn(): string[] {
+    return [...this.#hot].filter((tenantId) => !this.#asking.has(tenantId));
   }
 
   async #dealFrom(tenantId: string): Promise<void> {
@@ -149,6 +160,8 @@ export class ClaimDesk {
     // it keeps its turn: put behind those that were just served, it would never come to it
     if (hungry.length === 0) return;
     this.#hot.delete(tenantId);
+    this.#asking.add(tenantId);
+    const askedAt = performance.now();
     try {
       const row = (await this.#loader.tenants()).find((tenant) => tenant.id === tenantId);
       if (row === undefined || row.desired === 'off') return;
@@ -161,6 +174,10 @@ export class ClaimDesk {
       if (lists.some((runs, i) => runs.length > 0 && runs.length === hungry[i]?.free)) this.#hot.add(tenantId);
     } catch (error) {
       this.#log.warn({ err: error, tenant: tenantId }, 'a claim failed; it is tried again with the next sweep');
+    } finally {
+      this.#asking.delete(tenantId);
+      // the round went on without it
+      if (performance.now() - askedAt >= patienceMs) void this.#deal();
     }
   }
 
@@ -194,4 +211,13 @@ export class ClaimDesk {
 /** A worker has a poll for each kind of room it has; what is left for one is not given to another. */
 function nameOf({ worker, incarnation, lanes }: Poll): string {
   return `${worker} ${incarnation} ${JSON.stringify(lanes)}`;
+}
+
+async function within(ms: number, work: Promise<void>): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, ms);
+  });
+  await Promise.race([work, late]);
+  clearTimeout(timer);
 }

@@ -19,7 +19,8 @@ it('has exactly the checkpoints that are passed somewhere, each in one place', (
     .filter((name) => name.endsWith('.ts') && !name.endsWith('.test.ts'))
     .flatMap((name) => [...readFileSync(join(src, name), 'utf8').matchAll(/\bcheckpoint\('([^']+)'\)/g)])
     .map(([, name]) => name);
-  expect(passed.toSorted()).toEqual(Object.values(checkpoints).flat().toSorted());
+  const known = Object.values(checkpoints).flat();
+  expect([new Set(passed), passed.length]).toEqual([new Set(known), known.length]);
 });
 
 it('dies at that passage of that checkpoint, and nowhere else', async () => {

@@ -2,6 +2,8 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { claim, runsOf, type TestJob } from '../../test/harness/pipeline.ts';
 import { after, day, minute, noon, Schedule, sentinel } from '../../test/harness/scheduling.ts';
+import { makeScheduling } from './scheduling.ts';
+import { TriggerProcessor } from './triggers.ts';
 
 let all: Schedule;
 beforeEach(async () => {
@@ -111,6 +113,16 @@ describe('what was missed', () => {
     await all.start();
     await all.firedCount(job, 5_000);
     expect(await runsOf(all.line, job.task('a'))).toBe(5_000);
+  });
+
+  it('does not keep the trigger processor from stopping while it is looked at', async () => {
+    await missed('none');
+    const { service } = new TriggerProcessor(makeScheduling(all.ctx));
+    await service.start();
+    await service.stop();
+    await service.start();
+    await all.waitsFor(after(day));
+    await service.stop();
   });
 
   it('does not delay what is due now', async () => {

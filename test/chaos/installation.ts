@@ -2,11 +2,10 @@
  * An installation whose every part is a process of its own, as on several machines: a PostgreSQL server, an API, hosts
  * (one works, the others stand by) and workers. Leases are short, so that losing one takes seconds.
  */
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import type { Pool } from 'pg';
 import { CallFailed, type Client, makeClient } from '../../src/http/client.ts';
 import { silent } from '../../src/kernel/log.ts';
@@ -18,6 +17,7 @@ import type { Endpoints } from '../harness/product.ts';
 import { until } from '../harness/until.ts';
 import { faultsOf, type Plan, whenQuiet } from './oracle.ts';
 import { RoleProcess } from './role-process.ts';
+import { taskFunctions } from './task-functions.ts';
 import { chaosProject, type Fan, limits } from './workload.ts';
 
 const rootKey = 'the-root-key-of-the-chaos-suites';
@@ -75,7 +75,7 @@ export class ChaosInstallation {
     };
     const role = (name: string, ...args: readonly string[]): RoleProcess =>
       new RoleProcess({ name, args, env, mayEnd: () => this.#databaseAway > 0 });
-    const functions = fileURLToPath(new URL('functions.js', import.meta.url));
+    const functions = join(home, 'functions.mjs');
     this.api = role('api', 'api', '--port', String(port));
     this.hosts = numbered('host', options.hosts).map((name) => role(name, 'host'));
     this.workers = numbered('worker', options.workers).map((name) =>
@@ -85,6 +85,7 @@ export class ChaosInstallation {
 
   static async start(options: InstallationOptions): Promise<ChaosInstallation> {
     const home = await mkdtemp(join(tmpdir(), 'millrace-chaos-'));
+    await writeFile(join(home, 'functions.mjs'), taskFunctions);
     const server = await startEmbedded({ home, log: silent, settings });
     const installation = new ChaosInstallation(home, server, await freePort(), options);
     try {

@@ -1,0 +1,320 @@
+/**
+ * The oracle of runs, tokens and limits (I2, I3, I4): goes through the journal commit by commit and works out by itself
+ * what must follow from each firing, result and wish: which counts, which runs, which retries, which events. Whatever the
+ * product did beyond it, or left undone, is a fault.
+ */
+import { type FinalState, Graph } from './graph.ts';
+import { type Change, type Commit, numberOf, type Row, textOf, timeOf } from './journal.ts';
+import { Leases } from './leases.ts';
+import { jobOf, Limits } from './limits.ts';
+import { RetryBook } from './retry-book.ts';
+import { type Fault, type Names, placeOf, type Step, tell } from './steps.ts';
+import { type Caused, TokenBook } from './token-book.ts';
+
+interface ModelRun {
+  readonly id: string;
+  readonly task: string;
+  readonly instantMs: number;
+  readonly attempt: number;
+  readonly priority: string;
+  phase: 'queued' | 'running' | 'finished';
+  lease: number;
+  losses: number;
+  cancel: boolean;
+  worker: string;
+  incarnation: number;
+  claimedMs: number;
+}
+
+export interface FiredInstant {
+  readonly trigger: string;
+  readonly instantMs: number;
+  readonly cause: string;
+  readonly atMs: number;
+}
+
+export class Ledger {
+  readonly fired: FiredInstant[] = [];
+  /** What was wrong, in which step; empty: nothing. */
+  readonly faults: { readonly step: number; readonly message: string }[] = [];
+  readonly runs = new Map<string, ModelRun>();
+  readonly #names: Names;
+  readonly #graph = new Graph();
+  readonly #tokens: TokenBook;
+  readonly #retries = new RetryBook();
+  readonly #leases = new Leases();
+  readonly #limits = new Limits();
+  readonly #handedOut = new Set<string>();
+  /** Jobs of which a backfill was cancelled: what is queued or waits of it may be called off, now or later. */
+  readonly #calledOff = new Set<string>();
+  #lastSeq = 0;
+
+  constructor(names: Names) {
+    this.#names = names;
+    this.#tokens = new TokenBook(this.#graph, names);
+  }
+
+  /** One step of the world with what it committed. */
+  take(step: Step, commits: readonly Commit[]): void {
+    const fault = (message: string): void => void this.faults.push({ step: step.number, message });
+    if (step.refused) {
+      if (commits.length > 0) fault('was refused, and yet something changed');
+      return;
+    }
+    const awaited = this.#awaitedReports(step);
+    this.#begin(step);
+    for (const commit of commits) this.#judge(step, commit, fault);
+    for (const run of awaited) {
+      if (run.phase === 'running') fault(`${tellRun(run)} was reported under its lease, without effect (I3)`);
+    }
+    if (step.deed.kind === 'claim') compareAnswer(step.deed, commits, fault);
+  }
+
+  /** What must be over when nothing more happens. */
+  end(): string[] {
+    return [
+      ...this.#open().map((run) => `${tellRun(run)} was left behind ${run.phase} (I4)`),
+      ...this.#retries.leftBehind(),
+      ...this.#tokens.leftBehind(),
+    ];
+  }
+
+  #open(): ModelRun[] {
+    return [...this.runs.values()].filter((run) => run.phase !== 'finished');
+  }
+
+  /** What a deed means before anything follows from it. */
+  #begin({ deed, atMs }: Step): void {
+    if (deed.kind === 'apply') {
+      this.#graph.apply(deed.job);
+      this.#limits.applied(deed.job);
+    }
+    if (deed.kind === 'delete') this.#graph.remove(deed.job);
+    if (deed.kind === 'apply' || deed.kind === 'delete') {
+      this.#tokens.drop();
+      this.#retries.callOff((retry) => this.#graph.task(retry.task).removed);
+    }
+    if (deed.kind === 'cancel backfill') this.#calledOff.add(deed.job);
+    if (deed.kind === 'pool') this.#limits.setPool(deed.name, deed.places);
+    if (deed.kind === 'pause') this.#graph.pause(deed.job, deed.paused);
+    if (deed.kind === 'renew') for (const beat of deed.beats) this.#leases.renewed(beat, atMs);
+    if (deed.kind === 'cancel') this.#retries.callOff((_, run) => run === deed.run);
+    if (deed.kind === 'activate' || deed.kind === 'run') {
+      const places = this.#activated(deed);
+      this.#retries.callOff((retry) => places.has(placeOf(retry.task, retry.instantMs)));
+    }
+    if (deed.kind === 'clear') {
+      const isCleared = (at: { task: string; instantMs: number }): boolean =>
+        at.instantMs === deed.instantMs && jobOf(at.task) === deed.job;
+      this.#tokens.clear(isCleared);
+      this.#retries.callOff(isCleared);
+    }
+  }
+
+  #awaitedReports({ deed }: Step): ModelRun[] {
+    if (deed.kind !== 'report') return [];
+    return deed.reports.flatMap((report) => {
+      const run = this.runs.get(report.run);
+      return run?.phase === 'running' && run.lease === report.lease ? [run] : [];
+    });
+  }
+
+  #judge(step: Step, { changes }: Commit, fault: Fault): void {
+    const of = (table: string): Change[] => changes.filter((change) => change.table === table);
+    const finished = of('run').flatMap(({ after }) => (after ? [after] : []));
+    const made = of('live').flatMap(({ before, after }) => (before || !after ? [] : [after]));
+    const gone = of('live').flatMap(({ after, before }) => (after ? [] : [textOf(before, 'id')]));
+    for (const row of made) this.#make(row, fault);
+    for (const { before, after } of of('live')) if (before && after) this.#move(step, before, after, fault);
+    if (!sameMembers(gone, idsOf(finished))) fault('runs left the queue without a result');
+    const arrivals = [
+      ...of('firing').flatMap(({ after }) => (after ? this.#fire(step, after) : [])),
+      ...this.#finish(step, finished, of('retry'), fault),
+    ];
+    const first = made.filter((row) => numberOf(row, 'attempt') === 1);
+    this.#tokens.judge({ arrivals, made: first, tokens: of('token'), activated: this.#activated(step.deed) }, fault);
+    this.#callOff(of('retry'), made);
+    this.#retries.judge(of('retry'), made, step.atMs, fault);
+    this.#judgeEvents(of('event'), { made, finished }, fault);
+    this.#limits.settle((job, instantMs) => this.#isOver(job, instantMs));
+  }
+
+  #make(row: Row, fault: Fault): void {
+    const id = textOf(row, 'id');
+    if (this.runs.has(id)) fault('a run was made twice');
+    const task = this.#nameOf(row, 'task_id');
+    const [instantMs, attempt, priority] = [timeOf(row, 'instant'), numberOf(row, 'attempt'), textOf(row, 'priority')];
+    const hands = { lease: 0, losses: 0, cancel: false, worker: '', incarnation: 0, claimedMs: 0 };
+    this.runs.set(id, { id, task, instantMs, attempt, priority, phase: 'queued', ...hands });
+  }
+
+  #fire({ atMs }: Step, row: Row): Caused[] {
+    const trigger = this.#nameOf(row, 'trigger_id');
+    const instantMs = timeOf(row, 'instant');
+    this.fired.push({ trigger, instantMs, cause: textOf(row, 'cause'), atMs });
+    const cause = textOf(row, 'trigger_id');
+    return this.#graph.fired(trigger, instantMs).map((arrival) => ({ ...arrival, cause }));
+  }
+
+  /** A run that is not finished has changed hands, was parked, or is to be cancelled. */
+  #move(step: Step, before: Row, after: Row, fault: Fault): void {
+    const run = this.runs.get(textOf(after, 'id'));
+    if (run === undefined) return fault('a run changed that was never made');
+    const [held, holds] = [before['worker_id'] !== null, after['worker_id'] !== null];
+    if (!held && holds) this.#handOut(step, run, after, fault);
+    else if (held && !holds) this.#takeBack(step, run, after, fault);
+    else if (before['worker_id'] !== after['worker_id']) fault(`${tellRun(run)} went from worker to worker (I4)`);
+    if (numberOf(after, 'lease') !== run.lease) fault(`${tellRun(run)} has lease ${textOf(after, 'lease')} (I4)`);
+    const { paused } = this.#graph.task(run.task);
+    if (before['parked'] !== after['parked'] && after['parked'] !== paused) {
+      fault(`${tellRun(run)} was ${paused ? 'un' : ''}parked while its job was ${paused ? '' : 'not '}paused`);
+    }
+    if (before['cancel'] !== after['cancel']) this.#markCancelled(step, run, after, fault);
+  }
+
+  #handOut({ deed, atMs }: Step, run: ModelRun, row: Row, fault: Fault): void {
+    if (deed.kind !== 'claim') fault(`${tellRun(run)} was handed out, though nobody claimed`);
+    if (run.phase !== 'queued') fault(`${tellRun(run)} was handed out while it was ${run.phase} (I4)`);
+    if (this.#graph.task(run.task).paused) fault(`${tellRun(run)} was handed out while its job was paused`);
+    run.lease += 1;
+    const hand = `${run.id} ${numberOf(row, 'lease')}`;
+    if (this.#handedOut.has(hand)) fault(`${tellRun(run)} was handed out twice under one lease (I4)`);
+    this.#handedOut.add(hand);
+    run.phase = 'running';
+    run.worker = textOf(row, 'worker_id');
+    run.incarnation = numberOf(row, 'incarnation');
+    run.claimedMs = atMs;
+    this.#leases.claimed(run.worker, run.incarnation, atMs);
+    this.#limits.judge(run, this.#open(), fault);
+  }
+
+  #takeBack({ deed, atMs }: Step, run: ModelRun, row: Row, fault: Fault): void {
+    const lost = numberOf(row, 'losses') === run.losses + 1;
+    const returned = deed.kind === 'report' && deed.reports.some((r) => isFor(run, r) && r.state === 'returned');
+    if (lost && !this.#leases.isLost(run, atMs)) fault(`${tellRun(run)} was taken from a worker that lives (I4)`);
+    if (!lost && !returned) fault(`${tellRun(run)} came back without being returned or lost (I4)`);
+    if (lost && run.losses === 2) fault(`${tellRun(run)} was lost three times and came back (I4)`);
+    if (run.cancel) fault(`${tellRun(run)} came back though it was to be cancelled`);
+    if (lost) run.losses += 1;
+    run.phase = 'queued';
+  }
+
+  #markCancelled({ deed }: Step, run: ModelRun, row: Row, fault: Fault): void {
+    const job = jobOf(run.task);
+    const wished = deed.kind === 'cancel' ? deed.run === run.id : deed.kind === 'delete' && deed.job === job;
+    run.cancel = row['cancel'] === true;
+    if (!run.cancel || !(wished || this.#limits.mayGiveWay(run))) {
+      fault(`${tellRun(run)} was marked to be cancelled unasked`);
+    }
+  }
+
+  /** Results that took effect: each must be one that may (I3); answers what they count. */
+  #finish(step: Step, rows: readonly Row[], retries: readonly Change[], fault: Fault): Caused[] {
+    return rows.flatMap((row) => {
+      const run = this.runs.get(textOf(row, 'id'));
+      const state = textOf(row, 'state') as FinalState;
+      if (run === undefined || run.phase === 'finished') {
+        fault(`a run ended twice, or was never made (I3)`);
+        return [];
+      }
+      if (!this.#mayEnd(step, run, state)) fault(`${tellRun(run)} must not end in ${state} here (I3)`);
+      run.phase = 'finished';
+      const end = { run, state, atMs: step.atMs };
+      if (this.#retries.follows(end, this.#graph.task(run.task), retries, fault)) return [];
+      return this.#graph.ended(run.task, run.instantMs, state).map((arrival) => ({ ...arrival, cause: run.id }));
+    });
+  }
+
+  #mayEnd({ deed, atMs }: Step, run: ModelRun, state: FinalState): boolean {
+    if (run.phase === 'queued') {
+      const wished = deed.kind === 'cancel' && deed.run === run.id;
+      const removed = this.#graph.task(run.task).removed;
+      return state === 'cancelled' && (wished || removed || this.#mayBeCalledOff(run));
+    }
+    if (deed.kind === 'report') {
+      return deed.reports.some((report) => {
+        if (!isFor(run, report)) return false;
+        if (report.state === 'returned') return run.cancel && state === 'cancelled';
+        return state === (run.cancel && report.state !== 'success' ? 'cancelled' : report.state);
+      });
+    }
+    if (deed.kind !== 'statement' || !this.#leases.isLost(run, atMs)) return false;
+    return run.cancel ? state === 'cancelled' : run.losses === 2 && state === 'error';
+  }
+
+  /** For the sake of another instant, or with its backfill. */
+  #mayBeCalledOff(one: Parameters<Limits['mayGiveWay']>[0]): boolean {
+    return this.#limits.mayGiveWay(one) || (one.priority === 'backfill' && this.#calledOff.has(jobOf(one.task)));
+  }
+
+  #activated(deed: Step['deed']): Set<string> {
+    if (deed.kind === 'activate') return new Set([placeOf(deed.task, deed.instantMs)]);
+    if (deed.kind !== 'run') return new Set();
+    return new Set(this.#graph.entries(deed.job).map((task) => placeOf(task, deed.instantMs)));
+  }
+
+  /** Retries of an instant that gives way to another, or of a backfill. */
+  #callOff(changes: readonly Change[], made: readonly Row[]): void {
+    const causes = new Set(made.map((row) => textOf(row, 'cause')));
+    const gone = new Set(changes.flatMap(({ before, after }) => (before && !after ? [textOf(before, 'run_id')] : [])));
+    this.#retries.callOff((retry, run) => gone.has(run) && !causes.has(run) && this.#mayBeCalledOff(retry));
+  }
+
+  #isOver(job: string, instantMs: number): boolean {
+    const isHere = (at: { task: string; instantMs: number }): boolean =>
+      at.instantMs === instantMs && jobOf(at.task) === job;
+    return !this.#open().some(isHere) && !this.#retries.isAwaited(isHere);
+  }
+
+  /** Each run is told once when it is made and once when it ends, in the same commit, under growing numbers. */
+  #judgeEvents(
+    changes: readonly Change[],
+    runs: { made: readonly Row[]; finished: readonly Row[] },
+    fault: Fault,
+  ): void {
+    const events = changes.flatMap(({ after }) => (after ? [after] : []));
+    for (const event of events) {
+      if (numberOf(event, 'seq') <= this.#lastSeq) fault('the event log went backwards');
+      this.#lastSeq = numberOf(event, 'seq');
+    }
+    const subjects = (type: string): string[] =>
+      events.filter((event) => event['type'] === type).map((event) => textOf(event, 'subject'));
+    if (!sameMembers(subjects('run.created'), idsOf(runs.made)))
+      fault('the events tell otherwise which runs were made');
+    if (!sameMembers(subjects('run.finished'), idsOf(runs.finished)))
+      fault('the events tell otherwise which runs ended');
+  }
+
+  #nameOf(row: Row, column: string): string {
+    return this.#names.get(textOf(row, column)) ?? '';
+  }
+}
+
+/** What a claim answered is what it handed out, to whom, and no more than there were places. */
+function compareAnswer(deed: Step['deed'] & { kind: 'claim' }, commits: readonly Commit[], fault: Fault): void {
+  const { polls, answer } = deed;
+  const told = answer.flatMap((runs, i) => runs.map((run) => `${run.run} ${run.lease} ${polls[i]?.worker}`));
+  const handed = commits
+    .flatMap(({ changes }) => changes)
+    .filter(({ table, before }) => table === 'live' && before?.['worker_id'] === null)
+    .filter(({ after }) => after !== undefined && after['worker_id'] !== null)
+    .map(({ after }) => `${textOf(after, 'id')} ${textOf(after, 'lease')} ${textOf(after, 'worker_id')}`);
+  if (!sameMembers(told, handed)) fault('a claim answered something else than it handed out (I4)');
+  if (answer.some((runs, i) => runs.length > (polls[i]?.free ?? 0))) fault('a claim gave more than there were places');
+}
+
+function isFor(run: ModelRun, report: { readonly run: string; readonly lease: number }): boolean {
+  return report.run === run.id && report.lease === run.lease;
+}
+
+function tellRun(run: ModelRun): string {
+  return `attempt ${run.attempt} of ${tell(run)}`;
+}
+
+function idsOf(rows: readonly Row[]): string[] {
+  return rows.map((row) => textOf(row, 'id'));
+}
+
+function sameMembers(some: readonly string[], others: readonly string[]): boolean {
+  return some.toSorted().join() === others.toSorted().join();
+}
