@@ -15,6 +15,8 @@ import { addEventPartitions } from './copied-rows.ts';
 const busyJobs = 10;
 const tasksPerJob = 5;
 const projects = 20;
+/** One for each of the newest runs. */
+const newestEvents = 2_000_000;
 
 export interface Past {
   readonly runs: number;
@@ -99,11 +101,11 @@ async function writePast(client: Client, { runs, jobs }: Past, progress: (line: 
   progress('runs');
   await client.query(pastRuns);
   progress('events and logs');
-  await addEventPartitions(client, runs);
+  await addEventPartitions(client, Math.min(runs, newestEvents));
   await client.query(`insert into event (seq, topic_id, type, subject, actor, at, body)
     select nextval('event_seq'), 3, 'run.finished', r.id, 'worker', r.finished_at,
            end_body(r.task_id, r.task_id, r.instant, 1, 'normal', r.state, null, false)
-      from (select * from run order by id) as r`);
+      from (select n.* from (select * from run order by id desc limit ${newestEvents}) as n order by n.id) as r`);
   await client.query(`insert into log (run_id, lease, number, stream, at, data)
     select id, 1, 0, 'stdout', finished_at, 'hello' from run order by id desc limit 200000`);
   progress('indexes and vacuum');
@@ -128,14 +130,21 @@ const pastRuns = `
        order by p.instant, k.name
     ) as q`;
 
-/** What the requests are about: parts of the busiest job, and of one of the others. */
-export async function partsOf(db: Db): Promise<{ busy: Parts; quiet: Parts; worker: string; run: string }> {
-  const [busy, quiet] = await Promise.all([
-    parts(db, 'job 0000'),
-    parts(db, `job ${String(busyJobs).padStart(4, '0')}`),
-  ]);
-  const { run } = await db.one<{ run: string }>(sql`select id as run from run order by id desc limit 1`);
-  return { busy, quiet, worker: '00000000-0000-7000-8000-000000000001', run };
+/** What the lists are about: parts of the busiest job and of one of the others, the newest run, the middle of the log. */
+export interface Points {
+  readonly busy: Parts;
+  readonly quiet: Parts;
+  readonly worker: string;
+  readonly run: string;
+  readonly position: number;
+}
+
+export async function partsOf(db: Db): Promise<Points> {
+  const quiet = `job ${String(busyJobs).padStart(4, '0')}`;
+  const { run, position } = await db.one<{ run: string; position: number }>(sql`
+    select (select id from run order by id desc limit 1) as run, (select max(seq) / 2 from event) as position`);
+  const worker = '00000000-0000-7000-8000-000000000001';
+  return { busy: await parts(db, 'job 0000'), quiet: await parts(db, quiet), worker, run, position };
 }
 
 export type Parts = { job: string; project: string; trigger: string; task: string; instant: string };

@@ -6,6 +6,8 @@ import type { Pool, QueryConfig } from 'pg';
 import { postgresBroker } from '../src/broker/postgres.ts';
 import type { EngineContext, Retention } from '../src/contract/engine.ts';
 import { engine } from '../src/engine/engine.ts';
+import { topics } from '../src/events/append.ts';
+import { newestPosition, readEvents } from '../src/events/queries.ts';
 import { makeSecrets } from '../src/gateway/secrets.ts';
 import { newId } from '../src/kernel/id.ts';
 import { silent } from '../src/kernel/log.ts';
@@ -33,7 +35,7 @@ export async function pages(options: Options, report: Report): Promise<Result> {
   const hub = new WakeHub(address, silent);
   const ctx = contextOf(overheard(pool, heard), hub);
   const results: Page[] = [];
-  for (const request of await requests(pool)) results.push(await turn(ctx, pool, heard, request));
+  for (const list of await lists(ctx, pool)) results.push(await turn(pool, heard, list));
   tell(report, results, past.runs);
   const pruned = await prune({ ...ctx, pool }, server.pid, report);
   await pool.end();
@@ -56,65 +58,76 @@ interface Page {
   readonly plan: Plan;
 }
 
-/** Name, and path with its query. */
-async function requests(pool: Pool): Promise<readonly (readonly [string, string])[]> {
-  const { busy, quiet, worker, run } = await partsOf(onPool(pool));
-  const ofJob = (kind: string, { job, project, task, trigger, instant }: Parts): (readonly [string, string])[] => [
-    [`project of a ${kind} job, with counts`, `/api/projects/${project}`],
-    [`jobs of a project with a ${kind} one, with counts`, `/api/projects/${project}/jobs?limit=50`],
-    [`${kind} job, with counts`, `/api/jobs/${job}`],
-    [`tasks of a ${kind} job, with their latest states`, `/api/jobs/${job}/tasks`],
-    [`triggers of a ${kind} job`, `/api/jobs/${job}/triggers`],
-    [`instants of a ${kind} job`, `/api/jobs/${job}/instants?limit=50`],
-    [`tokens of a ${kind} job`, `/api/jobs/${job}/tokens?limit=200`],
-    [`tokens of a ${kind} job that failed`, `/api/jobs/${job}/tokens?state=failure&limit=200`],
-    [`tokens of a ${kind} job by instant`, `/api/jobs/${job}/tokens-overview?limit=50`],
-    [`tokens of a ${kind} job at an instant`, `/api/jobs/${job}/tokens/${instant}`],
-    [`runs of a ${kind} job at an instant`, `/api/jobs/${job}/runs/${instant}`],
-    [`graph of a ${kind} job at an instant`, `/api/jobs/${job}/graph?trigger_datetime=${instant}`],
-    [`durations of a ${kind} job`, `/api/jobs/${job}/duration?limit=31`],
-    [`a ${kind} trigger's firings`, `/api/triggers/${trigger}?limit=50`],
-    [`runs of a ${kind} job`, `/api/runs?job=${job}`],
-    [`runs of a ${kind} job that failed`, `/api/runs?job=${job}&state=failure`],
-    [`runs of a ${kind} task`, `/api/runs?task=${task}`],
-    [`runs of a token of a ${kind} job`, `/api/tasks/${task}/runs/${instant}`],
-  ];
-  return [
-    ['jobs', '/api/jobs?limit=100'],
-    ['runs', '/api/runs'],
-    ['runs that failed', '/api/runs?state=failure'],
-    ['runs that run', '/api/runs?state=running'],
-    ['one run', `/api/runs/${run}`],
-    ['its log', `/api/runs/${run}/logs`],
-    ['status', '/api/status'],
-    ...ofJob('busy', busy),
-    ...ofJob('quiet', quiet),
-    ['runs of a worker', `/api/workers/${worker}`],
-  ];
+interface List {
+  readonly what: string;
+  readonly ask: () => Promise<unknown>;
 }
 
 const caller = { kind: 'key', role: 'root', tenant: null, actor: 'bench' } as const;
 
+async function lists(ctx: EngineContext, pool: Pool): Promise<List[]> {
+  const { busy, quiet, worker, run, position } = await partsOf(onPool(pool));
+  const get = (what: string, path: string): List => ({ what, ask: () => answer(ctx, path) });
+  const ofJob = (kind: string, { job, project, task, trigger, instant }: Parts): List[] => [
+    get(`project of a ${kind} job, with counts`, `/api/projects/${project}`),
+    get(`jobs of a project with a ${kind} one, with counts`, `/api/projects/${project}/jobs?limit=50`),
+    get(`${kind} job, with counts`, `/api/jobs/${job}`),
+    get(`tasks of a ${kind} job, with their latest states`, `/api/jobs/${job}/tasks`),
+    get(`triggers of a ${kind} job`, `/api/jobs/${job}/triggers`),
+    get(`instants of a ${kind} job`, `/api/jobs/${job}/instants?limit=50`),
+    get(`tokens of a ${kind} job, 200 instants`, `/api/jobs/${job}/tokens?limit=200`),
+    get(`tokens of a ${kind} job that failed`, `/api/jobs/${job}/tokens?state=failure&limit=200`),
+    get(`tokens of a ${kind} job by instant`, `/api/jobs/${job}/tokens-overview?limit=50`),
+    get(`tokens of a ${kind} job at an instant`, `/api/jobs/${job}/tokens/${instant}`),
+    get(`runs of a ${kind} job at an instant`, `/api/jobs/${job}/runs/${instant}`),
+    get(`graph of a ${kind} job at an instant`, `/api/jobs/${job}/graph?trigger_datetime=${instant}`),
+    get(`durations of a ${kind} job`, `/api/jobs/${job}/duration?limit=31`),
+    get(`firings of a ${kind} trigger`, `/api/triggers/${trigger}?limit=50`),
+    get(`runs of a ${kind} job`, `/api/runs?job=${job}`),
+    get(`runs of a ${kind} job that failed`, `/api/runs?job=${job}&state=failure`),
+    get(`runs of a ${kind} task`, `/api/runs?task=${task}`),
+    get(`runs of a token of a ${kind} job`, `/api/tasks/${task}/runs/${instant}`),
+  ];
+  return [
+    get('jobs', '/api/jobs?limit=100'),
+    get('runs', '/api/runs'),
+    get('runs that failed', '/api/runs?state=failure'),
+    get('runs that run', '/api/runs?state=running'),
+    get('runs of a worker', `/api/workers/${worker}`),
+    get('one run', `/api/runs/${run}`),
+    get('its log', `/api/runs/${run}/logs`),
+    get('why it ran', `/api/explain/run/${run}`),
+    { what: 'events after a position', ask: () => readEvents(onPool(ctx.pool), { after: position, limit: 500 }) },
+    {
+      what: 'events of a topic after a position',
+      ask: () => readEvents(onPool(ctx.pool), { after: position, limit: 500, topicId: topics.millrace_jobs }),
+    },
+    { what: 'newest event', ask: () => newestPosition(onPool(ctx.pool)) },
+    get('status', '/api/status'),
+    ...ofJob('busy', busy),
+    ...ofJob('quiet', quiet),
+  ];
+}
+
+async function answer(ctx: EngineContext, path: string): Promise<void> {
+  const given = await engine.fetch(new Request(`http://bench${path}`), ctx, caller);
+  const body = await given.text();
+  if (!given.ok) throw new Error(`${path}: ${given.status} ${body}`);
+}
+
 /** Answers the median time, and what its costliest statement read. */
-async function turn(
-  ctx: EngineContext,
-  pool: Pool,
-  heard: Statement[],
-  [what, path]: readonly [string, string],
-): Promise<Page> {
+async function turn(pool: Pool, heard: Statement[], { what, ask }: List): Promise<Page> {
   const samples: number[] = [];
   for (let n = 0; n < times; n++) {
     heard.splice(0);
     const startedAt = performance.now();
-    const answer = await engine.fetch(new Request(`http://bench${path}`), ctx, caller);
-    const body = await answer.text();
+    await ask();
     samples.push(performance.now() - startedAt);
-    if (!answer.ok) throw new Error(`${path}: ${answer.status} ${body}`);
   }
   const plans: Plan[] = [];
   for (const statement of heard.splice(0)) plans.push(await explain(pool, statement));
   const [costliest] = plans.toSorted((a, b) => b.ms - a.ms);
-  if (costliest === undefined) throw new Error(`${path} asked nothing`);
+  if (costliest === undefined) throw new Error(`${what}: nothing was asked`);
   const pages = plans.reduce((sum, plan) => sum + plan.pages, 0);
   const whole = plans.flatMap((plan) => plan.whole);
   return { what, ms: percentiles(samples).p50, statements: plans.length, plan: { ...costliest, pages, whole } };

@@ -186,7 +186,8 @@ end $$;
 
 -- What the overlap rules of these jobs make of instants that still wait at their gate. `skip`: they are cancelled.
 -- `cancel_older`: only the newest arrival goes on waiting, older ones are cancelled, and so is what is queued or waits to
--- be retried of the active ones; what runs of them is to be killed. What comes at backfill priority waits its turn.
+-- be retried of the active ones; what runs of them is to be killed. What comes at backfill priority waits its turn, and
+-- gives way to nobody.
 create function overlap_instants(
   p_jobs uuid[], p_at timestamptz,
   out ended uuid[], out bodies text[], out permits uuid[], out jobs uuid[], out instants timestamptz[], out killed integer
@@ -221,14 +222,14 @@ begin
   ),
   unretried as (
     delete from retry r using doomed d, task k
-     where k.job_id = d.job_id and r.task_id = k.id and r.instant = d.instant
+     where k.job_id = d.job_id and r.task_id = k.id and r.instant = d.instant and r.priority <> 'backfill'
   ),
   aimed as (
     select v.id, v.worker_id
       from doomed d
       join task k on k.job_id = d.job_id
       join live v on v.task_id = k.id and v.instant = d.instant
-     where not v.cancel
+     where not v.cancel and v.priority <> 'backfill'
        for update of v skip locked
   ),
   marked as (

@@ -214,7 +214,7 @@ export const jobSchema = z
       .describe(
         'What happens to an instant that comes while `max_active_instants` are active: `queue` (default: it waits), ' +
           '`skip` (it is cancelled), `cancel_older` (those that are active are cancelled, and it runs once they have ' +
-          'ended). Catch-up and backfills always queue.',
+          'ended). Catch-up and backfills always queue, and are not cancelled.',
       ),
     retention: retentionSchema.nullish(),
     triggers: z.array(triggerSchema).nullish().describe('When the job’s tasks start by themselves.'),

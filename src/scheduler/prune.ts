@@ -111,11 +111,11 @@ class Pruner {
     return new Date(this.#ctx.time.now() - ms);
   }
 
-  /** One statement, and a pause of twice the time it took. */
+  /** One statement, and a pause as long as it took. */
   async #step<T>({ signal }: Work, statement: () => Promise<T>): Promise<T> {
     const startedMs = performance.now();
     const result = await statement();
-    if (!this.#whole) await pause(Math.min(1_000, 2 * (performance.now() - startedMs)), signal);
+    if (!this.#whole) await pause(Math.min(1_000, performance.now() - startedMs), signal);
     return result;
   }
 
