@@ -4,8 +4,8 @@
  */
 import type { Random } from './random.ts';
 
-export type Kind = 'trigger' | 'success' | 'failure' | 'done';
-export type Catchup = 'none' | 'earliest' | 'latest' | 'random' | 'last';
+type Kind = 'trigger' | 'success' | 'failure' | 'done';
+type Catchup = 'none' | 'earliest' | 'latest' | 'random' | 'last';
 
 export interface TriggerPlan {
   readonly name: string;

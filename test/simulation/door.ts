@@ -93,7 +93,7 @@ export class Door {
             const result = await strike(fate);
             if (process.alive) resolve(result);
           } catch (error) {
-            if (process.alive) reject(error as Error);
+            if (process.alive) reject(error);
           }
         },
       });

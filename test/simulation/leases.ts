@@ -4,7 +4,7 @@
  */
 import type { Heartbeat } from '../../src/contract/engine.ts';
 
-export const leaseMs = 30_000;
+const leaseMs = 30_000;
 const unlistedMs = 10_000;
 
 interface Contact {

@@ -60,12 +60,13 @@ export class World {
   /** What else the product takes chance and time from; answers how to give them back. */
   replaceGlobals(): () => void {
     const chance = new Random(`Math ${this.seed}`);
-    const before = { random: Math.random, now: performance.now };
+    const random = Math.random;
+    const now = performance.now.bind(performance);
     Math.random = () => chance.next();
     performance.now = () => this.now - beginMs;
     return () => {
-      Math.random = before.random;
-      performance.now = before.now;
+      Math.random = random;
+      performance.now = now;
     };
   }
 
