@@ -6,7 +6,8 @@ import { simulate } from './simulate.ts';
 
 vi.mock('node:timers/promises', async () => ({ setTimeout: (await import('./clock.ts')).sleepOnClock }));
 
-const mostSeeds = 80;
+/** Worlds in which what seldom happens does (a token with many times its threshold, a retry beside a count), then others. */
+const seeds = [146, 220, ...Array.from({ length: 80 }, (_, i) => i + 1)];
 const timeoutMs = 400_000;
 
 describe('the simulation notices that', () => {
@@ -15,8 +16,8 @@ describe('the simulation notices that', () => {
     async ({ breakRule }) => {
       const bench = await makeBench(breakRule);
       try {
-        for (let seed = 1; seed <= mostSeeds; seed++) if ((await simulate(bench, seed)).faults.length > 0) return;
-        expect.fail(`nothing went wrong in ${mostSeeds} worlds`);
+        for (const seed of seeds) if ((await simulate(bench, seed)).faults.length > 0) return;
+        expect.fail(`nothing went wrong in ${seeds.length} worlds`);
       } finally {
         await bench.close();
       }
