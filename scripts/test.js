@@ -98,7 +98,7 @@ function count(report, code) {
 }
 
 /** Where another Node might make a difference: processes, functions, streams, TLS, sockets. */
-const onNewest = ['smoke', 'functions', 'sse', 'tls', 'session', 'task-environment'].map((name) => `test/e2e/${name}`);
+const onNewest = ['smoke', 'functions', 'sse', 'tls'].map((name) => `test/e2e/${name}`);
 
 /**
  * Those end-to-end suites once more, the product started by the newest Node.
