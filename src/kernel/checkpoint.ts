@@ -2,7 +2,7 @@
  * Checkpoints: named places between two steps at which a process may be made to die as if by kill -9, to prove that
  * nothing is lost or doubled whatever the moment. In production none is armed, and passing one costs a comparison.
  *
- * The table says which role's process passes them; `test/chaos/crash-points.test.ts` dies at every one of them.
+ * The table says which role's process passes them; `test/chaos/long/crash-points.test.ts` dies at every one of them.
  */
 export const checkpoints = {
   host: [

@@ -42,7 +42,7 @@ const lastOnes: readonly Checkpoint[] = ['leases.sweep', 'leases.swept'];
 const onceOnly: Checkpoint = 'scheduler.locked';
 
 export async function crashWalk(options: WalkOptions): Promise<Walked> {
-  const town = await ChaosInstallation.start({ hosts: 1, workers: 2, leaseMs: 3_000 });
+  const town = await ChaosInstallation.start({ hosts: 2, workers: 2, leaseMs: 3_000 });
   const walk = {
     town,
     options,
@@ -66,19 +66,26 @@ export async function crashWalk(options: WalkOptions): Promise<Walked> {
 
 async function oneRound(walk: Walk): Promise<void> {
   const { town } = walk;
-  const [, walker] = town.workers;
-  const [host] = town.hosts;
-  if (host === undefined || walker === undefined) throw new Error('there is nobody to walk');
   const first = checkpoints.host.filter((name) => !lastOnes.includes(name));
-  await Promise.all([dieAtEach(walk, host, first), dieAtEach(walk, walker, checkpoints.worker)]);
+  // one worker goes on working
+  await Promise.all([dieAtEach(walk, town.hosts, first), dieAtEach(walk, town.workers.slice(1), checkpoints.worker)]);
   const losing = new AbortController();
-  await Promise.all([dieAtEach(walk, host, lastOnes).finally(() => losing.abort()), loseWorkers(walk, losing.signal)]);
+  await Promise.all([
+    dieAtEach(walk, town.hosts, lastOnes).finally(() => losing.abort()),
+    loseWorkers(walk, losing.signal),
+  ]);
   // by itself: nobody else gets far with an API that dies at every request
-  await dieAtEach(walk, town.api, checkpoints.api);
+  await dieAtEach(walk, [town.api], checkpoints.api);
 }
 
-async function dieAtEach(walk: Walk, role: RoleProcess, names: readonly Checkpoint[]): Promise<void> {
-  for (const name of names) {
+/** Of several, each takes the next: while one is on its way the others start, and stand by. */
+async function dieAtEach(walk: Walk, roles: readonly RoleProcess[], names: readonly Checkpoint[]): Promise<void> {
+  const left = [...names];
+  await Promise.all(roles.map((role) => dieAtSome(walk, role, left)));
+}
+
+async function dieAtSome(walk: Walk, role: RoleProcess, left: Checkpoint[]): Promise<void> {
+  for (let name = left.shift(); name !== undefined; name = left.shift()) {
     const passage = name === onceOnly ? 1 : 1 + walk.dice.upTo(walk.options.passages);
     await role.restart({ MILLRACE_CHECKPOINT: `${name}:${passage}` });
     const ending = await soon(role.ending());
