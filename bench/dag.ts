@@ -100,7 +100,7 @@ function circumstancesOf({ tenant }: Stage, { old, snapshot }: Options, report: 
   return [plain, ...(old > 0 ? [history] : []), ...(snapshot ? [foreign] : [])];
 }
 
-const turnSeconds = 3;
+const turnSeconds = 4;
 
 async function takeTurns(
   server: Server,

@@ -14,7 +14,10 @@ export interface Load {
   readonly firings: () => number;
   /** Triggers whose marks moved: each once per batch of firings. */
   readonly moves: () => number;
-  /** Keeps the load up for that long and then lets it drain; the rate is of the time while it was up. */
+  /**
+   * Keeps the load up for that long and then lets it drain. The rate is of the time while it was up, from when as many
+   * runs have ended as were asked for at first: then all stages are at work, and not all instants at the same one.
+   */
   run(ms: number, onUp?: () => Promise<void>): Promise<{ readonly runs: number; readonly perSecond: number }>;
 }
 
@@ -24,6 +27,12 @@ export interface LoadOptions {
   readonly workload: Workload;
   /** Unfinished runs, of all stages. */
   readonly outstanding: number;
+}
+
+/** How many runs had ended, and when. */
+interface Look {
+  readonly done: number;
+  readonly at: number;
 }
 
 const largestFiring = 1_000;
@@ -70,13 +79,17 @@ export async function makeLoad({ up, tenant, workload, outstanding }: LoadOption
       const before = asked();
       await feed(await finished());
       await onUp?.();
-      const first = { done: await finished(), at: performance.now() };
-      let last = first;
-      while (last.at - first.at < ms) {
-        await feed(last.done);
-        await sleep(lookEveryMs);
-        last = { done: await finished(), at: performance.now() };
-      }
+      const look = async (): Promise<Look> => ({ done: await finished(), at: performance.now() });
+      const keepUpUntil = async (enough: (look: Look) => boolean): Promise<Look> => {
+        let last = await look();
+        for (; !enough(last); last = await look()) {
+          await feed(last.done);
+          await sleep(lookEveryMs);
+        }
+        return last;
+      };
+      const first = await keepUpUntil(({ done }) => done >= before + outstanding);
+      const last = await keepUpUntil(({ at }) => at - first.at >= ms);
       await drain();
       return { runs: asked() - before, perSecond: ((last.done - first.done) / (last.at - first.at)) * 1_000 };
     },

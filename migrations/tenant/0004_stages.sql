@@ -272,6 +272,23 @@ begin
   end loop;
 end $$;
 
+-- Locks those of these runs that are held under the lease named: where they are, and which of the list they are. By id,
+-- because the same runs reported in two orders at once would deadlock (19 of 20 rounds). Each is looked up by itself, and
+-- never by going through the table or an index of it: the planner may believe it to be empty, since it often is. That is
+-- why it asks for claimed_at, which a run has exactly while it has a worker, and which has no index.
+create function lock_runs(p_runs uuid[], p_leases integer[], out spots tid[], out numbers integer[])
+language plpgsql set enable_seqscan = off as $$
+begin
+  select array_agg(v.spot), array_agg(r.n) into spots, numbers
+    from (select * from unnest(p_runs, p_leases) with ordinality as r (id, lease, n) order by id) as r
+   cross join lateral (
+     select live.ctid as spot
+       from live
+      where live.id = r.id and live.lease = r.lease and live.claimed_at is not null
+        for update
+   ) as v;
+end $$;
+
 -- Applies results (I3): only those that name the current lease. Result, retry or tokens downstream, and events are one
 -- commit. `p_runs` may hold a run more than once; one of them counts.
 create function finish_runs(
@@ -282,18 +299,16 @@ create function finish_runs(
 declare
   v_finished uuid[]; v_bodies text[];
   v_tasks uuid[]; v_instants timestamptz[]; v_counts integer[]; v_priorities priority[]; v_causes uuid[];
-  v_runs record; v_gates record;
+  v_held record; v_runs record; v_gates record;
   v_left uuid[]; v_jobs uuid[]; v_over timestamptz[];
 begin
-  -- the same runs reported in two orders at once would deadlock (19 of 20 rounds) without this
-  perform 1 from live where id = any (p_runs) order by id for update;
+  select * into v_held from lock_runs(p_runs, p_leases);
   with finished as (
     delete from live
-     using unnest(p_runs, p_leases, p_states, p_reasons, p_exit_codes, p_started)
-        as r (id, lease, state, reason, exit_code, started_at)
-     where live.id = r.id and live.lease = r.lease and live.worker_id is not null
-    returning live.*, case when live.cancel and r.state <> 'success' then 'cancelled' else r.state end as state,
-              r.reason, r.exit_code, r.started_at
+     using unnest(v_held.spots, v_held.numbers) as h (spot, n)
+     where live.ctid = h.spot
+    returning live.*, case when live.cancel and p_states[h.n] <> 'success' then 'cancelled' else p_states[h.n] end as state,
+              p_reasons[h.n] as reason, p_exit_codes[h.n] as exit_code, p_started[h.n] as started_at
   ),
   recorded as (
     insert into run (id, task_id, instant, origin, version, attempt, priority, lease, worker_id, state, reason,
@@ -511,29 +526,25 @@ end $$;
 -- Gives runs back unfinished: a worker that drains. Does not count as a loss. One that was to be cancelled is.
 create function return_runs(p_runs uuid[], p_leases integer[], p_at timestamptz) returns integer language plpgsql as $$
 declare
-  v_mine uuid[];
+  v_held record;
+  v_cancelled uuid[];
   v_returned integer;
 begin
-  perform 1 from live where id = any (p_runs) order by id for update;
-  v_mine := array(
-    select v.id
-      from live v
-      join unnest(p_runs, p_leases) as r (id, lease) on v.id = r.id and v.lease = r.lease
-     where v.worker_id is not null
-  );
+  select * into v_held from lock_runs(p_runs, p_leases);
+  v_cancelled := array(select v.id from live v where v.ctid = any (v_held.spots) and v.cancel);
   update live set worker_id = null, incarnation = null, claimed_at = null
-   where id = any (v_mine) and not cancel;
+   where ctid = any (v_held.spots) and not cancel;
   get diagnostics v_returned = row_count;
-  perform give_up_runs(array(select v.id from live v where v.id = any (v_mine) and v.cancel), null, p_at);
+  perform give_up_runs(v_cancelled, null, p_at);
   return v_returned;
 end $$;
 
--- Runs of these workers (null: of all) that are lost, as it stands now.
-create function lost_runs(p_workers uuid[], p_slack interval, p_at timestamptz) returns uuid[] language sql volatile as $$
+-- Which of these runs (null: of all) are lost, as it stands now.
+create function lost_runs(p_among uuid[], p_slack interval, p_at timestamptz) returns uuid[] language sql volatile as $$
   select coalesce(array_agg(v.id), '{}')
     from live v
     left join lease w on w.worker_id = v.worker_id
-   where v.worker_id is not null and (p_workers is null or v.worker_id = any (p_workers))
+   where v.worker_id is not null and (p_among is null or v.id = any (p_among))
      and (w.worker_id is null or w.until <= p_at or w.incarnation > v.incarnation
           or (w.beat_at > v.claimed_at + p_slack and not v.id = any (w.holds)))
 $$;
@@ -547,8 +558,9 @@ declare
   v_lost uuid[];
 begin
   -- who may be lost, then, once their rows are ours and each statement sees what others did meanwhile, who is
-  perform 1 from live where id = any (lost_runs(null, p_slack, p_at)) order by id for update;
   v_lost := lost_runs(null, p_slack, p_at);
+  perform 1 from live where id = any (v_lost) order by id for update;
+  v_lost := lost_runs(v_lost, p_slack, p_at);
   update live set worker_id = null, incarnation = null, claimed_at = null, losses = losses + 1
    where id = any (v_lost) and losses < 2 and not cancel;
   get diagnostics returned = row_count;

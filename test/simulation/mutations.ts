@@ -72,7 +72,7 @@ export const mutations: readonly Mutation[] = [
     'where not k.paused order by 1, 2 limit',
     'where false order by 1, 2 limit',
   ]),
-  changed('I3: a report needs no lease', ['finish_runs', 'and live.lease = r.lease', '']),
+  changed('I3: a report needs no lease', ['lock_runs', 'and live.lease = r.lease', '']),
   changed('I3: what was cancelled counts', ['finish_runs', `and j.state <> 'cancelled'`, '']),
   changed('I3: a result that is to be tried again counts', ['finish_runs', 'where not j.again and', 'where']),
   changed('I4: a hand-out does not bump the lease', [
