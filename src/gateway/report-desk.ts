@@ -37,7 +37,9 @@ export class ReportDesk {
   async report(reports: readonly Report[]): Promise<void> {
     const byTenant = groupBy(reports, (report) => report.tenant);
     await Promise.all(
-      [...byTenant].flatMap(([tenant, some]) => this.#pieces(tenant, some).map((piece) => this.#enqueue(tenant, piece))),
+      [...byTenant].flatMap(([tenant, some]) =>
+        this.#pieces(tenant, some).map((piece) => this.#enqueue(tenant, piece)),
+      ),
     );
   }
 

@@ -40,7 +40,7 @@ const beatWithinMs = 5_000;
 /** How many runs without a place one poll asks for: what one claim hands out at most. */
 const quickBatch = 1_000;
 /** Reports that wait to be acknowledged: with so many no more runs are taken. Quick ones leave room for the others. */
-const mostUnsettled = { quick: 2 * quickBatch, placed: 10_000 } as const;
+const mostUnsettled = { quick: 3 * quickBatch, placed: 10_000 } as const;
 
 export class Incarnation {
   readonly #settings: WorkerSettings;
