@@ -4,7 +4,9 @@
 -- the event log. Whoever breaks it deadlocks.
 -- Times are parameters (p_at), never now(): the caller's clock is disciplined to this server's, and tests move it.
 -- Joins between two sets of rows made in the statement itself are avoided: the planner knows nothing about either and
--- picks a nested loop of n x m. What a later step needs is carried along in the row instead.
+-- picks a nested loop of n x m. What a later step needs is carried along in the row instead. The stages that run all the
+-- time keep their plans (making them took longer than following them, for a run or two), and find rows by index only,
+-- since a plan is often made while a table is empty.
 
 -- How far ahead of its queue time a run of each priority is placed: a backfill waits at most that much longer.
 create function head_start(p_priority priority) returns interval language sql immutable as $$
@@ -94,10 +96,8 @@ begin
      where c.reach = 2147483647 and c.count >= k.threshold
     on conflict do nothing
   ),
-  readied as (
-    insert into live (id, task_id, instant, version, attempt, priority, lane, rank, gate, cause, queued_at)
-    select new_id(), c.task_id, c.instant, k.version, 1, c.priority, k.lane, p_at - head_start(c.priority), k.gates[1],
-           c.cause, p_at
+  made as materialized (
+    select new_id() as id, c.task_id, c.instant, c.priority, c.cause, k.version, k.lane, k.gates[1] as gate, k.job_id
       from counted c
       join task k on k.id = c.task_id
      cross join generate_series(1, c.fire)
@@ -107,20 +107,22 @@ begin
        when 'latest' then -extract(epoch from c.instant)
        when 'random' then random()::numeric
      end
-    returning id, task_id, instant, priority, gate, cause
+  ),
+  readied as (
+    insert into live (id, task_id, instant, version, attempt, priority, lane, rank, gate, cause, queued_at)
+    select id, task_id, instant, version, 1, priority, lane, p_at - head_start(priority), gate, cause, p_at from made
   )
-  select array_agg(r.id), array_agg(r.cause), array_agg(run_body(k.job_id, r.task_id, r.instant, 1, r.priority)),
-         array_agg(r.gate) filter (where r.gate is not null)
+  select array_agg(id), array_agg(cause), array_agg(run_body(job_id, task_id, instant, 1, priority)),
+         array_agg(gate) filter (where gate is not null)
     into created, causes, bodies, gates
-    from readied r
-    join task k on k.id = r.task_id;
+    from made;
 end $$;
 
 -- Fires instants of triggers: each once per cause (I1), in the same commit as the tokens it puts.
 create function fire_triggers(
   p_triggers uuid[], p_instants timestamptz[], p_cause text, p_priority priority, p_order text, p_at timestamptz,
   out fired integer, out created integer, out killed integer
-) language plpgsql as $$
+) language plpgsql set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
 declare
   v_tasks uuid[]; v_instants timestamptz[]; v_counts integer[]; v_priorities priority[]; v_causes uuid[];
   v_runs record; v_gates record; v_due record;
@@ -212,7 +214,7 @@ create function claim_runs(
 ) returns table (
   id uuid, task_id uuid, instant timestamptz, version integer, attempt integer, priority priority,
   lease integer, worker_id uuid, params json, rank timestamptz
-) language plpgsql as $$
+) language plpgsql set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
 #variable_conflict use_column
 declare
   v_workers uuid[] := p_workers;
@@ -274,10 +276,10 @@ end $$;
 
 -- Locks those of these runs that are held under the lease named: where they are, and which of the list they are. By id,
 -- because the same runs reported in two orders at once would deadlock (19 of 20 rounds). Each is looked up by itself, and
--- never by going through the table or an index of it: the planner may believe it to be empty, since it often is. That is
--- why it asks for claimed_at, which a run has exactly while it has a worker, and which has no index.
+-- never by going through an index of all that are held, which the planner may believe to be none. That is why it asks for
+-- claimed_at, which a run has exactly while it has a worker, and which has no index.
 create function lock_runs(p_runs uuid[], p_leases integer[], out spots tid[], out numbers integer[])
-language plpgsql set enable_seqscan = off as $$
+language plpgsql as $$
 begin
   select array_agg(v.spot), array_agg(r.n) into spots, numbers
     from (select * from unnest(p_runs, p_leases) with ordinality as r (id, lease, n) order by id) as r
@@ -295,7 +297,7 @@ create function finish_runs(
   p_runs uuid[], p_leases integer[], p_states run_state[], p_reasons text[], p_exit_codes integer[],
   p_started timestamptz[], p_at timestamptz,
   out applied integer, out created integer, out retries integer
-) language plpgsql as $$
+) language plpgsql set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
 declare
   v_finished uuid[]; v_bodies text[];
   v_tasks uuid[]; v_instants timestamptz[]; v_counts integer[]; v_priorities priority[]; v_causes uuid[];
