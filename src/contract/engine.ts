@@ -117,6 +117,9 @@ export interface Poll {
   readonly lanes: readonly string[];
 }
 
+/** At most this many runs of a set of lanes leave in one claim. */
+export const largestClaim = 1_000;
+
 export interface Heartbeat {
   readonly worker: string;
   readonly incarnation: number;
@@ -137,7 +140,10 @@ export interface Engine {
   scheduler(ctx: EngineContext): Service;
   /** A tenant's HTTP routes; the path carries no tenant prefix. */
   fetch(request: Request, ctx: EngineContext, caller: Caller | undefined): Promise<Response>;
-  /** Hands ready runs to the polls, in rank order; answers one list per poll. */
+  /**
+   * Hands ready runs to the polls, in rank order; answers one list per poll. Polls for the same lanes that get fewer than
+   * they have room for, and fewer than `largestClaim`, have left nothing.
+   */
   claim(ctx: EngineContext, polls: readonly Poll[]): Promise<ClaimedRun[][]>;
   report(ctx: EngineContext, reports: readonly Report[]): Promise<Reported>;
   /** Renews the leases of these workers; answers per heartbeat which runs are lost and which are to be killed. */

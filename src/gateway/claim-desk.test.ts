@@ -171,9 +171,44 @@ describe('a poll', () => {
     await asked(2);
     await a.ready(3);
     const alive = poll({ worker, incarnation: 2, free: 5 });
+    desk.ready(a.row.id);
     expect(await alive).toHaveLength(3);
     stop.abort();
     expect(await dead).toEqual([]);
+  });
+});
+
+describe('a poll for lanes that were found empty', () => {
+  it('asks nobody until a bell rings', async () => {
+    expect(await poll({ wait_ms: 50 })).toEqual([]);
+    fleet.asked.length = 0;
+    const waiting = poll();
+    const [run] = await a.ready(1);
+    expect(fleet.asked).toEqual([]);
+    desk.ready(a.row.id);
+    expect((await waiting).map((each) => each.run)).toEqual([run]);
+  });
+
+  it('asks when the bell rang while the claim that found nothing was under way', async () => {
+    let letGo = (): void => {};
+    const answered = new Promise<void>((resolve) => (letGo = resolve));
+    fleet.gate = () => answered;
+    const stop = new AbortController();
+    const first = poll({}, stop.signal);
+    await asked(1);
+    stop.abort();
+    await first;
+    desk.ready(a.row.id);
+    await a.ready(1);
+    fleet.gate = async () => {};
+    letGo();
+    expect(await poll()).toHaveLength(1);
+  });
+
+  it('asks for other lanes all the same', async () => {
+    expect(await poll({ runtimes: ['process'], wait_ms: 50 })).toEqual([]);
+    await a.ready(1);
+    expect(await poll()).toHaveLength(1);
   });
 });
 

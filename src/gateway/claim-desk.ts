@@ -3,14 +3,16 @@
  * are served in turn. A poll ends with runs, with a signal for its worker, or when its time is up; a wake-up that got
  * lost is made good by a sweep.
  */
-import type { Poll } from '../contract/engine.ts';
+import { largestClaim, type Poll } from '../contract/engine.ts';
 import { laneOf } from '../contract/lane.ts';
 import { leaseTimes } from '../contract/lease-times.ts';
 import type { ClaimedRun, ClaimRequest, HeldRun } from '../contract/wire.ts';
 import { checkpoint } from '../kernel/checkpoint.ts';
+import { groupBy } from '../kernel/group.ts';
 import type { Log } from '../kernel/log.ts';
 import { every, type Service } from '../kernel/service.ts';
 import type { Loader } from '../launcher/loader.ts';
+import { EmptyLanes } from './empty-lanes.ts';
 
 const sweepMs = 1_000;
 const recentMs = 60_000;
@@ -19,6 +21,8 @@ const mostWorkers = 10_000;
 const patienceMs = 500;
 
 interface Waiting extends Poll {
+  /** Its lanes, as a key. */
+  readonly kind: string;
   readonly done: (runs: ClaimedRun[]) => void;
 }
 
@@ -33,6 +37,7 @@ export class ClaimDesk {
   readonly #waiting = new Set<Waiting>();
   /** Tenants that may have ready runs. */
   readonly #hot = new Set<string>();
+  readonly #empty = new EmptyLanes();
   /** When which tenant last gave a worker runs: its heartbeats concern the recent ones. */
   readonly #served = new Map<string, Map<string, number>>();
   readonly #incarnations = new Map<string, number>();
@@ -61,6 +66,7 @@ export class ClaimDesk {
   /** Runs of this tenant have become ready. */
   ready(tenantId: string): void {
     this.#hot.add(tenantId);
+    this.#empty.ring(tenantId);
     void this.#deal();
   }
 
@@ -75,6 +81,7 @@ export class ClaimDesk {
         incarnation: request.incarnation,
         free: request.free,
         lanes,
+        kind: JSON.stringify(lanes.toSorted()),
         done: (runs) => {
           clearTimeout(timer);
           signal.removeEventListener('abort', leave);
@@ -87,7 +94,7 @@ export class ClaimDesk {
       const left = this.#takeLeft(waiting);
       if (left.length > 0) return waiting.done(left);
       this.#waiting.add(waiting);
-      if (request.free > 0) void this.#look();
+      if (request.free > 0) void this.#look(waiting.kind);
     });
   }
 
@@ -114,10 +121,12 @@ export class ClaimDesk {
     this.#served.clear();
   }
 
-  /** A new poll asks every tenant once: what was ready before it came rings no bell. */
-  async #look(): Promise<void> {
+  /** A new poll asks every tenant once, but those that are known to have nothing for it; the sweep asks them too. */
+  async #look(lanes?: string): Promise<void> {
     try {
-      for (const tenant of await this.#loader.tenants()) this.#hot.add(tenant.id);
+      for (const { id } of await this.#loader.tenants()) {
+        if (lanes === undefined || !this.#empty.has(id, lanes)) this.#hot.add(id);
+      }
     } catch (error) {
       this.#log.warn({ err: error }, 'the tenants cannot be read');
     }
@@ -131,8 +140,12 @@ export class ClaimDesk {
     if (this.#hungry().length > 0) await this.#look();
   }
 
+  /** Polls with room. One of a worker's earlier life has none: nobody would hear the answer. */
   #hungry(): Waiting[] {
-    return [...this.#waiting].filter((waiting) => waiting.free > 0);
+    const polls = [...this.#waiting].filter((waiting) => waiting.free > 0);
+    const newest = new Map<string, number>();
+    for (const { worker, incarnation } of polls) newest.set(worker, Math.max(incarnation, newest.get(worker) ?? 0));
+    return polls.filter(({ worker, incarnation }) => incarnation === newest.get(worker));
   }
 
   /**
@@ -167,17 +180,28 @@ export class ClaimDesk {
       if (row === undefined || row.desired === 'off') return;
       const { engine, ctx } = await this.#loader.open(row);
       checkpoint('claim.ask');
+      const bell = this.#empty.bell(tenantId);
       const lists = await engine.claim(ctx, hungry);
       if (lists.some((runs) => runs.length > 0)) checkpoint('claim.made');
       hungry.forEach((waiting, i) => this.#give(waiting, lists[i] ?? []));
-      // whoever got all it asked for may have left more behind
-      if (lists.some((runs, i) => runs.length > 0 && runs.length === hungry[i]?.free)) this.#hot.add(tenantId);
+      this.#noteAnswer(tenantId, bell, hungry, lists);
     } catch (error) {
       this.#log.warn({ err: error, tenant: tenantId }, 'a claim failed; it is tried again with the next sweep');
     } finally {
       this.#asking.delete(tenantId);
       // the round went on without it
       if (performance.now() - askedAt >= patienceMs) void this.#deal();
+    }
+  }
+
+  /** Whoever got all it asked for may have left more behind; whoever did not has left nothing. */
+  #noteAnswer(tenantId: string, bell: number, hungry: readonly Waiting[], lists: readonly ClaimedRun[][]): void {
+    const asked = hungry.map(({ kind, free }, i) => ({ kind, free, got: lists[i]?.length ?? 0 }));
+    for (const [kind, some] of groupBy(asked, (each) => each.kind)) {
+      const free = some.reduce((sum, each) => sum + each.free, 0);
+      const got = some.reduce((sum, each) => sum + each.got, 0);
+      if (got >= Math.min(free, largestClaim)) this.#hot.add(tenantId);
+      else this.#empty.note(tenantId, kind, bell);
     }
   }
 
@@ -193,7 +217,7 @@ export class ClaimDesk {
   }
 
   /** As many as fit. One that never asks again will not name these runs in its heartbeats, and they come back. */
-  #takeLeft(poll: Poll): ClaimedRun[] {
+  #takeLeft(poll: Waiting): ClaimedRun[] {
     const fresh = (this.#left.get(nameOf(poll)) ?? []).filter(({ at }) => at > performance.now() - this.#leftMs);
     const rest = fresh.slice(poll.free);
     if (rest.length > 0) this.#left.set(nameOf(poll), rest);
@@ -209,8 +233,8 @@ export class ClaimDesk {
 }
 
 /** A worker has a poll for each kind of room it has; what is left for one is not given to another. */
-function nameOf({ worker, incarnation, lanes }: Poll): string {
-  return `${worker} ${incarnation} ${JSON.stringify(lanes)}`;
+function nameOf({ worker, incarnation, kind }: Waiting): string {
+  return `${worker} ${incarnation} ${kind}`;
 }
 
 async function within(ms: number, work: Promise<void>): Promise<void> {

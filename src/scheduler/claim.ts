@@ -1,6 +1,6 @@
 /** Handing runs out (I4): many workers' polls become one claim per set of lanes; heartbeats renew what they hold. */
 import type { Pool } from 'pg';
-import type { EngineContext, Heartbeat, Poll } from '../contract/engine.ts';
+import { type EngineContext, type Heartbeat, largestClaim, type Poll } from '../contract/engine.ts';
 import { leaseTimes } from '../contract/lease-times.ts';
 import type { ClaimedRun, HeldRun } from '../contract/wire.ts';
 import { laneOf } from '../contract/lane.ts';
@@ -8,8 +8,8 @@ import { groupBy } from '../kernel/group.ts';
 import { type Db, onPool, sql } from '../kernel/sql.ts';
 import { ClaimFloor } from './claim-floor.ts';
 
-/** At most this many runs leave in one statement; what is left is claimed by the next. */
-const largestClaim = 1_000;
+/** Most claims find nothing or little. That many places are offered first, and all of them where that is not enough. */
+const smallClaim = 32;
 
 type ClaimedRow = {
   id: string;
@@ -24,16 +24,23 @@ type ClaimedRow = {
   rank: Date;
 };
 
-/** By pool, for it lives and dies with that, and by lanes. */
-const floors = new WeakMap<Pool, Map<string, ClaimFloor>>();
+/** What is remembered of claims for a set of lanes. */
+interface Memory {
+  readonly floor: ClaimFloor;
+  /** The last claim found more than a few. */
+  busy: boolean;
+}
 
-function floorOf(pool: Pool, lanes: readonly string[]): ClaimFloor {
-  const byLanes = floors.get(pool) ?? new Map<string, ClaimFloor>();
-  floors.set(pool, byLanes);
+/** By pool, for it lives and dies with that, and by lanes. */
+const memories = new WeakMap<Pool, Map<string, Memory>>();
+
+function memoryOf(pool: Pool, lanes: readonly string[]): Memory {
+  const byLanes = memories.get(pool) ?? new Map<string, Memory>();
+  memories.set(pool, byLanes);
   const key = JSON.stringify(lanes);
-  const floor = byLanes.get(key) ?? new ClaimFloor();
-  byLanes.set(key, floor);
-  return floor;
+  const memory = byLanes.get(key) ?? { floor: new ClaimFloor(), busy: false };
+  byLanes.set(key, memory);
+  return memory;
 }
 
 /** One list per poll, in the order of the polls. */
@@ -71,10 +78,29 @@ function byLanes(polls: readonly Poll[]): Iterable<Poll[]> {
 }
 
 async function claimGroup(db: Db, polls: readonly Poll[], ctx: EngineContext): Promise<ClaimedRow[]> {
-  const nowMs = ctx.time.now();
-  const places = dealt(polls);
   const lanes = polls[0]?.lanes ?? [];
-  const floor = floorOf(ctx.pool, lanes);
+  const memory = memoryOf(ctx.pool, lanes);
+  const places = dealt(polls);
+  const first = places.slice(0, memory.busy ? largestClaim : smallClaim);
+  const rest = places.slice(first.length);
+  const rows = await claimPlaces(db, first, lanes, { ctx, floor: memory.floor });
+  memory.busy = rows.length >= smallClaim;
+  if (rest.length === 0 || rows.length < first.length) return rows;
+  // what is claimed must reach its worker, whatever becomes of the rest
+  const more = await claimPlaces(db, rest, lanes, { ctx, floor: memory.floor }).catch((error: unknown) => {
+    ctx.log.warn({ err: error }, 'the second half of a claim failed');
+    return [];
+  });
+  return [...rows, ...more];
+}
+
+async function claimPlaces(
+  db: Db,
+  places: readonly Poll[],
+  lanes: readonly string[],
+  { ctx, floor }: { ctx: EngineContext; floor: ClaimFloor },
+): Promise<ClaimedRow[]> {
+  const nowMs = ctx.time.now();
   const rows = await db.rows<ClaimedRow>(sql`
     select id, task_id, instant, version, attempt, priority, lease, worker_id, params, rank
       from claim_runs(
