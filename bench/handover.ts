@@ -9,6 +9,7 @@ import { silent } from '../src/kernel/log.ts';
 import type { Service } from '../src/kernel/service.ts';
 import { sql } from '../src/kernel/sql.ts';
 import type { Address } from '../src/postgres/address.ts';
+import { withClient } from '../src/postgres/databases.ts';
 import { makeRuntimes } from '../src/runtimes/runtimes.ts';
 import { makeWorker } from '../src/worker/worker.ts';
 import { atEnd } from './ending.ts';
@@ -32,11 +33,12 @@ export async function handover(options: Options, report: Report): Promise<Result
   const inside = await inProcess(server, options);
   report.progress('worker over HTTP');
   const outside = await overHttp(server, options);
+  const commit = await commits(server, options);
   await server.stop();
   report.line('Parent finished → child started, on an idle system, in ms');
   report.table(
     ['worker', 'n', 'p50', 'p90', 'p99', 'max'],
-    Object.entries({ 'in-process': inside, 'over HTTP': outside }).map(([name, p]) => [
+    Object.entries({ 'in-process': inside, 'over HTTP': outside, 'one row committed, for comparison': commit }).map(([name, p]) => [
       name,
       p.n,
       ...[p.p50, p.p90, p.p99, p.max].map(figure),
@@ -51,7 +53,7 @@ export async function handover(options: Options, report: Report): Promise<Result
     rate: null,
     raw: null,
     ratio: null,
-    percentiles: { inProcess: inside, overHttp: outside },
+    percentiles: { inProcess: inside, overHttp: outside, commit },
     aims,
     details: null,
   };
@@ -78,6 +80,21 @@ async function overHttp(server: Server, options: Options): Promise<Percentiles> 
 async function freshControl(server: Server): Promise<Address> {
   await server.drop(tenantDatabase);
   return server.fresh(controlDatabase);
+}
+
+/** What two of are in every hand-over: the least that this machine lets a durable change take. */
+async function commits(server: Server, { quick }: Options): Promise<Percentiles> {
+  return withClient(server.address(controlDatabase), async (client) => {
+    await client.query('create table if not exists bench_commit (n integer)');
+    const samples: number[] = [];
+    for (let i = 0; i < (quick ? 5 : 300); i++) {
+      const startedAt = performance.now();
+      await client.query({ name: 'commit', text: 'insert into bench_commit values (1)' });
+      samples.push(performance.now() - startedAt);
+      await sleep(restMs);
+    }
+    return percentiles(samples);
+  });
 }
 
 interface Wire {
