@@ -32,17 +32,18 @@ export async function handover(options: Options, report: Report): Promise<Result
   report.progress('worker in-process');
   const inside = await inProcess(server, options);
   report.progress('worker over HTTP');
-  const outside = await overHttp(server, options);
+  const { samples: outside, request } = await overHttp(server, options);
   const commit = await commits(server, options);
   await server.stop();
   report.line('Parent finished → child started, on an idle system, in ms');
   report.table(
     ['worker', 'n', 'p50', 'p90', 'p99', 'max'],
-    Object.entries({ 'in-process': inside, 'over HTTP': outside, 'one row committed, for comparison': commit }).map(([name, p]) => [
-      name,
-      p.n,
-      ...[p.p50, p.p90, p.p99, p.max].map(figure),
-    ]),
+    Object.entries({
+      'in-process': inside,
+      'over HTTP': outside,
+      'for comparison: one row committed': commit,
+      'an empty HTTP request': request,
+    }).map(([name, p]) => [name, p.n, ...[p.p50, p.p90, p.p99, p.max].map(figure)]),
   );
   const aims = [
     aim('hand-over in-process, p50', inside.p50, { below: 2 }, ' ms'),
@@ -53,7 +54,7 @@ export async function handover(options: Options, report: Report): Promise<Result
     rate: null,
     raw: null,
     ratio: null,
-    percentiles: { inProcess: inside, overHttp: outside, commit },
+    percentiles: { inProcess: inside, overHttp: outside, commit, request },
     aims,
     details: null,
   };
@@ -68,13 +69,17 @@ async function inProcess(server: Server, options: Options): Promise<Percentiles>
 }
 
 /** The product in a process of its own, and this one is the worker. */
-async function overHttp(server: Server, options: Options): Promise<Percentiles> {
+async function overHttp(
+  server: Server,
+  options: Options,
+): Promise<{ readonly samples: Percentiles; readonly request: Percentiles }> {
   const control = await freshControl(server);
   const up = await startUp({ home: server.home, databaseUrl: control.url, worker: false });
   const { key } = await up.call('POST /api/keys', { body: { name: 'bench', role: 'worker' } });
   const samples = await measure(server, control, { fetch: (request) => fetch(request), url: up.url, key }, options);
+  const request = await repeated(options, async () => void (await (await fetch(`${up.url}/healthz`)).text()));
   await up.stop();
-  return samples;
+  return { samples, request };
 }
 
 async function freshControl(server: Server): Promise<Address> {
@@ -82,19 +87,24 @@ async function freshControl(server: Server): Promise<Address> {
   return server.fresh(controlDatabase);
 }
 
-/** What two of are in every hand-over: the least that this machine lets a durable change take. */
-async function commits(server: Server, { quick }: Options): Promise<Percentiles> {
+/** The least that this machine lets a durable change take. A hand-over makes two of them, one after the other. */
+function commits(server: Server, options: Options): Promise<Percentiles> {
   return withClient(server.address(controlDatabase), async (client) => {
-    await client.query('create table if not exists bench_commit (n integer)');
-    const samples: number[] = [];
-    for (let i = 0; i < (quick ? 5 : 300); i++) {
-      const startedAt = performance.now();
-      await client.query({ name: 'commit', text: 'insert into bench_commit values (1)' });
-      samples.push(performance.now() - startedAt);
-      await sleep(restMs);
-    }
-    return percentiles(samples);
+    await client.query('create table bench_commit (n integer)');
+    const insert = { name: 'commit', text: 'insert into bench_commit values (1)' };
+    return repeated(options, async () => void (await client.query(insert)));
   });
+}
+
+async function repeated({ quick }: Options, work: () => Promise<void>): Promise<Percentiles> {
+  const samples: number[] = [];
+  for (let i = 0; i < (quick ? 5 : 300); i++) {
+    const startedAt = performance.now();
+    await work();
+    samples.push(performance.now() - startedAt);
+    await sleep(restMs);
+  }
+  return percentiles(samples);
 }
 
 interface Wire {

@@ -4,6 +4,7 @@
  * once, the others by one coalesced NOTIFY, and after a lost connection everyone is told, because something may have
  * been missed.
  */
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Client } from 'pg';
 import { isConnectionLoss } from '../errors.ts';
 import { delayMs, reconnect } from '../kernel/backoff.ts';
@@ -83,6 +84,8 @@ export class WakeHub {
   async #flush(): Promise<void> {
     if (this.#sending) return;
     this.#sending = true;
+    // what is sent in the same turn goes along, and whatever is to be done here goes first
+    await nextTurn();
     while (this.#client && this.#pending.size > 0) {
       const keys = [...this.#pending];
       this.#pending.clear();
