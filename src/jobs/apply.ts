@@ -67,6 +67,7 @@ function applyOnce(db: Db, application: Application): Promise<Applied> {
 
 async function write(tx: Recording, application: Application): Promise<Applied> {
   const { definition, at, actor, dryRun } = application;
+  if (definition.foreignReferences.length > 0) await queries.takeTurn(tx);
   const before = await previous(tx, definition);
   const changes = changesBetween(before.document, definition.document);
   const unchanged = before.row !== undefined && before.row.deleted_at === null && changes.length === 0;

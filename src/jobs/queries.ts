@@ -3,6 +3,7 @@ import { type Db, sql } from '../kernel/sql.ts';
 import type { JobDefinition, TaskDefinition, TriggerDefinition } from './definition.ts';
 import { laneOf } from '../contract/lane.ts';
 import { newId } from '../kernel/id.ts';
+import { locks } from '../postgres/locks.ts';
 
 export type JobRow = {
   id: string;
@@ -178,6 +179,12 @@ export async function thresholdsOf(db: Db, jobId: string): Promise<Map<string, n
   const rows = await db.rows<{ name: string; threshold: number }>(sql`
     select name, threshold from task where job_id = ${jobId}`);
   return new Map(rows.map((row) => [row.name, row.threshold]));
+}
+
+/** Two jobs that refer to each other, applied at once, would each hold what the other needs: one waits for the other. */
+export async function takeTurn(db: Db): Promise<void> {
+  const [space, number] = locks.refer;
+  await db.exec(sql`select pg_advisory_xact_lock(${space}::integer, ${number}::integer)`);
 }
 
 /** Whether these are all still there; if so they stay until we are done. */

@@ -1,4 +1,7 @@
-/** The advisory locks of a database, in one place so that no two ever share a number. The event log's is (7345, 1). */
+/**
+ * The advisory locks of a database, in one place so that no two ever share a number. Migrations have three of their own:
+ * the event log's is (7345, 1), the low-water marks' 5, pruning's 6.
+ */
 
 const space = 7345;
 
@@ -9,4 +12,6 @@ export const locks = {
   singleton: [space, 3],
   /** Shared by every connection of an engine to a tenant; exclusive for a migration's transaction (I6). */
   drain: [space, 4],
+  /** Exclusive, transaction: one at a time applies a job that refers to others. */
+  refer: [space, 7],
 } as const satisfies Record<string, readonly [number, number]>;

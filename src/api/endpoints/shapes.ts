@@ -8,10 +8,13 @@ export const instant = z.iso
   .datetime({ offset: true, error: 'not an RFC 3339 time such as 2026-01-31T00:00:00Z' })
   .transform((text, context) => {
     const date = new Date(text);
-    if (!Number.isNaN(date.getTime()) && date.getUTCFullYear() >= 1000) return date;
+    if (!Number.isNaN(date.getTime()) && isYear(date.getUTCFullYear())) return date;
     context.addIssue({ code: 'custom', message: 'not a time that exists' });
     return z.NEVER;
   });
+
+/** Four digits, in UTC too: an offset may lead out of them. */
+const isYear = (year: number): boolean => year >= 1_000 && year <= 9_999;
 
 /** A time in an answer. */
 export const time = z.iso.datetime({ offset: true });
