@@ -54,6 +54,11 @@ export const mutations: readonly Mutation[] = [
     `count = ${sum} % excluded.reach,`,
     `count = ${sum},`,
   ]),
+  changed('I2: a token is consumed though it is not full', [
+    'count_tokens',
+    `fire = ${sum} / excluded.reach,`,
+    `fire = greatest(1, ${sum} / excluded.reach),`,
+  ]),
   changed('I2: a token that is more than full runs once', [
     'count_tokens',
     `fire = ${sum} / excluded.reach,`,
