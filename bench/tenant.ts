@@ -14,6 +14,7 @@ import { withClient } from '../src/postgres/databases.ts';
 import { guardVersion, openPool } from '../src/postgres/pool.ts';
 import { WakeHub } from '../src/postgres/wake.ts';
 import { type Firing, fireTriggers } from '../src/scheduler/queries.ts';
+import { atEnd } from './ending.ts';
 
 export const controlDatabase = 'millrace';
 export const tenantDatabase = 'millrace_default';
@@ -43,6 +44,10 @@ export async function openTenant(control: Address, address: Address): Promise<Te
   });
   const db = onPool(pool);
   const hub = new WakeHub(control, silent);
+  const close = atEnd(async () => {
+    await hub.service.stop();
+    await pool.end();
+  });
   await hub.service.start();
   const broker = postgresBroker(hub);
   const tenant = { id: await tenantId(control), name: 'default' };
@@ -63,10 +68,7 @@ export async function openTenant(control: Address, address: Address): Promise<Te
       broker.offer(tenant, created);
       return created;
     },
-    async close() {
-      await hub.service.stop();
-      await pool.end();
-    },
+    close,
   };
 }
 

@@ -64,13 +64,14 @@ export function createWorker(options: CreateWorkerOptions): RunningWorker {
   const functions = options.functions ?? {};
   const usual: RuntimeName[] = Object.keys(functions).length > 0 ? ['none', 'function'] : ['none', 'process'];
   const names = options.runtimes ?? usual;
+  const log = makeLog({ level: options.logLevel ?? 'warn', role: 'worker' });
   const worker = makeWorker({
     ...options,
     id: newId(),
     name: options.name ?? hostname(),
     version: packageVersion,
-    log: makeLog({ level: options.logLevel ?? 'warn', role: 'worker' }),
-    runtimes: makeRuntimes({ names, functions, environment: process.env }),
+    log,
+    runtimes: makeRuntimes({ names, functions, environment: process.env, log }),
   });
   return { start: () => worker.start(), stop: () => worker.stop() };
 }

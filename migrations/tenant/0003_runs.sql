@@ -33,6 +33,13 @@ create table held (
   primary key (task_id, instant)
 );
 
+-- Tasks whose threshold was lowered a moment ago: a stage that was under way may yet count by the old one, so that until
+-- then their tokens are looked at again and again.
+create table lowered (
+  task_id uuid primary key,
+  until timestamptz not null
+);
+
 -- Runs that are not finished. This small table is queue and outbox in one (I2).
 create table live (
   id uuid primary key,

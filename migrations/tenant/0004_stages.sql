@@ -296,7 +296,7 @@ end $$;
 create function finish_runs(
   p_runs uuid[], p_leases integer[], p_states run_state[], p_reasons text[], p_exit_codes integer[],
   p_started timestamptz[], p_at timestamptz,
-  out applied integer, out created integer, out retries integer
+  out applied integer, out created integer, out retries integer, out killed integer
 ) language plpgsql set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
 declare
   v_finished uuid[]; v_bodies text[];
@@ -364,6 +364,7 @@ begin
   select * into v_runs from count_tokens(v_tasks, v_instants, v_counts, v_priorities, v_causes, null, p_at);
   select * into v_gates from work_gates(v_runs.gates, v_left, v_jobs, v_over, p_at);
   applied := coalesce(cardinality(v_finished), 0);
+  killed := v_gates.killed;
   created := coalesce(cardinality(v_runs.created), 0) + v_gates.passed;
   perform append_run_events(
     v_finished || v_gates.ended, v_bodies || v_gates.bodies, v_runs.created, v_runs.causes, v_runs.bodies, 'worker', p_at);
@@ -440,6 +441,26 @@ begin
   select * into v_gates from work_gates(v_runs.gates, null, null, null, p_at);
   perform append_run_events(v_gates.ended, v_gates.bodies, v_runs.created, v_runs.causes, v_runs.bodies, p_actor, p_at);
   return coalesce(v_runs.created, '{}');
+end $$;
+
+-- Notes tokens that a lowered threshold has made full as held: they are released like any others.
+create function hold_full_tokens(p_tasks uuid[]) returns void language sql as $$
+  insert into held (task_id, instant, reason)
+  select t.task_id, t.instant, 'threshold'
+    from token t
+    join task k on k.id = t.task_id
+   where t.task_id = any (p_tasks) and t.count >= k.threshold
+   order by 1, 2
+  on conflict do nothing
+$$;
+
+-- Looks again at tasks whose threshold was lowered a moment ago; the next release lets go what it found.
+create function sweep_lowered(p_at timestamptz) returns void language plpgsql as $$
+begin
+  if exists (select 1 from lowered) then
+    perform hold_full_tokens(array(select task_id from lowered));
+    delete from lowered where until < p_at;
+  end if;
 end $$;
 
 -- Releases held tokens of tasks that may run again: every multiple of the threshold becomes a run, at the priority the

@@ -15,7 +15,9 @@ begin
    order by 1
   on conflict (worker_id) do update set
     incarnation = excluded.incarnation, until = excluded.until, beat_at = excluded.beat_at, holds = excluded.holds
-   where w.incarnation <= excluded.incarnation;
+   -- a heartbeat that another has overtaken says nothing new
+   where w.incarnation < excluded.incarnation
+      or (w.incarnation = excluded.incarnation and (w.beat_at is null or w.beat_at <= excluded.beat_at));
   with left_behind as (
     select v.id
       from live v

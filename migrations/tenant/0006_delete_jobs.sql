@@ -68,7 +68,7 @@ begin
 end $$;
 
 -- A stage that was under way while a task was removed may still have queued a run or held a token for it afterwards:
--- claims only park such a run. A slow sweep takes them out; answers how many tasks had any.
+-- claims only park such a run, and no gate lets it through. A slow sweep takes them out; answers how many tasks had any.
 create function retire_strays(p_limit integer, p_at timestamptz) returns integer language plpgsql as $$
 declare
   v_tasks uuid[];
@@ -76,7 +76,7 @@ begin
   v_tasks := array(
     select s.task_id
       from (
-        select task_id from live where worker_id is null and parked
+        select task_id from live where worker_id is null and (parked or gate is not null)
         union
         select task_id from held
       ) as s

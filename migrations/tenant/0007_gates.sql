@@ -32,10 +32,21 @@ begin
   if v_gates = '{}' then
     return;
   end if;
+  -- and the gates that follow: of a job's gate all of its tasks', of another those of whom stands first there
   v_gates := array(
     select unnest(v_gates)
     union
-    select unnest(k.gates) from live v join task k on k.id = v.task_id where v.gate = any (v_gates)
+    select unnest(k.gates) from task k where k.job_id = any (v_gates)
+    union
+    select unnest(h.gates)
+      from unnest(v_gates) as g (id)
+     cross join lateral (
+       select k.gates
+         from live v join task k on k.id = v.task_id
+        where v.gate = g.id and not k.paused
+        order by v.rank, v.id
+        limit 1000
+     ) as h
   );
   perform 1 from gate where id = any (v_gates) order by id for update;
   update gate set used = used - l.n
@@ -89,13 +100,18 @@ begin
     select g.id, w.instant, p_at
       from gate g
      cross join lateral (
-       select v.instant
-         from live v
-         join task k on k.id = v.task_id
-        where v.gate = g.id and not k.paused
-          and not exists (select 1 from active_instant a where a.job_id = g.id and a.instant = v.instant)
-        group by v.instant
-        order by min(v.rank), v.instant
+       select h.instant
+         from (
+           select v.instant, v.rank
+             from live v
+             join task k on k.id = v.task_id
+            where v.gate = g.id and not k.paused
+              and not exists (select 1 from active_instant a where a.job_id = g.id and a.instant = v.instant)
+            order by v.rank, v.id
+            limit 1000
+         ) as h
+        group by h.instant
+        order by min(h.rank), h.instant
         limit greatest(coalesce(g.capacity, 2147483647) - g.used, 0)
      ) as w
      where g.id = any (p_jobs)
@@ -107,11 +123,14 @@ begin
   update live set gate = w.next
     from (
       select v.id, k.gates[2] as next
-        from live v
-        join active_instant a on a.job_id = v.gate and a.instant = v.instant
-        join task k on k.id = v.task_id
-       where v.gate = any (p_jobs)
-         for update of v skip locked
+        from active_instant a
+        join task k on k.job_id = a.job_id
+       cross join lateral (
+         select live.id from live
+          where live.task_id = k.id and live.instant = a.instant and live.gate = a.job_id
+            for update skip locked
+       ) as v
+       where a.job_id = any (p_jobs)
     ) as w
    where live.id = w.id;
 end $$;
@@ -221,8 +240,15 @@ begin
             and not exists (select 1 from active_instant o where o.job_id = a.job_id and o.instant = v.instant))
   ),
   unretried as (
-    delete from retry r using doomed d, task k
-     where k.job_id = d.job_id and r.task_id = k.id and r.instant = d.instant and r.priority <> 'backfill'
+    delete from retry
+     where run_id in (
+       select r.run_id
+         from doomed d
+         join task k on k.job_id = d.job_id
+         join retry r on r.task_id = k.id and r.instant = d.instant
+        where r.priority <> 'backfill'
+          -- one that is just being queued comes to our gate next
+          for update of r skip locked)
   ),
   aimed as (
     select v.id, v.worker_id
@@ -343,13 +369,14 @@ begin
 end $$;
 
 -- Limits of these tasks, of one job, are others now: what is queued goes back to the first gate; what runs holds the
--- permits it would need, though that may be more than there are.
+-- permits it would need, though that may be more than there are. This is about the runs there are when it begins; one
+-- that a stage under way adds meanwhile holds what it has taken, and gives it back at its end.
 create function regate_tasks(p_tasks uuid[], p_at timestamptz) returns void language plpgsql as $$
 declare
+  v_runs uuid[] := array(select id from live where task_id = any (p_tasks) order by id for update);
   v_left uuid[];
 begin
-  perform 1 from live where task_id = any (p_tasks) order by id for update;
-  v_left := array(select u.id from live v cross join unnest(v.permits) as u (id) where v.task_id = any (p_tasks));
+  v_left := array(select u.id from live v cross join unnest(v.permits) as u (id) where v.id = any (v_runs));
   perform 1 from gate
    where id = any (v_left || array(select distinct unnest(gates) from task where id = any (p_tasks)))
    order by id for update;
@@ -357,12 +384,12 @@ begin
     gate = case when live.worker_id is null then k.gates[1] end,
     permits = case when live.worker_id is not null then nullif(permits_of(k.gates, k.job_id), '{}') end
     from task k
-   where k.id = live.task_id and live.task_id = any (p_tasks);
+   where k.id = live.task_id and live.id = any (v_runs);
   update gate set used = used + d.n
     from (
       select u.id, sum(u.n)::integer as n
         from (
-          select p.id, 1 as n from live v cross join unnest(v.permits) as p (id) where v.task_id = any (p_tasks)
+          select p.id, 1 as n from live v cross join unnest(v.permits) as p (id) where v.id = any (v_runs)
           union all
           select l.id, -1 from unnest(v_left) as l (id)
         ) as u
@@ -374,7 +401,7 @@ begin
     insert into active_instant (job_id, instant, since)
     select distinct k.job_id, v.instant, p_at
       from live v join task k on k.id = v.task_id
-     where v.task_id = any (p_tasks) and v.worker_id is not null and k.gates[1] = k.job_id
+     where v.id = any (v_runs) and v.worker_id is not null and k.gates[1] = k.job_id
     on conflict do nothing
     returning job_id
   ),
@@ -392,12 +419,12 @@ begin
    where gate.id = d.job_id;
 end $$;
 
--- The sweep: works gates at which somebody waits although there may be room, and puts right what waits at a gate that
--- its task no longer has. Ends instants that nobody else ended.
+-- The sweep: works gates at which somebody waits although there is room, and puts right what waits at a gate that its
+-- task no longer has. Ends instants that nobody else ended. Of more than p_limit others come each time.
 create function sweep_gates(p_limit integer, p_at timestamptz, out passed integer, out killed integer) language plpgsql as $$
 declare
   v_result record;
-  v_gates uuid[];
+  v_gates uuid[]; v_jobs uuid[]; v_instants timestamptz[];
 begin
   update live set gate = w.gate
     from (
@@ -410,12 +437,12 @@ begin
    where live.id = w.id;
   v_gates := array(
     select g.id from gate g
-     where exists (select 1 from live v where v.gate = g.id)
-     order by g.id limit p_limit);
-  select * into v_result
-    from work_gates(v_gates, null,
-                    array(select job_id from active_instant order by job_id, instant limit p_limit),
-                    array(select instant from active_instant order by job_id, instant limit p_limit), p_at);
+     where (g.kind = 'job' or g.used < coalesce(g.capacity, 2147483647))
+       and exists (select 1 from live v join task k on k.id = v.task_id where v.gate = g.id and not k.paused)
+     order by md5(concat(g.id, p_at)) limit p_limit);
+  select array_agg(a.job_id), array_agg(a.instant) into v_jobs, v_instants
+    from (select job_id, instant from active_instant order by md5(concat(job_id, instant, p_at)) limit p_limit) as a;
+  select * into v_result from work_gates(v_gates, null, v_jobs, v_instants, p_at);
   perform append_run_events(v_result.ended, v_result.bodies, null, null, null, 'scheduler', p_at);
   passed := v_result.passed;
   killed := v_result.killed;

@@ -52,7 +52,6 @@ create table backfill_trigger (
   pieces integer not null,
   primary key (backfill_id, trigger_id)
 ) with (fillfactor = 70);
-create index backfill_trigger_open on backfill_trigger (backfill_id) where next_piece < pieces;
 
 -- Where a backfill puts tokens in its job: edges may move them.
 create function backfill_range(p_backfill uuid, out tasks uuid[], out from_at timestamptz, out to_at timestamptz)

@@ -7,7 +7,7 @@ import type { Caller } from '../contract/roles.ts';
 import type { Input } from '../http/endpoint.ts';
 import { type ApiContext, author, badRequest, found } from './context.ts';
 import type { instantEndpoints, TokenState } from './endpoints/instants.ts';
-import { type State, states } from './endpoints/shapes.ts';
+import { type State, stateOf, states } from './endpoints/shapes.ts';
 import { activateTokens, lockTokens } from './job-change-queries.ts';
 import { listTasks } from './job-queries.ts';
 import { knownJob } from './jobs.ts';
@@ -88,8 +88,7 @@ export async function activateMatching(
 
 type FilterInput = Input<(typeof instantEndpoints)['POST /api/jobs/{id}/activate']>;
 
-/** Waterwheel's word for it; `ready` is ours. */
-const asStored = (state: TokenState): State => (state === 'ready' ? 'active' : state);
+/** `active` is Waterwheel's word for it; `ready` is ours. */
 const asShown = (state: State): TokenState => (state === 'active' ? 'ready' : state);
 
 /** Everything but what is queued or running already. */
@@ -103,7 +102,7 @@ export async function activateByFilter(input: FilterInput, ctx: ApiContext) {
     after: body.first && new Date(body.first.getTime() - 1),
     before: body.last && new Date(body.last.getTime() + 1),
     instants: body.instants,
-    states: body.states?.map(asStored) ?? atRest,
+    states: body.states?.map(stateOf) ?? atRest,
   };
   if (body.dry_run) return listMatching(ctx, tasks, filter);
   let tokens = 0;

@@ -18,9 +18,12 @@ export const applyHandlers: ApiHandlers<Pick<typeof jobEndpoints, Keys>> = {
 
 async function apply(input: Input<(typeof jobEndpoints)['POST /api/jobs']>, context: ApiContext): Promise<Response> {
   const { definition, warnings } = parsed(input.body);
-  const dryRun = input.query.dry_run;
+  const { dry_run: dryRun, after } = input.query;
   const applied = await applyJob(context.db, { definition, warnings, ...author(context, input.caller), dryRun });
-  if (dryRun) return Response.json({ ...applied, outlook: await outlookOfApplying(context, definition, applied.id) });
+  if (dryRun) {
+    const outlook = await outlookOfApplying(context, definition, { job: applied.id, after });
+    return Response.json({ ...applied, outlook });
+  }
   tell(context, applied.id);
   return Response.json(applied, { status: 201 });
 }

@@ -1,5 +1,6 @@
 /** What the installation around a tenant has to do with it: who could take a run, and whether a scheduler is there. */
 import type { WorkerInfo } from '../contract/engine.ts';
+import { leaseTimes } from '../contract/lease-times.ts';
 import { shellWord } from '../kernel/shell-word.ts';
 import type { ApiContext } from './context.ts';
 import { counted, type Finding, finding, told } from './explain-words.ts';
@@ -8,7 +9,7 @@ const rememberedMs = 86_400_000;
 /** As long as `/healthz` believes a scheduler that is silent. */
 const schedulerSilentMs = 10_000;
 
-/** All heard of within a day, and those of them that live: heard of within a lease's length. */
+/** All heard of within a day, and those of them that may take runs: not silent for long, and not leaving. */
 export interface Workers {
   readonly known: readonly WorkerInfo[];
   readonly alive: readonly WorkerInfo[];
@@ -17,7 +18,8 @@ export interface Workers {
 export async function findWorkers(ctx: ApiContext): Promise<Workers> {
   const nowMs = ctx.time.now();
   const known = await ctx.directory.workers(new Date(nowMs - rememberedMs));
-  return { known, alive: known.filter(({ lastSeenAt }) => lastSeenAt.getTime() > nowMs - ctx.settings.leaseMs) };
+  const since = nowMs - leaseTimes(ctx.settings.leaseMs).workerLifeMs;
+  return { known, alive: known.filter(({ lastSeenAt, places }) => lastSeenAt.getTime() > since && places > 0) };
 }
 
 /** What keeps anyone from taking a run of this lane; nothing when there is a worker that may. */
@@ -55,7 +57,7 @@ function nobodyAlive(runtime: string, queue: string, known: readonly WorkerInfo[
   );
 }
 
-/** For a run that some worker may take: whether there is room for it. */
+/** For a run that some worker may take: whether there is room for it. One that executes nothing needs none. */
 export function roomFor(lane: string, workers: Workers, before: number): Finding {
   const { runtime, queue } = partsOf(lane);
   const serving = workers.alive.filter((w) => w.runtimes.includes(runtime) && w.queues.includes(queue));
@@ -63,6 +65,7 @@ export function roomFor(lane: string, workers: Workers, before: number): Finding
   const running = sum(serving.map((worker) => worker.running));
   const data = { runtime, queue, before, workers: serving.length, places, running };
   const ahead = before === 0 ? 'it is the next of its lane' : `about ${counted(before, 'run')} of its lane come first`;
+  if (runtime === 'none') return finding('queued', `it is queued: ${ahead}, and it takes no place`, data);
   if (running >= places) {
     return finding(
       'places_taken',
@@ -85,7 +88,7 @@ export async function schedulerAway(ctx: ApiContext): Promise<Finding | undefine
   );
 }
 
-/** Lanes are `runtime:queue`, and only a queue's name may hold a colon. */
+/** Lanes are `runtime:queue`, and neither name holds a colon. */
 function partsOf(lane: string): { runtime: string; queue: string } {
   const at = lane.indexOf(':');
   return { runtime: lane.slice(0, at), queue: lane.slice(at + 1) };

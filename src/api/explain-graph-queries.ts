@@ -110,9 +110,7 @@ export function listParents(db: Db, task: string, instant: Date): Promise<Parent
 
 export type BlockedRow = Part & {
   readonly instant: Date;
-  readonly kind: string | null;
   readonly state: State;
-  readonly begun: boolean;
 };
 
 const deepest = 30;
@@ -124,13 +122,12 @@ const deepest = 30;
 export function listBlocked(db: Db, task: string, instant: Date): Promise<BlockedRow[]> {
   return db.rows<BlockedRow>(sql`
     with recursive blocked as (
-      select 1 as n, ${task}::uuid as task_id, ${instant}::timestamptz as instant, null::text as kind,
-             'waiting' as state, true as begun
+      select 1 as n, ${task}::uuid as task_id, ${instant}::timestamptz as instant, 'waiting' as state
       union all
-      select blocked.n + 1, parent.task_id, parent.instant, parent.kind, parent.state, parent.begun
+      select blocked.n + 1, parent.task_id, parent.instant, parent.state
         from blocked
        cross join lateral (
-         select e.parent_id as task_id, at.instant, e.kind::text as kind, s.state, t.task_id is not null as begun
+         select e.parent_id as task_id, at.instant, s.state
            from (select * from task_edge where child_id = blocked.task_id limit ${mostCounted}) as e
           cross join lateral (select blocked.instant - e.offset_ms * interval '1 millisecond' as instant) as at
            left join token t on t.task_id = e.parent_id and t.instant = at.instant
@@ -145,7 +142,7 @@ export function listBlocked(db: Db, task: string, instant: Date): Promise<Blocke
        ) as parent
        where blocked.n < ${deepest} and blocked.state = 'waiting'
     )
-    select ${taskPart}, blocked.instant, blocked.kind, blocked.state, blocked.begun
+    select ${taskPart}, blocked.instant, blocked.state
       from blocked
       join task on task.id = blocked.task_id
       ${ofTask}

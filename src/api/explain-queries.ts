@@ -24,11 +24,8 @@ export type ExplainedRun = {
   readonly state: State;
   readonly instant: Date | null;
   readonly attempt: number;
-  readonly priority: string;
   readonly lease: number;
   readonly worker_id: string | null;
-  readonly cause: string | null;
-  readonly queued_at: Date;
   readonly started_at: Date | null;
   readonly finished_at: Date | null;
   readonly reason: string | null;
@@ -57,13 +54,13 @@ export function findExplainedRun(db: Db, id: string): Promise<ExplainedRun | und
   return db.maybeOne<ExplainedRun>(sql`
     with found as (
       select id, case when worker_id is null then 'active' else 'running' end as state, task_id, instant, attempt,
-             priority, lease, worker_id, cause, queued_at, claimed_at as started_at, null::timestamptz as finished_at,
+             lease, worker_id, claimed_at as started_at, null::timestamptz as finished_at,
              null::text as reason, null::integer as exit_code, lane, rank, gate, parked, losses, cancel
         from live
        where id = ${id}
       union all
       select id, state::text, task_id, instant, attempt,
-             priority, lease, worker_id, cause, queued_at, started_at, finished_at,
+             lease, worker_id, started_at, finished_at,
              reason, exit_code, null, null, null, false, 0, false
         from run
        where id = ${id}

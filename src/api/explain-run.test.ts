@@ -5,6 +5,7 @@ import { activate, aWorker, finish, makeJob, type MadeJob } from '../../test/har
 import { keyOf, makeTenantApi, type TenantApi } from '../../test/harness/tenant-api.ts';
 import { newId } from '../kernel/id.ts';
 import { sql } from '../kernel/sql.ts';
+import { findWorkers } from './explain-fleet.ts';
 
 let api: TenantApi;
 beforeAll(async () => {
@@ -25,6 +26,8 @@ async function ready(parts: object = {}, task: object = {}): Promise<{ job: Made
   const job = await makeJob(api, { tasks: [{ name: 'only', queue, ...task }], ...parts });
   return { job, queue, run: await activate(api, job.tasks['only'], day(1)) };
 }
+
+const process = { process: { command: ['true'] } };
 
 /** A run that a stand-in worker has. */
 async function running(task: object = {}): Promise<{ job: MadeJob; run: string; lease: number }> {
@@ -86,9 +89,9 @@ describe('a run that has not started', () => {
       code: 'places_taken',
       when: 'all places are taken',
       ask: async () => {
-        const { queue, job } = await ready();
+        const { queue, job } = await ready({}, process);
         await activate(api, job.tasks['only'], day(2));
-        aliveWorker(api, { queues: ['a', queue], places: 2, running: 2 });
+        aliveWorker(api, { runtimes: ['process'], queues: ['a', queue], places: 2, running: 2 });
         return whyRun(api, await activate(api, job.tasks['only'], day(3)));
       },
       says: 'are taken (2, of 1 worker); about 2 runs of its lane come first',
@@ -98,11 +101,33 @@ describe('a run that has not started', () => {
       code: 'queued',
       when: 'there is room',
       ask: async () => {
-        const { run, queue } = await ready();
-        aliveWorker(api, { queues: [queue], places: 8, running: 3 });
+        const { run, queue } = await ready({}, process);
+        aliveWorker(api, { runtimes: ['process'], queues: [queue], places: 8, running: 3 });
         return whyRun(api, run);
       },
       says: 'it is the next of its lane, and 5 of 8 places are free',
+      first: true,
+    },
+    {
+      code: 'queued',
+      when: 'no place is free, and it takes none',
+      ask: async () => {
+        const { run, queue } = await ready();
+        aliveWorker(api, { queues: [queue], places: 2, running: 2 });
+        return whyRun(api, run);
+      },
+      says: 'it is the next of its lane, and it takes no place',
+      first: true,
+    },
+    {
+      code: 'no_worker',
+      when: 'the only worker is leaving',
+      ask: async () => {
+        const { run, queue } = await ready();
+        aliveWorker(api, { name: 'leaver', queues: [queue], places: 0 });
+        return whyRun(api, run);
+      },
+      says: 'the last one, leaver, was heard of at',
       first: true,
     },
     {
@@ -184,6 +209,14 @@ describe('a run that has not started', () => {
     expect(why.summary).toMatch(
       /^both\/job\/task\/only at 2026-01-02T00:00:00Z has not started: 1 of 1 places .*; no worker is alive\.$/,
     );
+  });
+
+  it('has nothing to hope of a worker that has been silent for long, however long a lease is', async () => {
+    const lastSeenAt = new Date(api.ctx.time.now() - 40_000);
+    const there = aliveWorker(api);
+    aliveWorker(api, { lastSeenAt });
+    const settings = { ...api.ctx.settings, leaseMs: 3_600_000 };
+    expect((await findWorkers({ ...api.ctx, settings })).alive).toEqual([there]);
   });
 
   it('tells who holds a limit, those that run first', async () => {

@@ -176,6 +176,8 @@ describe('activating by filter', () => {
     expect(await api.db.rows(sql`select 1 from retry`)).toEqual([]);
     expect(await ask(job, { instants: [day(2), day(8)] })).toMatchObject({ tokens: 2 });
     expect(await queued(job)).toEqual(['a 2 backfill', 'a 4 high', 'a 5 normal', 'b 2 backfill']);
+    const dry = (state: string) => ask(job, { states: [state], first: day(5), dry_run: true });
+    expect(await dry('active')).toEqual(await dry('ready'));
     expect(await ask(job, { states: ['ready'], first: day(5) })).toMatchObject({ tokens: 1 });
     expect((await queued(job)).filter((row) => row.startsWith('a 5'))).toEqual(['a 5 normal', 'a 5 backfill']);
   });

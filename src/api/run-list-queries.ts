@@ -5,6 +5,7 @@
  * Of the whole tenant: by id, which is the order in which runs were queued.
  * Of some tasks: first what is queued or running, by id; then what has ended, latest first.
  */
+import { finalStates } from '../contract/wire.ts';
 import { allOf, type Db, type Sql, sql } from '../kernel/sql.ts';
 import type { State } from './endpoints/shapes.ts';
 import { type FullRun, liveColumns, runColumns, withNames } from './run-queries.ts';
@@ -20,12 +21,12 @@ const liveConditions = ({ instant, states }: Filter): Sql[] => [
   states ? sql`case when live.worker_id is null then 'active' else 'running' end = any (${states}::text[])` : sql`true`,
 ];
 
-const endStates = new Set<State>(['success', 'failure', 'timeout', 'error', 'cancelled']);
+const final = new Set<State>(finalStates);
 
 /** Of states that only what is under way can have, nothing that has ended is looked at. */
 function runStates({ states }: Filter): Sql {
   if (states === undefined) return sql`true`;
-  const wanted = states.filter((state) => endStates.has(state));
+  const wanted = states.filter((state) => final.has(state));
   return wanted.length === 0 ? sql`false` : sql`run.state = any (${wanted}::run_state[])`;
 }
 

@@ -47,6 +47,7 @@ describe('the list of runs', () => {
     expect(await ids({ job: job.id, task: job.tasks['b'] })).toEqual([b]);
     expect(await ids({ job: job.id, instant: day(1) })).toEqual([b, a]);
     expect(await ids({ job: job.id, state: 'active,running' })).toEqual([a2]);
+    expect(await ids({ job: job.id, state: 'ready' })).toEqual([a2]);
     expect(await ids({ task: job.tasks['a'], state: 'failure' })).toEqual([a]);
     expect((await ids({ state: 'failure' })).slice(0, 2)).toEqual([b, a]);
     await runAll(api);

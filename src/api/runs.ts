@@ -8,7 +8,7 @@ import { MillraceError } from '../errors.ts';
 import type { Input } from '../http/endpoint.ts';
 import { isId } from '../kernel/id.ts';
 import { type Db, sql } from '../kernel/sql.ts';
-import { type ApiContext, type ApiHandlers, author } from './context.ts';
+import { type ApiContext, type ApiHandlers, author, badRequest } from './context.ts';
 import type { runEndpoints } from './endpoints/runs.ts';
 import { findEndFloor, findWindowEnd, firstId, listRuns, listRunsOfTasks, type Place } from './run-list-queries.ts';
 import { findRun, type FullRun } from './run-queries.ts';
@@ -89,11 +89,7 @@ function placeOf(cursor: string): Place {
 }
 
 function badCursor(): MillraceError {
-  const fault = {
-    path: 'query.cursor',
-    message: 'is not where a page of this list ended; take `next` of one as it is',
-  };
-  return new MillraceError('bad_request', `${fault.path}: ${fault.message}`, { faults: [fault] });
+  return badRequest('query.cursor', 'is not where a page of this list ended; take `next` of one as it is');
 }
 
 async function list({ query }: Input<Endpoints['GET /api/runs']>, ctx: ApiContext): Promise<Page> {

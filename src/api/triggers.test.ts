@@ -112,8 +112,8 @@ describe('a dry run tells what applying would cause', () => {
     triggers: [{ name: 't', ...trigger }],
     tasks,
   });
-  async function dryRun(body: object) {
-    const request = { body: JSON.stringify(body), query: { dry_run: 'true' } } as const;
+  async function dryRun(body: object, after?: string) {
+    const request = { body: JSON.stringify(body), query: { dry_run: 'true', after } } as const;
     const { outlook } = await api.call('PUT /api/jobs', request);
     const [trigger] = outlook?.triggers ?? [];
     if (outlook === undefined || trigger === undefined) throw new Error('it tells nothing');
@@ -160,12 +160,26 @@ describe('a dry run tells what applying would cause', () => {
     expect(Math.abs(Date.parse(caught_up.last ?? '') - api.ctx.time.now())).toBeLessThan(60_000);
   });
 
+  it('of more than it lists: the next hundred after an instant, and how many are left', async () => {
+    const body = document('paged', { start: midnight(-249), period: '1d' });
+    const pages: string[][] = [];
+    for (let after: string | undefined; ; after = pages.at(-1)?.at(-1)) {
+      const { caught_up: page } = await dryRun(body, after);
+      pages.push(page.first);
+      expect(page).toMatchObject({ total: 250, more: 250 - pages.flat().length, last: midnight(0) });
+      if (page.more === 0) break;
+    }
+    expect(pages.map((page) => page.length)).toEqual([100, 100, 50]);
+    expect(pages.flat()).toEqual(arrayTo(-249, 0));
+    expect((await dryRun(body, midnight(9))).caught_up).toMatchObject({ total: 250, first: [], more: 0 });
+  });
+
   it('of a job that is there: only what has not been dealt with, by what would be there', async () => {
     const job = await makeJob(api, document('edited', daily));
     for (const instant of arrayTo(-9, 0)) await fire(api, job.triggers['t'], instant);
     expect(await dryRun(document('edited', daily))).toMatchObject({ caught_up: { total: 0 }, skipped: { total: 0 } });
     expect(await dryRun(document('edited', { ...daily, start: midnight(-12) }))).toMatchObject({
-      caught_up: { total: 3, first: [midnight(-12), midnight(-11), midnight(-10)], last: midnight(-10) },
+      caught_up: { total: 3, first: [midnight(-12), midnight(-11), midnight(-10)], more: 0, last: midnight(-10) },
     });
     expect(await dryRun(document('edited', { ...daily, offset: '-48h' }))).toMatchObject({
       caught_up: { total: 2, first: [midnight(1), midnight(2)] },

@@ -48,11 +48,11 @@ export async function nextFiringOf(ctx: ApiContext, job: string): Promise<z.inpu
   return { trigger_id: trigger.id, trigger_name: trigger.name, instant: isoOf(instantMs), due: isoOf(dueMs) };
 }
 
-/** What applying the document to the job of that id, if there is one, would cause now. */
+/** What applying the document to the job of that id, if there is one, would cause now. `after`: lists begin behind it. */
 export async function outlookOfApplying(
   ctx: ApiContext,
   definition: JobDefinition,
-  job: string,
+  { job, after }: { readonly job: string; readonly after?: Date | undefined },
 ): Promise<z.input<typeof outlook>> {
   const nowMs = ctx.time.now();
   const [known, catchups] = await Promise.all([listKnown(ctx.db, job), catchupsOfJob(ctx.db, job)]);
@@ -64,7 +64,7 @@ export async function outlookOfApplying(
     const isAlive = before !== undefined && before.removed_at === null && !known.paused;
     const left = catchups.filter((row) => row.trigger_id === before?.id && before.removed_at === null);
     return {
-      ...writtenOutlook(wanted, outlookOf(trigger, schedule, nowMs, isAlive)),
+      ...writtenOutlook(wanted, outlookOf(trigger, schedule, { nowMs, known: isAlive, afterMs: after?.getTime() })),
       under_way: left.reduce((sum, row) => sum + countLeft(row, trigger, schedule, nowMs), 0),
     };
   });
@@ -95,7 +95,7 @@ function writtenOutlook({ name, timezone }: TriggerDefinition, { fires, caughtUp
   return {
     name,
     fires: fires.map(isoOf),
-    caught_up: { total: caughtUp.total, first: caughtUp.first.map(isoOf), last: last(caughtUp.last) },
+    caught_up: { ...caughtUp, first: caughtUp.first.map(isoOf), last: last(caughtUp.last) },
     skipped: { total: skipped.total, first: last(skipped.first[0]), last: last(skipped.last) },
     next: next.map((each) => writtenComing(timezone, each)),
   };

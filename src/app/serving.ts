@@ -27,6 +27,7 @@ import { openApi } from '../http/openapi.ts';
 import { newId } from '../kernel/id.ts';
 import { packageFile } from '../kernel/package-files.ts';
 import { all, every, type Service } from '../kernel/service.ts';
+import { anything } from '../postgres/wake.ts';
 import type { Installation } from './installation.ts';
 
 export interface Serving extends Service {
@@ -105,7 +106,7 @@ function wakeUps({ hub }: Installation, { claims, signals, callers }: GatewayCon
     name: 'wake-ups',
     async start() {
       undo.push(
-        hub.onAny('ready', (tenantId) => claims.ready(tenantId)),
+        hub.onAny('ready', (about) => (about === anything ? claims.readyAnywhere() : claims.ready(about))),
         hub.on('keys', 'revoked', () => callers.forget()),
         hub.on('workers', signalKind, (_, tenant) => void (tenant === '' ? undefined : signals.lookAt(tenant))),
         hub.on('workers', broadcastKind, (_, text) => {

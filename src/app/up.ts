@@ -153,6 +153,7 @@ function always<T>(value: T): () => T {
 
 async function makeInProcessWorker({ config, log }: Installation, serving: Serving): Promise<Service> {
   const caller: KeyCaller = { kind: 'key', role: 'worker', tenant: null, actor: 'worker of up' };
+  const own = log.child({ part: 'worker' });
   return makeWorker({
     id: await workerIdOf(config.home),
     incarnation: always(await nextIncarnation(config.home)),
@@ -162,8 +163,8 @@ async function makeInProcessWorker({ config, log }: Installation, serving: Servi
     key: 'in-process',
     fetch: (request) => serving.gateway.fetchAs(request, caller),
     taskUrl: config.publicUrl ?? serving.url(),
-    runtimes: makeRuntimes({ names: runtimeNames, functions: {}, environment: process.env }),
-    log: log.child({ part: 'worker' }),
+    runtimes: makeRuntimes({ names: runtimeNames, functions: {}, environment: process.env, log: own }),
+    log: own,
     maxTasks: config.maxTasks,
     drainMs: config.drainMs,
   });

@@ -1,14 +1,14 @@
 /** The role `worker`. It loads nothing of a database: a worker has none, and is smaller and sooner there for it. */
 import { hostname } from 'node:os';
 import type { WorkerOptions } from '../cli/role-commands.ts';
-import { runtimeNames } from '../contract/wire.ts';
+import { type RuntimeName, runtimeNames } from '../contract/wire.ts';
 import { MillraceError } from '../errors.ts';
 import type { GatewayEndpoints } from '../gateway/endpoints.ts';
 import { CallFailed, makeClient } from '../http/client.ts';
 import { newId } from '../kernel/id.ts';
 import { makeLog } from '../kernel/log.ts';
 import { packageVersion } from '../kernel/package-files.ts';
-import { makeRuntimes } from '../runtimes/runtimes.ts';
+import { makeRuntimes, type RuntimeTable } from '../runtimes/runtimes.ts';
 import { makeWorker } from '../worker/worker.ts';
 import { type Role, untilAborted } from './role.ts';
 
@@ -22,6 +22,20 @@ async function checkKey(url: string, key: string): Promise<void> {
   throw new MillraceError('forbidden', `a worker needs a key of the role worker; this one is of the role ${me.role}`);
 }
 
+/** By the runtimes that cannot always be had. */
+const whyMissing: Partial<Record<RuntimeName, string>> = {
+  function: 'no functions are given; name their file with --functions FILE.js',
+  kubernetes: 'there is no such runtime yet; leave it out, or name others',
+};
+
+/** A worker that is asked for a runtime which it cannot have would wait for its runs in vain, and say nothing. */
+function checkRuntimes(wished: readonly RuntimeName[], runtimes: RuntimeTable): void {
+  const missing = wished.filter((name) => !runtimes.has(name));
+  if (missing.length === 0) return;
+  const told = missing.map((name) => `--runtime ${name}: ${whyMissing[name] ?? 'it cannot be had here'}`);
+  throw new MillraceError('bad_configuration', told.join('; '));
+}
+
 export async function runWorker({ config, signal, say }: Role, options: WorkerOptions): Promise<void> {
   const log = makeLog({ level: config.logLevel, role: 'worker' });
   if (options.key === undefined)
@@ -29,6 +43,9 @@ export async function runWorker({ config, signal, say }: Role, options: WorkerOp
       'unauthenticated',
       'set MILLRACE_KEY to a key of the role worker: `millrace key create --name … --role worker`',
     );
+  const { functions = {}, runtimes: names = runtimeNames } = options;
+  const runtimes = makeRuntimes({ names, functions, environment: process.env, log });
+  checkRuntimes(options.runtimes ?? [], runtimes);
   await checkKey(options.url, options.key);
   const worker = makeWorker({
     id: newId(),
@@ -36,11 +53,7 @@ export async function runWorker({ config, signal, say }: Role, options: WorkerOp
     version: packageVersion,
     url: options.url,
     key: options.key,
-    runtimes: makeRuntimes({
-      names: options.runtimes ?? runtimeNames,
-      functions: options.functions ?? {},
-      environment: process.env,
-    }),
+    runtimes,
     log,
     queues: options.queues,
     maxTasks: options.maxTasks ?? config.maxTasks,

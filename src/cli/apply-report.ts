@@ -72,7 +72,7 @@ function showResult(out: Output, result: Result): void {
   // of a new job all is new: the file says it better
   const changes = result.outcome === 'created' ? [] : result.changes;
   for (const line of renderChanges(changes, out.paint)) out.line(line);
-  for (const line of result.outlook ? outlookLines(result.outlook) : []) out.line(line);
+  for (const line of result.outlook ? outlookLines(result.outlook, out.width) : []) out.line(line);
   for (const { path, message } of result.warnings) {
     out.line(`    ${out.paint('yellow', '! warning')}: ${oneLine(`${path}: ${message}`)}`);
   }

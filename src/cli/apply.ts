@@ -15,6 +15,7 @@ import { Ended, exitCodes, UsageError } from './exit.ts';
 import { inOrder } from './order.ts';
 import { count } from './output.ts';
 import { listProjectJobs, listProjects } from './pages.ts';
+import { checkInstant } from './references.ts';
 import type { Server } from './server.ts';
 import { canAsk, type Session } from './session.ts';
 import { oneLine } from './width.ts';
@@ -22,6 +23,8 @@ import { oneLine } from './width.ts';
 export interface ApplyOptions {
   readonly file: readonly string[];
   readonly dryRun: boolean;
+  /** Of what would be caught up, list what comes after this. */
+  readonly after?: string | undefined;
   readonly createProject: boolean;
   readonly prune: boolean;
   readonly yes: boolean;
@@ -34,10 +37,12 @@ export async function apply(session: Session, options: ApplyOptions): Promise<vo
   if (options.prune && !options.yes && !options.dryRun && !canAsk(session.io)) {
     throw new UsageError('--prune deletes jobs: say --yes as well, or look first with --dry-run');
   }
+  if (options.after !== undefined && !options.dryRun) throw new UsageError('--after goes with --dry-run');
+  const after = options.after === undefined ? undefined : checkInstant(options.after);
   const { documents } = refuseFaults(await readJobs(session.io, options.file));
   const server = await session.connect();
   const projects = await prepareProjects(server, documents, options);
-  const report = await applyJobs(session, server, documents, { projects, dryRun: options.dryRun });
+  const report = await applyJobs(session, server, documents, { projects, dryRun: options.dryRun, after });
   const failed = report.jobs.some((result) => result.outcome === 'failed');
   const surplus = options.prune && !failed ? await findSurplus(server, projects, report.jobs) : [];
   const pruned = { ...report, pruned: surplus };
@@ -99,6 +104,7 @@ type Results = Map<JobDocument, Result>;
 interface Circumstances {
   readonly projects: Projects;
   readonly dryRun: boolean;
+  readonly after: string | undefined;
 }
 
 /** Tries those that were refused for a reference again, until a round brings nothing. */
@@ -133,7 +139,7 @@ async function applyOne(server: Server, document: JobDocument, by: Circumstances
   if (by.dryRun && by.projects.get(job.project) === undefined) return { ...about, ...unasked };
   try {
     const answer: Applied = await server.tenant('PUT /api/jobs', {
-      query: { dry_run: by.dryRun ? 'true' : 'false' },
+      query: { dry_run: by.dryRun ? 'true' : 'false', after: by.after },
       body: JSON.stringify(job.document),
     });
     return { ...about, ...answer };

@@ -207,6 +207,25 @@ describe('instants', () => {
       { ...body, dry_run: true },
     ]);
   });
+
+  it('are chosen by the words that runs are chosen by, and by the one that lists of instants show', async () => {
+    const sent: unknown[] = [];
+    const { env } = await start({
+      'POST /api/jobs/{id}/activate': async ({ body }) => {
+        sent.push(body.states);
+        return { dry_run: false, tokens: 0 };
+      },
+      'GET /api/runs': async ({ query }) => {
+        sent.push(query.state);
+        return { items: [], next: null };
+      },
+    });
+    for (const word of ['active', 'ready']) {
+      expect((await shell(['activate', job, '--state', word], { env })).code).toBe(0);
+      expect((await shell(['runs', '--state', word], { env })).code).toBe(0);
+    }
+    expect(sent).toEqual([['active'], ['active'], ['ready'], ['active']]);
+  });
 });
 
 describe('what is not understood ends with 2', () => {

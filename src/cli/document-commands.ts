@@ -32,6 +32,7 @@ export function addDocumentCommands(program: Command, io: Io): void {
 const applyFlags = z.object({
   file: z.array(z.string()),
   dryRun: z.boolean().default(false),
+  after: z.string().optional(),
   createProject: z.boolean().default(false),
   prune: z.boolean().default(false),
   yes: z.boolean().default(false),
@@ -45,7 +46,8 @@ function addApply(program: Command, io: Io): void {
         'nothing is written. Jobs may refer to each other in any order.',
     )
     .requiredOption('-f, --file <path>', 'a file (.json, .yaml, .yml), a folder, or - for stdin; repeatable', repeated)
-    .option('--dry-run', 'only show what would change')
+    .option('--dry-run', 'only show what would change, and what would fire or be caught up at once')
+    .option('--after <instant>', 'with --dry-run: of what would be caught up, list what comes after this instant')
     .option('--create-project', 'make the projects that do not exist yet')
     .option('--prune', 'the files are the whole truth: delete other jobs of the projects they name')
     .option('--yes', 'do not ask before deleting')

@@ -1,5 +1,6 @@
 /** Reading the values of flags, and the examples under a command's help. */
 import { type Command, InvalidArgumentError } from 'commander';
+import { states } from '../api/endpoints/shapes.ts';
 
 /** A flag that may be given more than once. */
 export function repeated(value: string, previous: readonly string[] = []): string[] {
@@ -22,6 +23,9 @@ export function wordsOf(known: readonly string[]): (value: string) => string {
     throw new InvalidArgumentError(`There is no ${JSON.stringify(wrong)}; there are ${known.join(', ')}.`);
   };
 }
+
+/** The states by which runs and tokens are chosen; one of them has two names. */
+export const stateHelp = `${states.join(', ')}; ready is another word for active`;
 
 type Example = readonly [line: string, meaning: string];
 

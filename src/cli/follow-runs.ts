@@ -1,4 +1,5 @@
 /** Waits until all runs of a job's instant are final, telling on stderr what happens meanwhile. */
+import { finalStates } from '../contract/wire.ts';
 import { MillraceError } from '../errors.ts';
 import { CallFailed } from '../http/client.ts';
 import { delayMs } from '../kernel/backoff.ts';
@@ -21,7 +22,7 @@ const polling = { firstMs: 100, capMs: 1_000, jitter: 0 };
 /** How long a server that has gone (a restart, an update) is waited for. */
 export const patienceMs = 30_000;
 
-const finalStates = new Set(['success', 'failure', 'timeout', 'error', 'cancelled']);
+const final = new Set<string>(finalStates);
 
 /** The last run of each task, in the order they were queued. */
 export async function followRuns(session: Session, server: Server, followed: Followed): Promise<RunItem[]> {
@@ -62,7 +63,7 @@ async function look(server: Server, { job, instant, started }: Followed): Promis
   const runs = all.filter((run) => Date.parse(run.queued_at) >= since).toReversed();
   const moving = tokens.some((token) => movingStates.has(token.state) || token.count >= token.threshold);
   const known = runs.length > 0 || started.length === 0;
-  return { runs, over: known && !moving && runs.every((run) => finalStates.has(run.state)) };
+  return { runs, over: known && !moving && runs.every((run) => final.has(run.state)) };
 }
 
 function tellChanges(session: Session, runs: readonly RunItem[], shown: Map<string, string>): boolean {

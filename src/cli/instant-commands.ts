@@ -2,9 +2,9 @@
 import type { Command } from 'commander';
 import { z } from 'zod';
 import { tokenStates } from '../api/endpoints/instants.ts';
-import { priority } from '../api/endpoints/shapes.ts';
+import { priority, stateWords } from '../api/endpoints/shapes.ts';
 import { UsageError } from './exit.ts';
-import { examples, integer, repeated, wordsOf } from './flags.ts';
+import { examples, integer, repeated, stateHelp, wordsOf } from './flags.ts';
 import type { Io } from './io.ts';
 import { jobArgument } from './job-commands.ts';
 import { count, showTime, stateStyle } from './output.ts';
@@ -54,11 +54,7 @@ function addActivate(program: Command, io: Io): void {
     .argument('[task]', "the task's name, or its UUID")
     .argument('[instant]', instantText)
     .option('--task <name>', 'of this task only; repeatable', repeated)
-    .option(
-      '--state <states>',
-      `in these states only, comma-separated: ${tokenStates.join(', ')}`,
-      wordsOf(tokenStates),
-    )
+    .option('--state <states>', `in these states only, comma-separated: ${stateHelp}`, wordsOf(stateWords))
     .option('--first <instant>', 'from this instant on')
     .option('--last <instant>', 'up to this instant, itself included')
     .option(
@@ -111,7 +107,7 @@ async function activateFound(session: Session, reference: string, options: Filte
   const { first, last, task: tasks, priority: rank, dryRun } = options;
   const body = {
     tasks,
-    states: options.state?.split(',').map((state) => z.enum(tokenStates).parse(state)),
+    states: options.state?.split(',').map((state) => z.enum(stateWords).parse(state)),
     first: first === undefined ? undefined : checkInstant(first),
     last: last === undefined ? undefined : checkInstant(last),
     priority: rank,

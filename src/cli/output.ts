@@ -18,6 +18,8 @@ export function makePaint(sink: Sink, env: Environment): Paint {
 export interface Output {
   readonly json: boolean;
   readonly paint: Paint;
+  /** Columns of the terminal; undefined where there is none. */
+  readonly width: number | undefined;
   /** Answers with one JSON value if `--json` was given, else as `show` does. */
   answer(value: unknown, show: () => void): void;
   line(text: string): void;
@@ -35,6 +37,7 @@ export function makeOutput(io: Io, json: boolean): Output {
   return {
     json,
     paint,
+    width,
     answer(value, show) {
       if (json) line(JSON.stringify(value, null, 2));
       else show();

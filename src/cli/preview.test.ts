@@ -94,7 +94,7 @@ describe('what a dry run says of a trigger', () => {
   const nothing = {
     name: 'night',
     fires: [],
-    caught_up: { total: 0, first: [], last: null },
+    caught_up: { total: 0, first: [], more: 0, last: null },
     skipped: { total: 0, first: null, last: null },
     under_way: 0,
     next: [],
@@ -107,27 +107,76 @@ describe('what a dry run says of a trigger', () => {
     const next = [1, 2].map((n) => ({ instant: day(n), due: day(n), local: '' }));
     expect(lines({ next }, true)).toEqual([
       '    trigger night (paused: nothing fires before it is unpaused)',
-      '      next:        2030-01-01T00:00:00Z, 2030-01-02T00:00:00Z',
+      '      next:        2030-01-01T00:00:00Z  2030-01-02T00:00:00Z',
     ]);
   });
 
   it('is what fires now, is caught up, is under way, and is skipped', () => {
-    const first = [1, 2, 3, 4].map(day);
     const told = lines({
       fires: [day(9)],
-      caught_up: { total: 151, first, last: day(8) },
+      caught_up: { total: 2, first: [day(1), day(2)], more: 0, last: day(2) },
       skipped: { total: 2, first: day(1), last: day(2) },
       under_way: 7,
     });
     expect(told.slice(1, -1)).toEqual([
       '      fires now:   2030-01-09T00:00:00Z',
-      '      catches up:  151: 2030-01-01T00:00:00Z, 2030-01-02T00:00:00Z, 2030-01-03T00:00:00Z … 2030-01-08T00:00:00Z',
+      '      catches up:  2 instants',
+      '                   2030-01-01T00:00:00Z  2030-01-02T00:00:00Z',
       '      under way:   7 still to be caught up from before',
       '      skips:       2: 2030-01-01T00:00:00Z … 2030-01-02T00:00:00Z',
     ]);
-    const few = (total: number): string | undefined =>
-      lines({ caught_up: { total, first: first.slice(0, total), last: day(total) } })[1];
-    expect(few(2)).toBe('      catches up:  2: 2030-01-01T00:00:00Z, 2030-01-02T00:00:00Z');
-    expect(few(4)).toMatch(/03T00:00:00Z, 2030-01-04T00:00:00Z$/);
+  });
+
+  const hour = (n: number): string => new Date(Date.UTC(2030, 0, 1, n)).toISOString();
+  const instants = (text: string): string[] => text.match(/2030-\S+Z/g) ?? [];
+
+  it('is every instant to be caught up that the server tells, in rows as wide as the terminal', () => {
+    const first = Array.from({ length: 100 }, (_, n) => hour(n));
+    const caught_up = { total: 151, first, more: 51, last: hour(150) };
+    const rows = outlookLines({ paused: false, triggers: [{ ...nothing, caught_up }] }, 80);
+    const [, head, ...listed] = rows.slice(0, -3);
+    expect(head).toBe('      catches up:  151 instants');
+    expect(listed).toHaveLength(50);
+    expect(listed[49]).toBe('                   2030-01-05T02:00:00Z  2030-01-05T03:00:00Z');
+    expect(instants(listed.join(' ')).map((text) => new Date(text).toISOString())).toEqual(first);
+    expect(rows.slice(-3)).toEqual([
+      '                   … and 51 more, the last 2030-01-07T06:00:00Z',
+      '                   (--after 2030-01-05T03:00:00Z lists on)',
+      '      next:        nothing more',
+    ]);
+    expect(outlookLines({ paused: false, triggers: [{ ...nothing, caught_up }] }, 10)).toHaveLength(105);
+  });
+
+  it('is told by apply --dry-run, which goes on after an instant', async () => {
+    const put = world.handlers['PUT /api/jobs'];
+    const all = Array.from({ length: 5 }, (_, n) => hour(n));
+    const dry = await startLocalServer({
+      ...world.handlers,
+      'PUT /api/jobs': async (input, ...more) => {
+        const answer = (await put?.(input, ...more)) as Response;
+        const first = all.filter((each) => Date.parse(each) > (input.query.after?.getTime() ?? 0)).slice(0, 2);
+        const left = all.length - all.indexOf(first.at(-1) ?? '') - 1;
+        const caught_up = { total: 5, first, more: left, last: hour(4) };
+        const outlook = { paused: false, triggers: [{ ...nothing, caught_up }] };
+        return Response.json({ ...((await answer.json()) as object), outlook });
+      },
+    });
+    try {
+      const told = async (...argv: string[]): Promise<Ran> =>
+        shell(['apply', '-f', '-', ...argv], {
+          env: dry.env,
+          stdin: 'project: p\nname: dry\ndescription: d\ntasks: [{name: t}]\n',
+        });
+      const { stdout } = await told('--dry-run');
+      expect(stdout).toContain('5 instants\n                   2030-01-01T00:00:00Z  2030-01-01T01:00:00Z\n');
+      expect(stdout).toContain('… and 3 more, the last 2030-01-01T04:00:00Z');
+      const after = (await told('--dry-run', '--after', '2030-01-01T01:00:00Z')).stdout;
+      expect(after).toContain('5 instants\n                   2030-01-01T02:00:00Z  2030-01-01T03:00:00Z\n');
+      expect(after).toContain('… and 1 more');
+      expect(await told('--after', '2030-01-01T01:00:00Z')).toMatchObject({ code: 2 });
+      expect(await told('--dry-run', '--after', 'noon')).toMatchObject({ code: 2 });
+    } finally {
+      await dry.stop();
+    }
   });
 });

@@ -1,12 +1,12 @@
 /** Commands about runs: list, follow the log, cancel. */
 import type { Command } from 'commander';
 import { z } from 'zod';
-import { states } from '../api/endpoints/shapes.ts';
+import { stateWords } from '../api/endpoints/shapes.ts';
 import { MillraceError } from '../errors.ts';
 import { formatDuration } from '../kernel/duration.ts';
 import { isId } from '../kernel/id.ts';
 import { UsageError } from './exit.ts';
-import { examples, integer, wordsOf } from './flags.ts';
+import { examples, integer, stateHelp, wordsOf } from './flags.ts';
 import { followLog } from './follow-log.ts';
 import { type Io, write } from './io.ts';
 import { chunksOf, readLines } from './lines.ts';
@@ -33,7 +33,7 @@ export function addRunCommands(program: Command, io: Io): void {
     .description('List runs, the newest first.')
     .option('--job <job>', 'of this job only: PROJECT/NAME, or its UUID')
     .option('--task <task>', 'of this task only: its name with --job, or its UUID')
-    .option('--state <states>', `in these states only, comma-separated: ${states.join(', ')}`, wordsOf(states))
+    .option('--state <states>', `in these states only, comma-separated: ${stateHelp}`, wordsOf(stateWords))
     .option('--limit <n>', 'how many at most (50)', integer(1, mostRuns))
     .action(verb(io, listFlags, showRuns));
   examples(runs, [

@@ -15,6 +15,8 @@ interface LeaseTimes {
   /** How often a gateway says that it serves, and after how long a silence it does not. */
   readonly gatewayBeatMs: number;
   readonly gatewayLifeMs: number;
+  /** After how long a silence nobody counts on a worker for what is queued. */
+  readonly workerLifeMs: number;
 }
 
 export function leaseTimes(leaseMs: number): LeaseTimes {
@@ -27,5 +29,6 @@ export function leaseTimes(leaseMs: number): LeaseTimes {
     unlistedMs: Math.floor(ms / 3),
     gatewayBeatMs: Math.floor(ms / 15),
     gatewayLifeMs: Math.floor(ms / 3),
+    workerLifeMs: ms,
   };
 }

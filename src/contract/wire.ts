@@ -61,8 +61,11 @@ export type ClaimedRun = z.infer<typeof claimedRun>;
 export const claimAnswer = z.object({ runs: z.array(claimedRun), ...signals.shape });
 export type ClaimAnswer = z.infer<typeof claimAnswer>;
 
+/** How a run can end. */
+export const finalStates = ['success', 'failure', 'timeout', 'error', 'cancelled'] as const;
+
 /** `returned` is not final: the worker gives the run back unfinished, and it is handed out again. */
-const reportStates = ['success', 'failure', 'timeout', 'error', 'cancelled', 'returned'] as const;
+const reportStates = [...finalStates, 'returned'] as const;
 export type ReportState = (typeof reportStates)[number];
 
 const report = z.object({
@@ -85,10 +88,13 @@ export const heartbeatRequest = z.object({
   name: z.string().max(200),
   addr: z.string().max(300),
   version: z.string().max(100),
+  /** How many runs it executes at once; none when it is leaving and takes no more. */
   places: int4.min(0),
   runtimes: z.array(z.enum(runtimeNames)).max(10),
   queues: z.array(z.string().min(1).max(200)).max(100),
   holds: z.array(heldRun).max(100_000),
+  /** How many of its places are taken; some of what it holds takes none. Left out, all of it is taken to. */
+  taken: int4.min(0).optional(),
   seen: z.int().min(0),
 });
 export type HeartbeatRequest = z.infer<typeof heartbeatRequest>;

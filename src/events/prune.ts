@@ -8,6 +8,7 @@
  * to fill, what is old in it is deleted row by row.
  */
 import { isLockTimeout } from '../errors.ts';
+import { dayMs } from '../kernel/duration.ts';
 import { type Db, sql } from '../kernel/sql.ts';
 
 export interface EventRetention {
@@ -29,7 +30,6 @@ export interface PrunedEvents {
 
 const partitionSize = 1_000_000;
 const batch = 2_000;
-const dayMs = 86_400_000;
 
 interface Extent {
   readonly newest: number;

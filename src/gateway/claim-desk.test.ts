@@ -135,6 +135,25 @@ describe('a poll', () => {
     expect(await second).toHaveLength(2);
   });
 
+  it('that ended while its claim was under way, and is followed by none, has its runs given back as if never handed out', async () => {
+    desk = new ClaimDesk(fleet.loader, silent, 1_000);
+    await desk.service.start();
+    const [run] = await a.ready(1);
+    let letGo = (): void => {};
+    fleet.gate = () => new Promise((resolve) => (letGo = resolve));
+    const stop = new AbortController();
+    const ended = poll({}, stop.signal);
+    await asked(1);
+    stop.abort();
+    expect(await ended).toEqual([]);
+    fleet.gate = async () => {};
+    letGo();
+    const db = await a.db();
+    await until('it is given back', () =>
+      db.maybeOne(sql`select 1 from live where id = ${run} and worker_id is null and lease = 1 and losses = 0`),
+    );
+  });
+
   it('of one kind does not get what was left for another of the same worker', async () => {
     const worker = newId();
     let open = (): void => {};

@@ -6,7 +6,7 @@
 import { largestClaim, type Poll } from '../contract/engine.ts';
 import { laneOf } from '../contract/lane.ts';
 import { leaseTimes } from '../contract/lease-times.ts';
-import type { ClaimedRun, ClaimRequest, HeldRun } from '../contract/wire.ts';
+import type { ClaimedRun, ClaimRequest, HeldRun, Report } from '../contract/wire.ts';
 import { checkpoint } from '../kernel/checkpoint.ts';
 import { groupBy } from '../kernel/group.ts';
 import type { Log } from '../kernel/log.ts';
@@ -68,6 +68,12 @@ export class ClaimDesk {
     this.#hot.add(tenantId);
     this.#empty.ring(tenantId);
     void this.#deal();
+  }
+
+  /** Bells may have been missed. */
+  readyAnywhere(): void {
+    this.#empty.forget();
+    void this.#look();
   }
 
   /** Waits for runs. An abort (the worker went away, or a signal for it is there) ends the wait empty-handed. */
@@ -134,9 +140,7 @@ export class ClaimDesk {
   }
 
   async #sweep(): Promise<void> {
-    for (const [name, left] of this.#left) {
-      if (left.every(({ at }) => at < performance.now() - this.#leftMs)) this.#left.delete(name);
-    }
+    this.#returnLeft();
     if (this.#hungry().length > 0) await this.#look();
   }
 
@@ -216,13 +220,39 @@ export class ClaimDesk {
     next?.done(this.#takeLeft(next));
   }
 
-  /** As many as fit. One that never asks again will not name these runs in its heartbeats, and they come back. */
+  /** As many as fit. */
   #takeLeft(poll: Waiting): ClaimedRun[] {
-    const fresh = (this.#left.get(nameOf(poll)) ?? []).filter(({ at }) => at > performance.now() - this.#leftMs);
-    const rest = fresh.slice(poll.free);
-    if (rest.length > 0) this.#left.set(nameOf(poll), rest);
-    else this.#left.delete(nameOf(poll));
-    return fresh.slice(0, poll.free).map(({ run }) => run);
+    const left = this.#left.get(nameOf(poll)) ?? [];
+    this.#keepLeft(nameOf(poll), left.slice(poll.free));
+    return left.slice(0, poll.free).map(({ run }) => run);
+  }
+
+  #keepLeft(name: string, left: readonly Left[]): void {
+    if (left.length > 0) this.#left.set(name, left);
+    else this.#left.delete(name);
+  }
+
+  /** Nobody came for them: they go back as they are. Left alone they would count as lost with a worker that never had them. */
+  #returnLeft(): void {
+    const before = performance.now() - this.#leftMs;
+    const old: ClaimedRun[] = [];
+    for (const [name, left] of this.#left) {
+      for (const { at, run } of left) if (at < before) old.push(run);
+      this.#keepLeft(
+        name,
+        left.filter(({ at }) => at >= before),
+      );
+    }
+    for (const [tenant, runs] of groupBy(old, (run) => run.tenant)) void this.#return(tenant, runs);
+  }
+
+  async #return(tenant: string, runs: readonly ClaimedRun[]): Promise<void> {
+    try {
+      const { engine, ctx } = await this.#loader.named(tenant);
+      await engine.report(ctx, runs.map(returned));
+    } catch (error) {
+      this.#log.warn({ err: error, tenant }, 'runs could not be given back; they come back as lost');
+    }
   }
 
   #noteServed(waiting: Waiting, runs: readonly ClaimedRun[]): void {
@@ -230,6 +260,10 @@ export class ClaimDesk {
     for (const run of runs) tenants.set(run.tenant, performance.now());
     this.#served.set(waiting.worker, tenants);
   }
+}
+
+function returned({ tenant, run, lease }: ClaimedRun): Report {
+  return { tenant, run, lease, state: 'returned', reason: null, exit_code: null, started_at: null };
 }
 
 /** A worker has a poll for each kind of room it has; what is left for one is not given to another. */

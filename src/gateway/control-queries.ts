@@ -116,7 +116,7 @@ export async function noteWorker(db: Db, beat: HeartbeatRequest, at: Date): Prom
   await db.exec(sql`
     insert into worker as w (id, incarnation, name, addr, version, places, running, runtimes, queues, first_seen_at, beat_at)
     values (${beat.worker}, ${beat.incarnation}, ${beat.name}, ${beat.addr}, ${beat.version}, ${beat.places},
-            ${beat.holds.length}, ${beat.runtimes}, ${beat.queues}, ${at}, ${at})
+            ${beat.taken ?? beat.holds.length}, ${beat.runtimes}, ${beat.queues}, ${at}, ${at})
     on conflict (id) do update set
       incarnation = excluded.incarnation, name = excluded.name, addr = excluded.addr, version = excluded.version,
       places = excluded.places, running = excluded.running, runtimes = excluded.runtimes, queues = excluded.queues,

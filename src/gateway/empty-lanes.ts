@@ -26,6 +26,11 @@ export class EmptyLanes {
     this.#found.set(tenantId, found.set(lanes, bell));
   }
 
+  /** Bells may have been missed. */
+  forget(): void {
+    this.#found.clear();
+  }
+
   has(tenantId: string, lanes: string): boolean {
     return this.#found.get(tenantId)?.get(lanes) === this.bell(tenantId);
   }

@@ -1,7 +1,7 @@
 /**
  * Where reports arrive: whatever comes while a batch is being applied shares the next one, so cost per report falls as
- * load rises. Two batches per tenant are under way at most (measured: more lanes are no faster); one that finds both lanes
- * free is cut in two, so that the children of a few hundred parents are not all made by one. The answer comes after the
+ * load rises. Two batches per tenant are under way at most (measured: more are no faster); one that finds none under
+ * way is cut in two, so that the children of a few hundred parents are not all made by one. The answer comes after the
  * commit.
  */
 import type { Report } from '../contract/wire.ts';
@@ -9,7 +9,7 @@ import { isRefusal } from '../errors.ts';
 import { groupBy } from '../kernel/group.ts';
 import { type Loader, unlessGone } from '../launcher/loader.ts';
 
-const lanes = 2;
+const batchesAtOnce = 2;
 const largestBatch = 1_000;
 /** What is worth a transaction of its own. */
 const smallestPiece = 25;
@@ -43,9 +43,9 @@ export class ReportDesk {
     );
   }
 
-  /** Neighbours stay together: parents of one child that are counted by two lanes have one wait for the other. */
+  /** Neighbours stay together: parents of one child that are counted in two batches have one wait for the other. */
   #pieces(tenant: string, reports: readonly Report[]): (readonly Report[])[] {
-    if (this.#queues.has(tenant) || reports.length < lanes * smallestPiece) return [reports];
+    if (this.#queues.has(tenant) || reports.length < batchesAtOnce * smallestPiece) return [reports];
     const half = Math.ceil(reports.length / 2);
     return [reports.slice(0, half), reports.slice(half)];
   }
@@ -60,7 +60,7 @@ export class ReportDesk {
   }
 
   async #work(tenant: string, queue: Queue): Promise<void> {
-    if (queue.working >= lanes) return;
+    if (queue.working >= batchesAtOnce) return;
     queue.working++;
     while (queue.pending.length > 0) await this.#apply(tenant, take(queue.pending));
     queue.working--;

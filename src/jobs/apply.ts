@@ -136,9 +136,10 @@ async function writeParts(
   const limited = hasLimits(definition) || (await queries.isLimited(tx, job.id));
   if (limited) await queries.lockRuns(tx, job.id);
   if (lowered.length > 0)
-    await queries.holdFullTokens(
+    await queries.lowerThresholds(
       tx,
       lowered.flatMap((task) => tasks.get(task.name) ?? []),
+      at,
     );
   const pools = limited ? await queries.setLimits(tx, job, tasks) : [];
   if (job.paused && !wasPaused) await queries.parkRuns(tx, [...tasks.values()], at);

@@ -2,6 +2,7 @@
  * Counting wall times without walking them: how many moments that a pattern names lie in a range. Costs microseconds for
  * a range of decades. Wall times are written as in `cron-walk.ts`.
  */
+import { dayMs } from '../kernel/duration.ts';
 import type { CronPattern } from './cron.ts';
 import { isNamedInYear, isNamedYear } from './cron-walk.ts';
 
@@ -12,7 +13,6 @@ export interface WallSet {
   has(wallMs: number): boolean;
 }
 
-const dayMs = 86_400_000;
 /** A clock may show the last hours of it at the beginning of the epoch. */
 const firstYear = 1969;
 

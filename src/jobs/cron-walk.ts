@@ -4,6 +4,7 @@
  * A wall time is written as the epoch milliseconds at which a clock in UTC would show it; zones are not known here. The
  * walk always ends: an expression whose years are over, or that names no day that exists, gives undefined at once.
  */
+import { dayMs } from '../kernel/duration.ts';
 import { type CronPattern, type FieldSet, parseCron } from './cron.ts';
 import type { Read } from './values.ts';
 
@@ -14,7 +15,6 @@ export function readCron(text: string): Read<CronPattern> {
   return { ok: false, message: 'never fires: it names no day that exists' };
 }
 
-const dayMs = 86_400_000;
 const lastYear = 9999;
 /** The calendar repeats after 400 years: what does not come by then never comes. */
 const cycle = 400;

@@ -128,16 +128,17 @@ export async function writeTasks(
   return new Map(rows.map((row) => [row.name, row.id]));
 }
 
-/** Tokens that a lowered threshold has made full: noted as held, they are released like any others. */
-export async function holdFullTokens(db: Db, taskIds: readonly string[]): Promise<void> {
+/** No stage takes so long. */
+const longestStage = '1 minute';
+
+/** Tokens that a lowered threshold has made full are released, also those that are being counted by the old one just now. */
+export async function lowerThresholds(db: Db, taskIds: readonly string[], at: Date): Promise<void> {
+  await db.exec(sql`select hold_full_tokens(${taskIds}::uuid[])`);
   await db.exec(sql`
-    insert into held (task_id, instant, reason)
-    select token.task_id, token.instant, 'threshold'
-      from token
-      join task on task.id = token.task_id
-     where token.task_id = any (${taskIds}::uuid[]) and token.count >= task.threshold
-     order by 1, 2
-    on conflict do nothing`);
+    insert into lowered (task_id, until)
+    select id, ${at}::timestamptz + ${longestStage}::interval from unnest(${taskIds}::uuid[]) as id
+     order by 1
+    on conflict (task_id) do update set until = excluded.until`);
 }
 
 /** Runs that nobody has finished: the first thing that whoever changes or removes tasks locks, before tokens and limits. */

@@ -2,6 +2,7 @@
  * The rules by which instants follow a trigger's `start`: periods and cron expressions, on a clock in a zone. Each says
  * what comes next and counts without walking; `schedule.ts` says what the rules mean, and adds `start` and `end`.
  */
+import { dayMs } from '../kernel/duration.ts';
 import type { CronPattern } from './cron.ts';
 import { namedWalls, steppedWalls, type WallSet } from './cron-count.ts';
 import { nextWall } from './cron-walk.ts';
@@ -16,7 +17,6 @@ export interface Rule {
 }
 
 export const endOfTimeMs = Date.UTC(10_000, 0, 1);
-const dayMs = 86_400_000;
 
 export function elapsedPeriod(startMs: number, periodMs: number): Rule {
   const periodsBefore = (ms: number): number => Math.ceil((ms - startMs) / periodMs);

@@ -12,6 +12,7 @@
  *
  * Without a zone all of it is UTC. Instants strictly increase, and none lies beyond the year 9999.
  */
+import { dayMs } from '../kernel/duration.ts';
 import { readCron } from './cron-walk.ts';
 import { elapsedHours, elapsedPeriod, endOfTimeMs, namedHours, type Rule, wallPeriod } from './schedule-rules.ts';
 import { accepted } from './values.ts';
@@ -35,8 +36,6 @@ export interface Schedule {
   /** What comes after `startMs`; it does not look at `endMs`. */
   readonly rule: Rule;
 }
-
-const dayMs = 86_400_000;
 
 /** Does the parsing once. The spec must have passed validation; what has not throws. */
 export function compileSchedule(spec: ScheduleSpec): Schedule {

@@ -4,8 +4,7 @@
  * A zone is a row of stretches of time with one offset each, found with Intl a year at a time and kept. A wall time is
  * written as the epoch milliseconds at which a clock in UTC would show it, so wall = instant + offset.
  */
-
-const dayMs = 86_400_000;
+import { dayMs } from '../kernel/duration.ts';
 
 /** While `fromMs` ≤ instant < `toMs`, the wall clock shows instant + `offsetMs`. Neighbours may have the same offset. */
 interface Stretch {

@@ -2,7 +2,7 @@
  * Checkpoints: named places between two steps at which a process may be made to die as if by kill -9, to prove that
  * nothing is lost or doubled whatever the moment. In production none is armed, and passing one costs a comparison.
  *
- * The table says which role's process passes them; `test/chaos/long/crash-points.test.ts` dies at every one of them.
+ * The table says which role's process passes them; `test/chaos/crash-points.test.ts` dies at every one of them.
  */
 export const checkpoints = {
   host: [
@@ -43,6 +43,10 @@ export const checkpoints = {
     'leases.swept',
     /** A change of a job is read, the trigger processor does not know. */
     'updates.read',
+    /** A pass of retention begins: a scheduler that dies here has just come up. */
+    'housekeeping.pass',
+    /** What is no longer kept is gone. */
+    'housekeeping.passed',
   ],
   api: [
     'claim.ask',

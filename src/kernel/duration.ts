@@ -11,6 +11,8 @@ export type DurationResult =
   | { readonly ok: true; readonly ms: number }
   | { readonly ok: false; readonly message: string };
 
+export const dayMs = 86_400_000;
+
 const second = 1_000_000_000n;
 const day = 86_400n * second;
 
@@ -130,7 +132,7 @@ function quoted(text: string): string {
 }
 
 const formatUnits: readonly (readonly [string, number])[] = [
-  ['d', 86_400_000],
+  ['d', dayMs],
   ['h', 3_600_000],
   ['m', 60_000],
   ['s', 1_000],

@@ -122,6 +122,13 @@ export function seenWorkers(db: Db, since: Date): Promise<WorkerInfo[]> {
      order by name, id`);
 }
 
+/** At most so many that have not been heard of since then; answers how many. */
+export function forgetWorkers(db: Db, heardSince: Date, most: number): Promise<number> {
+  return db.exec(sql`
+    delete from worker
+     where id in (select id from worker where beat_at < ${heardSince} limit ${most} for update skip locked)`);
+}
+
 /** Since when at least one gateway has been serving without a break. */
 export async function servingSince(db: Db, beatSince: Date): Promise<Date | undefined> {
   const row = await db.one<{ since: Date | null }>(sql`

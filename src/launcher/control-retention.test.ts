@@ -5,6 +5,7 @@ import { until } from '../../test/harness/until.ts';
 import { append } from '../events/append.ts';
 import { readEvents } from '../events/queries.ts';
 import { silent } from '../kernel/log.ts';
+import { sql } from '../kernel/sql.ts';
 import { controlRetention } from './control-retention.ts';
 
 let fleet: Fleet;
@@ -27,6 +28,27 @@ it('forgets old events of the control database, but never the newest', async () 
       return events.length === 1 ? events : undefined;
     });
     expect(left.map((event) => event.type)).toEqual(['e4999']);
+  } finally {
+    await service.stop();
+  }
+});
+
+it('forgets workers that were silent for a day, however many, and keeps the others', async () => {
+  const control = fleet.control.db;
+  const time = new HandTime('2026-01-03');
+  await control.exec(sql`
+    insert into worker (id, incarnation, name, addr, version, places, running, runtimes, queues, first_seen_at, beat_at)
+    select gen_random_uuid(), 1, 'n' || n, '', '', 1, 0, '{}', '{}', at, at
+      from (select n, ${new Date(time.now())}::timestamptz - n * interval '1 hour' as at from generate_series(0, 2500) n) w`);
+  const retention = { ageMs: null, runs: null, events: null };
+  const service = controlRetention({ control, time, retention, log: silent });
+  await service.start();
+  try {
+    const left = await until('only those of a day are left', async () => {
+      const workers = await control.rows<{ name: string }>(sql`select name from worker order by beat_at desc`);
+      return workers.length <= 25 ? workers : undefined;
+    });
+    expect(left.map(({ name }) => name)).toEqual(Array.from({ length: 25 }, (_, n) => `n${n}`));
   } finally {
     await service.stop();
   }

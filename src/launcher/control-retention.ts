@@ -1,12 +1,15 @@
-/** Retention of the control database's event log, once an hour. Any number of hosts may do it. */
+/** Retention of the control database, once an hour: old events, workers long gone. Any number of hosts may do it. */
 import type { Retention } from '../contract/engine.ts';
 import { pruneEvents } from '../events/prune.ts';
+import { dayMs } from '../kernel/duration.ts';
 import type { Log } from '../kernel/log.ts';
 import { every, type Service } from '../kernel/service.ts';
 import type { Db } from '../kernel/sql.ts';
 import type { Time } from '../kernel/time.ts';
+import { forgetWorkers } from './control-queries.ts';
 
 const everyMs = 3_600_000;
+const batch = 1_000;
 
 export interface ControlRetention {
   readonly control: Db;
@@ -27,7 +30,11 @@ export function controlRetention({ control, time, retention, log }: ControlReten
         const pruned = await pruneEvents(control, { before, most: events ?? undefined, now });
         more = pruned.more && pruned.events > 0;
       }
+      // every start of `millrace worker` is a worker of its own; none is listed or told of once it was silent for a day
+      for (let gone = batch; gone >= batch && !signal.aborted; ) {
+        gone = await forgetWorkers(control, new Date(time.now() - dayMs), batch);
+      }
     },
-    (error) => log.warn({ err: error }, 'old events of the control database could not be removed; trying again'),
+    (error) => log.warn({ err: error }, 'what is old in the control database could not be removed; trying again'),
   );
 }

@@ -21,8 +21,8 @@ type Listener = (about: string, payload: string) => void;
 /** Without a connection by then, the process starts all the same. */
 const longestStartMs = 5_000;
 
-/** Listens for a kind whatever it is about. */
-const anything = '*';
+/** Listens for a kind whatever it is about; and is what such a listener is told when something may have been missed. */
+export const anything = '*';
 
 export class WakeHub {
   readonly #origin = newId().slice(-12);

@@ -5,7 +5,8 @@
  *    to no other's: a late word of one that has ended goes to the worker's own output.
  * 2. It writes without a queue: what was said has been said, however the process ends, and a function that prints
  *    faster than can be kept is held up.
- * 3. An exception that nobody caught is the failure of the run, and the end of the process.
+ * 3. An exception that nobody caught is the failure of the run that it comes from, and the end of the process. If that
+ *    run has ended, nobody else's fails for it: the worker's own output has it, and the process is used for no more.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { writeSync } from 'node:fs';
@@ -35,11 +36,15 @@ function print(stream: StreamName, data: Buffer): void {
   }
 }
 
+/** Whole, because the worker masks secrets in it, and could not see one that is cut. This long is no reason any more. */
+const longestReason = 1_000_000;
+
 function end(call: Call, state: 'success' | 'failure' | 'error', reason: string | null): void {
   if (!call.open) return;
   call.open = false;
   current = undefined;
-  tell({ end: state, reason: reason?.slice(0, 4_000) ?? null });
+  const tooLong = reason !== null && reason.length > longestReason;
+  tell({ end: state, reason: tooLong ? `its message has ${reason.length} characters; the log has it` : reason });
 }
 
 function fail(call: Call, error: unknown): void {
@@ -96,10 +101,15 @@ function obey(functions: TaskFunctions, order: Order): void {
   void calls.run(call, () => run(functions, order.call, call));
 }
 
+/** Where something belongs to no call at all, such as a timer of the file itself, the one under way has to answer for it. */
 function onUncaught(error: unknown): void {
-  if (current) fail(current, error);
-  else process.stderr.write(`${stackOf(error)}\n`);
-  process.exit(1);
+  tell({ spent: true });
+  const from = calls.getStore() ?? current;
+  if (from?.open) {
+    fail(from, error);
+    process.exit(1);
+  }
+  process.stderr.write(`${stackOf(error)}\n`);
 }
 
 async function main(file: string): Promise<void> {

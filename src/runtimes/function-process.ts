@@ -18,6 +18,7 @@ const word: z.ZodType<Word> = z.union([
   z.strictObject({ end: z.enum(['success', 'failure', 'error']), reason: z.string().nullable() }),
   z.strictObject({ ready: z.array(z.string()) }),
   z.strictObject({ refused: z.string() }),
+  z.strictObject({ spent: z.literal(true) }),
 ]);
 
 export interface FunctionProcessOptions {
@@ -31,8 +32,11 @@ export interface FunctionProcessOptions {
   readonly loadMs: number;
 }
 
-/** What opens the API to the worker itself is not for its functions; they have a credential of their run. */
-const withheld = ['MILLRACE_KEY', 'MILLRACE_ROOT_KEY', 'MILLRACE_SECRET_KEY'];
+/**
+ * The worker's own settings: keys, addresses of databases. They are not for its functions, which are told the API's
+ * address and a credential of their run when they are called.
+ */
+const withheld = 'MILLRACE_';
 /** For what a process said before it ended to be read. */
 const lingerMs = 500;
 /** For a process to end by itself once it is not needed. */
@@ -54,6 +58,9 @@ export class FunctionProcess {
   readonly gone: Promise<void>;
   #isGone = false;
   #isDoomed = false;
+  #isSpent = false;
+  /** Prints that the sink has not taken yet. */
+  #untaken = 0;
   #call: Call | undefined;
   #onLoaded: ((refusal: string | undefined) => void) | undefined;
 
@@ -86,8 +93,8 @@ export class FunctionProcess {
   }
 
   static async #spawned(options: FunctionProcessOptions, mark: string): Promise<FunctionProcess> {
-    const env: NodeJS.ProcessEnv = { ...options.environment, [markVariable]: mark };
-    for (const name of withheld) delete env[name];
+    const passed = Object.entries(options.environment).filter(([name]) => !name.startsWith(withheld));
+    const env: NodeJS.ProcessEnv = { ...Object.fromEntries(passed), [markVariable]: mark };
     const child = spawn(process.execPath, [options.program, options.file], {
       env,
       detached: true,
@@ -114,11 +121,12 @@ export class FunctionProcess {
 
   /** Whether it can take a call. */
   get isFree(): boolean {
-    return !this.#isGone && !this.#isDoomed && this.#call === undefined;
+    return !this.#isGone && !this.#isDoomed && !this.#isSpent && this.#call === undefined;
   }
 
   async call(work: { name: string; input: unknown }, how: Calling): Promise<Outcome> {
     const { facts, output, signal } = how;
+    if (signal.aborted) return failed('it was stopped before it began');
     const outcome = new Promise<Outcome>((resolve) => {
       this.#call = { output, settle: resolve };
     });
@@ -136,6 +144,7 @@ export class FunctionProcess {
     } finally {
       clearTimeout(timer);
       signal.removeEventListener('abort', stop);
+      if (this.#isSpent) void this.end();
     }
   }
 
@@ -179,15 +188,26 @@ export class FunctionProcess {
   #obey(said: Word): void {
     if ('print' in said) this.#print(said);
     else if ('end' in said) this.#settle({ state: said.end, exitCode: null, reason: said.reason });
+    else if ('spent' in said) this.#spend();
     else this.#onLoaded?.('refused' in said ? said.refused : undefined);
+  }
+
+  /** What it is calling, it may finish. */
+  #spend(): void {
+    if (this.#isSpent) return;
+    this.#isSpent = true;
+    if (this.#call === undefined) void this.end();
   }
 
   /** While the sink does not take, nothing is read, and the function is held up. */
   #print({ stream, print }: Extract<Word, { print: string }>): void {
     const taken = this.#call?.output.write(stream, Buffer.from(print, 'base64'));
     if (!taken) return;
+    this.#untaken++;
     this.#words.pause();
-    const resume = (): unknown => this.#words.resume();
+    const resume = (): void => {
+      if (--this.#untaken === 0) this.#words.resume();
+    };
     taken.then(resume, resume);
   }
 

@@ -37,6 +37,25 @@ const source = `
   export const lingers = (_, { log }) => { const timer = setInterval(() => { log('beyond'); console.log('a late word'); }, 50); setTimeout(() => clearInterval(timer), 120); };
   export const generates = () => (async function* () { yield 1; })();
   export const waits = (ms) => new Promise((done) => setTimeout(done, ms));
+  export const blames = (_, { credential }) => { throw new Error('x'.repeat(3_990) + credential); };
+  export const rambles = () => { throw new Error('x'.repeat(20_000_000)); };
+  export const chats = (lines, { log }) => { for (let i = 0; i < lines; i++) log('x'); };
+  let poked = false;
+  const failure = () => new Error('left behind');
+  export const leavesTimer = (_, { log }) => {
+    const timer = setInterval(() => { if (poked) { clearInterval(timer); throw failure(); } }, 5);
+    log(String(process.pid));
+  };
+  export const leavesPromise = (_, { log }) => {
+    (async () => { while (!poked) await waits(5); throw failure(); })();
+    log(String(process.pid));
+  };
+  export const pokes = async (_, { log }) => {
+    const thrown = new Promise((done) => process.once('uncaughtException', done));
+    poked = true;
+    await thrown;
+    log(String(process.pid));
+  };
 `;
 
 const never = new AbortController().signal;
@@ -94,9 +113,11 @@ describe('a function of a file', () => {
     expect(JSON.parse(output.text())).toEqual({ input: { a: [1] }, instant: true, run, attempt, params, credential });
   });
 
-  it('sees the environment of its worker, but none of the keys', async () => {
+  it('sees the environment of its worker, but none of the settings of Millrace', async () => {
     const keys = { MILLRACE_KEY: 'k', MILLRACE_ROOT_KEY: 'r', MILLRACE_SECRET_KEY: 's' };
-    const names = (await printed(make({ environment: { PATH: '/bin', MINE: 'x', ...keys } }), 'environment')).trim();
+    const settings = { MILLRACE_DATABASE_URL: 'postgres://u:p@db/x', MILLRACE_URL: 'http://x', MILLRACE_LATER: 'y' };
+    const environment = { PATH: '/bin', MINE: 'x', ...keys, ...settings };
+    const names = (await printed(make({ environment }), 'environment')).trim();
     expect(names.split(' ').sort()).toEqual(['MILLRACE_HANDOUT', 'MINE', 'PATH']);
   });
 
@@ -114,12 +135,21 @@ describe('a function of a file', () => {
     expect(output.text('err')).toMatch(/^TypeError: broken\n\s+at /);
   });
 
+  it('that throws a long message tells it whole, so that a secret in it can be masked before it is cut', async () => {
+    const runtime = make();
+    const task = makeTask({ kind: 'function', name: 'blames', input: null });
+    const { reason } = await runtime.run(task, new Recorder(), never);
+    expect(reason).toBe('x'.repeat(3_990) + task.facts.credential);
+    const far = await call(runtime, 'rambles', { output: { write: () => undefined } });
+    expect(far).toMatchObject({ state: 'failure', reason: 'its message has 20000000 characters; the log has it' });
+  });
+
   it('that does not exist, or is a generator, is an error', async () => {
     const runtime = make();
     for (const name of ['nobody', 'constructor', '__proto__']) {
       expect(await call(runtime, name)).toMatchObject({ state: 'error' });
     }
-    expect((await call(runtime, 'nobody')).reason).toContain('"binary", "environment"');
+    expect((await call(runtime, 'nobody')).reason).toContain('"environment", "facts"');
     expect((await call(runtime, 'generates')).reason).toContain('generator');
   });
 
@@ -194,8 +224,32 @@ describe('its process', () => {
     expect(outcome.state).toBe('failure');
     expect(outcome.reason).toMatch(reason);
     if (name === 'leaves') expect(output.text()).toBe('last words\n');
+    expect(await call(runtime, 'pid')).toMatchObject({ state: 'success' });
     for (const other of await Promise.all(others)) expect(other.state).toBe('success');
     expect(await call(runtime, 'waits', { input: 1 })).toMatchObject({ state: 'success' });
+  });
+
+  it.each(['leavesTimer', 'leavesPromise'])(
+    'ends when something throws that an earlier call left behind (%s), but not before the call that it is at',
+    async (name) => {
+      const runtime = make();
+      const first = await printed(runtime, name);
+      expect(await printed(runtime, 'pokes')).toBe(first);
+      expect(await printed(runtime, 'pid')).not.toBe(first);
+      await vi.waitFor(async () => expect(await isAlive(Number(first))).toBe(false), patience);
+    },
+  );
+
+  it('is told of a stop at whatever moment it comes, or of no call at all', async () => {
+    const runtime = make();
+    await runtime.service.start();
+    for (let turns = 0; turns < 20; turns++) {
+      const control = new AbortController();
+      const running = call(runtime, 'obeys', { signal: control.signal });
+      for (let i = 0; i < turns; i++) await Promise.resolve();
+      control.abort('cancelled');
+      expect((await running).reason).toBeOneOf([null, 'it was stopped before it began']);
+    }
   });
 
   it('that fills its memory ends alone', async () => {
@@ -214,6 +268,26 @@ describe('its process', () => {
     expect(await call(make(), 'shouts', { output })).toMatchObject({ state: 'success' });
     expect(taken).toBe(50_000_000);
     expect(process.memoryUsage.rss() - before).toBeLessThan(40 * 1024 * 1024);
+  });
+
+  it('is held up until the last of what it printed is taken, not the first', async () => {
+    let [untaken, most] = [0, 0];
+    let isFirst = true;
+    let slow: Promise<void> | undefined;
+    const output: Output = {
+      write: async () => {
+        slow ??= new Promise((resolve) => setTimeout(resolve, 1_000));
+        most = Math.max(most, ++untaken);
+        // of what comes together the first is taken at once
+        if (!isFirst) await slow;
+        isFirst = false;
+        queueMicrotask(() => (isFirst = true));
+        untaken--;
+      },
+    };
+    expect(await call(make(), 'chats', { input: 50_000, output })).toMatchObject({ state: 'success' });
+    // what one read brings: 64 KiB, of 32 bytes or more each
+    expect(most).toBeLessThanOrEqual(2_048);
   });
 
   it('ends with the service', async () => {

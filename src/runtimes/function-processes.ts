@@ -3,6 +3,7 @@
  * nothing else meanwhile, so that a function which never returns, never yields, fills the memory or ends its process
  * costs its own run and nothing more (I11). Processes are used again; those that are not needed any more go.
  */
+import type { Log } from '../kernel/log.ts';
 import type { Service } from '../kernel/service.ts';
 import { failed, faulty, mismatch, type Runtime } from './contract.ts';
 import { messageOf } from './function.ts';
@@ -18,6 +19,7 @@ export interface FunctionFileOptions {
   readonly loadMs?: number;
   /** How long a process is kept for the next call. One is always kept. */
   readonly idleMs?: number;
+  readonly log?: Log | undefined;
 }
 
 export function functionProcesses(options: FunctionFileOptions): Runtime & { readonly service: Service } {
@@ -119,7 +121,7 @@ class Pool {
   async #watching(): Promise<Watcher> {
     if (this.#watcher) return this.#watcher;
     const path = this.#options.environment['PATH'] ?? '/usr/bin:/bin';
-    this.#watcher = new Watcher({ graceMs: 500, path });
+    this.#watcher = new Watcher({ graceMs: 500, path, log: this.#options.log });
     await this.#watcher.start();
     return this.#watcher;
   }

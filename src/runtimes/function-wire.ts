@@ -12,12 +12,16 @@ export type Order =
   | { readonly call: { readonly name: string; readonly input: unknown; readonly facts: RunFacts } }
   | { readonly stop: string };
 
-/** From a process: its functions are loaded, or cannot be; something was printed (base64); the call has ended. */
+/**
+ * From a process: its functions are loaded, or cannot be; something was printed (base64); the call has ended; no further
+ * calls should come, because an exception was caught by nobody.
+ */
 export type Word =
   | { readonly ready: readonly string[] }
   | { readonly refused: string }
   | { readonly print: string; readonly stream: StreamName }
-  | { readonly end: 'success' | 'failure' | 'error'; readonly reason: string | null };
+  | { readonly end: 'success' | 'failure' | 'error'; readonly reason: string | null }
+  | { readonly spent: true };
 
 /** What is printed is cut into pieces of this. */
 export const printBytes = 64 * 1024;

@@ -11,6 +11,7 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, existsSync } from 'node:fs';
+import type { Log } from '../kernel/log.ts';
 import type { Service } from '../kernel/service.ts';
 import {
   failed,
@@ -40,6 +41,7 @@ export interface ProcessOptions {
   readonly orphanGraceMs?: number;
   /** For what the main process left behind: to end its output, then to end. */
   readonly lingerMs?: number;
+  readonly log?: Log | undefined;
 }
 
 type Process = Extract<Task['work'], { kind: 'process' }>;
@@ -82,7 +84,8 @@ export function processRuntime(options: ProcessOptions): Runtime & { readonly se
 async function makeEquipment(options: ProcessOptions): Promise<Equipment> {
   const stock = await PipeStock.make();
   const path = options.environment['PATH'] ?? '/usr/bin:/bin';
-  const watcher = new Watcher({ graceMs: options.orphanGraceMs ?? 2_000, folder: stock.folder, path });
+  const { orphanGraceMs = 2_000, log } = options;
+  const watcher = new Watcher({ graceMs: orphanGraceMs, folder: stock.folder, path, log });
   await watcher.start();
   return { stock, watcher, leftovers: new Leftovers() };
 }

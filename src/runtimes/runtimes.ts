@@ -1,5 +1,6 @@
 /** The table of runtimes that a worker has. What is in it is what the worker claims. */
 import type { RuntimeName } from '../contract/wire.ts';
+import type { Log } from '../kernel/log.ts';
 import { packageFile } from '../kernel/package-files.ts';
 import type { Runtime } from './contract.ts';
 import { dockerMissing } from './docker.ts';
@@ -17,18 +18,19 @@ export interface RuntimeOptions {
   readonly functions: TaskFunctions | string;
   /** The worker's own environment, of which a process inherits a few variables. */
   readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly log?: Log | undefined;
 }
 
 const program = packageFile('dist', 'function-host.js');
 
 const makers: Record<RuntimeName, (options: RuntimeOptions) => Runtime | undefined> = {
   none: () => none,
-  function: ({ functions, environment }) => {
-    if (typeof functions === 'string') return functionProcesses({ file: functions, program, environment });
+  function: ({ functions, environment, log }) => {
+    if (typeof functions === 'string') return functionProcesses({ file: functions, program, environment, log });
     // without a single function its runs are better left to a worker that has some
     return Object.keys(functions).length > 0 ? functionRuntime({ functions }) : undefined;
   },
-  process: ({ environment }) => processRuntime({ environment }),
+  process: ({ environment, log }) => processRuntime({ environment, log }),
   docker: () => dockerMissing,
   kubernetes: () => undefined,
 };

@@ -1,8 +1,11 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFile } from 'node:fs/promises';
-import { afterEach, expect, it, vi } from 'vitest';
-import { Watcher } from './watcher.ts';
+import { mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pino } from 'pino';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { Watcher, type WatcherOptions } from './watcher.ts';
 
 const patience = { timeout: 10_000, interval: 10 };
 const children: ChildProcess[] = [];
@@ -13,8 +16,8 @@ afterEach(async () => {
   for (const watcher of watchers.splice(0)) await watcher.stop();
 });
 
-async function start(): Promise<Watcher> {
-  const watcher = new Watcher({ graceMs: 300, folder: '/nonexistent/millrace', path: '/usr/bin:/bin' });
+async function start(more: Partial<WatcherOptions> = {}): Promise<Watcher> {
+  const watcher = new Watcher({ graceMs: 300, folder: '/nonexistent/millrace', path: '/usr/bin:/bin', ...more });
   watchers.push(watcher);
   await watcher.start();
   return watcher;
@@ -66,6 +69,55 @@ it('is replaced when somebody ends it, and the successor knows what is open', as
   const gone = once(task, 'exit');
   await watcher.stop();
   expect(await gone).toEqual([null, 'SIGTERM']);
+});
+
+describe('one that does not stay', () => {
+  let folder = '';
+  let shell = '';
+  let told: string[] = [];
+  beforeEach(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'millrace-watcher-'));
+    shell = join(folder, 'shell');
+    told = [];
+  });
+  afterEach(() => rm(folder, { recursive: true }));
+
+  /** Starts with a shell that does only this. */
+  async function startWith(script: string): Promise<Watcher> {
+    await writeFile(shell, `#!/bin/sh\n${script}\n`, { mode: 0o755 });
+    return start({ shell, log: pino({ level: 'warn' }, { write: (line) => void told.push(line) }) });
+  }
+
+  function watched(watcher: Watcher): ChildProcess {
+    const task = sleeper('1.unwatched');
+    watcher.announce('1.unwatched');
+    watcher.began('1.unwatched', task.pid);
+    return task;
+  }
+
+  it('is followed by others ever more slowly, and that is told once', async () => {
+    const tries = join(folder, 'tries');
+    const beganAt = performance.now();
+    await startWith(`printf x >> ${tries}; exit 3`);
+    await vi.waitFor(async () => expect((await readFile(tries, 'utf8')).length).toBeGreaterThan(5), patience);
+    // waits of at least 25, 50, 100, 200 and 400 ms
+    expect(performance.now() - beganAt).toBeGreaterThan(775);
+    expect(told).toHaveLength(1);
+    expect(told[0]).toContain('exit code 3');
+  });
+
+  it.each([
+    ['by one that can', async (watcher: Watcher) => vi.waitFor(() => expect(watcher.pid).toBeDefined(), patience)],
+    ['even if it is let go meanwhile', async () => {}],
+  ])('or cannot be started is followed %s, and what is open is ended', async (_, wait) => {
+    const watcher = await startWith('rm -- "$0"');
+    const gone = once(watched(watcher), 'exit');
+    await vi.waitFor(() => expect(told.join()).toContain('ENOENT'), patience);
+    await symlink('/bin/sh', shell);
+    await wait(watcher);
+    await watcher.stop();
+    expect(await gone).toEqual([null, 'SIGTERM']);
+  });
 });
 
 it.runIf(process.platform === 'linux')('ignores soft signals, leads its own session and is small', async () => {

@@ -7,8 +7,12 @@
  * 2. It leads a session of its own and ignores the soft signals, so what ends the worker's group does not end it.
  * 3. It is a shell, not a Node process: 0.4 MB instead of 40 (proportional set size, measured).
  * 4. It owns the folder of the worker's pipes, if there is one, and removes it when the worker is gone.
+ * 5. When it ends before the worker does another takes over; while none stays they come ever more slowly, and the log
+ *    says so once.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
+import { delayMs, reconnect } from '../kernel/backoff.ts';
+import { type Log, silent } from '../kernel/log.ts';
 import type { Service } from '../kernel/service.ts';
 import { markVariable } from './task-processes.ts';
 
@@ -79,31 +83,53 @@ strike KILL
 strike KILL
 `;
 
+export interface WatcherOptions {
+  readonly graceMs: number;
+  readonly folder?: string;
+  readonly path: string;
+  readonly log?: Log | undefined;
+  readonly shell?: string;
+}
+
+/** One that lived for longer was ended by somebody; one that did not cannot stay, or somebody means it. */
+const soonMs = 5_000;
+/** So many in a row that did not stay are told. */
+const toldAt = 2;
+
 export class Watcher implements Service {
   readonly name = 'watcher';
-  readonly #graceMs: number;
-  readonly #folder: string | undefined;
-  readonly #path: string;
+  readonly #options: WatcherOptions;
   readonly #open = new Map<string, number | undefined>();
   #process: ChildProcess | undefined;
+  #sinceMs = 0;
+  /** How many in a row did not stay. */
+  #failures = 0;
+  /** Set between the end of one and the start of the next. */
+  #successor: NodeJS.Timeout | undefined;
 
-  constructor(options: { graceMs: number; folder?: string; path: string }) {
-    this.#graceMs = options.graceMs;
-    this.#folder = options.folder;
-    this.#path = options.path;
+  constructor(options: WatcherOptions) {
+    this.#options = options;
   }
 
   async start(): Promise<void> {
     if (this.#process) return;
     const child = this.#spawn();
-    await new Promise<void>((resolve, reject) => {
-      child.once('spawn', resolve);
-      child.once('error', reject);
-    });
+    try {
+      await new Promise<void>((resolve, reject) => {
+        child.once('spawn', resolve);
+        child.once('error', reject);
+      });
+    } catch (error) {
+      this.#callOff();
+      this.#process = undefined;
+      throw error;
+    }
   }
 
   /** Lets the watcher go. It still ends what was not told to have ended. */
   async stop(): Promise<void> {
+    if (this.#successor) this.#succeed();
+    this.#callOff();
     const child = this.#process;
     this.#process = undefined;
     child?.stdin?.end();
@@ -111,7 +137,7 @@ export class Watcher implements Service {
 
   /** The watcher's process id, while it is there. */
   get pid(): number | undefined {
-    return this.#process?.pid;
+    return this.#successor ? undefined : this.#process?.pid;
   }
 
   /** Before the spawn. */
@@ -136,21 +162,47 @@ export class Watcher implements Service {
   }
 
   #spawn(): ChildProcess {
-    const args = ['-c', script, 'millrace-watcher', String(Math.ceil(this.#graceMs / 100)), this.#folder ?? ''];
-    const env = { PATH: this.#path };
-    const child = spawn('/bin/sh', args, { detached: true, stdio: ['pipe', 'ignore', 'ignore'], cwd: '/', env });
+    const { graceMs, folder = '', path, shell = '/bin/sh' } = this.#options;
+    const args = ['-c', script, 'millrace-watcher', String(Math.ceil(graceMs / 100)), folder];
+    const env = { PATH: path };
+    const child = spawn(shell, args, { detached: true, stdio: ['pipe', 'ignore', 'ignore'], cwd: '/', env });
     this.#process = child;
-    child.stdin?.on('error', () => {}); // it is gone, and `exit` tells
-    child.on('error', () => {});
-    child.once('exit', () => this.#replace(child));
+    this.#sinceMs = performance.now();
+    child.stdin?.on('error', () => {}); // it is gone, and that is heard below
+    child.on('error', (error) => this.#replace(child, error.message));
+    child.once('exit', (code, signal) => this.#replace(child, `it ended with ${signal ?? `exit code ${code}`}`));
     child.unref();
     return child;
   }
 
-  /** Somebody ended the watcher: another takes over what is open. */
-  #replace(gone: ChildProcess): void {
-    if (this.#process !== gone) return;
-    this.#spawn();
+  /** It was ended, or could not be started: another takes over what is open. */
+  #replace(gone: ChildProcess, why: string): void {
+    if (this.#process !== gone || this.#successor) return;
+    if (performance.now() - this.#sinceMs >= soonMs) this.#failures = 0;
+    this.#later(why);
+  }
+
+  #later(why: string): void {
+    this.#failures++;
+    if (this.#failures === toldAt) {
+      const { log = silent } = this.#options;
+      log.warn({ why }, 'The watcher does not stay: if this worker dies now, its tasks go on. It is tried again');
+    }
+    this.#successor = setTimeout(() => this.#succeed(), delayMs(reconnect, this.#failures - 1)).unref();
+  }
+
+  #callOff(): void {
+    clearTimeout(this.#successor);
+    this.#successor = undefined;
+  }
+
+  #succeed(): void {
+    this.#callOff();
+    try {
+      this.#spawn();
+    } catch (error) {
+      return this.#later(String(error)); // such as when there is no memory for it
+    }
     for (const [mark, groupId] of this.#open) this.#tell(groupId === undefined ? `+ ${mark}` : `= ${mark} ${groupId}`);
   }
 }

@@ -21,19 +21,24 @@ const unfired = sql`
  */
 export function nextBackfillPiece(db: Db, backlog: number): Promise<BackfillPiece | undefined> {
   return db.maybeOne<BackfillPiece>(sql`
+    with free as materialized (
+      select b.id
+        from backfill b
+       cross join lateral backfill_range(b.id) as r
+       where b.ended_at is null and b.state = 'running'
+         and ${backlog} > (
+           select count(*)
+             from (
+               select 1
+                 from live v
+                where v.task_id = any (r.tasks) and v.instant between r.from_at and r.to_at and v.worker_id is null
+                limit ${backlog}
+             ) as queued)
+    )
     select p.backfill_id, p.trigger_id, p.from_at, p.to_at, p.next_piece, p.pieces, p.start_at, p.end_at, p.period_ms,
            p.cron, p.timezone, b.policy, b.seed
       ${pieces}
-     cross join lateral backfill_range(b.id) as r
-     where ${unfired}
-       and ${backlog} > (
-         select count(*)
-           from (
-             select 1
-               from live v
-              where v.task_id = any (r.tasks) and v.instant between r.from_at and r.to_at and v.worker_id is null
-              limit ${backlog}
-           ) as queued)
+     where ${unfired} and b.id in (select id from free)
      order by p.next_piece, p.backfill_id, p.trigger_id
      limit 1`);
 }

@@ -23,7 +23,7 @@ import { specOf } from './spec.ts';
 const backlog = 2_000;
 const cancelBatch = 1_000;
 /** How soon one that is held back is looked at again, and one that only has to end. */
-const heldMs = 100;
+const heldMs = 250;
 const openMs = 1_000;
 const sweepMs = 30_000;
 

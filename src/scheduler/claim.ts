@@ -176,6 +176,11 @@ function signalsFor(beat: Heartbeat, row: Renewed | undefined): { lost: HeldRun[
   return { lost, cancel };
 }
 
+/** Tells the workers of runs that are to be killed. */
+export async function tellKilled(ctx: EngineContext): Promise<void> {
+  for (const { run } of await cancellations(ctx)) ctx.broker.cancel(run);
+}
+
 /** Running runs that are to be killed, with the workers that hold them. */
 export async function cancellations(ctx: EngineContext): Promise<{ worker: string; run: HeldRun }[]> {
   const rows = await onPool(ctx.pool).rows<{ id: string; lease: number; worker_id: string }>(sql`

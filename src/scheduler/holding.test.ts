@@ -131,6 +131,22 @@ describe('a paused task', () => {
   });
 });
 
+describe('a token that is full since the threshold was lowered', () => {
+  it('runs, though a stage counted it by the old threshold while that was changed', async () => {
+    const job = await triggered(3);
+    await fire(line, job.trigger('t'), day(1), { cause: 'first' });
+    await line.db.transaction(async (tx) => {
+      await fire({ ...line, db: tx }, job.trigger('t'), day(1), { cause: 'second' });
+      await job.change({ tasks: [{ name: 'a', depends: ['trigger/t'], threshold: 2 }] });
+    });
+    expect(await countOf(line, job.task('a'), day(1))).toBe(2);
+    await line.db.exec(sql`select sweep_lowered(${at(line)})`);
+    await release(line);
+    await runAll(line, job);
+    expect(await runsOf(line, job.task('a'))).toBe(1);
+  });
+});
+
 describe('an activation', () => {
   it('runs at once, and a partial count starts again from nothing', async () => {
     const job = await triggered(3);
@@ -260,6 +276,18 @@ describe('a task that a new version no longer names', () => {
     expect(await claim(line, job.lane)).toEqual([]);
     await line.db.exec(sql`select retire_strays(100, ${at(line)})`);
     expect(await historyOf(line, job.task('gone'))).toMatchObject([{ state: 'cancelled', reason: 'task removed' }]);
+  });
+
+  it('leaves nothing behind at a limit either, where nobody would let it through', async () => {
+    const limited = { name: 'gone', max_running: 1 };
+    const job = await line.job({ tasks: [{ name: 'a' }, limited] });
+    await job.change({ tasks: [{ name: 'a' }] });
+    const [id, gone] = [newId(), job.task('gone')];
+    await line.db.exec(sql`
+      insert into live (id, task_id, instant, version, attempt, priority, lane, rank, gate, queued_at)
+      values (${id}, ${gone}, ${day(1)}, 1, 1, 'normal', ${job.lane}, ${at(line)}, ${gone}, ${at(line)})`);
+    await line.db.exec(sql`select retire_strays(100, ${at(line)})`);
+    expect(await historyOf(line, gone)).toMatchObject([{ id, state: 'cancelled', reason: 'task removed' }]);
   });
 
   it('runs again when a later version names it', async () => {

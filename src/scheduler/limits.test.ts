@@ -23,6 +23,7 @@ import {
   type Stage,
   type TestJob,
 } from '../../test/harness/pipeline.ts';
+import { until } from '../../test/harness/until.ts';
 import { newId } from '../kernel/id.ts';
 import { sql } from '../kernel/sql.ts';
 
@@ -129,6 +130,26 @@ describe('max_running', () => {
     await finish(line, running.slice(0, 1));
     expect(daysOf(await claim(line, job.lane))).toEqual([3]);
     expect(await usedOf(job.task('a'))).toBe(2);
+  });
+
+  it('that comes while a stage under way makes a run keeps the counts right', async () => {
+    const job = await triggered({ pool });
+    await setPool(pool, 3);
+    let changing: Promise<unknown> = Promise.resolve();
+    await line.db.transaction(async (tx) => {
+      await fireDays({ ...line, db: tx }, job, days(2), { cause: 'by hand' });
+      changing = job.change({ tasks: [{ name: 'a', depends: ['trigger/t'], pool, max_running: 1 }] });
+      await until('the change waits for the stage', () =>
+        line.db.maybeOne(sql`
+          select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`),
+      );
+    });
+    await changing;
+    await sweep(line);
+    while ((await runAll(line, job)).length > 0);
+    expect(await runsOf(line, job.task('a'))).toBe(2);
+    expect(await usedOf(pool)).toBe(0);
+    expect(await usedOf(job.task('a'))).toBe(0);
   });
 
   it('holds nothing for a paused job: others in the pool go on, and it returns to the line', async () => {

@@ -12,10 +12,11 @@ export interface Coming {
   readonly dueMs: number;
 }
 
-/** Instants of ranges: how many, the first of them in order, and the last. */
+/** Instants of ranges: how many, the first of them in order (or the first after one), how many more, and the last. */
 interface Summary {
   readonly total: number;
   readonly first: readonly number[];
+  readonly more: number;
   readonly last: number | undefined;
 }
 
@@ -49,33 +50,45 @@ export function comingFrom(
   return coming;
 }
 
-/** `known`: the trigger is alive now, and is only edited. */
-export function outlookOf(trigger: TriggerRow, schedule: Schedule, nowMs: number, known: boolean): Outlook {
+export interface Circumstances {
+  readonly nowMs: number;
+  /** The trigger is alive now, and is only edited. */
+  readonly known: boolean;
+  /** Of what is caught up, list what comes after this. */
+  readonly afterMs?: number | undefined;
+}
+
+export function outlookOf(trigger: TriggerRow, schedule: Schedule, circumstances: Circumstances): Outlook {
+  const { nowMs, known, afterMs } = circumstances;
   const passedMs = nowMs - trigger.offset_ms;
   const { fire, catchups, skipped, next } = arrive({ ...trigger, since: new Date(nowMs) }, schedule, nowMs, known);
   const late = next === undefined ? [] : [...instantsBetween(schedule, next, passedMs + 1)];
   const ahead = next === undefined || next > passedMs ? next : nextInstant(schedule, passedMs);
   return {
     fires: [...fire, ...late],
-    caughtUp: summaryOf(schedule, catchups),
+    caughtUp: summaryOf(schedule, catchups, afterMs),
     skipped: summaryOf(schedule, skipped),
     next: comingFrom(trigger, schedule, ahead, 5),
   };
 }
 
 /** The ranges are in order, and there is an instant in each. */
-function summaryOf(schedule: Schedule, ranges: readonly Range[]): Summary {
+function summaryOf(schedule: Schedule, ranges: readonly Range[], afterMs = Number.NEGATIVE_INFINITY): Summary {
   const first: number[] = [];
   let total = 0;
+  let rest = 0;
   for (const { fromMs, toMs } of ranges) {
     total += countInstants(schedule, fromMs, toMs);
-    for (const instant of instantsBetween(schedule, fromMs, toMs)) {
+    const restMs = Math.max(fromMs, Math.min(afterMs + 1, toMs));
+    rest += countInstants(schedule, restMs, toMs);
+    for (const instant of instantsBetween(schedule, restMs, toMs)) {
       if (first.length === mostListed) break;
       first.push(instant);
     }
   }
   const end = ranges.at(-1);
-  return { total, first, last: end && newestIn(schedule, { ...end, fromMs: startOf(schedule, end) }) };
+  const last = end && newestIn(schedule, { ...end, fromMs: startOf(schedule, end) });
+  return { total, first, more: rest - first.length, last };
 }
 
 function startOf(schedule: Schedule, { fromMs }: Range): number {

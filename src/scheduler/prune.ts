@@ -7,6 +7,8 @@
  */
 import type { EngineContext } from '../contract/engine.ts';
 import { pruneEvents } from '../events/prune.ts';
+import { dayMs } from '../kernel/duration.ts';
+import { checkpoint } from '../kernel/checkpoint.ts';
 import { pause, type Service, steady } from '../kernel/service.ts';
 import { type Db, onPool } from '../kernel/sql.ts';
 import { JobCounts } from './job-counts.ts';
@@ -17,7 +19,6 @@ const firstMs = 5_000;
 const everyMs = 60_000;
 /** While there is more to do than a pass was given time for. */
 const soonMs = 1_000;
-const dayMs = 24 * 3_600_000;
 
 /** What one statement may touch, and how long a step may take before it is the next one's turn. */
 const batch = {
@@ -61,7 +62,10 @@ export function housekeeping({ ctx, fault }: Scheduling): Service {
     async (signal) => {
       await pause(waitMs, signal);
       waitMs = everyMs;
-      if (!signal.aborted && (await pruner.pass(signal)).more) waitMs = soonMs;
+      if (signal.aborted) return;
+      checkpoint('housekeeping.pass');
+      if ((await pruner.pass(signal)).more) waitMs = soonMs;
+      checkpoint('housekeeping.passed');
     },
     fault('pruning'),
   );

@@ -86,6 +86,11 @@ export async function retireStrays(db: Db, max: number, at: Date): Promise<void>
   await db.exec(sql`select retire_strays(${max}::integer, ${at}::timestamptz)`);
 }
 
+/** Notes tokens as full that a stage counted by a threshold which was being lowered. */
+export async function sweepLowered(db: Db, at: Date): Promise<void> {
+  await db.exec(sql`select sweep_lowered(${at}::timestamptz)`);
+}
+
 export async function queueRetries(db: Db, max: number, at: Date): Promise<number> {
   return (await db.one<{ n: number }>(sql`select queue_retries(${max}::integer, ${at}::timestamptz) as n`)).n;
 }
@@ -100,5 +105,8 @@ export function takeBackRuns(db: Db, slackMs: number, at: Date): Promise<{ retur
 }
 
 export async function anyReady(db: Db): Promise<boolean> {
-  return (await db.maybeOne(sql`select 1 from live where worker_id is null and not parked limit 1`)) !== undefined;
+  return (
+    (await db.maybeOne(sql`select 1 from live where worker_id is null and not parked and gate is null limit 1`)) !==
+    undefined
+  );
 }

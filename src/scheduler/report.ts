@@ -3,6 +3,7 @@ import type { EngineContext, Reported } from '../contract/engine.ts';
 import type { Report } from '../contract/wire.ts';
 import { checkpoint } from '../kernel/checkpoint.ts';
 import { type Db, onPool, sql } from '../kernel/sql.ts';
+import { tellKilled } from './claim.ts';
 
 export async function applyReports(ctx: EngineContext, reports: readonly Report[]): Promise<Reported> {
   const db = onPool(ctx.pool);
@@ -14,16 +15,18 @@ export async function applyReports(ctx: EngineContext, reports: readonly Report[
   if (done.created + back > 0) ctx.broker.offer(ctx.tenant, done.created + back);
   if (done.retries > 0) ctx.wake.send(ctx.tenant.id, 'retries');
   if (done.applied > 0) ctx.wake.send(ctx.tenant.id, 'events');
+  // their workers hear of it with a heartbeat otherwise
+  if (done.killed > 0) await tellKilled(ctx);
   ctx.telemetry.emit('reported', { runs: reports.length, applied: done.applied + back, created: done.created });
   return { applied: done.applied + back, created: done.created };
 }
 
-type Finished = { applied: number; created: number; retries: number };
-const nothing: Finished = { applied: 0, created: 0, retries: 0 };
+type Finished = { applied: number; created: number; retries: number; killed: number };
+const nothing: Finished = { applied: 0, created: 0, retries: 0, killed: 0 };
 
 function finishRuns(db: Db, reports: readonly Report[], at: Date): Promise<Finished> {
   return db.one<Finished>(sql`
-    select applied, created, retries
+    select applied, created, retries, killed
       from finish_runs(
         ${reports.map((r) => r.run)}::uuid[],
         ${reports.map((r) => r.lease)}::integer[],

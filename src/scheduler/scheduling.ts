@@ -8,7 +8,7 @@ import { Bell } from '../kernel/bell.ts';
 import { Channel } from '../kernel/channel.ts';
 import { type Db, onPool } from '../kernel/sql.ts';
 import type { Time } from '../kernel/time.ts';
-import { cancellations } from './claim.ts';
+import { tellKilled } from './claim.ts';
 
 export interface Scheduling {
   readonly ctx: EngineContext;
@@ -51,7 +51,7 @@ export function makeScheduling(ctx: EngineContext): Scheduling {
       if (runs > 0) work.dispatch.ring();
     },
     killed: async (runs) => {
-      if (runs > 0) for (const { run } of await cancellations(ctx)) ctx.broker.cancel(run);
+      if (runs > 0) await tellKilled(ctx);
     },
     fault: (doing) => (error) => {
       if (isConnectionLoss(error)) ctx.log.warn({ doing }, 'the database is out of reach; trying again');

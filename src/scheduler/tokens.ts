@@ -1,11 +1,11 @@
 /**
  * The token processor: releases tokens that reached their threshold while they might not run, and runs that were queued
  * when their job was paused or that wait at a limit; and takes out what a stage under way left behind of tasks that were
- * removed. Increments themselves are part of the stage that causes them (I2), so none pass here.
+ * removed, or counted by a threshold that was lowered. Increments themselves are part of the stage that causes them (I2), so none pass here.
  */
 import { checkpoint } from '../kernel/checkpoint.ts';
 import { type Service, steady } from '../kernel/service.ts';
-import { releaseTokens, retireStrays, sweepGates } from './queries.ts';
+import { releaseTokens, retireStrays, sweepGates, sweepLowered } from './queries.ts';
 import type { Scheduling } from './scheduling.ts';
 
 const batch = 1_000;
@@ -24,6 +24,7 @@ export function tokenProcessor({ db, time, work, ready, killed: tell, fault }: S
       ready(passed);
       await tell(killed);
       await retireStrays(db, batch, new Date(time.now()));
+      await sweepLowered(db, new Date(time.now()));
       await work.tokens.wait(sweepMs, signal);
     },
     fault('releasing tokens'),

@@ -19,8 +19,11 @@ interface Trigger {
   readonly schedule: Schedule;
 }
 
-/** At most so many fire in one commit. */
+/** At most so many are taken from the queue before changes are taken in again. */
 const batch = 10_000;
+/** At most so many fire in one commit. Of more, two commits are under way at a time: a server has more than one core. */
+const largestFiring = 2_500;
+const firingsAtOnce = 2;
 /** At most so many changed jobs are read anew before what is due fires. */
 const reloaded = 500;
 /** At most so many triggers that entered the queue are settled in one commit. */
@@ -77,13 +80,23 @@ export class TriggerProcessor {
   }
 
   async #fireDue(): Promise<void> {
-    const { db, time, ctx } = this.#scheduling;
-    const nowMs = time.now();
+    const nowMs = this.#scheduling.time.now();
     const due = this.#queue.popDue(nowMs, batch);
     const [overslept, onTime] = partition(due, (entry) => entry.dueMs < nowMs - graceMs);
     // what was slept through (a suspended machine, a long outage) is missed: the trigger's policy says what becomes of it
     for (const entry of overslept) this.#stale.add(entry.trigger.row.job_id);
-    if (onTime.length === 0) return;
+    const left = cutInto(largestFiring, onTime);
+    const fire = async (): Promise<void> => {
+      for (let some = left.shift(); some !== undefined; some = left.shift()) await this.#fire(some, nowMs);
+    };
+    const done = await Promise.allSettled(Array.from({ length: Math.min(firingsAtOnce, left.length) }, fire));
+    // where one failed, the others went on as far as they could
+    for (const entry of left.flat()) this.#queue.push(entry);
+    for (const outcome of done) if (outcome.status === 'rejected') throw outcome.reason;
+  }
+
+  async #fire(onTime: readonly Due<Trigger>[], nowMs: number): Promise<void> {
+    const { db, time, ctx } = this.#scheduling;
     try {
       const firings = onTime.map((entry) => ({ triggerId: entry.id, instantMs: entry.instantMs }));
       checkpoint('triggers.fire');
@@ -202,6 +215,10 @@ type Arrived = Arrival & { readonly trigger: Trigger };
 
 function firingsOf(trigger: Trigger, instants: readonly number[]): Firing[] {
   return instants.map((instantMs) => ({ triggerId: trigger.row.id, instantMs }));
+}
+
+function cutInto<T>(size: number, items: readonly T[]): T[][] {
+  return Array.from({ length: Math.ceil(items.length / size) }, (_, i) => items.slice(i * size, (i + 1) * size));
 }
 
 function partition<T>(items: readonly Due<T>[], test: (item: Due<T>) => boolean): [Due<T>[], Due<T>[]] {

@@ -8,7 +8,8 @@ import { delayMs, reconnect } from '../kernel/backoff.ts';
 import { loop, pause, type Service } from '../kernel/service.ts';
 
 export interface HeartOptions {
-  beat(holds: readonly HeldRun[], signal?: AbortSignal): Promise<HeartbeatAnswer>;
+  /** One that takes longer than `withinMs` is to fail. */
+  beat(holds: readonly HeldRun[], withinMs: number, signal: AbortSignal): Promise<HeartbeatAnswer>;
   holds(): readonly HeldRun[];
   hear(signals: Signals): void;
   /** After the first one that was heard. */
@@ -20,6 +21,8 @@ export interface HeartOptions {
   readonly intervalMs: number;
 }
 
+/** A heartbeat that takes longer is given up, and the next one sent. */
+const longestBeatMs = 5_000;
 /** A busy machine is no news. */
 const tellLateMs = 1_000;
 
@@ -27,10 +30,13 @@ export function makeHeart(options: HeartOptions): Service {
   let heard = false;
   let failures = 0;
   let { intervalMs } = options;
+  let withinMs = longestBeatMs;
   async function beatOnce(signal: AbortSignal): Promise<void> {
-    const answer = await options.beat(options.holds(), signal);
+    const answer = await options.beat(options.holds(), withinMs, signal);
     options.hear(answer);
     intervalMs = answer.beat_ms ?? options.intervalMs;
+    // one that hangs must leave time for others before the leases run out, and short ones have short intervals
+    withinMs = Math.min(longestBeatMs, 2 * (answer.beat_ms ?? longestBeatMs));
     failures = 0;
     if (!heard) options.onFirst();
     heard = true;

@@ -34,9 +34,6 @@ import type { WorkerSettings } from './settings.ts';
 /** The bounds of leaving, beside the drain itself: together with it under the 8 s of design §7. */
 const leave = { killMs: 1_800, logsMs: 200, reportsMs: 500, farewellMs: 300 } as const;
 
-/** A heartbeat that takes longer is given up, and the next one sent. */
-const beatWithinMs = 5_000;
-
 /** How many runs without a place one poll asks for: what one claim hands out at most. */
 const quickBatch = 1_000;
 /** Reports that wait to be acknowledged: with so many no more runs are taken. Quick ones leave room for the others. */
@@ -189,7 +186,8 @@ export class Incarnation {
 
   #beat(holds: readonly HeldRun[], withinMs: number, signal?: AbortSignal): Promise<HeartbeatAnswer> {
     const { name, addr, version, maxTasks, runtimes, queues } = this.#settings;
-    const self = { ...this.#identity, name, addr, version, places: maxTasks };
+    const places = this.#draining ? 0 : maxTasks; // nobody is to wait for those of one that takes no more
+    const self = { ...this.#identity, name, addr, version, places, taken: this.#placed };
     const served = { runtimes: [...runtimes.keys()], queues: [...queues] };
     return this.#client.heartbeat({ ...self, ...served, holds: [...holds], seen: this.#seen }, withinMs, signal);
   }
@@ -224,7 +222,7 @@ export class Incarnation {
   #makeHeart(): Service {
     const { log, heartbeatMs } = this.#settings;
     return makeHeart({
-      beat: (holds, signal) => this.#beat(holds, beatWithinMs, signal),
+      beat: (holds, withinMs, signal) => this.#beat(holds, withinMs, signal),
       holds: () => this.#holdings.list(),
       hear: (signals) => this.#hear(signals),
       onFirst: () => {

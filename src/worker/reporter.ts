@@ -13,7 +13,7 @@ export interface ReporterOptions {
   onRefused(report: Report, error: unknown): void;
 }
 
-const lanes = 2;
+const requestsAtOnce = 2;
 const batchSize = 2_000;
 
 export class Reporter {
@@ -52,7 +52,7 @@ export class Reporter {
   }
 
   #schedule(): void {
-    if (this.#scheduled || this.#pending.length === 0 || this.#underWay >= lanes) return;
+    if (this.#scheduled || this.#pending.length === 0 || this.#underWay >= requestsAtOnce) return;
     this.#scheduled = true;
     // whatever ends in the same turn goes along
     queueMicrotask(() => {
@@ -62,7 +62,7 @@ export class Reporter {
   }
 
   #sendPending(): void {
-    while (this.#underWay < lanes && this.#pending.length > 0) {
+    while (this.#underWay < requestsAtOnce && this.#pending.length > 0) {
       const batch = this.#pending.splice(0, batchSize);
       this.#underWay++;
       void this.#send(batch).finally(() => {

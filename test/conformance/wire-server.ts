@@ -35,13 +35,17 @@ export class WireServer {
   readonly secrets = new Map<string, string>();
   /** Requests that were served, in order: `logs`, `report`… */
   readonly served: string[] = [];
-  /** Requests that came while it was out of order. */
+  /** Requests that came while it was out of order, or that are never answered. */
   readonly refused: string[] = [];
   /** Told with every answer: a worker may miss one. */
   readonly cancel: HeldRun[] = [];
   readonly lost: HeldRun[] = [];
   /** Told to a worker until it says that it has seen them. */
   readonly invalidate: Invalidation[] = [];
+  /** Messages, such as `report`, that are never answered. */
+  readonly unanswered = new Set<string>();
+  /** How often workers are told to send heartbeats. */
+  beatMs: number | undefined;
   /** While set, everything is answered with this status; 0 cuts the connection. */
   outOfOrder: number | undefined;
   readonly #definitions = new Map<string, TaskDefinition>();
@@ -119,7 +123,8 @@ export class WireServer {
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const name = (request.url ?? '').replace('/internal/', '');
     const body = await bodyOf(request);
-    if (this.outOfOrder !== undefined) this.refused.push(name);
+    if (this.outOfOrder !== undefined || this.unanswered.has(name)) this.refused.push(name);
+    if (this.unanswered.has(name)) return;
     if (this.outOfOrder === 0) return void request.socket.destroy();
     const [status, answer] = await this.#decide(name, request.headers.authorization, body, response);
     if (status === 200) this.served.push(name);
@@ -146,7 +151,7 @@ export class WireServer {
     if (name === 'heartbeat') {
       const heartbeat = heartbeatRequest.parse(body);
       this.heartbeats.push(heartbeat);
-      return this.#signals(heartbeat.seen);
+      return { ...this.#signals(heartbeat.seen), beat_ms: this.beatMs };
     }
     if (name === 'report') {
       const { reports } = reportRequest.parse(body);

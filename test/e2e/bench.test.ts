@@ -46,6 +46,18 @@ it('handover tells percentiles, in-process and over HTTP', async () => {
   });
 }, 240_000);
 
+it.each([
+  ['catchup', { late: percentiles }, 2],
+  ['pages', { lists: percentiles }, 3],
+])(
+  '%s tells its percentiles and aims',
+  async (name, told, aims) => {
+    const result = await bench(name);
+    expect(result).toMatchObject({ name, percentiles: told, machine, aims: Array.from({ length: aims }, () => aim) });
+  },
+  240_000,
+);
+
 it('a benchmark that does not exist is refused with what there is', async () => {
   await expect(bench('speed')).rejects.toMatchObject({
     code: 2,

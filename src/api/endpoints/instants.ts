@@ -1,7 +1,7 @@
 /** A job's instants as wholes: how each stands, and activating many tokens of them by filter. */
 import { z } from 'zod';
 import { endpoints } from '../../http/endpoint.ts';
-import { id, idPath, instant, limit, priority, time } from './shapes.ts';
+import { id, idPath, instant, limit, priority, stateWords, time } from './shapes.ts';
 
 /** Of a token; `ready` is what Waterwheel's paths show as `active`. */
 export const tokenStates = [
@@ -52,7 +52,7 @@ export const instantEndpoints = endpoints({
     body: z
       .strictObject({
         tasks: z.array(z.string()).min(1).max(1000).optional(),
-        states: z.array(tokenState).min(1).optional(),
+        states: z.array(z.enum(stateWords)).min(1).optional(),
         first: instant.optional(),
         last: instant.optional(),
         instants: z.array(instant).min(1).max(1000).optional(),

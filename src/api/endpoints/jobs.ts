@@ -32,10 +32,12 @@ const applied = z.object({
 });
 
 const apply = {
-  summary: 'Create or replace a job from its document (JSON or YAML); `dry_run` only says what would change and fire',
+  summary:
+    'Create or replace a job from its document (JSON or YAML); `dry_run` only says what would change and fire, and of ' +
+    'what would be caught up lists a hundred instants, the first or those `after` one',
   tag: 'jobs',
   allow: ['operator'],
-  query: z.object({ dry_run: flag }),
+  query: z.object({ dry_run: flag, after: instant.optional() }),
   body: 'document',
   status: 201,
   answer: applied,

@@ -38,11 +38,16 @@ export const states = [
 ] as const;
 export type State = (typeof states)[number];
 export const state = z.enum(states);
+
+/** What a request may ask for: `ready`, our own word, is Waterwheel's `active`. */
+export const stateWords = [...states, 'ready'] as const;
+export const stateOf = (word: (typeof stateWords)[number]): State => (word === 'ready' ? 'active' : word);
+
 export const stateList = z.string().transform((text, context) => {
   const parts = text.split(',').filter((part) => part !== '');
-  const wrong = parts.find((part) => !(states as readonly string[]).includes(part));
-  if (wrong === undefined) return parts as State[];
-  context.addIssue({ code: 'custom', message: `no such state: ${wrong}; states are ${states.join(', ')}` });
+  const wrong = parts.find((part) => !(stateWords as readonly string[]).includes(part));
+  if (wrong === undefined) return (parts as (typeof stateWords)[number][]).map(stateOf);
+  context.addIssue({ code: 'custom', message: `no such state: ${wrong}; states are ${stateWords.join(', ')}` });
   return z.NEVER;
 });
 

@@ -14,7 +14,7 @@ const coming = z.object({
 /** The earliest trigger of a job to fire. */
 export const nextFiring = z.object({ trigger_id: id, trigger_name: z.string(), instant: time, due: time });
 
-/** What applying a document would cause at once; `first` lists no more than a hundred. */
+/** What applying a document would cause at once. */
 export const outlook = z.object({
   /** Nothing of it happens before the job is unpaused. */
   paused: z.boolean(),
@@ -23,7 +23,8 @@ export const outlook = z.object({
       name: z.string(),
       /** Fire at once, as if on time. */
       fires: z.array(time),
-      caught_up: z.object({ total: z.int(), first: z.array(time), last: time.nullable() }),
+      /** `first`: the first hundred, or the first hundred after `after`; `more`: how many come after these. */
+      caught_up: z.object({ total: z.int(), first: z.array(time), more: z.int(), last: time.nullable() }),
       skipped: z.object({ total: z.int(), first: time.nullable(), last: time.nullable() }),
       /** Still to be fired of what was to be caught up before. */
       under_way: z.int(),

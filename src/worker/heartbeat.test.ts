@@ -1,0 +1,68 @@
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { wireKey, WireServer } from '../../test/conformance/wire-server.ts';
+import { newId } from '../kernel/id.ts';
+import { silent } from '../kernel/log.ts';
+import type { Service } from '../kernel/service.ts';
+import { functionRuntime } from '../runtimes/function.ts';
+import { none } from '../runtimes/none.ts';
+import { makeWorker } from './worker.ts';
+
+const patience = { timeout: 25_000, interval: 5 };
+let server: WireServer;
+let worker: Service;
+let end: () => void;
+
+beforeEach(async () => {
+  server = new WireServer();
+  const url = await server.start();
+  const ended = new Promise<void>((resolve) => {
+    end = resolve;
+  });
+  const runtimes = new Map([
+    ['none', none] as const,
+    ['function', functionRuntime({ functions: { wait: () => ended, done: () => {} } })] as const,
+  ]);
+  const timing = { heartbeatMs: 50, pollMs: 2_000, drainMs: 10_000 };
+  const self = { id: newId(), name: 'test', version: '0', url, key: wireKey, runtimes, log: silent, maxTasks: 4 };
+  worker = makeWorker({ ...self, ...timing });
+});
+afterEach(async () => {
+  end();
+  await worker.stop();
+  await server.stop();
+});
+
+const offer = (name: string) => server.offer(server.define({ kind: 'function', name, input: null }));
+
+it('says how many places are taken: not by runs that execute nothing, nor by reports on their way', async () => {
+  server.unanswered.add('report');
+  offer('wait');
+  offer('done');
+  server.offer(server.define({ kind: 'none' }));
+  await worker.start();
+  await vi.waitFor(() => {
+    const beat = server.heartbeats.at(-1);
+    expect([beat?.holds.length, beat?.taken, beat?.places]).toEqual([3, 1, 4]);
+  }, patience);
+});
+
+it('says that there are no places once the worker is leaving, and that none is taken when it goes', async () => {
+  offer('wait');
+  await worker.start();
+  await vi.waitFor(() => expect(server.heartbeats.at(-1)).toMatchObject({ places: 4, taken: 1 }), patience);
+  const stopped = worker.stop();
+  await vi.waitFor(() => expect(server.heartbeats.at(-1)).toMatchObject({ places: 0, taken: 1 }), patience);
+  end();
+  await stopped;
+  expect(server.heartbeats.at(-1)).toMatchObject({ places: 0, taken: 0, holds: [] });
+});
+
+it('is given up in time for others before a short lease runs out, when it gets no answer', async () => {
+  server.beatMs = 100;
+  await worker.start();
+  await vi.waitFor(() => expect(server.heartbeats.length).toBeGreaterThan(1), patience);
+  server.unanswered.add('heartbeat');
+  // the third comes after two that were given up: far sooner than one that has the usual time
+  const unheard = (): string[] => server.refused.filter((name) => name === 'heartbeat');
+  await vi.waitFor(() => expect(unheard().length).toBeGreaterThan(2), { timeout: 4_000, interval: 5 });
+});
