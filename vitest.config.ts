@@ -1,10 +1,12 @@
 /**
  * How suites run. `parallel`: unit tests beside their source, and all that can share a machine by a database per file.
- * `serial`: suites that start whole servers or kill processes, one file at a time, after all others.
+ * `pairs`: end-to-end suites, each with servers of its own, which mostly wait: two files at a time.
+ * `serial`: suites that kill processes, measure time or fill the machine, one file at a time, after all others.
  */
 import { defineConfig } from 'vitest/config';
 
-const serial = ['test/e2e/**/*.test.ts', 'test/chaos/**/*.test.ts'];
+const endToEnd = ['test/e2e/**/*.test.ts'];
+const serial = ['test/chaos/**/*.test.ts', ...['bench', 'smoke', 'torture'].map((name) => `test/e2e/${name}.test.ts`)];
 const shared = { pool: 'forks', testTimeout: 30_000, hookTimeout: 60_000 } as const;
 
 export default defineConfig({
@@ -18,9 +20,12 @@ export default defineConfig({
           ...shared,
           name: 'parallel',
           include: ['src/**/*.test.ts', 'bench/**/*.test.ts', 'test/**/*.test.ts'],
-          exclude: serial,
+          exclude: [...endToEnd, ...serial],
           sequence: { groupOrder: 0 },
         },
+      },
+      {
+        test: { ...shared, name: 'pairs', include: endToEnd, exclude: serial, sequence: { groupOrder: 1 } },
       },
       {
         test: {
@@ -30,7 +35,7 @@ export default defineConfig({
           // about ten minutes long: `npm run chaos`
           exclude: ['test/chaos/long/**'],
           fileParallelism: false,
-          sequence: { groupOrder: 1 },
+          sequence: { groupOrder: 2 },
         },
       },
     ],
