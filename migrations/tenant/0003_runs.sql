@@ -63,6 +63,8 @@ create table live (
   worker_id uuid,
   incarnation bigint,
   cancel boolean not null default false,
+  -- what its end will say, unless it succeeds all the same
+  cancel_reason text,
   cause uuid,
   queued_at timestamptz not null,
   claimed_at timestamptz

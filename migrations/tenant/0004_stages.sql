@@ -310,7 +310,8 @@ begin
      using unnest(v_held.spots, v_held.numbers) as h (spot, n)
      where live.ctid = h.spot
     returning live.*, case when live.cancel and p_states[h.n] <> 'success' then 'cancelled' else p_states[h.n] end as state,
-              p_reasons[h.n] as reason, p_exit_codes[h.n] as exit_code, p_started[h.n] as started_at
+              coalesce(case when p_states[h.n] <> 'success' then live.cancel_reason end, p_reasons[h.n]) as reason,
+              p_exit_codes[h.n] as exit_code, p_started[h.n] as started_at
   ),
   recorded as (
     insert into run (id, task_id, instant, origin, version, attempt, priority, lease, worker_id, state, reason,
@@ -611,7 +612,7 @@ begin
     return;
   end if;
   if v_run.worker_id is not null then
-    update live set cancel = true where id = p_run;
+    update live set cancel = true, cancel_reason = 'cancelled by ' || p_actor where id = p_run and not cancel;
     outcome := 'cancelling';
     return;
   end if;

@@ -18,7 +18,7 @@ begin
   perform 1 from live where task_id = any (p_tasks) order by live.id for update;
   select * into v_done
     from cancel_queued(array(select live.id from live where task_id = any (p_tasks)), p_reason, p_at);
-  update live set cancel = true
+  update live set cancel = true, cancel_reason = coalesce(cancel_reason, p_reason)
    where p_kill and task_id = any (p_tasks) and worker_id is not null;
   perform 1 from held where task_id = any (p_tasks) order by task_id, instant for update;
   delete from held where task_id = any (p_tasks);

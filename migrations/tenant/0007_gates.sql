@@ -259,7 +259,7 @@ begin
        for update of v skip locked
   ),
   marked as (
-    update live set cancel = true
+    update live set cancel = true, cancel_reason = 'gave way to another instant of its job (overlap)'
      where live.id in (select id from aimed where worker_id is not null)
     returning 1
   )

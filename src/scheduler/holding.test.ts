@@ -216,6 +216,7 @@ describe('cancelling', () => {
     const runs = await claim(line, job.lane);
     expect(await cancel(line, runs[0]?.id ?? '')).toBe('cancelling');
     expect(await finish(line, runs, 'cancelled')).toEqual({ applied: 1, created: 0, retries: 0 });
+    expect(await historyOf(line, job.task('a'))).toMatchObject([{ state: 'cancelled', reason: 'cancelled by test' }]);
   });
 
   it('drops a retry that waits', async () => {

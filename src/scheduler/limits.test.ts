@@ -286,7 +286,8 @@ describe('max_active_instants', () => {
     expect(await claim(line, job.lane)).toEqual([]);
     await finish(line, old ? [old] : [], 'failure');
     expect(daysOf(await claim(line, job.lane))).toEqual([3]);
-    expect((await historyOf(line, job.task('a'))).map((run) => run.state)).toEqual(['cancelled', 'cancelled']);
+    const over = { state: 'cancelled', reason: 'gave way to another instant of its job (overlap)' };
+    expect(await historyOf(line, job.task('a'))).toMatchObject([over, over]);
     expect(await usedOf(job.id)).toBe(1);
   });
 

@@ -152,9 +152,34 @@ describe('a task', () => {
     });
     const askedAt = performance.now();
     await product.call('POST /api/runs/{id}/cancel', { params: { id: run } });
-    expect(await endOf(product, run)).toMatchObject({ state: 'cancelled', reason: 'it was cancelled' });
+    expect(await endOf(product, run)).toMatchObject({ state: 'cancelled', reason: 'cancelled by key:root' });
     expect(performance.now() - askedAt).toBeLessThan(5_000);
     expect(await logOf(product, run)).toHaveLength(0);
+  });
+
+  it('that gives way to a newer instant is killed soon, whoever started that', async () => {
+    const { call } = product;
+    const limits = { max_active_instants: 1, overlap: 'cancel_older' };
+    const document = {
+      project: 'one-task',
+      name: 'overlapping',
+      ...limits,
+      tasks: [{ name: 'a', ...shell('exec sleep 1000') }],
+    };
+    const { id } = await call('PUT /api/jobs', { body: JSON.stringify(document) });
+    const start = async (): Promise<string> =>
+      (await call('POST /api/jobs/{id}/run', { params: { id }, body: {} })).runs[0] ?? '';
+    const older = await start();
+    await until('it runs', async () => {
+      const { state } = await call('GET /api/runs/{id}', { params: { id: older } });
+      return state === 'running' || undefined;
+    });
+    const askedAt = performance.now();
+    const newer = await start();
+    const reason = 'gave way to another instant of its job (overlap)';
+    expect(await endOf(product, older)).toMatchObject({ state: 'cancelled', reason });
+    expect(performance.now() - askedAt).toBeLessThan(4_000);
+    await call('POST /api/runs/{id}/cancel', { params: { id: newer } });
   });
 
   it.each([
