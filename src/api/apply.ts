@@ -16,16 +16,18 @@ export const applyHandlers: ApiHandlers<Pick<typeof jobEndpoints, Keys>> = {
   'GET /api/jobs/schema': async () => jobJsonSchema(),
 };
 
+/** Of more triggers, who asks for no outlook does not wait for one: some thousands take seconds. */
+const mostTold = 100;
+
 async function apply(input: Input<(typeof jobEndpoints)['POST /api/jobs']>, context: ApiContext): Promise<Response> {
   const { definition, warnings } = parsed(input.body);
   const { dry_run: dryRun, after } = input.query;
+  // what is set off is told by what was there before
+  const told = dryRun || definition.triggers.length <= mostTold;
+  const outlook = told ? await outlookOfApplying(context, definition, after) : undefined;
   const applied = await applyJob(context.db, { definition, warnings, ...author(context, input.caller), dryRun });
-  if (dryRun) {
-    const outlook = await outlookOfApplying(context, definition, { job: applied.id, after });
-    return Response.json({ ...applied, outlook });
-  }
-  tell(context, applied.id);
-  return Response.json(applied, { status: 201 });
+  if (!dryRun) tell(context, applied.id);
+  return Response.json({ ...applied, outlook }, { status: dryRun ? 200 : 201 });
 }
 
 function parsed(body: DocumentText) {

@@ -3,7 +3,7 @@ import type { WorkerInfo } from '../contract/engine.ts';
 import { leaseTimes } from '../contract/lease-times.ts';
 import { shellWord } from '../kernel/shell-word.ts';
 import type { ApiContext } from './context.ts';
-import { counted, type Finding, finding, told } from './explain-words.ts';
+import { counted, type Finding, finding, told, workerName } from './explain-words.ts';
 
 const rememberedMs = 86_400_000;
 /** As long as `/healthz` believes a scheduler that is silent. */
@@ -33,7 +33,9 @@ export function unserved(lane: string, workers: Workers): Finding | undefined {
       'runtime_unserved',
       `no worker alive has the runtime ${runtime}; there is ${listed(runtimes)}`,
       { runtime, queue, workers: workers.alive.length, runtimes },
-      `it starts as soon as there is a worker with the runtime ${runtime}`,
+      runtime === 'function'
+        ? `start one: millrace worker --functions FILE.js${queue === 'default' ? '' : ` --queue ${shellWord(queue)}`}`
+        : `it starts as soon as there is a worker with the runtime ${runtime}`,
     );
   }
   if (able.some(({ queues }) => queues.includes(queue))) return undefined;
@@ -48,7 +50,8 @@ export function unserved(lane: string, workers: Workers): Finding | undefined {
 
 function nobodyAlive(runtime: string, queue: string, known: readonly WorkerInfo[]): Finding {
   const last = known.toSorted((a, b) => b.lastSeenAt.getTime() - a.lastSeenAt.getTime())[0];
-  const heard = last === undefined ? '' : `; the last one, ${last.name}, was heard of at ${told(last.lastSeenAt)}`;
+  const heard =
+    last === undefined ? '' : `; the last one, ${workerName(last)}, was heard of at ${told(last.lastSeenAt)}`;
   return finding(
     'no_worker',
     `no worker is alive${heard}`,

@@ -36,11 +36,15 @@ function byTask(gate: GateRow, holders: readonly HolderRow[]): Finding {
 
 function byPool(gate: GateRow, holders: readonly HolderRow[]): Finding {
   const name = gate.name ?? gate.id;
+  const data = { ...limitOf(gate), pool: name, holders: holders.map(shown) };
+  const set = `millrace pool set ${shellWord(name)} N`;
+  if (gate.capacity === 0) {
+    return finding('pool_full', `the pool ${name} has no places`, data, `${set} gives it some`);
+  }
   const some = [...new Set(holders.map((holder) => nameOf('task', holder)))].slice(0, 3);
   const held = some.length === 0 ? '' : `, by ${some.join(', ')}`;
   const taken = `${gate.used} of ${gate.capacity ?? gate.used} places of the pool ${name} are taken`;
-  const next = `it goes on when a place is free; millrace pool set ${shellWord(name)} gives it more`;
-  return finding('pool_full', taken + held, { ...limitOf(gate), pool: name, holders: holders.map(shown) }, next);
+  return finding('pool_full', taken + held, data, `it goes on when a place is free; ${set} gives it more`);
 }
 
 function limitOf({ id, capacity, used, before }: GateRow): Record<string, unknown> {

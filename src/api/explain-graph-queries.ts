@@ -111,6 +111,8 @@ export function listParents(db: Db, task: string, instant: Date): Promise<Parent
 export type BlockedRow = Part & {
   readonly instant: Date;
   readonly state: State;
+  /** More than one edge leads to it. */
+  readonly several: boolean;
 };
 
 const deepest = 30;
@@ -142,7 +144,9 @@ export function listBlocked(db: Db, task: string, instant: Date): Promise<Blocke
        ) as parent
        where blocked.n < ${deepest} and blocked.state = 'waiting'
     )
-    select ${taskPart}, blocked.instant, blocked.state
+    select ${taskPart}, blocked.instant, blocked.state,
+           (select count(*) from (select 1 from task_edge where child_id = task.id limit 2) as tasks)
+             + (select count(*) from (select 1 from trigger_edge where task_id = task.id limit 2) as triggers) > 1 as several
       from blocked
       join task on task.id = blocked.task_id
       ${ofTask}

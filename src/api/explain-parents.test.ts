@@ -201,12 +201,13 @@ describe('a token that waits for a task', () => {
     await end(job, 'a', 'failure');
     const why = await whyToken(api, job.tasks['c'], day(1));
     expect(why.chain.map(({ what, message }) => [what, message])).toEqual([
-      ['token', 'task/c waits for 2026-01-01T00:00:00Z, among others for task/b'],
-      ['token', 'task/b waits for 2026-01-01T00:00:00Z, among others for task/a'],
+      ['token', 'task/c waits for 2026-01-01T00:00:00Z, for task/b'],
+      ['token', 'task/b waits for 2026-01-01T00:00:00Z, for task/a'],
       ['token', 'task/a failed for 2026-01-01T00:00:00Z'],
     ]);
     // what is over blocks more surely than what only waits
     const last = await whyToken(api, job.tasks['d'], day(1));
+    expect(last.chain[0]?.message).toBe('task/d waits for 2026-01-01T00:00:00Z, among others for task/a');
     expect(last.chain.map(({ id }) => id)).toEqual([`${job.tasks['d']}@${day(1)}`, `${job.tasks['a']}@${day(1)}`]);
   });
 });

@@ -98,8 +98,9 @@ export async function blockedChain(ctx: ApiContext, token: Part & { readonly ins
 }
 
 function blockedLink(row: BlockedRow, parent: BlockedRow | undefined, home: Part): Link {
-  const among = parent === undefined ? '' : `, among others for ${nameOf('task', parent, home)}`;
-  const message = `${nameOf('task', row, home)} ${stateNow[row.state]} for ${told(row.instant)}${among}`;
+  const others = row.several ? 'among others ' : '';
+  const blocked = parent === undefined ? '' : `, ${others}for ${nameOf('task', parent, home)}`;
+  const message = `${nameOf('task', row, home)} ${stateNow[row.state]} for ${told(row.instant)}${blocked}`;
   return { what: 'token', id: tokenIdOf(row.id, row.instant), at: null, message };
 }
 

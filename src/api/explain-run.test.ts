@@ -27,6 +27,9 @@ async function ready(parts: object = {}, task: object = {}): Promise<{ job: Made
   return { job, queue, run: await activate(api, job.tasks['only'], day(1)) };
 }
 
+/** A worker's; its end is how it is told from others of the same name. */
+const boxId = '01890a5d-0000-7000-8000-000000a1b2c3';
+
 const process = { process: { command: ['true'] } };
 
 /** A run that a stand-in worker has. */
@@ -57,10 +60,10 @@ describe('a run that has not started', () => {
       code: 'no_worker',
       when: 'no worker is alive',
       ask: async () => {
-        aliveWorker(api, { name: 'gone', lastSeenAt: new Date(api.ctx.time.now() - 40_000) });
+        aliveWorker(api, { id: boxId, name: 'gone', lastSeenAt: new Date(api.ctx.time.now() - 40_000) });
         return whyRun(api, (await ready()).run);
       },
-      says: 'the last one, gone, was heard of at',
+      says: 'the last one, gone (a1b2c3), was heard of at',
       first: true,
     },
     {
@@ -124,10 +127,10 @@ describe('a run that has not started', () => {
       when: 'the only worker is leaving',
       ask: async () => {
         const { run, queue } = await ready();
-        aliveWorker(api, { name: 'leaver', queues: [queue], places: 0 });
+        aliveWorker(api, { id: boxId, name: 'leaver', queues: [queue], places: 0 });
         return whyRun(api, run);
       },
-      says: 'the last one, leaver, was heard of at',
+      says: 'the last one, leaver (a1b2c3), was heard of at',
       first: true,
     },
     {
@@ -211,6 +214,23 @@ describe('a run that has not started', () => {
     );
   });
 
+  it.each([
+    ['default', 'start one: millrace worker --functions FILE.js'],
+    ['gpu', 'start one: millrace worker --functions FILE.js --queue gpu'],
+  ])('says how to start a worker that has functions, for the queue %s', async (queue, next) => {
+    aliveWorker(api);
+    const why = await whyRun(api, (await ready({}, { queue, function: { name: 'f' } })).run);
+    expect([why.reasons[0]?.code, why.next]).toEqual(['runtime_unserved', next]);
+  });
+
+  it('says of a pool without places that it has none, though one is still held', async () => {
+    const run = await limited({}, { pool: 'dbp' });
+    await api.call('PUT /api/pools/{name}', { params: { name: 'dbp' }, body: { places: 0 } });
+    const why = await whyRun(api, run);
+    expect(why.reasons[0]).toMatchObject({ code: 'pool_full', message: 'the pool dbp has no places' });
+    expect(why.next).toBe('millrace pool set dbp N gives it some');
+  });
+
   it('has nothing to hope of a worker that has been silent for long, however long a lease is', async () => {
     const lastSeenAt = new Date(api.ctx.time.now() - 40_000);
     const there = aliveWorker(api);
@@ -257,7 +277,7 @@ describe('a run that a worker has', () => {
         aliveWorker(api, { id: aWorker, name: 'box9' });
         return whyRun(api, (await running()).run);
       },
-      says: 'the worker box9 has run it since',
+      says: `the worker box9 (${aWorker.slice(-6)}) has run it since`,
       first: true,
     },
     {

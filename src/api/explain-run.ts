@@ -23,6 +23,7 @@ import {
   type Part,
   told,
   tokenIdOf,
+  workerName,
 } from './explain-words.ts';
 
 /** What stands in its way or came of it first, and where it came from last; for a finished run the other way round. */
@@ -90,10 +91,11 @@ function lossesOf(run: ExplainedRun): Finding[] {
 
 async function whoRuns(ctx: ApiContext, run: ExplainedRun, worker: string): Promise<Finding[]> {
   const { known } = await findWorkers(ctx);
-  const name = known.find(({ id }) => id === worker)?.name ?? worker;
+  const info = known.find(({ id }) => id === worker);
+  const name = info === undefined ? worker : workerName(info);
   const data = {
     worker,
-    name,
+    name: info?.name ?? worker,
     since: run.started_at,
     lease: run.lease,
     lease_until: run.lease_until,
@@ -139,12 +141,24 @@ const endings = {
 
 async function endOf(ctx: ApiContext, run: ExplainedRun): Promise<Finding[]> {
   const [code, words] = endings[run.state as keyof typeof endings];
-  const reason = run.reason === null ? '' : ` (${run.reason})`;
+  const brief = detailOf(run);
   const data = { reason: run.reason, exit_code: run.exit_code, at: run.finished_at, lease: run.lease };
-  const end = finding(code, `${words}${reason}`, data);
+  const end = { ...finding(code, endMessage(run.state, words, brief), data), brief };
   const { task, instant } = run;
   if (task === null || instant === null) return [end];
   return [end, ...(await whatFollowed(ctx, run, task, instant))];
+}
+
+/** What its reason adds to its state: that of a cancelled run begins with what the state says. */
+function detailOf({ state, reason }: ExplainedRun): string {
+  if (reason === null) return '';
+  return state === 'cancelled' ? reason.replace(/^(it was )?cancelled ?/, '') : reason;
+}
+
+/** The reason of a timeout is a sentence that says it all. */
+function endMessage(state: ExplainedRun['state'], words: string, detail: string): string {
+  if (detail === '') return words;
+  return state === 'timeout' ? detail : `${words} (${detail})`;
 }
 
 async function whatFollowed(ctx: ApiContext, run: ExplainedRun, task: TaskOfRun, instant: Date): Promise<Finding[]> {

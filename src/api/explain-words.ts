@@ -17,6 +17,8 @@ export interface Finding {
   readonly message: string;
   readonly data: Record<string, unknown>;
   readonly next?: string;
+  /** What a summary that begins with it says in its place, because the state is named there already. */
+  readonly brief?: string;
 }
 
 export function finding(code: ReasonCode, message: string, data: Record<string, unknown> = {}, next?: string): Finding {
@@ -49,6 +51,11 @@ export function jobNameOf(part: Pick<Part, 'project_name' | 'job_name'>): string
   return shellWord(`${part.project_name}/${part.job_name}`);
 }
 
+/** With the end of its id, as `millrace status` lists it: the workers of one host have one name. */
+export function workerName({ id, name }: { readonly id: string; readonly name: string }): string {
+  return `${name} (${id.slice(-6)})`;
+}
+
 export function told(at: Date): string {
   return at.toISOString().replace('.000Z', 'Z');
 }
@@ -68,7 +75,7 @@ const stateWords: Readonly<Record<Explanation['state'], string>> = {
   running: 'is running',
   success: 'ran and succeeded',
   failure: 'ran and failed',
-  timeout: 'ran for too long',
+  timeout: 'timed out',
   error: 'could not be run',
   cancelled: 'was cancelled',
   retry: 'is to be tried again',
@@ -95,7 +102,10 @@ export interface Findings {
 export function explanationOf(subject: Subject, { state, findings, chain }: Findings): Explanation {
   const who = subject.name ?? `run ${subject.id}`;
   const when = subject.instant === null ? '' : ` at ${told(new Date(subject.instant))}`;
-  const why = findings.slice(0, mostInSummary).map(({ message }) => message);
+  const why = findings
+    .slice(0, mostInSummary)
+    .map(({ message, brief }, i) => (i === 0 ? (brief ?? message) : message))
+    .filter((words) => words !== '');
   return {
     subject,
     state,

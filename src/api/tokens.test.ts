@@ -93,6 +93,18 @@ describe('clearing', () => {
     await stop();
   });
 
+  it.each(['queued', 'running'])('leaves a run that is %s alone, and its end counts', async (how) => {
+    await fire(api, job.triggers['t'], day(1));
+    const held = how === 'running' ? await claim(api) : [];
+    await clear(day(1));
+    await finish(api, how === 'running' ? held : await claim(api));
+    expect(await states()).toEqual([
+      [day(1), 'a', 'success'],
+      [day(1), 'b', 'waiting'],
+    ]);
+    await stop();
+  });
+
   it('of an instant without tokens does nothing and tells nobody', async () => {
     const before = await newestPosition(api.db);
     expect(await clear(day(9))).toEqual({ tokens_cleared: 0 });

@@ -26,8 +26,25 @@ export type KnownTrigger = {
   readonly removed_at: Date | null;
 };
 
-/** A job as it is before it is applied, with all triggers that it ever had; of one that is not there, nothing. */
-export async function listKnown(db: Db, job: string): Promise<{ paused: boolean; triggers: KnownTrigger[] }> {
+/** The job that a document without a uuid stands for. */
+export async function findJobId(db: Db, job: { project: string; name: string }): Promise<string | undefined> {
+  const row = await db.maybeOne<{ id: string }>(sql`
+    select job.id
+      from job
+      join project on project.id = job.project_id
+     where project.name = ${job.project} and project.deleted_at is null
+       and job.name = ${job.name} and job.deleted_at is null`);
+  return row?.id;
+}
+
+export interface KnownJob {
+  readonly paused: boolean;
+  /** All that it ever had. */
+  readonly triggers: readonly KnownTrigger[];
+}
+
+/** A job as it is before it is applied; of one that is not there, nothing. */
+export async function listKnown(db: Db, job: string): Promise<KnownJob> {
   const rows = await db.rows<KnownTrigger & { paused: boolean }>(sql`
     select trigger.id, trigger.name, trigger.earliest, trigger.latest, trigger.removed_at, job.paused
       from job

@@ -202,6 +202,32 @@ describe('a dry run tells what applying would cause', () => {
     expect(await dryRun(document('busy', { ...daily, catchup: 'none' }))).toMatchObject({ under_way: 0 });
   });
 
+  it('and the apply itself tells the same, by what was there before', async () => {
+    const applied = async (trigger: object) => {
+      const { outlook } = await api.call('PUT /api/jobs', { body: JSON.stringify(document('real', trigger)) });
+      return outlook;
+    };
+    const late = { start: midnight(-3), period: '1d' };
+    const would = await dryRun(document('real', late));
+    expect(would.caught_up.total).toBe(4);
+    const { paused, ...trigger } = would;
+    expect(await applied(late)).toEqual({ paused, triggers: [trigger] });
+    const [row] = await api.db.rows<{ id: string }>(sql`
+      select trigger.id from trigger join job on job.id = trigger.job_id where job.name = 'real'`);
+    for (const instant of arrayTo(-3, 0)) await fire(api, row?.id, instant);
+    expect(await applied({ ...late, start: midnight(-5) })).toMatchObject({
+      triggers: [{ caught_up: { total: 2, first: [midnight(-5), midnight(-4)] } }],
+    });
+  });
+
+  it('but does not make who applies hundreds of triggers wait for it', async () => {
+    const triggers = Array.from({ length: 101 }, (_, i) => ({ name: `t${i}`, ...daily }));
+    const body = JSON.stringify({ ...document('wide', daily), triggers, tasks: [{ name: 'a' }] });
+    expect((await api.call('PUT /api/jobs', { body })).outlook).toBeUndefined();
+    const dry = await api.call('PUT /api/jobs', { body, query: { dry_run: 'true' } });
+    expect(dry.outlook?.triggers).toHaveLength(101);
+  });
+
   it('and changes nothing', async () => {
     await dryRun(document('never', daily));
     const made = await api.db.rows(sql`select 1 from job where name = 'never'`);

@@ -1,16 +1,24 @@
-/** What triggers will do, told beforehand: previews, a job's next firing, and what a dry run would cause. */
+/** What triggers will do, told beforehand: previews, a job's next firing, and what applying a document causes. */
 import type { z } from 'zod';
 import type { JobDefinition, TriggerDefinition } from '../jobs/definition.ts';
 import { compileSchedule, nextInstant } from '../jobs/schedule.ts';
 import { localText } from '../jobs/zone-text.ts';
+import type { Db } from '../kernel/sql.ts';
 import { countLeft } from '../scheduler/catchup.ts';
 import { catchupsOfJob } from '../scheduler/catchup-queries.ts';
 import { type Coming, comingFrom, nextOf, type Outlook, outlookOf } from '../scheduler/outlook.ts';
-import type { TriggerRow } from '../scheduler/queries.ts';
+import type { PlannedCatchup, TriggerRow } from '../scheduler/queries.ts';
 import { specOf } from '../scheduler/spec.ts';
 import { type ApiContext, type ApiHandlers, found } from './context.ts';
 import type { nextFiring, outlook, triggerEndpoints } from './endpoints/triggers.ts';
-import { findScheduled, type KnownTrigger, listKnown, listScheduled } from './trigger-queries.ts';
+import {
+  findJobId,
+  findScheduled,
+  type KnownJob,
+  type KnownTrigger,
+  listKnown,
+  listScheduled,
+} from './trigger-queries.ts';
 
 export const triggerHandlers: ApiHandlers<typeof triggerEndpoints> = {
   'GET /api/triggers/{id}/preview': async ({ params, query }, ctx) => {
@@ -48,14 +56,14 @@ export async function nextFiringOf(ctx: ApiContext, job: string): Promise<z.inpu
   return { trigger_id: trigger.id, trigger_name: trigger.name, instant: isoOf(instantMs), due: isoOf(dueMs) };
 }
 
-/** What applying the document to the job of that id, if there is one, would cause now. `after`: lists begin behind it. */
+/** What applying the document to what is there would cause now. `after`: lists begin behind it. */
 export async function outlookOfApplying(
   ctx: ApiContext,
   definition: JobDefinition,
-  { job, after }: { readonly job: string; readonly after?: Date | undefined },
+  after: Date | undefined,
 ): Promise<z.input<typeof outlook>> {
   const nowMs = ctx.time.now();
-  const [known, catchups] = await Promise.all([listKnown(ctx.db, job), catchupsOfJob(ctx.db, job)]);
+  const { known, catchups } = await knownOf(ctx.db, definition);
   const paused = definition.paused ?? known.paused;
   const triggers = definition.triggers.map((wanted) => {
     const before = known.triggers.find(({ name }) => name === wanted.name);
@@ -69,6 +77,18 @@ export async function outlookOfApplying(
     };
   });
   return { paused, triggers };
+}
+
+interface Before {
+  readonly known: KnownJob;
+  readonly catchups: readonly PlannedCatchup[];
+}
+
+async function knownOf(db: Db, definition: JobDefinition): Promise<Before> {
+  const job = definition.uuid ?? (await findJobId(db, definition));
+  if (job === undefined) return { known: { paused: false, triggers: [] }, catchups: [] };
+  const [known, catchups] = await Promise.all([listKnown(db, job), catchupsOfJob(db, job)]);
+  return { known, catchups };
 }
 
 /** The trigger as it would be: what is written, with the marks of what is there. */

@@ -4,7 +4,7 @@ import type { TenantEndpoints } from '../api/endpoints/table.ts';
 import type { Fault } from '../errors.ts';
 import { renderChanges } from './diff.ts';
 import { jobKey } from './documents.ts';
-import { outlookLines } from './outlook.ts';
+import { outlookLines, setOffLines } from './outlook.ts';
 import { count, type Output, type Style } from './output.ts';
 import { oneLine } from './width.ts';
 
@@ -72,10 +72,16 @@ function showResult(out: Output, result: Result): void {
   // of a new job all is new: the file says it better
   const changes = result.outcome === 'created' ? [] : result.changes;
   for (const line of renderChanges(changes, out.paint)) out.line(line);
-  for (const line of result.outlook ? outlookLines(result.outlook, out.width) : []) out.line(line);
+  for (const line of causedLines(result, out)) out.line(line);
   for (const { path, message } of result.warnings) {
     out.line(`    ${out.paint('yellow', '! warning')}: ${oneLine(`${path}: ${message}`)}`);
   }
+}
+
+/** A dry run is for reading all of it; of a real one, what it has set off is enough. */
+function causedLines({ outlook, dry_run: dryRun }: Success, out: Output): string[] {
+  if (outlook === undefined) return [];
+  return dryRun ? outlookLines(outlook, out.width) : setOffLines(outlook);
 }
 
 function outcomeText({ outcome, dry_run }: Success): string {

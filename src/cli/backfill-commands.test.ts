@@ -1,8 +1,10 @@
+import { PassThrough } from 'node:stream';
 import { afterEach, describe, expect, it } from 'vitest';
 import { MillraceError } from '../errors.ts';
 import { newId } from '../kernel/id.ts';
 import { type LocalServer, shell, type SomeHandlers, startLocalServer } from './fixture.ts';
-import type { Backfill } from './follow-backfill.ts';
+import { type Backfill, progressOf, teller } from './follow-backfill.ts';
+import { makeOutput } from './output.ts';
 
 const at = '2030-01-01T00:00:00.000Z';
 const [job, id] = [newId(), newId()];
@@ -78,15 +80,17 @@ describe('backfill --wait', () => {
     expect(ran).toMatchObject({ code: 0, stdout: `${id} done\n` });
     expect(ran.stderr.split('\n').filter(Boolean)).toEqual([
       `3 instants, backfill ${id}`,
-      '1 of 3 instants fired; 1 ready',
-      'done: 3 of 3 instants fired; 3 success',
+      '1 of 3 instants fired; runs so far: 0 of 1 done, 1 ready',
+      'done: 3 of 3 instants fired; runs: 3 of 3 done',
     ]);
   });
 
   it('on a terminal is one line that changes', async () => {
     const { env } = await start(scenes([backfill(1, { ready: 1 }), backfill(3, { success: 3 }, 'done')]));
     const { stderr } = await shell(['backfill', job, ...range, '--wait'], { env, tty: true });
-    expect(stderr).toContain('\r\u001b[K1 of 3 instants fired; 1 ready\r\u001b[Kdone: 3 of 3');
+    expect(stderr).toContain(
+      '\r\u001b[K1 of 3 instants fired; runs so far: 0 of 1 done, 1 ready\r\u001b[Kdone: 3 of 3',
+    );
   });
 
   it.each([
@@ -96,6 +100,49 @@ describe('backfill --wait', () => {
     const { env } = await start(scenes([last]));
     const { code, stdout } = await shell(['backfill', job, ...range, '--wait', '--json'], { env });
     expect([code, JSON.parse(stdout)]).toEqual([1, last]);
+  });
+});
+
+describe('the progress of a backfill', () => {
+  it('tells the runs that are done, those of them that failed, and how the others stand', () => {
+    const runs = { success: 117, failure: 1, timeout: 1, error: 1, running: 5, ready: 195 };
+    const words = '3 of 3 instants fired; runs so far: 120 of 320 done (3 failed), 195 ready, 5 running';
+    expect(progressOf(backfill(3, runs))).toBe(words);
+    expect(progressOf({ ...backfill(3, runs), runs_complete: false })).toContain('at least 120 of 320 done');
+    expect(progressOf(backfill(2, {}))).toBe('2 of 3 instants fired');
+  });
+
+  const heard = (tty: boolean, texts: readonly [atMs: number, text: string, last?: boolean][]): string => {
+    const stderr = Object.assign(new PassThrough(), { isTTY: tty, columns: 20 });
+    const io = { stdin: new PassThrough(), stdout: new PassThrough(), stderr, env: {}, cwd: '/' };
+    let nowMs = 0;
+    const tell = teller({ io, out: makeOutput(io, false) }, () => nowMs);
+    for (const [atMs, text, last = false] of texts) {
+      nowMs = atMs;
+      tell(text, last);
+    }
+    return String(stderr.read());
+  };
+
+  it('is a line now and then until the end where lines stay, even if nothing moves', () => {
+    const told = heard(false, [
+      [0, 'a'],
+      [4_999, 'b'],
+      [5_000, 'c'],
+      [64_999, 'c'],
+      [65_000, 'c'],
+      [65_001, 'd', true],
+    ]);
+    expect(told).toBe('a\nc\nc\nd\n');
+  });
+
+  it('is cut where it would wrap, but for its last line', () => {
+    const long = 'x'.repeat(30);
+    const told = heard(true, [
+      [0, long],
+      [1, long, true],
+    ]);
+    expect(told).toBe(`\r\u001b[K${'x'.repeat(18)}…\r\u001b[K${long}\n`);
   });
 });
 
@@ -152,8 +199,29 @@ describe('backfill', () => {
     );
     expect(await shell(['backfills', job], { env })).toMatchObject({ code: 0, stdout: '', stderr: 'no backfills\n' });
     const cancelled = await shell(['backfill', 'cancel', id], { env });
-    expect(cancelled.stdout).toBe('cancelled: 1 of 3 instants fired; 1 cancelled\n');
+    expect(cancelled.stdout).toBe('cancelled: 1 of 3 instants fired; runs: 1 of 1 done (1 cancelled)\n');
     expect(calls.at(-1)).toBe(`POST /api/backfills/${id}/cancel`);
+  });
+});
+
+describe('backfill cancel', () => {
+  const named = (name: string, more: Partial<Backfill> = {}) => ({ ...backfill(1, {}), name, ...more });
+
+  it('takes a name, unless two jobs have backfills of that name', async () => {
+    const items = [named('january'), named('twice'), named('twice', { id: newId() })];
+    const { env, calls } = await start({
+      'GET /api/backfills': async () => ({ items, next: null }),
+      'GET /api/backfills/{id}': async () => backfill(1, {}),
+      'POST /api/backfills/{id}/cancel': async () => backfill(1, {}, 'cancelled'),
+    });
+    expect((await shell(['backfill', 'cancel', 'january'], { env })).code).toBe(0);
+    expect(calls.at(-1)).toBe(`POST /api/backfills/${id}/cancel`);
+    const twice = await shell(['backfill', 'cancel', 'twice'], { env });
+    expect([twice.code, twice.stderr]).toEqual([2, expect.stringContaining('2 backfills are called twice')]);
+    expect(await shell(['backfill', 'cancel', 'may'], { env })).toMatchObject({
+      code: 5,
+      stderr: 'error: there is no backfill may\n',
+    });
   });
 });
 
@@ -234,7 +302,6 @@ describe('what is not understood ends with 2', () => {
     [['backfill', job, '--first', at]],
     [['backfill', job, '--first', at, '--last', 'soon']],
     [['backfill', job, ...range, '--order', 'sideways']],
-    [['backfill', 'cancel', 'nothing']],
     [['pool', 'set', 'a', '-1']],
     [['pool', 'set', 'a', 'many']],
     [['activate', job]],

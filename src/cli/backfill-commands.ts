@@ -2,6 +2,7 @@
 import type { Command } from 'commander';
 import { z } from 'zod';
 import { priority } from '../api/endpoints/shapes.ts';
+import { MillraceError } from '../errors.ts';
 import { isId } from '../kernel/id.ts';
 import { Ended, exitCodes, UsageError } from './exit.ts';
 import { examples, integer, repeated, wordsOf } from './flags.ts';
@@ -11,6 +12,7 @@ import { jobArgument } from './job-commands.ts';
 import { count, showTime, stateStyle } from './output.ts';
 import { listBackfills } from './pages.ts';
 import { checkInstant, findJob } from './references.ts';
+import type { Server } from './server.ts';
 import { noOptions, type Session, verb } from './session.ts';
 
 const orders = ['earliest', 'latest', 'random'] as const;
@@ -67,9 +69,12 @@ function addCancel(backfill: Command, io: Io): void {
   const cancel = backfill
     .command('cancel')
     .description('Cancel a backfill: it fires nothing more, its queued runs are cancelled, what runs finishes.')
-    .argument('<backfill>', 'its UUID, as `millrace backfills` lists it')
+    .argument('<backfill>', 'its UUID or its name, as `millrace backfills` lists them')
     .action(verb(io, noOptions, cancelBackfill));
-  examples(cancel, [['millrace backfill cancel 01890a5d-…', 'the rest of it']]);
+  examples(cancel, [
+    ['millrace backfill cancel 01890a5d-…', 'the rest of it'],
+    ['millrace backfill cancel january', 'the one made with --name january'],
+  ]);
 }
 
 async function makeBackfill(session: Session, [reference = '']: readonly string[], options: Flags): Promise<void> {
@@ -130,14 +135,23 @@ function showOutcome({ out }: Session, backfill: Backfill): void {
   if (backfill.state !== 'done' || failure + timeout + error + cancelled > 0) throw new Ended(exitCodes.failed);
 }
 
-async function cancelBackfill(session: Session, [id = '']: readonly string[]): Promise<void> {
-  if (!isId(id))
-    throw new UsageError(`${JSON.stringify(id)} is not the UUID of a backfill; millrace backfills lists them`);
+async function cancelBackfill(session: Session, [reference = '']: readonly string[]): Promise<void> {
   const server = await session.connect();
+  const id = isId(reference) ? reference : await findNamed(server, reference);
   const before = await fetchBackfill(server, id);
   const answer = await server.tenant('POST /api/backfills/{id}/cancel', { params: { id } });
   const done = before.state === 'running' ? '' : 'it was over already; ';
   session.out.answer(answer, () => session.out.line(`${done}${progressOf(answer)}`));
+}
+
+/** Two jobs may have backfills of one name: then only the UUID will do. */
+async function findNamed(server: Server, name: string): Promise<string> {
+  const named = (await listBackfills(server, undefined, mostListed)).filter((each) => each.name === name);
+  const [found, ...others] = named;
+  if (found === undefined) throw new MillraceError('not_found', `there is no backfill ${name}`);
+  if (others.length === 0) return found.id;
+  const ids = named.map(({ id, job }) => `${id} (${job.project}/${job.name})`).join(', ');
+  throw new UsageError(`${count(named.length, 'backfill')} are called ${name}; give the UUID: ${ids}`);
 }
 
 async function showBackfills(
@@ -157,7 +171,7 @@ async function showBackfills(
         { title: 'JOB', flexible: true },
         { title: 'FIRST' },
         { title: 'LAST' },
-        { title: 'FIRED', align: 'right' },
+        { title: 'INSTANTS FIRED', align: 'right' },
         { title: 'MADE' },
         { title: 'NAME', flexible: true },
       ],

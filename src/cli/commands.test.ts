@@ -102,6 +102,8 @@ describe('jobs and projects', () => {
     expect(stdout).toMatch(/^job: +p\/j$/m);
     expect(stdout).toMatch(/^daily +every 1d -1m/m);
     expect(stdout).toMatch(/^2030-01-01T00:00:00Z +1 success$/m);
+    expect(stdout).toMatch(/^now: +1 running, 2 ready$/m);
+    expect(stdout).toMatch(/^2029-12-31T00:00:00Z +1 ready$/m);
     const [id = ''] = world.jobs.keys();
     expect(JSON.parse((await cli(['job', id, '--json'])).stdout)).toMatchObject({ id, tasks: [{ name: 't' }] });
   });
@@ -124,6 +126,9 @@ describe('jobs and projects', () => {
     expect((await cli(['activate', 'p/j', 't', '2030-01-01T01:00:00+01:00'])).stdout).toMatch(/^[0-9a-f-]{36}\n$/);
     expect(server.calls.at(-1)).toContain(`/tokens/${encodeURIComponent(at)}`);
     expect((await cli(['clear', 'p/j', at])).stdout).toBe('2 tokens of 2030-01-01T00:00:00Z cleared\n');
+    const nothing = 'nothing to clear: the job has no tokens at 2031-01-01T00:00:00Z\n';
+    expect((await cli(['clear', 'p/j', '2031-01-01T00:00:00Z'])).stdout).toBe(nothing);
+    expect((await cli(['clear', '--help'])).stdout).toMatch(/Queued and running runs are\s+left alone;/);
   });
 
   it('are deleted only with --yes or an answer', async () => {
@@ -177,7 +182,7 @@ describe('the installation', () => {
     expect(code).toBe(0);
     expect(stdout).toMatch(/^health: +ok$/m);
     expect(stdout).toMatch(/^version: +9\.8\.7$/m);
-    expect(stdout).toMatch(/^box7 +up /m);
+    expect(stdout).toMatch(/^box7 +[0-9a-f]{6} +up /m);
     healthy = false;
     const unwell = await cli(['status', '--json']);
     expect(unwell.code).toBe(1);

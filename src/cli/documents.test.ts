@@ -60,7 +60,7 @@ describe('validate', () => {
     expect(stdout).toMatch(/^a\.yaml:tasks\[0\]\.threshold: /m);
     expect(stdout).toMatch(/^a\.yaml:extra: /m);
     expect(stdout).toMatch(/^b\.json: /m);
-    expect(stdout).toMatch(/^none\.yaml: ENOENT/m);
+    expect(stdout).toMatch(/^none\.yaml: no such file$/m);
     expect(stdout).not.toContain('c.yaml');
     expect(stderr).toBe('4 faults\n');
   });

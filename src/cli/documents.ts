@@ -64,6 +64,8 @@ async function readPath(io: Io, path: string): Promise<FileText[]> {
     return files;
   } catch (error) {
     if (!(error instanceof Error)) throw error;
+    const missing = Reflect.get(error, 'code') === 'ENOENT' && Reflect.get(error, 'path') === absolute;
+    if (missing) return [{ source: path, path: '', message: 'no such file' }];
     return [{ source: path, path: '', message: error.message.replaceAll(absolute, relative(io.cwd, absolute) || '.') }];
   }
 }

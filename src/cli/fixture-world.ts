@@ -124,6 +124,11 @@ function changesOf(old: JobDefinition | undefined, job: JobDefinition): Change[]
 
 const at = '2030-01-01T00:00:00.000Z';
 
+const tokenOf = (instant: string, state: 'success' | 'active') => ({
+  trigger_datetime: instant,
+  task_states: { t: { task_name: 't', task_id: newId(), state } },
+});
+
 /** What `millrace job`, `activate` and `clear` ask for beside: the same for every job. */
 export const jobViews = (world: World): SomeHandlers => ({
   'GET /api/jobs/{id}': async ({ params }) => {
@@ -163,8 +168,10 @@ export const jobViews = (world: World): SomeHandlers => ({
   ],
   'GET /api/jobs/{id}/tokens-overview': async () => ({
     tasks: ['t'],
-    tokens: [{ trigger_datetime: at, task_states: { t: { task_name: 't', task_id: newId(), state: 'success' } } }],
+    tokens: [tokenOf(at, 'success'), tokenOf('2029-12-31T00:00:00.000Z', 'active')],
   }),
-  'DELETE /api/jobs/{id}/tokens/{instant}': async () => ({ tokens_cleared: 2 }),
+  'DELETE /api/jobs/{id}/tokens/{instant}': async ({ params }) => {
+    return { tokens_cleared: params.instant.getUTCFullYear() === 2030 ? 2 : 0 };
+  },
   'PUT /api/tasks/{id}/tokens/{instant}': async () => ({ runs: [newId()] }),
 });

@@ -1,6 +1,7 @@
 /** Reading the values of flags, and the examples under a command's help. */
 import { type Command, InvalidArgumentError } from 'commander';
 import { states } from '../api/endpoints/shapes.ts';
+import { stateWord } from './output.ts';
 
 /** A flag that may be given more than once. */
 export function repeated(value: string, previous: readonly string[] = []): string[] {
@@ -25,7 +26,7 @@ export function wordsOf(known: readonly string[]): (value: string) => string {
 }
 
 /** The states by which runs and tokens are chosen; one of them has two names. */
-export const stateHelp = `${states.join(', ')}; ready is another word for active`;
+export const stateHelp = `${states.map(stateWord).join(', ')}; active is another word for ready`;
 
 type Example = readonly [line: string, meaning: string];
 

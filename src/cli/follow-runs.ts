@@ -4,7 +4,7 @@ import { MillraceError } from '../errors.ts';
 import { CallFailed } from '../http/client.ts';
 import { delayMs } from '../kernel/backoff.ts';
 import { pause } from '../kernel/service.ts';
-import { showTime } from './output.ts';
+import { showTime, stateWord } from './output.ts';
 import { listRuns, type RunItem } from './pages.ts';
 import type { Server } from './server.ts';
 import type { Session } from './session.ts';
@@ -74,7 +74,7 @@ function tellChanges(session: Session, runs: readonly RunItem[], shown: Map<stri
     const reason = run.reason === null ? '' : `: ${run.reason}`;
     const attempt = run.attempt > 1 ? ` (attempt ${run.attempt})` : '';
     const at = showTime(run.finished_at ?? run.started_at ?? run.queued_at);
-    session.out.note(oneLine(`${at} ${run.task?.name ?? run.id} ${run.state}${attempt}${reason}`));
+    session.out.note(oneLine(`${at} ${run.task?.name ?? run.id} ${stateWord(run.state)}${attempt}${reason}`));
     told = true;
   }
   return told;

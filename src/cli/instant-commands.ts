@@ -7,7 +7,7 @@ import { UsageError } from './exit.ts';
 import { examples, integer, repeated, stateHelp, wordsOf } from './flags.ts';
 import type { Io } from './io.ts';
 import { jobArgument } from './job-commands.ts';
-import { count, showTime, stateStyle } from './output.ts';
+import { count, showTime, stateCell } from './output.ts';
 import { listInstants } from './pages.ts';
 import { checkInstant, findJob, findTask } from './references.ts';
 import { noOptions, type Session, verb } from './session.ts';
@@ -36,7 +36,10 @@ export function addInstantCommands(program: Command, io: Io): void {
   addActivate(program, io);
   const clear = program
     .command('clear')
-    .description('Clear an instant of a job: its counts start again from nothing, waiting retries are dropped.')
+    .description(
+      'Clear an instant of a job: its counts start again from nothing, waiting retries are dropped. ' +
+        'Queued and running runs are left alone; `millrace cancel` ends them.',
+    )
     .argument(...jobArgument)
     .argument('<instant>', instantText)
     .action(verb(io, noOptions, clearInstant));
@@ -122,7 +125,7 @@ async function activateFound(session: Session, reference: string, options: Filte
     if (items.length === 0) return;
     out.table(
       [{ title: 'INSTANT' }, { title: 'TASK', flexible: true }, { title: 'STATE' }],
-      items.map((item) => [showTime(item.instant), item.task, { text: item.state, style: stateStyle(item.state) }]),
+      items.map((item) => [showTime(item.instant), item.task, stateCell(item.state)]),
     );
   });
   const more = items.length > 0 && items.length < answer.tokens ? `; the first ${items.length} are listed` : '';
@@ -135,7 +138,9 @@ async function clearInstant(session: Session, [job = '', text = '']: readonly st
   const id = await findJob(server, job);
   const answer = await server.tenant('DELETE /api/jobs/{id}/tokens/{instant}', { params: { id, instant } });
   session.out.answer({ instant, ...answer }, () => {
-    session.out.line(`${count(answer.tokens_cleared, 'token')} of ${showTime(instant)} cleared`);
+    const { tokens_cleared: cleared } = answer;
+    const nothing = `nothing to clear: the job has no tokens at ${showTime(instant)}`;
+    session.out.line(cleared === 0 ? nothing : `${count(cleared, 'token')} of ${showTime(instant)} cleared`);
   });
 }
 
@@ -160,7 +165,7 @@ async function showInstants(
       ],
       instants.map((item) => [
         showTime(item.instant),
-        { text: item.state, style: stateStyle(item.state) },
+        stateCell(item.state),
         showTime(item.started_at),
         showTime(item.finished_at),
         tasksOf(item),

@@ -1,7 +1,7 @@
 /** `millrace job`: one job with its state, tasks, triggers and latest instants. */
 import { formatDuration } from '../kernel/duration.ts';
 import { shellWord } from '../kernel/shell-word.ts';
-import { type Output, showTime, stateStyle } from './output.ts';
+import { type Output, showTime, stateCell, stateWord } from './output.ts';
 import { findJob } from './references.ts';
 import type { Server } from './server.ts';
 import type { Session } from './session.ts';
@@ -43,7 +43,7 @@ function showFacts(out: Output, job: Details): void {
     ['version', String(job.version)],
     ...(job.description === '' ? [] : [['description', job.description] as const]),
     ['next', nextText(job)],
-    ['now', `${job.active_tasks} active, ${job.waiting_tasks} waiting`],
+    ['now', `${job.active_tasks} running, ${job.waiting_tasks} ready`],
     [
       'last hour',
       `${job.succeeded_tasks_last_hour} succeeded, ${job.failed_tasks_last_hour} failed, ${job.error_tasks_last_hour} errors`,
@@ -64,7 +64,7 @@ function showTasks(out: Output, { tasks }: Details): void {
     [{ title: 'TASK', flexible: true }, { title: 'LATEST' }, { title: 'INSTANT' }, { title: 'ID' }],
     tasks.map((task) => {
       const latest = task.latest_state;
-      const state = latest === null ? null : { text: latest, style: stateStyle(latest) };
+      const state = latest === null ? null : stateCell(latest);
       return [task.name, state, showTime(task.latest_trigger_datetime), task.task_id];
     }),
   );
@@ -124,5 +124,5 @@ function showInstants(out: Output, instants: Details['instants']): void {
 function countStates(tasks: readonly { readonly state: string }[]): string {
   const counts = new Map<string, number>();
   for (const { state } of tasks) counts.set(state, (counts.get(state) ?? 0) + 1);
-  return [...counts].map(([state, number]) => `${number} ${state}`).join(', ');
+  return [...counts].map(([state, number]) => `${number} ${stateWord(state)}`).join(', ');
 }

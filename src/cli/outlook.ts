@@ -1,4 +1,4 @@
-/** What a dry run says a trigger would do at once, as lines for people. */
+/** What triggers would do at once, as a dry run says it, or have been set off to do, as lines for people. */
 import type { z } from 'zod';
 import type { outlook } from '../api/endpoints/triggers.ts';
 import { count, showTime } from './output.ts';
@@ -22,6 +22,17 @@ export function outlookLines({ paused, triggers }: Outlook, width = usualWidth):
   ]);
 }
 
+/** One short line for each trigger that does something at once. */
+export function setOffLines({ paused, triggers }: Outlook): string[] {
+  if (paused) return [];
+  return triggers.flatMap(({ name, fires, caught_up: caughtUp }) => {
+    const parts: string[] = [];
+    if (caughtUp.total > 0) parts.push(`catches up ${count(caughtUp.total, 'instant')}`);
+    if (fires.length > 0) parts.push(`fires ${fires.length} now`);
+    return parts.length === 0 ? [] : [`    trigger ${oneLine(name)}: ${parts.join(', ')}`];
+  });
+}
+
 function factsOf(trigger: Trigger, width: number): [what: string, lines: string[]][] {
   const { fires, caught_up: caughtUp, skipped, under_way: underWay, next } = trigger;
   const facts: [string, string[]][] = [];
@@ -30,7 +41,7 @@ function factsOf(trigger: Trigger, width: number): [what: string, lines: string[
   if (underWay > 0) facts.push(['under way', [`${underWay} still to be caught up from before`]]);
   if (skipped.total > 0) facts.push(['skips', [`${skipped.total}: ${ends(skipped.first, skipped.last)}`]]);
   const due = next.map((each) => each.due);
-  facts.push(['next', due.length === 0 ? ['nothing more'] : inRows(due, width)]);
+  facts.push(['next due', due.length === 0 ? ['nothing more'] : inRows(due, width)]);
   return facts;
 }
 

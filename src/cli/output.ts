@@ -72,6 +72,15 @@ export function stateStyle(state: string): Style {
   return stateStyles[state] ?? 'bold';
 }
 
+/** A state as screens name it: what is queued is `active` only where Waterwheel's paths say so. */
+export function stateWord(state: string): string {
+  return state === 'active' ? 'ready' : state;
+}
+
+export function stateCell(state: string): { readonly text: string; readonly style: Style } {
+  return { text: stateWord(state), style: stateStyle(state) };
+}
+
 /** An instant or time as tables show it: to the second, or finer only where it is. */
 export function showTime(text: string | null): string {
   return text === null ? '-' : new Date(text).toISOString().replace('.000Z', 'Z');

@@ -103,11 +103,11 @@ describe('what a dry run says of a trigger', () => {
     outlookLines({ paused: isPaused, triggers: [{ ...nothing, ...more }] });
 
   it('is what comes next, or that nothing does', () => {
-    expect(lines({})).toEqual(['    trigger night', '      next:        nothing more']);
+    expect(lines({})).toEqual(['    trigger night', '      next due:    nothing more']);
     const next = [1, 2].map((n) => ({ instant: day(n), due: day(n), local: '' }));
     expect(lines({ next }, true)).toEqual([
       '    trigger night (paused: nothing fires before it is unpaused)',
-      '      next:        2030-01-01T00:00:00Z  2030-01-02T00:00:00Z',
+      '      next due:    2030-01-01T00:00:00Z  2030-01-02T00:00:00Z',
     ]);
   });
 
@@ -142,9 +142,37 @@ describe('what a dry run says of a trigger', () => {
     expect(rows.slice(-3)).toEqual([
       '                   … and 51 more, the last 2030-01-07T06:00:00Z',
       '                   (--after 2030-01-05T03:00:00Z lists on)',
-      '      next:        nothing more',
+      '      next due:    nothing more',
     ]);
     expect(outlookLines({ paused: false, triggers: [{ ...nothing, caught_up }] }, 10)).toHaveLength(105);
+  });
+
+  it('is told by a real apply in one line for each trigger that does something at once', async () => {
+    const put = world.handlers['PUT /api/jobs'];
+    let isPaused = false;
+    const real = await startLocalServer({
+      ...world.handlers,
+      'PUT /api/jobs': async (input, ...more) => {
+        const answer = (await put?.(input, ...more)) as Response;
+        const caught_up = { total: 18, first: [day(1)], more: 17, last: day(9) };
+        const late = { ...nothing, name: 'late', fires: [day(9)] };
+        const triggers = [nothing, { ...late, caught_up }, late];
+        return Response.json({ ...((await answer.json()) as object), outlook: { paused: isPaused, triggers } });
+      },
+    });
+    try {
+      const apply = async (name: string) =>
+        (await shell(['apply', '-f', '-'], { env: real.env, stdin: `project: p\nname: ${name}\ntasks: [{name: t}]\n` }))
+          .stdout;
+      expect(await apply('real')).toBe(
+        '+ p/real created (version 1)\n' +
+          '    trigger late: catches up 18 instants, fires 1 now\n    trigger late: fires 1 now\n',
+      );
+      isPaused = true;
+      expect(await apply('held')).toBe('+ p/held created (version 1)\n');
+    } finally {
+      await real.stop();
+    }
   });
 
   it('is told by apply --dry-run, which goes on after an instant', async () => {

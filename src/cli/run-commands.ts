@@ -10,7 +10,7 @@ import { examples, integer, stateHelp, wordsOf } from './flags.ts';
 import { followLog } from './follow-log.ts';
 import { type Io, write } from './io.ts';
 import { chunksOf, readLines } from './lines.ts';
-import { showTime, stateStyle } from './output.ts';
+import { showTime, stateCell, stateWord } from './output.ts';
 import { listRuns, type RunItem } from './pages.ts';
 import { checkRunId, findJob, findTask } from './references.ts';
 import type { Server } from './server.ts';
@@ -74,7 +74,7 @@ async function showRuns(session: Session, _: readonly string[], options: z.outpu
       ],
       runs.map((run) => [
         run.id,
-        { text: run.state, style: stateStyle(run.state) },
+        stateCell(run.state),
         run.job && `${run.job.project}/${run.job.name}`,
         run.task?.name ?? null,
         showTime(run.instant),
@@ -123,7 +123,8 @@ async function* wholeLog(server: Server, id: string): AsyncGenerator<Uint8Array>
 /** A run that never got to print anything may at least say why. */
 async function tellReason(session: Session, server: Server, id: string): Promise<void> {
   const { reason, state } = await server.tenant('GET /api/runs/{id}', { params: { id } });
-  session.out.note(reason === null ? `no output (${state})` : `no output; ${state}: ${oneLine(reason)}`);
+  const word = stateWord(state);
+  session.out.note(reason === null ? `no output (${word})` : `no output; ${word}: ${oneLine(reason)}`);
 }
 
 async function cancelRun(session: Session, [text = '']: readonly string[]): Promise<void> {

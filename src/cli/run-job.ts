@@ -9,7 +9,7 @@ import { examples, repeated, wordsOf } from './flags.ts';
 import { followRuns } from './follow-runs.ts';
 import type { Io } from './io.ts';
 import { jobArgument } from './job-commands.ts';
-import { count, type Output, showTime, stateStyle } from './output.ts';
+import { count, type Output, showTime, stateCell } from './output.ts';
 import type { RunItem } from './pages.ts';
 import { checkInstant, findJob } from './references.ts';
 import { type Session, verb } from './session.ts';
@@ -69,12 +69,7 @@ function showOutcome(out: Output, instant: string, runs: readonly RunItem[]): vo
   out.answer({ instant, outcome: failed ? 'failure' : 'success', runs }, () => {
     out.table(
       [{ title: 'RUN' }, { title: 'STATE' }, { title: 'TASK', flexible: true }, { title: 'REASON', flexible: true }],
-      runs.map((run) => [
-        run.id,
-        { text: run.state, style: stateStyle(run.state) },
-        run.task?.name ?? null,
-        run.reason,
-      ]),
+      runs.map((run) => [run.id, stateCell(run.state), run.task?.name ?? null, run.reason]),
     );
   });
   if (failed) throw new Ended(exitCodes.failed);

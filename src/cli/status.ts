@@ -62,6 +62,7 @@ function showWorkers(out: Output, workers: Status['workers']): void {
   out.table(
     [
       { title: 'WORKER', flexible: true },
+      { title: 'ID' },
       { title: 'STATUS' },
       { title: 'RUNNING', align: 'right' },
       { title: 'PLACES', align: 'right' },
@@ -72,6 +73,8 @@ function showWorkers(out: Output, workers: Status['workers']): void {
     ],
     workers.map((worker) => [
       worker.name || worker.uuid,
+      // its end is the random part: enough to tell the workers of one host apart
+      worker.uuid.slice(-6),
       { text: worker.status, style: stateStyle(worker.status) },
       worker.running_tasks,
       worker.total_tasks,

@@ -62,7 +62,7 @@ describe('why', () => {
     expect(stdout.split('\n')).toEqual([
       'p/j/task/t has not started: no worker is alive.',
       '',
-      'state: active',
+      'state: ready',
       `id:    ${run}`,
       '',
       'why:',

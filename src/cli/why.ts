@@ -6,7 +6,7 @@ import { isId } from '../kernel/id.ts';
 import { UsageError } from './exit.ts';
 import { examples } from './flags.ts';
 import type { Io } from './io.ts';
-import { type Output, showTime } from './output.ts';
+import { type Output, showTime, stateWord } from './output.ts';
 import { checkInstant, findJob, findTask, findTrigger } from './references.ts';
 import type { Server } from './server.ts';
 import { noOptions, type Session, verb } from './session.ts';
@@ -84,7 +84,7 @@ function show(out: Output, why: Explanation): void {
   out.line(oneLine(why.summary));
   out.line('');
   out.facts([
-    ['state', why.state],
+    ['state', stateWord(why.state)],
     ['id', why.subject.id],
   ]);
   section(

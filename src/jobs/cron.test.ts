@@ -97,6 +97,7 @@ describe('an expression is refused', () => {
     ['* * * * * 8', 'as day of the week; it must be 1 to 7'],
     ['* * * * * * 1969', 'as year; it must be 1970 to 2100'],
     ['* * * * * * 2101', 'as year; it must be 1970 to 2100'],
+    ['61 25 * * *', 'has "61" as minute; it must be 0 to 59; and has "25" as hour; it must be 0 to 23'],
     ['* * * * bear', 'or a name'],
     ['* * * * mo', 'or a name'],
     ['? * * * *', '? may stand only for days'],

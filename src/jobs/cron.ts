@@ -108,12 +108,14 @@ function parseAnew(text: string): Read<CronPattern> {
 function pattern(fields: readonly string[], days: FieldSpec): Read<CronPattern> {
   const specs = [second, minute, hour, dayOfMonth, month, days, year];
   const read: Field[] = [];
+  const faults: string[] = [];
   for (const [i, text] of fields.entries()) {
     const spec = specs[i] ?? year;
     const field = kept(fieldsBefore, `${spec.key} ${text}`, () => parseField(text, spec));
-    if (typeof field === 'string') return refused(field);
-    read.push(field);
+    if (typeof field === 'string') faults.push(field);
+    else read.push(field);
   }
+  if (faults.length > 0) return refused(faults.join('; and '));
   const [seconds = none, minutes = none, hours = none, monthDays = none, monthSet = none, weekDays = none, years] =
     read;
   return {

@@ -31,6 +31,8 @@ export function resolve(reference: Reference, home: Home): ParentReference {
 /** Looking for a near name costs a walk over all of them; a document of nonsense must not cost the square of its size. */
 const mostSuggestions = 50;
 
+const mostListed = 10;
+
 type Names = Readonly<Record<'task' | 'trigger', ReadonlySet<string>>>;
 
 export function checkReferences(
@@ -83,7 +85,16 @@ function parentFault(parent: ParentReference, { kind, names, path, budget }: Pla
     return `names a trigger, which only fires and never ends: in ${String(path.at(-1))} only tasks may stand`;
   }
   if (!parent.local || names[parent.kind].has(parent.name)) return undefined;
-  return `names a ${parent.kind} that this job does not have${budget.suggestions-- > 0 ? suggestion(parent, names) : ''}`;
+  const more =
+    budget.suggestions-- > 0 ? `${suggestion(parent, names)}; ${listed(parent.kind, names[parent.kind])}` : '';
+  return `names the ${parent.kind} ${JSON.stringify(parent.name)}, which this job does not have${more}`;
+}
+
+function listed(kind: ParentReference['kind'], names: ReadonlySet<string>): string {
+  if (names.size === 0) return `it has no ${kind}s`;
+  const shown = [...names].slice(0, mostListed).map((name) => JSON.stringify(name));
+  const rest = names.size > shown.length ? ` and ${names.size - shown.length} more` : '';
+  return `it has ${shown.join(', ')}${rest}`;
 }
 
 function suggestion(parent: ParentReference, names: Names): string {

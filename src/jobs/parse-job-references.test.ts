@@ -61,7 +61,18 @@ describe('references', () => {
     expectFault(
       withA({ depends: ['p/j/trigger/nope'] }),
       'tasks[0].depends[0]',
-      'names a trigger that this job does not have',
+      'names the trigger "nope", which this job does not have; it has "daily"',
+    );
+    const many = Array.from({ length: 12 }, (_, i) => ({ name: `t${i}` }));
+    expectFault(
+      job({ triggers: [], tasks: [{ name: 'x', depends: ['task/nowhere'] }, ...many] }),
+      'tasks[0].depends[0]',
+      '"t7", "t8" and 3 more',
+    );
+    expectFault(
+      job({ triggers: [], tasks: [{ name: 'x', depends: ['trigger/far'] }] }),
+      'tasks[0].depends[0]',
+      'it has no triggers',
     );
   });
 

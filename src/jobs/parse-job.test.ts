@@ -192,6 +192,14 @@ describe('a document that is accepted', () => {
   });
 });
 
+test('a job without tasks is warned of', () => {
+  const none = { path: 'tasks', message: 'there are none: the job does nothing' };
+  const message = `${none.message}, unless tasks of other jobs depend on its triggers`;
+  expect(parseJob(job({ tasks: [] }))).toMatchObject({ ok: true, warnings: [{ ...none, message }] });
+  expect(parseJob({ project: 'p', name: 'j' })).toMatchObject({ ok: true, warnings: [none] });
+  expect(parseJob(job())).toMatchObject({ ok: true, warnings: [] });
+});
+
 test('text goes the same way', () => {
   expect(parseJobText('project: p\nname: j', 'yaml')).toMatchObject({
     ok: true,

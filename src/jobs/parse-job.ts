@@ -10,6 +10,7 @@ import type { JobDefinition, JsonObject } from './definition.ts';
 import { jobSchema } from './document.ts';
 import { checkDocument } from './document-checks.ts';
 import { faultsOf, mostFaults } from './document-faults.ts';
+import { placeholderWarnings } from './document-placeholders.ts';
 import { isRecord } from './path.ts';
 import { checkPlain } from './plain.ts';
 import { type DocumentFormat, readDocument } from './text.ts';
@@ -35,7 +36,20 @@ export function parseJob(input: unknown): ParsedJob {
   if (!parsed.success || faults.length > 0) return refused(faults);
   // plain and an object, as just proved
   const job = buildJob(parsed.data, input as JsonObject);
-  return { ok: true, job, warnings: [...thresholdWarnings(job.tasks), ...cycleWarnings(job.tasks)] };
+  const warnings = [
+    ...emptyWarnings(job),
+    ...thresholdWarnings(job.tasks),
+    ...cycleWarnings(job.tasks),
+    ...placeholderWarnings(parsed.data.tasks ?? []),
+  ];
+  return { ok: true, job, warnings };
+}
+
+/** Not a fault: triggers may be kept in a job of their own, for others to depend on. */
+function emptyWarnings({ tasks, triggers }: JobDefinition): Fault[] {
+  if (tasks.length > 0) return [];
+  const unless = triggers.length > 0 ? ', unless tasks of other jobs depend on its triggers' : '';
+  return [{ path: 'tasks', message: `there are none: the job does nothing${unless}` }];
 }
 
 /** More is a mistake, or an attack; and a job is one transaction. */

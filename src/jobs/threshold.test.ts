@@ -49,6 +49,43 @@ describe('a threshold that edges never reach is warned of', () => {
   });
 });
 
+describe('a task that depends on its own past is warned of', () => {
+  const messages = (task: object): string[] => {
+    const parsed = parseJob({ project: 'p', name: 'j', triggers, tasks: [{ name: 'x', ...task }] });
+    if (!parsed.ok) throw new Error(JSON.stringify(parsed.faults));
+    return parsed.warnings.map(({ path, message }) => `${path}: ${message}`);
+  };
+
+  test('where nothing but itself starts it, again and again', () => {
+    const endless = 'tasks[0]: once started it starts itself again 1d later, and nothing ends that: ';
+    const [alone] = messages({ depends: ['task/x@1d'] });
+    expect(alone).toBe(`${endless}give it a trigger or another parent as well`);
+    const [one] = messages({ depends: ['trigger/t', 'task/x@1d'], threshold: 1 });
+    expect(one).toBe(`${endless}with a threshold of more than 1 it would wait for its other parents as well`);
+    expect(messages({ depends_done: ['p/j/task/x@1d', 'task/x@2d'] })[0]).toContain('again 1d and 2d later');
+  });
+
+  test('where its first instant would need an earlier run', () => {
+    const first =
+      'tasks[0]: its first instant waits for its own run 1d before, which there is none of: start it once by hand, ' +
+      '`millrace activate PROJECT/JOB TASK INSTANT`';
+    expect(messages({ depends: ['trigger/t', 'task/x@1d'] })).toEqual([first]);
+    expect(messages({ depends: ['trigger/t', 'trigger/u'], depends_done: ['task/x@1d'] })).toEqual([first]);
+  });
+
+  test('where both it and what it depends on would, and where no run of its own would do', () => {
+    const a: [string, object] = ['a', { depends: ['trigger/t', 'task/a@1d'] }];
+    expect(warned(a, ['b', { depends: ['task/a', 'task/b@1d'] }])).toEqual(['tasks[0]', 'tasks[1]']);
+    expect(warned(['d', { depends: ['task/d@1d'], threshold: 2 }])).toEqual(['tasks[0].threshold']);
+  });
+
+  test('but not where others suffice to start it and it does not suffice itself', () => {
+    expect(messages({ depends: ['trigger/t'], depends_failure: ['task/x@1d'] })).toEqual([]);
+    expect(messages({ depends: ['trigger/t', 'trigger/u', 'task/x@1d'], threshold: 2 })).toEqual([]);
+    expect(messages({ depends: ['k/task/y', 'task/x@1d'] })).toEqual([]);
+  });
+});
+
 describe('there is no warning', () => {
   test('where a parent may run several times in an instant', () => {
     const twice: [string, object] = ['a', { depends: ['trigger/t', 'trigger/u'], threshold: 1 }];
@@ -62,7 +99,6 @@ describe('there is no warning', () => {
         ['a', { depends: ['trigger/t', 'task/b@1d'], threshold: 1 }],
         ['b', { depends: ['task/a'] }],
         ['c', { depends: ['task/b'], threshold: 9 }],
-        ['d', { depends: ['task/d@1d'], threshold: 2 }],
       ),
     ).toEqual([]);
   });

@@ -5,6 +5,13 @@
  * string. Where a value of a function's input is one placeholder and nothing else, it keeps its JSON type.
  * `{{{{` stands for `{{` itself.
  */
+import {
+  isPlaceholderName,
+  meansNothing,
+  paramPrefix,
+  placeholder,
+  type PlaceholderName,
+} from '../contract/placeholders.ts';
 import type { RuntimeBlock } from '../contract/wire.ts';
 import type { RunFacts, Work } from '../runtimes/contract.ts';
 
@@ -13,7 +20,7 @@ export class TemplateError extends Error {
   override readonly name = 'TemplateError';
 }
 
-const simple: Readonly<Record<string, (facts: RunFacts) => unknown>> = {
+const simple: Readonly<Record<PlaceholderName, (facts: RunFacts) => unknown>> = {
   instant: (facts) => facts.instant,
   'instant.date': (facts) => facts.instant.slice(0, 10),
   'instant.unix': (facts) => Math.floor(Date.parse(facts.instant) / 1_000),
@@ -32,7 +39,6 @@ const simple: Readonly<Record<string, (facts: RunFacts) => unknown>> = {
   params: (facts) => facts.params,
 };
 
-const placeholder = /\{\{\{\{|\{\{\s*([^{}]*?)\s*\}\}/g;
 const onlyPlaceholder = /^\{\{\s*([^{}]*?)\s*\}\}$/;
 
 export function expand(text: string, facts: RunFacts): string {
@@ -66,17 +72,13 @@ export function expandBlock(block: RuntimeBlock, facts: RunFacts): Work {
 }
 
 function lookUp(name: string, facts: RunFacts): unknown {
-  const found = Object.hasOwn(simple, name) ? simple[name] : undefined;
-  if (found) return found(facts);
-  if (name.startsWith('params.')) return param(name, facts);
-  throw new TemplateError(
-    `the placeholder {{${name}}} means nothing here; there are ${Object.keys(simple).join(', ')} and params.NAME. ` +
-      'Write {{{{ for two literal braces',
-  );
+  if (isPlaceholderName(name)) return simple[name](facts);
+  if (name.startsWith(paramPrefix)) return param(name, facts);
+  throw new TemplateError(`the placeholder ${meansNothing(name)}`);
 }
 
 function param(name: string, facts: RunFacts): unknown {
-  const path = name.slice('params.'.length);
+  const path = name.slice(paramPrefix.length);
   if (Object.hasOwn(facts.params, path)) return facts.params[path];
   let value: unknown = facts.params;
   for (const part of path.split('.')) {

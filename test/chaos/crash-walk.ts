@@ -39,7 +39,7 @@ const passedWithinMs = 120_000;
 /** These need workers that are lost. */
 const lastOnes: readonly Checkpoint[] = ['leases.sweep', 'leases.swept'];
 /** Passed once in a life, or once a minute. */
-const onceOnly: readonly Checkpoint[] = ['scheduler.locked', 'housekeeping.pass', 'housekeeping.passed'];
+const onceOnly: ReadonlySet<Checkpoint> = new Set(['scheduler.locked', 'housekeeping.pass', 'housekeeping.passed']);
 
 export async function crashWalk(options: WalkOptions): Promise<Walked> {
   const town = await ChaosInstallation.start({ hosts: 2, workers: 2, leaseMs: 3_000 });
@@ -86,7 +86,7 @@ async function dieAtEach(walk: Walk, roles: readonly RoleProcess[], names: reado
 
 async function dieAtSome(walk: Walk, role: RoleProcess, left: Checkpoint[]): Promise<void> {
   for (let name = left.shift(); name !== undefined; name = left.shift()) {
-    const passage = onceOnly.includes(name) ? 1 : 1 + walk.dice.upTo(walk.options.passages);
+    const passage = onceOnly.has(name) ? 1 : 1 + walk.dice.upTo(walk.options.passages);
     await role.restart({ MILLRACE_CHECKPOINT: `${name}:${passage}` });
     const ending = await soon(role.ending());
     if (ending?.signal === 'SIGKILL') walk.died.add(name);

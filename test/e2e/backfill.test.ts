@@ -44,7 +44,7 @@ it('looks at what would fire, fires it, and says that a day of it failed', async
   expect(await cli('pool', 'set', 'warehouse', '3')).toMatchObject({ code: 0, stdout: 'warehouse has 3 places\n' });
   const ran = await cli('backfill', 'shop/daily', ...range, '--name', 'january', '--wait');
   expect([ran.code, ran.stderr]).toEqual([1, expect.stringContaining('done: 5 of 5 instants fired; ')]);
-  expect(ran.stderr).toContain('8 success, 1 failure');
+  expect(ran.stderr).toContain('runs: 9 of 9 done (1 failed)');
   // asked for again it is the same one, which is over
   const again = await cli('backfill', 'shop/daily', ...range, '--name', 'january');
   expect(again.stdout.trim()).toBe(ran.stdout.split(' ')[0]);
@@ -77,7 +77,9 @@ it('cancels a backfill that cannot go on, and its runs with it', async () => {
   });
   expect((await cli('pool', 'list')).stdout).toMatch(/^warehouse +0 +0 +4$/m);
   const cancelled = await cli('backfill', 'cancel', id);
-  expect(cancelled.stdout).toBe('cancelled: 4 of 9 instants fired, 5 skipped; 4 cancelled\n');
+  expect(cancelled.stdout).toBe(
+    'cancelled: 4 of 9 instants fired, 5 skipped; runs so far: 4 of 4 done (4 cancelled)\n',
+  );
   expect((await cli('pool', 'delete', 'warehouse')).stderr).toContain('shop/daily/task/load');
   await until('it has ended', async () => {
     const { ended_at } = await product.call('GET /api/backfills/{id}', { params: { id } });

@@ -27,7 +27,7 @@ const applied = z.object({
   dry_run: z.boolean(),
   warnings: z.array(fault),
   changes: z.array(change),
-  /** Of a dry run: what would fire, be caught up or be skipped. */
+  /** What fires, is caught up or is skipped at once; left out when more than 100 triggers are really applied. */
   outlook: outlook.optional(),
 });
 

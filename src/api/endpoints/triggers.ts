@@ -14,7 +14,7 @@ const coming = z.object({
 /** The earliest trigger of a job to fire. */
 export const nextFiring = z.object({ trigger_id: id, trigger_name: z.string(), instant: time, due: time });
 
-/** What applying a document would cause at once. */
+/** What applying a document causes at once. */
 export const outlook = z.object({
   /** Nothing of it happens before the job is unpaused. */
   paused: z.boolean(),
