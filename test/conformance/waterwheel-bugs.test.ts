@@ -98,14 +98,14 @@ describe('Waterwheel’s bug', () => {
     await held.change({ paused: false });
     await Promise.all([all.start(), all.start()]);
     await all.start();
-    await until('released', async () => (await runsOf(all.line, held.task('a'))) > 0 || undefined);
+    // one by hand, one caught up for its own schedule
+    const atNoon = () =>
+      all.line.db.rows(sql`select 1 from live where task_id = ${held.task('a')} and instant = ${noon}`);
+    await until('both are there', async () => (await atNoon()).length >= 2 || undefined);
     await all.stop();
     expect(await release(all.line)).toBe(0);
     expect(await runsOf(all.line, job.task('a'))).toBe(1);
-    const atNoon = await all.line.db.rows(sql`
-      select 1 from live where task_id = ${held.task('a')} and instant = ${noon}`);
-    // one by hand, one caught up for its own schedule
-    expect(atNoon).toHaveLength(2);
+    expect(await atNoon()).toHaveLength(2);
   });
 
   it('5: two schedulers that both believe to own a trigger both fire it', async () => {
