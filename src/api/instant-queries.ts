@@ -3,6 +3,7 @@
  * what is read for it is bounded by its instants, however many old runs there are.
  */
 import { type Db, sql } from '../kernel/sql.ts';
+import { latestInstants } from './latest-instants.ts';
 import { tokenState } from './token-state.ts';
 
 export type InstantRow = {
@@ -26,17 +27,7 @@ export function listInstants(
        where job_id = ${job} and removed_at is null
     ),
     instants as (
-      select distinct latest.instant
-        from tasks
-       cross join lateral (
-         select token.instant
-           from token
-          where token.task_id = tasks.id and token.instant < coalesce(${page.before}::timestamptz, 'infinity')
-          order by token.instant desc
-          limit ${page.limit}
-       ) as latest
-       order by latest.instant desc
-       limit ${page.limit}
+      ${latestInstants(page)}
     ),
     judged as (
       select t.instant, ${tokenState} as state, r.started_at, r.finished_at

@@ -1,6 +1,7 @@
 /** Statements that read jobs: the documents, and what is derived from them. Deleted jobs and removed parts are not found. */
 import { type Db, sql } from '../kernel/sql.ts';
 import type { State } from './endpoints/shapes.ts';
+import { type InstantPage, latestInstants } from './latest-instants.ts';
 import { runCounts, totals } from './run-counts.ts';
 import { tokenState } from './token-state.ts';
 
@@ -164,12 +165,6 @@ export function listTriggers(db: Db, job: string): Promise<TriggerRow[]> {
      order by name`);
 }
 
-/** The latest instants before one. */
-export interface InstantPage {
-  readonly before?: Date | undefined;
-  readonly limit: number;
-}
-
 export type DurationRow = { readonly trigger_datetime: Date; readonly duration: number; readonly task_name: string };
 
 /** The longest run of each task at the latest instants that have tokens, in seconds. */
@@ -181,17 +176,7 @@ export function listDurations(db: Db, job: string, page: InstantPage): Promise<D
        where job_id = ${job} and removed_at is null
     ),
     instants as (
-      select distinct latest.instant
-        from tasks
-       cross join lateral (
-         select token.instant
-           from token
-          where token.task_id = tasks.id and token.instant < coalesce(${page.before}::timestamptz, 'infinity')
-          order by token.instant desc
-          limit ${page.limit}
-       ) as latest
-       order by latest.instant desc
-       limit ${page.limit}
+      ${latestInstants(page)}
     )
     select run.instant as trigger_datetime, tasks.name as task_name,
            max(extract(epoch from run.finished_at - run.started_at))::float8 as duration

@@ -1,7 +1,8 @@
 /** Statements about single tasks and triggers. */
 import { type Db, sql } from '../kernel/sql.ts';
 import type { State } from './endpoints/shapes.ts';
-import { type InstantPage, type TriggerRow, triggerColumns } from './job-queries.ts';
+import { type TriggerRow, triggerColumns } from './job-queries.ts';
+import type { InstantPage } from './latest-instants.ts';
 import { tokenState } from './token-state.ts';
 
 export type TaskRow = {

@@ -2,6 +2,7 @@
 import { type Db, empty, type Sql, sql } from '../kernel/sql.ts';
 import type { State } from './endpoints/shapes.ts';
 import { tokenState } from './token-state.ts';
+import { latestIn } from './latest-instants.ts';
 
 export type TokenRow = {
   readonly task_id: string;
@@ -15,18 +16,6 @@ export interface TokenPage {
   readonly before: Date | undefined;
   readonly limit: number;
 }
-
-/** Of each task the latest instants in a table that is indexed by (task_id, instant). */
-const latestIn = (table: Sql, page: TokenPage): Sql => sql`
-      select distinct latest.instant
-        from tasks
-       cross join lateral (
-         select x.instant
-           from ${table} x
-          where x.task_id = tasks.id and x.instant < coalesce(${page.before}::timestamptz, 'infinity')
-          order by x.instant desc
-          limit ${page.limit}
-       ) as latest`;
 
 /** What is under way is found at any instant, however old: a backfill must show. */
 const underWay = (page: TokenPage): Sql => sql`

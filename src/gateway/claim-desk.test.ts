@@ -224,6 +224,14 @@ describe('a poll for lanes that were found empty', () => {
     expect(await poll()).toHaveLength(1);
   });
 
+  it('asks again where bells may have been missed', async () => {
+    expect(await poll({ wait_ms: 50 })).toEqual([]);
+    const waiting = poll();
+    await a.ready(1);
+    desk.readyAnywhere();
+    expect(await waiting).toHaveLength(1);
+  });
+
   it('asks for other lanes all the same', async () => {
     expect(await poll({ runtimes: ['process'], wait_ms: 50 })).toEqual([]);
     await a.ready(1);

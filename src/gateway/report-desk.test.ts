@@ -50,6 +50,19 @@ describe('reports', () => {
     expect([await finished(a, ofA), await finished(b, ofB)]).toEqual([3, 2]);
   });
 
+  it('of many runs that find nothing under way are applied by two batches at once, neighbours together', async () => {
+    const reports = await held(a, 60);
+    let letGo = (): void => {};
+    const gate = new Promise<void>((resolve) => (letGo = resolve));
+    fleet.gate = () => gate;
+    const answer = desk.report(reports);
+    await until('two are under way', () => fleet.asked.length === 2 || undefined);
+    expect(fleet.asked).toEqual(['report a 30', 'report a 30']);
+    letGo();
+    await answer;
+    expect(await finished(a, reports)).toBe(60);
+  });
+
   it('that come while batches are under way share the next, two batches at most at a time', async () => {
     const reports = await held(a, 40);
     let letGo = (): void => {};
