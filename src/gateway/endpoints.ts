@@ -1,5 +1,6 @@
 /** The gateway's own endpoints: health, keys, sessions, and what workers call. A tenant's are in `api/endpoints`. */
 import { z } from 'zod';
+import { auditPage, auditQuery } from '../api/endpoints/audit.ts';
 import { roles } from '../contract/roles.ts';
 import {
   claimAnswer,
@@ -78,6 +79,26 @@ export const gatewayEndpoints = endpoints({
     params: z.object({ id }),
     status: 204,
     answer: 'none',
+  },
+  'GET /api/installation': {
+    summary: 'What this installation is: its version and, for root, how it is configured, secrets left out',
+    tag: 'installation',
+    allow: ['viewer', 'operator'],
+    answer: z.object({
+      version: z.string(),
+      node: z.string(),
+      /** Null for all but root. `set`: by the environment or an option; the others are defaults. */
+      settings: z
+        .array(z.object({ name: z.string(), value: z.string().nullable(), set: z.boolean(), about: z.string() }))
+        .nullable(),
+    }),
+  },
+  'GET /api/installation/audit': {
+    summary: 'Who made and revoked keys, signed in and changed tenants, newest first',
+    tag: 'audit',
+    allow: ['root'],
+    query: auditQuery,
+    answer: auditPage,
   },
   'GET /api/me': {
     summary: 'Who this key or session is',

@@ -1,7 +1,7 @@
 /** Backfills: instants of a job are fired again. Made under the job, then looked at and cancelled by their own id. */
 import { z } from 'zod';
 import { endpoints } from '../../http/endpoint.ts';
-import { id, idPath, instant, limit, priority, time } from './shapes.ts';
+import { id, idPath, instant, jobName, limit, priority, time } from './shapes.ts';
 
 /** A label that the caller chooses; it names nothing but the backfill. */
 const label = z.string().trim().min(1).max(200);
@@ -11,7 +11,7 @@ const only = z.enum(['all', 'missing']);
 
 const outline = z.object({
   id,
-  job: z.object({ id, name: z.string(), project: z.string() }),
+  job: jobName,
   name: z.string().nullable(),
   triggers: z.array(z.string()),
   first: time,

@@ -1,13 +1,13 @@
 /** Runs: list, look, follow the log, cancel; and the event stream that tells of all of them. */
 import { z } from 'zod';
 import { endpoints } from '../../http/endpoint.ts';
-import { flag, id, idPath, instant, limit, priority, state, stateList, time } from './shapes.ts';
+import { flag, id, idPath, instant, jobName, limit, priority, state, stateList, time } from './shapes.ts';
 
 /** A run as Millrace's own endpoints show it. */
 const run = z.object({
   id,
   state,
-  job: z.object({ id, name: z.string(), project: z.string() }).nullable(),
+  job: jobName.nullable(),
   task: z.object({ id, name: z.string() }).nullable(),
   instant: time.nullable(),
   version: z.int(),
@@ -21,6 +21,37 @@ const run = z.object({
   finished_at: time.nullable(),
   reason: z.string().nullable(),
   exit_code: z.int().nullable(),
+});
+
+/** One moment of a run's life. */
+const moment = z.object({
+  at: time,
+  what: z.enum(['queued', 'started', 'handed_out_again', 'cancel_wished', 'retry_scheduled', 'ended']),
+  message: z.string(),
+  /** Who brought it about, where that is known. */
+  actor: z.string().nullable(),
+});
+
+/** What a run is given: as its version of the document says, placeholders filled in, secrets left out. */
+const environment = z.object({
+  runtime: z.string(),
+  queue: z.string(),
+  /** The program with its arguments; of a function its name; null of a task that runs nothing. */
+  command: z.array(z.string()).nullable(),
+  image: z.string().nullable(),
+  cwd: z.string().nullable(),
+  timeout_seconds: z.number().nullable(),
+  /** `value` is null where it is a secret: `stash` then names the entry it comes from, if it comes from one. */
+  variables: z.array(
+    z.object({
+      name: z.string(),
+      value: z.string().nullable(),
+      stash: z.string().nullable(),
+      from: z.enum(['document', 'millrace']),
+    }),
+  ),
+  params: z.record(z.string(), z.unknown()),
+  input: z.unknown(),
 });
 
 export const runEndpoints = endpoints({
@@ -46,6 +77,27 @@ export const runEndpoints = endpoints({
     params: idPath,
     answer: run,
   },
+  'GET /api/runs/{id}/history': {
+    summary: "A run's life, moment by moment, oldest first",
+    tag: 'runs',
+    allow: ['viewer', 'operator'],
+    params: idPath,
+    answer: z.object({ items: z.array(moment) }),
+  },
+  'GET /api/runs/{id}/attempts': {
+    summary: 'All runs of the same task at the same instant, newest first, this one included; at most a hundred',
+    tag: 'runs',
+    allow: ['viewer', 'operator'],
+    params: idPath,
+    answer: z.object({ items: z.array(run) }),
+  },
+  'GET /api/runs/{id}/environment': {
+    summary: 'What the run is given: command, variables, params; values of secrets are never shown',
+    tag: 'runs',
+    allow: ['viewer', 'operator'],
+    params: idPath,
+    answer: environment,
+  },
   'GET /api/runs/{id}/logs': {
     summary: "A run's output, both streams in order; with `follow` until the run ends",
     tag: 'runs',
@@ -70,6 +122,15 @@ export const runEndpoints = endpoints({
       topic: z.string().max(200).optional(),
       after: z.coerce.number().int().min(0).max(Number.MAX_SAFE_INTEGER).optional(),
     }),
+    answer: 'events',
+  },
+  'GET /api/changes': {
+    summary:
+      'Server-sent digests of what has changed, a few a second at most: which jobs, runs and definitions to read again. ' +
+      '`Last-Event-ID` or `after` goes on where a reader stopped',
+    tag: 'events',
+    allow: ['viewer', 'operator'],
+    query: z.object({ after: z.coerce.number().int().min(0).max(Number.MAX_SAFE_INTEGER).optional() }),
     answer: 'events',
   },
 });

@@ -21,6 +21,9 @@ export const time = z.iso.datetime({ offset: true });
 export const priority = z.enum(['backfill', 'low', 'normal', 'high']);
 export const idPath = z.object({ id });
 
+/** Which job, by id and by name. */
+export const jobName = z.object({ id, name: z.string(), project: z.string() });
+
 /** How many at most; a limit beyond the bound is a fault, not a silent cut. */
 export const limit = (standard: number) => z.coerce.number().int().min(1).max(1000).default(standard);
 

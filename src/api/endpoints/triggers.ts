@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { endpoints } from '../../http/endpoint.ts';
 import { id, idPath, instant, limit, time } from './shapes.ts';
 
-const coming = z.object({
+export const coming = z.object({
   instant: time,
   /** When it fires: the instant and the trigger's offset. */
   due: time,
