@@ -1,18 +1,33 @@
 /**
- * The names under which answers are cached, and the cache itself. An answer stays good until an event says otherwise
- * (`live/touched.ts`), so a page that is opened again shows at once what it showed before.
+ * The names under which answers are cached, and the cache itself. An answer stays good until a digest of changes says
+ * otherwise (`live/touched.ts`), so a page that is opened again shows at once what it showed before.
+ *
+ * What runs do touches `state` names, several times a second where much runs; what people write touches `written` ones.
+ * A page asks for the two apart, so that a busy job does not have its document read over and over.
  */
-import { MutationCache, QueryCache, QueryClient } from '@tanstack/react-query';
+import { MutationCache, QueryCache, QueryClient, type QueryKey } from '@tanstack/react-query';
 import { statusOf } from './client.ts';
 
 export const keys = {
   me: ['me'],
-  jobs: ['jobs'],
+  installation: ['installation'],
+  overview: ['overview'],
   activity: ['activity'],
-  job: (id: string) => ['job', id],
-  runsOf: (job: string, filter: object) => ['job', job, 'runs', filter],
-  graph: (job: string) => ['graph', job],
-  run: (id: string) => ['run', id],
+  jobs: ['jobs'],
+  projects: ['projects'],
+  search: ['search'],
+  runs: ['runs'],
+  backfills: ['backfills'],
+  fleet: ['fleet'],
+  audit: ['audit'],
+  accessKeys: ['access keys'],
+  pools: ['pools'],
+  stash: ['stash'],
+  /** How a job fares: counts, tokens, runs, durations. */
+  jobState: (job: string, ...more: readonly unknown[]): QueryKey => ['job state', job, ...more],
+  /** What is written about a job: document, graph, versions, triggers. */
+  jobWritten: (job: string, ...more: readonly unknown[]): QueryKey => ['job written', job, ...more],
+  run: (id: string, ...more: readonly unknown[]): QueryKey => ['run', id, ...more],
 } as const;
 
 const retriesOnTrouble = 2;

@@ -1,9 +1,9 @@
 /** The list of jobs. On a phone what stands in the columns further right moves under the name, or away. */
 import { Link } from 'wouter';
+import { PauseAction } from '../actions/pause.tsx';
 import { StateCount } from '../kit/state.tsx';
 import { useMayOperate } from '../session/session.ts';
 import { Age } from '../time/times.tsx';
-import { PauseButton } from './pause-button.tsx';
 import { PausedTag } from './paused-tag.tsx';
 import type { Activity, JobRow } from './use-jobs.ts';
 
@@ -84,7 +84,7 @@ function Row({ job, activity, mayOperate }: RowProps) {
       </td>
       {mayOperate ? (
         <td className="wide actions">
-          <PauseButton id={job.id} name={job.name} paused={job.paused} />
+          <PauseAction job={job} />
         </td>
       ) : null}
     </tr>

@@ -5,13 +5,13 @@ import { Loading } from '../kit/loading.tsx';
 import { State } from '../kit/state.tsx';
 import { useTitle } from '../kit/title.ts';
 import { useMayOperate } from '../session/session.ts';
-import { CancelButton } from './cancel-button.tsx';
+import { CancelRunAction } from '../actions/cancel-run.tsx';
 import { RunFacts } from './run-facts.tsx';
 import { RunLog } from './run-log.tsx';
 import './runs.css';
 import { type Run, useRun } from './use-runs.ts';
 
-export function RunPage({ id }: { readonly id: string }) {
+export default function RunPage({ id }: { readonly id: string }) {
   const { data: run, error, refetch } = useRun(id);
   const mayOperate = useMayOperate();
   const name = run?.task?.name ?? `Run ${id.slice(0, 8)}`;
@@ -29,7 +29,7 @@ export function RunPage({ id }: { readonly id: string }) {
         </span>
         {mayOperate && run.finished_at === null ? (
           <div className="page-actions">
-            <CancelButton id={run.id} />
+            <CancelRunAction run={run} />
           </div>
         ) : null}
       </header>
@@ -47,7 +47,7 @@ function Crumbs({ run }: { readonly run: Run }) {
       {run.job === null ? null : (
         <>
           <span aria-hidden="true">/</span>
-          <Link href={`/jobs?q=${encodeURIComponent(`${run.job.project}/`)}`}>{run.job.project}</Link>
+          <Link href={`/jobs?q=${encodeURIComponent(run.job.project)}`}>{run.job.project}</Link>
           <span aria-hidden="true">/</span>
           <Link href={`/jobs/${run.job.id}`}>{run.job.name}</Link>
         </>

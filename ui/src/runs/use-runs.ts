@@ -12,7 +12,7 @@ interface Filter {
 
 export function useRunsOf(job: string, filter: Filter) {
   return useQuery({
-    queryKey: keys.runsOf(job, filter),
+    queryKey: keys.jobState(job, 'runs', filter),
     queryFn: ({ signal }) => tenant('GET /api/runs', { query: { job, ...filter }, signal }),
     placeholderData: keepPreviousData,
   });

@@ -1,13 +1,15 @@
 /** Which page stands at which address. All but the sign-in page are behind the gate and inside the shell. */
-import { Redirect, Route, Router, Switch } from 'wouter';
+import { type ComponentType, lazy, Suspense } from 'react';
+import { Route, Router, Switch } from 'wouter';
 import { tenantBase } from '../client.ts';
-import { EventsPage } from '../events/events-page.tsx';
-import { JobPage } from '../jobs/job-page.tsx';
+import { HomePage } from '../home/home-page.tsx';
+import { JobPage } from '../job/job-page.tsx';
 import { JobsPage } from '../jobs/jobs-page.tsx';
+import { ProjectPage } from '../jobs/project-page.tsx';
 import { Boundary } from '../kit/boundary.tsx';
+import { Loading } from '../kit/loading.tsx';
 import { NotFound } from '../kit/not-found.tsx';
 import { LiveProvider } from '../live/live.tsx';
-import { RunPage } from '../runs/run-page.tsx';
 import { Gate } from '../session/gate.tsx';
 import { SignInPage } from '../session/sign-in-page.tsx';
 import { Shell } from './shell.tsx';
@@ -22,7 +24,9 @@ export function App() {
             <LiveProvider>
               <Shell>
                 <Boundary>
-                  <Pages />
+                  <Suspense fallback={<Loading what="Opening the page" />}>
+                    <Pages />
+                  </Suspense>
                 </Boundary>
               </Shell>
             </LiveProvider>
@@ -33,17 +37,31 @@ export function App() {
   );
 }
 
+/** Pages that are seldom the first are fetched when they are opened. A key for each id: another one is another page. */
+const RunPage = lazy(() => import('../runs/run-page.tsx'));
+const WorkerPage = lazy(() => import('../fleet/worker-page.tsx'));
+
+const further: readonly (readonly [path: string, Page: ComponentType])[] = [
+  ['/runs', lazy(() => import('../runs/runs-page.tsx'))],
+  ['/workers', lazy(() => import('../fleet/workers-page.tsx'))],
+  ['/schedulers', lazy(() => import('../fleet/schedulers-page.tsx'))],
+  ['/audit', lazy(() => import('../admin/audit-page.tsx'))],
+  ['/keys', lazy(() => import('../admin/keys-page.tsx'))],
+  ['/settings', lazy(() => import('../admin/settings-page.tsx'))],
+];
+
 function Pages() {
   return (
     <Switch>
-      <Route path="/">
-        <Redirect to="/jobs" replace />
-      </Route>
+      <Route path="/" component={HomePage} />
       <Route path="/jobs" component={JobsPage} />
-      {/* a key for each id: another job is another page, with nothing left over of the one before */}
-      <Route path="/jobs/:id">{({ id }) => <JobPage key={id} id={id} />}</Route>
+      <Route path="/projects/:id">{({ id }) => <ProjectPage key={id} id={id} />}</Route>
+      <Route path="/jobs/:id/:view?">{({ id, view }) => <JobPage key={id} id={id} view={view} />}</Route>
       <Route path="/runs/:id">{({ id }) => <RunPage key={id} id={id} />}</Route>
-      <Route path="/events" component={EventsPage} />
+      <Route path="/workers/:id">{({ id }) => <WorkerPage key={id} id={id} />}</Route>
+      {further.map(([path, Page]) => (
+        <Route key={path} path={path} component={Page} />
+      ))}
       <Route component={NotFound} />
     </Switch>
   );

@@ -1,27 +1,90 @@
-/** The places of the house, as a table: bus, flows and tenants will be rows here when they have pages. */
+/**
+ * The places of the house, as a table: who may go there, and the letter that leads there after `g`. Bus, flows and tenants
+ * will be rows here when they have pages.
+ */
 import { Link, useLocation } from 'wouter';
+import type { GatewayAnswer } from '../client.ts';
+import { useMe } from '../session/session.ts';
 
-const places = [
-  { to: '/jobs', label: 'Jobs', holds: /^\/(jobs|runs)(\/|$)/, icon: 'M3 4h10M3 8h10M3 12h6' },
-  { to: '/events', label: 'Events', holds: /^\/events(\/|$)/, icon: 'M1.5 8.5h3l2-5 3 9 2-4h3' },
-] as const;
+type Role = GatewayAnswer<'GET /api/me'>['role'];
+
+interface Place {
+  readonly to: string;
+  readonly label: string;
+  readonly letter: string;
+  readonly holds: RegExp;
+  /** On a 16 × 16 field. */
+  readonly icon: string;
+  /** Left out: everybody who can sign in. */
+  readonly only?: Role;
+}
+
+export const places: readonly (readonly Place[])[] = [
+  [
+    { to: '/', label: 'Home', letter: 'h', holds: /^\/$/, icon: 'M2.5 8 8 3l5.5 5M4 7v6h8V7' },
+    { to: '/jobs', label: 'Jobs', letter: 'j', holds: /^\/(jobs|projects)(\/|$)/, icon: 'M3 4h10M3 8h10M3 12h6' },
+    { to: '/runs', label: 'Runs', letter: 'r', holds: /^\/runs(\/|$)/, icon: 'M5 3.2v9.6L12.8 8Z' },
+  ],
+  [
+    {
+      to: '/workers',
+      label: 'Workers',
+      letter: 'w',
+      holds: /^\/workers(\/|$)/,
+      icon: 'M2.5 3h11v4h-11ZM2.5 9.5h11v4h-11ZM5 5h.01M5 11.5h.01',
+    },
+    {
+      to: '/schedulers',
+      label: 'Schedulers',
+      letter: 's',
+      holds: /^\/schedulers(\/|$)/,
+      icon: 'M8 13.5a5.5 5.5 0 1 0 0-11 5.5 5.5 0 0 0 0 11ZM8 5v3.2l2.2 1.3',
+    },
+    { to: '/audit', label: 'Audit', letter: 'a', holds: /^\/audit(\/|$)/, icon: 'M4 2.5h8v11H4ZM6 6h4M6 8.5h4M6 11h2' },
+    {
+      to: '/keys',
+      label: 'Keys',
+      letter: 'k',
+      holds: /^\/keys(\/|$)/,
+      icon: 'M5.5 10.5a2.5 2.5 0 1 0 0-.01ZM7.5 8.5 13 3M11 5l2 2',
+      only: 'root',
+    },
+    {
+      to: '/settings',
+      label: 'Settings',
+      letter: ',',
+      holds: /^\/settings(\/|$)/,
+      icon: 'M2.5 5h7M12.5 5h1M2.5 11h1M6.5 11h7M11 3.5v3M5 9.5v3',
+    },
+  ],
+];
+
+/** Those that this role may go to. */
+export function usePlaces(): readonly (readonly Place[])[] {
+  const role = useMe().data?.role;
+  return places.map((group) => group.filter(({ only }) => only === undefined || only === role));
+}
 
 export function Navigation() {
   const [path] = useLocation();
+  const groups = usePlaces();
   return (
     <nav aria-label="Main" className="places">
-      <ul>
-        {places.map(({ to, label, holds, icon }) => (
-          <li key={to}>
-            <Link href={to} className="place" aria-current={holds.test(path) ? 'page' : undefined}>
-              <svg className="icon" viewBox="0 0 16 16" aria-hidden="true">
-                <path d={icon} />
-              </svg>
-              {label}
-            </Link>
-          </li>
-        ))}
-      </ul>
+      {groups.map((group, index) => (
+        // groups never change their order
+        <ul key={index}>
+          {group.map(({ to, label, holds, icon }) => (
+            <li key={to}>
+              <Link href={to} className="place" aria-current={holds.test(path) ? 'page' : undefined}>
+                <svg className="icon" viewBox="0 0 16 16" aria-hidden="true">
+                  <path d={icon} />
+                </svg>
+                {label}
+              </Link>
+            </li>
+          ))}
+        </ul>
+      ))}
     </nav>
   );
 }

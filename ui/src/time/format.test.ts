@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { formatAge, formatInstant, formatSpan } from './format.ts';
+import { formatAge, formatDue, formatInstant, formatSpan } from './format.ts';
 
 test('a span is as fine as it is short', () => {
   const spans = [-5, 0, 812, 4_250, 59_900, 65_000, 7_380_000, 273_600_000];
@@ -18,4 +18,17 @@ test('an age ends as a date', () => {
   expect(formatAge('2026-03-31T00:00:01Z', now)).toBe('just now');
   expect(formatAge('2026-03-30T23:57:00Z', now)).toBe('3m ago');
   expect(formatAge('2026-01-31T00:00:00Z', now)).toBe('2026-01-31');
+});
+
+test('what is due counts down', () => {
+  const now = Date.parse('2026-03-31T00:00:00Z');
+  const at = (seconds: number) => new Date(now + seconds * 1000).toISOString();
+  expect([-1, 0.2, 59, 61, 7_300, 200_000].map((s) => formatDue(at(s), now))).toEqual([
+    'now',
+    'in 1s',
+    'in 59s',
+    'in 1m',
+    'in 2h',
+    'in 2d',
+  ]);
 });

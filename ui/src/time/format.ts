@@ -26,6 +26,15 @@ export function formatAge(at: string, now: number): string {
   return age < 30 * day ? `${Math.floor(age / day)}d ago` : at.slice(0, 10);
 }
 
+/** `in 40s`, `in 3m`, `in 5h`, `in 2d`; what has passed is `now`. */
+export function formatDue(at: string, now: number): string {
+  const left = Date.parse(at) - now;
+  if (left <= 0) return 'now';
+  if (left < minute) return `in ${Math.ceil(left / second)}s`;
+  if (left < hour) return `in ${Math.floor(left / minute)}m`;
+  return left < day ? `in ${Math.floor(left / hour)}h` : `in ${Math.floor(left / day)}d`;
+}
+
 /** `2026-01-31 00:00Z`, with seconds and parts of them only where there are any. What is no time stays as it is. */
 export function formatInstant(at: string): string {
   if (Number.isNaN(Date.parse(at))) return at;

@@ -1,12 +1,22 @@
 /** Times on a page: how long ago, how long it takes, and an instant. The exact time is in the tooltip. */
 import { useNow } from './clock.ts';
-import { formatAge, formatInstant, formatLocal, formatSpan } from './format.ts';
+import { formatAge, formatDue, formatInstant, formatLocal, formatSpan } from './format.ts';
 
 export function Age({ at }: { readonly at: string }) {
   const now = useNow('fewSeconds');
   return (
     <time dateTime={at} title={formatLocal(at)}>
       {formatAge(at, now)}
+    </time>
+  );
+}
+
+/** How long until then. */
+export function Due({ at }: { readonly at: string }) {
+  const now = useNow('second');
+  return (
+    <time dateTime={at} title={formatLocal(at)}>
+      {formatDue(at, now)}
     </time>
   );
 }

@@ -1,9 +1,12 @@
-/** The head of a job's page: name, what may be done with it, and how it fares. */
+/** The head of a job's page: where it belongs, what may be done with it, and how it fares. */
 import { Link } from 'wouter';
+import { BackfillAction } from '../actions/backfill.tsx';
+import { PauseAction } from '../actions/pause.tsx';
+import { RerunFailedAction } from '../actions/rerun-failed.tsx';
+import { RunNowAction } from '../actions/run-now.tsx';
+import { PausedTag } from '../jobs/paused-tag.tsx';
 import { useMayOperate } from '../session/session.ts';
-import { PauseButton } from './pause-button.tsx';
-import { PausedTag } from './paused-tag.tsx';
-import { RunButton } from './run-button.tsx';
+import { Due } from '../time/times.tsx';
 import type { Job } from './use-job.ts';
 
 export function JobHead({ job }: { readonly job: Job }) {
@@ -13,16 +16,20 @@ export function JobHead({ job }: { readonly job: Job }) {
       <nav className="crumbs" aria-label="Where this is">
         <Link href="/jobs">Jobs</Link>
         <span aria-hidden="true">/</span>
-        <Link href={`/jobs?q=${encodeURIComponent(`${job.project}/`)}`}>{job.project}</Link>
+        <Link href={`/projects/${job.project_id}`}>{job.project}</Link>
       </nav>
       <header className="page-head">
         <h1>{job.name}</h1>
-        <span className="tag plain">version {job.version}</span>
+        <Link href={`/jobs/${job.id}/versions`} className="tag plain">
+          version {job.version}
+        </Link>
         {job.paused ? <PausedTag /> : null}
         {mayOperate ? (
           <div className="page-actions">
-            <PauseButton id={job.id} name={job.name} paused={job.paused} />
-            <RunButton id={job.id} paused={job.paused} />
+            <PauseAction job={job} />
+            {job.failed_tasks_last_hour + job.error_tasks_last_hour > 0 ? <RerunFailedAction job={job} /> : null}
+            <BackfillAction job={job} />
+            <RunNowAction job={job} />
           </div>
         ) : null}
       </header>
@@ -34,7 +41,7 @@ export function JobHead({ job }: { readonly job: Job }) {
 
 function Figures({ job }: { readonly job: Job }) {
   const figures = [
-    { label: 'active', value: job.active_tasks },
+    { label: 'queued or running', value: job.active_tasks },
     { label: 'waiting', value: job.waiting_tasks },
     { label: 'succeeded, last hour', value: job.succeeded_tasks_last_hour },
     { label: 'failed, last hour', value: job.failed_tasks_last_hour, bad: true },
@@ -45,9 +52,13 @@ function Figures({ job }: { readonly job: Job }) {
       {figures.map(({ label, value, bad }) => (
         <div key={label} data-bad={bad === true && value > 0 ? '' : undefined}>
           <dt>{label}</dt>
-          <dd>{value}</dd>
+          <dd>{value.toLocaleString('en')}</dd>
         </div>
       ))}
+      <div>
+        <dt>next firing</dt>
+        <dd>{job.next_firing === null ? '–' : <Due at={job.next_firing.due} />}</dd>
+      </div>
     </dl>
   );
 }

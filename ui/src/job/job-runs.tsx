@@ -6,6 +6,7 @@ import { Loading } from '../kit/loading.tsx';
 import { useShown, useUrlState } from '../kit/url-state.ts';
 import { RunsTable } from '../runs/runs-table.tsx';
 import { useRunsOf } from '../runs/use-runs.ts';
+import type { JobViewProps } from './job-page.tsx';
 
 const choices = [
   { value: '', label: 'All' },
@@ -23,10 +24,10 @@ const statesOf: Readonly<Record<string, string>> = {
 const firstRows = 50;
 const mostRows = 1_000;
 
-export function JobRuns({ job }: { readonly job: string }) {
+export function JobRuns({ job: { id } }: JobViewProps) {
   const [choice, choose] = useUrlState('state');
   const [shown, showMore] = useShown(firstRows, mostRows);
-  const { data, error, refetch } = useRunsOf(job, { state: statesOf[choice], limit: shown });
+  const { data, error, refetch } = useRunsOf(id, { state: statesOf[choice], limit: shown });
   return (
     <section aria-label="Runs">
       <Choice label="Which runs" options={choices} value={choice} change={choose} />

@@ -1,0 +1,4 @@
+/** Audit */
+export default function AuditPage() {
+  return <h1>Audit</h1>;
+}

@@ -1,0 +1,4 @@
+/** Keys */
+export default function KeysPage() {
+  return <h1>Keys</h1>;
+}

@@ -1,0 +1,4 @@
+/** Schedulers */
+export default function SchedulersPage() {
+  return <h1>Schedulers</h1>;
+}

@@ -1,0 +1,4 @@
+/** One worker. */
+export default function WorkerPage({ id }: { readonly id: string }) {
+  return <h1>{id}</h1>;
+}

@@ -1,0 +1,4 @@
+/** Workers */
+export default function WorkersPage() {
+  return <h1>Workers</h1>;
+}

@@ -1,0 +1,4 @@
+/** Runs */
+export default function RunsPage() {
+  return <h1>Runs</h1>;
+}
