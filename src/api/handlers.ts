@@ -8,6 +8,7 @@ import { fleetHandlers } from './fleet.ts';
 import { instantHandlers } from './instants.ts';
 import { jobHandlers } from './jobs.ts';
 import { logHandlers } from './logs.ts';
+import { pendingHandlers } from './pending.ts';
 import { poolHandlers } from './pools.ts';
 import { projectHandlers } from './projects.ts';
 import { runHandlers } from './runs.ts';
@@ -33,4 +34,5 @@ export const tenantHandlers: ApiHandlers<Omit<TenantEndpoints, DocumentKeys>> = 
   ...fleetHandlers,
   ...stashHandlers,
   ...explainHandlers,
+  ...pendingHandlers,
 };

@@ -27,10 +27,16 @@ const machinePaths = /^\/(api|int-api|bus|internal|t|healthz|readyz|metrics|heal
 const tenantPaths = /^\/(api|int-api|bus)\/|^\/healthcheck$/;
 const prefix = /^\/t\/([^/]+)(\/.*)?$/;
 
+async function pending(): Promise<never> {
+  throw new MillraceError('internal', 'not built yet');
+}
+
 const handlers: Handlers<typeof gatewayEndpoints, GatewayContext> = {
   ...healthHandlers,
   ...accessHandlers,
   ...internalHandlers,
+  'GET /api/installation': pending,
+  'GET /api/installation/audit': pending,
 };
 
 const route = makeRouter(gatewayEndpoints, handlers, (error, { request, ctx }) => logFault(ctx, error, request));
