@@ -19,7 +19,7 @@ export default defineConfig({
         test: {
           ...shared,
           name: 'parallel',
-          include: ['src/**/*.test.ts', 'bench/**/*.test.ts', 'test/**/*.test.ts'],
+          include: ['src/**/*.test.ts', 'ui/src/**/*.test.ts', 'bench/**/*.test.ts', 'test/**/*.test.ts'],
           exclude: [...endToEnd, ...serial],
           sequence: { groupOrder: 0 },
         },

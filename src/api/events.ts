@@ -11,10 +11,10 @@ import { found } from './context.ts';
 import type { runEndpoints } from './endpoints/runs.ts';
 import { streamOf } from './streaming.ts';
 
-const heartbeatMs = 15_000;
+export const heartbeatMs = 15_000;
 /** Told at once, so that proxies and clients see that the stream is open; and how soon to come back if it breaks. */
-const greeting = ': following\nretry: 1000\n\n';
-const heartbeat = ':\n\n';
+export const greeting = ': following\nretry: 1000\n\n';
+export const heartbeat = ':\n\n';
 
 export function frame(event: LoggedEvent): string {
   const data = { ...event, at: event.at.toISOString(), body: parsed(event.body) };
@@ -46,25 +46,29 @@ export async function* frames(
 }
 
 /** The header wins: a browser that reconnects sends it with the address it began with. */
-async function startOf(request: Request, after: number | undefined, ctx: ApiContext): Promise<number> {
+export function startOf(request: Request, after: number | undefined): number | undefined {
   const header = request.headers.get('last-event-id') ?? '';
-  if (header === '') return after ?? newestPosition(ctx.db);
+  if (header === '') return after;
   if (/^\d{1,15}$/.test(header)) return Number(header);
   const fault = { path: 'headers.last-event-id', message: 'is not the number of an event' };
   throw new MillraceError('bad_request', `${fault.path}: ${fault.message}`, { faults: [fault] });
+}
+
+export function eventStream(
+  ctx: ApiContext,
+  chunks: (signal: AbortSignal) => AsyncGenerator<Uint8Array, void, undefined>,
+): Response {
+  const body = streamOf(chunks, (error) => ctx.log.warn({ err: error }, 'an event stream broke off'));
+  return new Response(body, {
+    headers: { 'content-type': 'text/event-stream', 'cache-control': 'no-store', 'x-accel-buffering': 'no' },
+  });
 }
 
 export const eventHandlers: ApiHandlers<Pick<typeof runEndpoints, 'GET /api/events'>> = {
   'GET /api/events': async ({ query, request }, ctx) => {
     const { topic } = query;
     const topicId = topic === undefined ? undefined : found(await findTopic(ctx.db, topic), 'topic', topic);
-    const after = await startOf(request, query.after, ctx);
-    const body = streamOf(
-      (signal) => frames(follow(ctx, { after, topicId, signal }), heartbeatMs),
-      (error) => ctx.log.warn({ err: error }, 'an event stream broke off'),
-    );
-    return new Response(body, {
-      headers: { 'content-type': 'text/event-stream', 'cache-control': 'no-store', 'x-accel-buffering': 'no' },
-    });
+    const after = startOf(request, query.after) ?? (await newestPosition(ctx.db));
+    return eventStream(ctx, (signal) => frames(follow(ctx, { after, topicId, signal }), heartbeatMs));
   },
 };

@@ -63,6 +63,19 @@ function shownScheduler(ctx: ApiContext, scheduler: SchedulerInfo, jobs: Readonl
   };
 }
 
+/** The fleet in one line: it changes when workers or schedulers come, go, or have other work. */
+export async function fleetPicture(ctx: ApiContext): Promise<string> {
+  const [crew, lead] = await Promise.all([
+    ctx.directory.workers(ago(ctx, workers.listedMs)),
+    ctx.directory.schedulers(ago(ctx, schedulers.listedMs)),
+  ]);
+  const shown = [
+    ...crew.map((worker) => shownWorker(ctx, worker)),
+    ...lead.map((scheduler) => shownScheduler(ctx, scheduler, new Map())),
+  ];
+  return JSON.stringify(shown.map(({ last_seen_datetime: _, ...rest }) => rest));
+}
+
 export const fleetHandlers: ApiHandlers<Omit<Endpoints, Extract<keyof Endpoints, `${string}/stash${string}`>>> = {
   'GET /healthcheck': async () => 'OK',
   'GET /api/status': async (_, ctx) => {

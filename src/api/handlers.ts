@@ -1,5 +1,6 @@
 /** Every handler of a tenant's endpoints, but those that take job documents (apply.ts). */
 import { backfillHandlers } from './backfills.ts';
+import { changeHandlers } from './changes.ts';
 import type { ApiHandlers } from './context.ts';
 import type { TenantEndpoints } from './endpoints/table.ts';
 import { eventHandlers } from './events.ts';
@@ -30,6 +31,7 @@ export const tenantHandlers: ApiHandlers<Omit<TenantEndpoints, DocumentKeys>> = 
   ...runHandlers,
   ...logHandlers,
   ...eventHandlers,
+  ...changeHandlers,
   ...poolHandlers,
   ...fleetHandlers,
   ...stashHandlers,

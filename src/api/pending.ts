@@ -17,8 +17,7 @@ type Pending =
   | 'GET /api/runs/{id}/history'
   | 'GET /api/runs/{id}/attempts'
   | 'GET /api/runs/{id}/environment'
-  | 'GET /api/audit'
-  | 'GET /api/changes';
+  | 'GET /api/audit';
 
 export const pendingHandlers: ApiHandlers<Pick<TenantEndpoints, Pending>> = {
   'GET /api/overview': notYet,
@@ -31,5 +30,4 @@ export const pendingHandlers: ApiHandlers<Pick<TenantEndpoints, Pending>> = {
   'GET /api/runs/{id}/attempts': notYet,
   'GET /api/runs/{id}/environment': notYet,
   'GET /api/audit': notYet,
-  'GET /api/changes': notYet,
 };

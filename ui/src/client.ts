@@ -29,10 +29,6 @@ export function tenantLabel(): string {
   }
 }
 
-export function eventsUrl(after: number | undefined): string {
-  return `${tenantBase}/api/events${after === undefined ? '' : `?after=${after}`}`;
-}
-
 export function logUrl(run: string): string {
   return `${tenantBase}/api/runs/${encodeURIComponent(run)}/logs`;
 }

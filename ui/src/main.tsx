@@ -5,7 +5,7 @@ import { createRoot } from 'react-dom/client';
 import './tokens.css';
 import './base.css';
 import './kit/kit.css';
-import { makeQueryClient } from './queries.ts';
+import { makeQueryClient } from './query-client.ts';
 import { App } from './shell/app.tsx';
 
 const root = document.querySelector('#root');

@@ -1,108 +1,83 @@
-/**
- * The feed is this tab's one connection to the event log. It
- * 1. resumes where it stopped: the browser by `Last-Event-ID`, a connection of ours by `after`;
- * 2. opens anew, with a growing wait, when the browser has given up (it does at any answer but 200);
- * 3. keeps the newest events, at most `kept`, newest first;
- * 4. tells its listeners at most four times a second, however many events come.
- */
-import { type LiveEvent, readEvent } from './event.ts';
+/** This tab's end of the stream of changes: by way of the worker that all tabs share, or a stream of its own. */
+import { ChangeStream, type LiveState, type Told } from './change-stream.ts';
+import type { Said } from './shared-worker.ts';
 
-export type FeedState = 'connecting' | 'live' | 'lost';
-
-export interface FeedSnapshot {
-  readonly state: FeedState;
-  readonly events: readonly LiveEvent[];
+interface Line {
+  readonly say: (said: Said) => void;
 }
 
 interface FeedOptions {
-  readonly url: (after: number | undefined) => string;
-  readonly onEvent: (event: LiveEvent) => void;
-  /** Connected: whatever was read before may have missed a change. */
-  readonly onOpen: () => void;
-  /** The server answered, but not with a stream; perhaps the session has ended. */
-  readonly onRefused: () => void;
+  /** What stands before the paths of the tenant's API. */
+  readonly base: string;
+  readonly onTold: (told: Told) => void;
 }
 
-export const kept = 500;
-const tellEveryMs = 250;
-const firstWaitMs = 1_000;
-const longestWaitMs = 15_000;
-
 export class Feed {
-  readonly #options: FeedOptions;
+  readonly #line: Line;
+  readonly #onTold: (told: Told) => void;
   readonly #listeners = new Set<() => void>();
-  #snapshot: FeedSnapshot = { state: 'connecting', events: [] };
-  #arrived: LiveEvent[] = [];
-  #lastSeq: number | undefined;
-  #waitMs = firstWaitMs;
-  #source: EventSource | undefined;
-  #reopening: ReturnType<typeof setTimeout> | undefined;
-  #telling: ReturnType<typeof setTimeout> | undefined;
+  #state: LiveState = 'connecting';
 
-  constructor(options: FeedOptions) {
-    this.#options = options;
+  constructor({ base, onTold }: FeedOptions) {
+    this.#onTold = onTold;
+    const tell = (told: Told): void => {
+      if (told.kind === 'state') this.#become(told.state);
+      onTold(told);
+    };
+    this.#line = typeof SharedWorker === 'undefined' ? ownLine(base, tell) : sharedLine(base, tell);
   }
 
-  start(): void {
-    if (this.#source !== undefined) return;
-    const source = new EventSource(this.#options.url(this.#lastSeq));
-    source.addEventListener('open', () => this.#opened());
-    source.addEventListener('message', (message: MessageEvent<string>) => this.#receive(message));
-    source.addEventListener('error', () => this.#failed(source));
-    this.#source = source;
-  }
+  readonly start = (): void => {
+    this.#line.say('hello');
+    addEventListener('pagehide', this.#leave);
+    addEventListener('pageshow', this.#comeBack);
+  };
 
-  stop(): void {
-    clearTimeout(this.#reopening);
-    clearTimeout(this.#telling);
-    this.#telling = undefined;
-    this.#source?.close();
-    this.#source = undefined;
-  }
+  readonly stop = (): void => {
+    removeEventListener('pagehide', this.#leave);
+    removeEventListener('pageshow', this.#comeBack);
+    this.#line.say('bye');
+  };
+
+  /** The session has changed: every tab is to find out whether it still may listen. */
+  readonly again = (): void => this.#line.say('again');
 
   readonly subscribe = (listener: () => void): (() => void) => {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
   };
 
-  readonly snapshot = (): FeedSnapshot => this.#snapshot;
+  readonly state = (): LiveState => this.#state;
 
-  #opened(): void {
-    this.#waitMs = firstWaitMs;
-    this.#become('live');
-    this.#options.onOpen();
-  }
+  readonly #leave = (): void => this.#line.say('bye');
 
-  #receive(message: MessageEvent<string>): void {
-    const event = readEvent(message.lastEventId, message.data);
-    if (event === undefined || event.seq <= (this.#lastSeq ?? -1)) return;
-    this.#lastSeq = event.seq;
-    this.#arrived.push(event);
-    if (this.#arrived.length > kept) this.#arrived.shift();
-    this.#telling ??= setTimeout(() => this.#tell(), tellEveryMs);
-    this.#options.onEvent(event);
-  }
+  /** Out of the browser's memory of pages, where it heard nothing. */
+  readonly #comeBack = (event: PageTransitionEvent): void => {
+    if (!event.persisted) return;
+    this.#line.say('hello');
+    this.#onTold({ kind: 'digest', digest: { all: true } });
+  };
 
-  #failed(source: EventSource): void {
-    this.#become('lost');
-    if (source.readyState !== EventSource.CLOSED) return;
-    this.#source = undefined;
-    this.#options.onRefused();
-    this.#reopening = setTimeout(() => this.start(), this.#waitMs * (0.75 + Math.random() / 2));
-    this.#waitMs = Math.min(this.#waitMs * 2, longestWaitMs);
-  }
-
-  #become(state: FeedState): void {
-    if (state === this.#snapshot.state) return;
-    this.#snapshot = { ...this.#snapshot, state };
+  #become(state: LiveState): void {
+    if (state === this.#state) return;
+    this.#state = state;
     for (const listener of this.#listeners) listener();
   }
+}
 
-  #tell(): void {
-    this.#telling = undefined;
-    const events = [...this.#arrived.toReversed(), ...this.#snapshot.events].slice(0, kept);
-    this.#arrived = [];
-    this.#snapshot = { ...this.#snapshot, events };
-    for (const listener of this.#listeners) listener();
-  }
+function sharedLine(base: string, tell: (told: Told) => void): Line {
+  const worker = new SharedWorker(new URL('./shared-worker.ts', import.meta.url), { type: 'module', name: base });
+  worker.port.addEventListener('message', ({ data }: MessageEvent<Told>) => tell(data));
+  worker.port.start();
+  return { say: (said) => worker.port.postMessage(said) };
+}
+
+function ownLine(base: string, tell: (told: Told) => void): Line {
+  const stream = new ChangeStream(`${base}/api/changes`, tell);
+  return {
+    say: (said) => {
+      if (said !== 'hello') stream.stop();
+      if (said !== 'bye') stream.start();
+    },
+  };
 }

@@ -1,21 +1,18 @@
 /**
- * Keeps the pages true without asking in a loop: one feed per tab says what happened, and the answers it outdates are
- * read again, at most four times a second.
- *
- * A run tells of its creation and its end, not of being claimed in between; so what a creation touched is read once
- * more a moment later, which is when it runs. The counts of the last hour are read at that slower pace only.
+ * Keeps every page live: the stream of changes says which answers are outdated, and those on show are read again. No page
+ * polls. What one looks at is read within a moment; what sums up all jobs at most once a second.
  */
 import { type QueryClient, type QueryKey, useQueryClient } from '@tanstack/react-query';
-import { createContext, type ReactNode, useContext, useEffect, useState, useSyncExternalStore } from 'react';
-import { eventsUrl } from '../client.ts';
+import { createContext, type ReactNode, use, useEffect, useState, useSyncExternalStore } from 'react';
+import { tenantBase } from '../client.ts';
 import { keys } from '../queries.ts';
-import type { LiveEvent } from './event.ts';
-import { Feed, type FeedSnapshot } from './feed.ts';
+import type { LiveState, Told } from './change-stream.ts';
+import { Feed } from './feed.ts';
 import { Refresher } from './refresher.ts';
 import { touchedBy } from './touched.ts';
 
 const promptly = { afterMs: 20, everyMs: 250 };
-const settled = { afterMs: 1_000, everyMs: 1_000 };
+const calmly = { afterMs: 200, everyMs: 1_000 };
 
 interface Live {
   readonly feed: Feed;
@@ -28,16 +25,16 @@ function makeLive(client: QueryClient): Live {
   const refresh = (touched: readonly QueryKey[]) =>
     Promise.all(touched.map((queryKey) => client.invalidateQueries({ queryKey })));
   const soon = new Refresher({ ...promptly, refresh, isHidden });
-  const later = new Refresher({ ...settled, refresh: async (touched) => soon.touch(touched), isHidden });
+  const later = new Refresher({ ...calmly, refresh, isHidden });
 
-  const onEvent = (event: LiveEvent): void => {
-    // of the many runs only those on show have an answer to outdate
-    const touched = touchedBy(event).filter((key) => key[0] !== 'run' || client.getQueryState(key) !== undefined);
-    soon.touch(touched);
-    later.touch(event.type === 'run.created' ? [...touched, keys.activity] : [keys.activity]);
+  const onTold = (told: Told): void => {
+    if (told.kind === 'refused') void client.invalidateQueries({ queryKey: keys.me });
+    if (told.kind !== 'digest') return;
+    const touched = touchedBy(told.digest);
+    soon.touch(touched.soon);
+    later.touch(touched.later);
   };
-  const recheckSession = () => void client.invalidateQueries({ queryKey: keys.me });
-  const feed = new Feed({ url: eventsUrl, onEvent, onOpen: () => soon.touch([[]]), onRefused: recheckSession });
+  const feed = new Feed({ base: tenantBase, onTold });
   const wake = () => {
     soon.wake();
     later.wake();
@@ -69,8 +66,13 @@ export function LiveProvider({ children }: { readonly children: ReactNode }) {
   return <FeedContext value={live.feed}>{children}</FeedContext>;
 }
 
-export function useFeed(): FeedSnapshot {
-  const feed = useContext(FeedContext);
+export function useFeed(): Feed {
+  const feed = use(FeedContext);
   if (feed === undefined) throw new Error('useFeed outside of LiveProvider');
-  return useSyncExternalStore(feed.subscribe, feed.snapshot);
+  return feed;
+}
+
+export function useLiveState(): LiveState {
+  const feed = useFeed();
+  return useSyncExternalStore(feed.subscribe, feed.state);
 }

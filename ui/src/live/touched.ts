@@ -1,23 +1,34 @@
-/** Which cached answers an event outdates: one row per topic. Topics that no page shows outdate nothing. */
+/** Which cached answers a digest outdates: at once what a page is about, a little later what sums up all jobs. */
 import type { QueryKey } from '@tanstack/react-query';
+import type { DigestMessage } from '../../../src/api/digest.ts';
 import { keys } from '../queries.ts';
-import { type LiveEvent, textOf } from './event.ts';
 
-const rows: Readonly<Record<string, (event: LiveEvent) => readonly QueryKey[]>> = {
-  millrace_projects: () => [keys.jobs],
-  millrace_jobs: ({ subject }) => [
-    keys.jobs,
-    ...(subject === null ? [] : [keys.jobState(subject), keys.jobWritten(subject)]),
-  ],
-  millrace_runs: (event) => [...(event.subject === null ? [] : [keys.run(event.subject)]), ...jobOf(event)],
-  millrace_tokens: (event) => jobOf(event),
-};
-
-function jobOf(event: LiveEvent): readonly QueryKey[] {
-  const job = textOf(event, 'job');
-  return job === undefined ? [] : [keys.jobState(job)];
+interface Touched {
+  readonly soon: readonly QueryKey[];
+  readonly later: readonly QueryKey[];
 }
 
-export function touchedBy(event: LiveEvent): readonly QueryKey[] {
-  return rows[event.topic]?.(event) ?? [];
+/** The beginnings of names that stand for all jobs and all runs. */
+const anyJob: QueryKey = [keys.jobState('')[0]];
+const anyRun: QueryKey = [keys.run('')[0]];
+const everything: QueryKey = [];
+const sums: readonly QueryKey[] = [keys.jobs, keys.overview, keys.activity, keys.runs, keys.backfills];
+
+export function touchedBy(digest: DigestMessage): Touched {
+  if (digest.all) return { soon: [everything], later: [] };
+  const { jobs = [], runs = [], written = [] } = digest;
+  const hasRun = digest.many === true || jobs.length > 0;
+  return {
+    soon: [
+      ...(digest.many ? [anyJob] : jobs.map((id) => keys.jobState(id))),
+      // too many to be named: whichever is on show may be one of them
+      ...(hasRun && runs.length === 0 ? [anyRun] : runs.map((id) => keys.run(id))),
+      ...written.flatMap((id) => [keys.jobWritten(id), keys.jobState(id)]),
+      ...(written.length > 0 ? [keys.jobs] : []),
+      ...(digest.projects ? [keys.projects, keys.jobs] : []),
+      ...(digest.people ? [keys.audit] : []),
+      ...(digest.fleet ? [keys.fleet] : []),
+    ],
+    later: [...(hasRun ? sums : []), ...(digest.fleet || digest.late ? [keys.overview] : [])],
+  };
 }

@@ -1,0 +1,29 @@
+import { expect, test } from 'vitest';
+import { keys } from '../queries.ts';
+import { touchedBy } from './touched.ts';
+
+test('a run touches itself, its job, and later what sums up', () => {
+  const { soon, later } = touchedBy({ jobs: ['j'], runs: ['r'] });
+  expect(soon).toEqual([keys.jobState('j'), keys.run('r')]);
+  expect(later).toEqual(expect.arrayContaining([keys.overview, keys.jobs]));
+  expect(soon).not.toContainEqual(keys.jobWritten('j'));
+});
+
+test('more than can be named touches every job and run, and no document', () => {
+  expect(touchedBy({ many: true }).soon).toEqual([['job state'], ['run']]);
+  expect(touchedBy({ jobs: ['j'] }).soon).toEqual([keys.jobState('j'), ['run']]);
+});
+
+test('a document touches what is written about the job', () => {
+  const { soon } = touchedBy({ written: ['j'], jobs: ['j'], people: true });
+  expect(soon).toEqual(expect.arrayContaining([keys.jobWritten('j'), keys.jobs, keys.audit]));
+});
+
+test('who missed too much reads all again', () => {
+  expect(touchedBy({ all: true })).toEqual({ soon: [[]], later: [] });
+});
+
+test('the fleet and what is late touch no job', () => {
+  expect(touchedBy({ fleet: true })).toEqual({ soon: [keys.fleet], later: [keys.overview] });
+  expect(touchedBy({ late: true })).toEqual({ soon: [], later: [keys.overview] });
+});

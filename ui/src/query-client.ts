@@ -1,0 +1,29 @@
+/** The cache of answers: what is tried again, and what a session's end means. */
+import { MutationCache, QueryCache, QueryClient } from '@tanstack/react-query';
+import { statusOf } from './client.ts';
+import { keys } from './queries.ts';
+
+const retriesOnTrouble = 2;
+
+/** Another try may help when nobody answered or the server stumbled; a refusal stays a refusal. */
+function mayRetry(failures: number, error: Error): boolean {
+  const status = statusOf(error);
+  return (status === undefined || status >= 500) && failures < retriesOnTrouble;
+}
+
+export function makeQueryClient(): QueryClient {
+  // a session that ended is found out by whatever is asked next: asking who we are brings the sign-in page
+  const noticeSignOut = (error: Error): void => {
+    if (statusOf(error) === 401) void client.invalidateQueries({ queryKey: keys.me });
+  };
+  const client: QueryClient = new QueryClient({
+    queryCache: new QueryCache({
+      onError: (error, query) => {
+        if (query.queryKey[0] !== keys.me[0]) noticeSignOut(error);
+      },
+    }),
+    mutationCache: new MutationCache({ onError: noticeSignOut }),
+    defaultOptions: { queries: { retry: mayRetry, staleTime: 30_000 }, mutations: { retry: false } },
+  });
+  return client;
+}
