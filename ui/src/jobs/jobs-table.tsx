@@ -1,18 +1,19 @@
 /** The list of jobs. On a phone what stands in the columns further right moves under the name, or away. */
 import { Link } from 'wouter';
 import { PauseAction } from '../actions/pause.tsx';
-import { StateCount } from '../kit/state.tsx';
+import { State, StateCount } from '../kit/state.tsx';
 import { useMayOperate } from '../session/session.ts';
-import { Age } from '../time/times.tsx';
+import { Due, Instant } from '../time/times.tsx';
 import { PausedTag } from './paused-tag.tsx';
-import type { Activity, JobRow } from './use-jobs.ts';
+import { RecentBars } from './recent-bars.tsx';
+import type { JobRow } from './use-jobs.ts';
 
 interface Props {
   readonly jobs: readonly JobRow[];
-  readonly activity: ReadonlyMap<string, Activity>;
+  readonly isOneProject: boolean;
 }
 
-export function JobsTable({ jobs, activity }: Props) {
+export function JobsTable({ jobs, isOneProject }: Props) {
   const mayOperate = useMayOperate();
   return (
     <table className="table jobs-table">
@@ -20,12 +21,12 @@ export function JobsTable({ jobs, activity }: Props) {
         <tr>
           <th scope="col">Job</th>
           <th scope="col">Now</th>
-          <th scope="col">Last hour</th>
-          <th scope="col" className="wide number">
-            Version
+          <th scope="col">Latest instants</th>
+          <th scope="col" className="wide">
+            Last
           </th>
           <th scope="col" className="wide">
-            Updated
+            Next
           </th>
           {mayOperate ? (
             <th scope="col" className="wide">
@@ -36,7 +37,7 @@ export function JobsTable({ jobs, activity }: Props) {
       </thead>
       <tbody>
         {jobs.map((job) => (
-          <Row key={job.id} job={job} activity={activity.get(job.id)} mayOperate={mayOperate} />
+          <Row key={job.id} job={job} isOneProject={isOneProject} mayOperate={mayOperate} />
         ))}
       </tbody>
     </table>
@@ -45,43 +46,44 @@ export function JobsTable({ jobs, activity }: Props) {
 
 interface RowProps {
   readonly job: JobRow;
-  readonly activity: Activity | undefined;
+  readonly isOneProject: boolean;
   readonly mayOperate: boolean;
 }
 
-function Row({ job, activity, mayOperate }: RowProps) {
+function Row({ job, isOneProject, mayOperate }: RowProps) {
+  const last = job.recent.at(-1);
   return (
     <tr>
       <th scope="row" className="job-name">
-        <Link href={`/jobs/${job.id}`}>
-          <span className="job-project">{job.project}</span>
-          <span className="job-slash">/</span>
-          {job.name}
-        </Link>
+        {isOneProject ? null : (
+          <>
+            <Link href={`/projects/${job.project.id}`} className="job-project">
+              {job.project.name}
+            </Link>
+            <span className="job-slash">/</span>
+          </>
+        )}
+        <Link href={`/jobs/${job.id}`}>{job.name}</Link>
         {job.paused ? <PausedTag /> : null}
         {job.description === '' ? null : <p className="job-description">{job.description}</p>}
       </th>
       <td className="counts">
-        {activity === undefined ? null : (
-          <>
-            <StateCount state="running" count={activity.running} />
-            <StateCount state="waiting" count={activity.waiting} />
-          </>
+        <StateCount state="running" count={job.running} />
+        <StateCount state="active" count={job.queued} />
+      </td>
+      <td>
+        <RecentBars job={job.id} recent={job.recent} />
+      </td>
+      <td className="wide">
+        {last === undefined ? (
+          <span className="muted">never ran</span>
+        ) : (
+          <Link href={`/jobs/${job.id}?instant=${encodeURIComponent(last.instant)}`} className="quiet">
+            <State state={last.state} /> <Instant at={last.instant} />
+          </Link>
         )}
       </td>
-      <td className="counts">
-        {activity === undefined ? null : (
-          <>
-            <StateCount state="success" count={activity.success} />
-            <StateCount state="failure" count={activity.failure} />
-            <StateCount state="error" count={activity.error} />
-          </>
-        )}
-      </td>
-      <td className="wide number muted">{job.version}</td>
-      <td className="wide muted">
-        <Age at={job.updated_at} />
-      </td>
+      <td className="wide muted">{job.next === null ? '–' : <Due at={job.next.due} />}</td>
       {mayOperate ? (
         <td className="wide actions">
           <PauseAction job={job} />

@@ -39,6 +39,7 @@ export function App() {
 
 /** Pages that are seldom the first are fetched when they are opened. A key for each id: another one is another page. */
 const RunPage = lazy(() => import('../runs/run-page.tsx'));
+const NewJobPage = lazy(() => import('../job/definition/new-job-page.tsx'));
 const WorkerPage = lazy(() => import('../fleet/worker-page.tsx'));
 
 const further: readonly (readonly [path: string, Page: ComponentType])[] = [
@@ -55,6 +56,7 @@ function Pages() {
     <Switch>
       <Route path="/" component={HomePage} />
       <Route path="/jobs" component={JobsPage} />
+      <Route path="/jobs/new" component={NewJobPage} />
       <Route path="/projects/:id">{({ id }) => <ProjectPage key={id} id={id} />}</Route>
       <Route path="/jobs/:id/:view?">{({ id, view }) => <JobPage key={id} id={id} view={view} />}</Route>
       <Route path="/runs/:id">{({ id }) => <RunPage key={id} id={id} />}</Route>

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { formatAge, formatDue, formatInstant, formatSpan } from './format.ts';
+import { formatAge, formatBytes, formatDue, formatInstant, formatSpan } from './format.ts';
 
 test('a span is as fine as it is short', () => {
   const spans = [-5, 0, 812, 4_250, 59_900, 65_000, 7_380_000, 273_600_000];
@@ -31,4 +31,8 @@ test('what is due counts down', () => {
     'in 2h',
     'in 2d',
   ]);
+});
+
+test('bytes are as large as they are', () => {
+  expect([0, 812, 4_210, 52_000_000, 9.96e12].map(formatBytes)).toEqual(['0 B', '812 B', '4.2 kB', '52 MB', '10.0 TB']);
 });

@@ -1,4 +1,4 @@
-/** Times and spans in words. Instants are shown in UTC, because that is how they are named everywhere else. */
+/** Times, spans and sizes in words. Instants are shown in UTC, because that is how they are named everywhere else. */
 
 const second = 1_000;
 const minute = 60 * second;
@@ -44,6 +44,14 @@ export function formatInstant(at: string): string {
 
 export function formatLocal(at: string): string {
   return new Date(at).toLocaleString(undefined, { dateStyle: 'medium', timeStyle: 'long' });
+}
+
+/** `812 B`, `4.2 MB`. */
+export function formatBytes(bytes: number): string {
+  const units = ['B', 'kB', 'MB', 'GB', 'TB'];
+  const power = Math.min(units.length - 1, Math.floor(Math.log10(Math.max(1, bytes)) / 3));
+  const amount = bytes / 1000 ** power;
+  return `${power > 0 && amount < 10 ? amount.toFixed(1) : Math.round(amount)} ${units[power]}`;
 }
 
 function pad(n: number): string {

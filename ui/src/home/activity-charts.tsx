@@ -1,0 +1,61 @@
+/** Runs per minute by how they ended; and how late triggers fired and runs started. */
+import { useMemo } from 'react';
+import { Answer } from '../kit/answer.tsx';
+import '../kit/chart.css';
+import { type Series, TimeChart } from '../kit/time-chart.tsx';
+import { formatSpan } from '../time/format.ts';
+import { type Activity, useActivity } from './use-home.ts';
+
+const ends = ['success', 'failure', 'timeout', 'error', 'cancelled'] as const;
+
+export function ActivityCharts({ minutes }: { readonly minutes: number }) {
+  return (
+    <Answer of={useActivity(minutes)} what="Reading how it went">
+      {(activity) => <Charts activity={activity} />}
+    </Answer>
+  );
+}
+
+function Charts({ activity: { step, items } }: { readonly activity: Activity }) {
+  const times = useMemo(() => items.map(({ at }) => at), [items]);
+  const runs = useMemo(
+    () => ends.map((end): Series => ({ name: end, colour: end, values: items.map((item) => item[end] / step) })),
+    [items, step],
+  );
+  const lateness = useMemo(
+    (): Series[] => [
+      { name: 'triggers, worst', colour: 'failure', values: items.map((item) => item.late_worst) },
+      { name: 'triggers, mean', colour: 'running', values: items.map((item) => item.late_mean) },
+      { name: 'runs until started, mean', colour: 'active', values: items.map((item) => item.wait_mean) },
+    ],
+    [items],
+  );
+  const total = (end: (typeof ends)[number]): number => items.reduce((sum, item) => sum + item[end], 0);
+  const failed = total('failure') + total('timeout') + total('error');
+  const worst = Math.max(0, ...items.map((item) => item.late_worst ?? 0));
+  return (
+    <div className="home-chart-pair">
+      <TimeChart
+        title="Runs per minute"
+        kind="bars"
+        times={times}
+        series={runs}
+        format={rate}
+        summary={`${total('success').toLocaleString('en')} succeeded, ${failed.toLocaleString('en')} failed`}
+      />
+      <TimeChart
+        title="Lateness"
+        kind="lines"
+        times={times}
+        series={lateness}
+        format={formatSpan}
+        summary={items.some(({ fired }) => fired > 0) ? `worst ${formatSpan(worst)}` : 'no trigger fired'}
+      />
+    </div>
+  );
+}
+
+function rate(value: number): string {
+  if (value >= 10_000) return `${Math.round(value / 1_000)}k`;
+  return value >= 10 || Number.isInteger(value) ? Math.round(value).toLocaleString('en') : value.toFixed(1);
+}

@@ -1,0 +1,56 @@
+/** What is under way, as numbers that lead to the runs. */
+import type { ReactNode } from 'react';
+import { Link } from 'wouter';
+import type { Overview } from './use-home.ts';
+
+export function NowFigures({ overview }: { readonly overview: Overview }) {
+  const { running, ready, held, retry, counted_up_to: most, failing, late } = overview;
+  const count = (n: number): string => (n >= most ? `${most.toLocaleString('en')}+` : n.toLocaleString('en'));
+  const figures = [
+    { label: 'running', value: count(running), to: '/runs?state=running', about: 'a worker runs them now' },
+    { label: 'ready', value: count(ready), to: '/runs?state=active', about: 'wait for a free place' },
+    { label: 'held', value: count(held), to: '/runs?state=active', about: 'wait for a limit or a pause' },
+    { label: 'to be retried', value: count(retry), to: '/runs?state=failed', about: 'failed, and will be tried again' },
+    { label: 'late', value: more(late), to: '#late', bad: late.length > 0, about: 'should have happened by now' },
+    { label: 'failing', value: more(failing), to: '/jobs?show=failing', bad: failing.length > 0, about: 'tasks' },
+  ];
+  return (
+    <ul className="figures now-figures" aria-label="Now">
+      {figures.map(({ label, value, to, bad, about }) => (
+        <li key={label} data-bad={bad === true ? '' : undefined}>
+          <Leading to={to} title={about}>
+            <span className="figure">{value}</span> <span className="figure-label">{label}</span>
+          </Leading>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+interface LeadingProps {
+  readonly to: string;
+  readonly title: string;
+  readonly children: ReactNode;
+}
+
+/** To another page, or further down on this one. */
+function Leading({ to, title, children }: LeadingProps) {
+  if (!to.startsWith('#')) {
+    return (
+      <Link href={to} title={title}>
+        {children}
+      </Link>
+    );
+  }
+  return (
+    <a href={to} title={title}>
+      {children}
+    </a>
+  );
+}
+
+/** The lists end at ten. */
+const longest = 10;
+function more(items: readonly unknown[]): string {
+  return items.length < longest ? String(items.length) : `${longest}+`;
+}

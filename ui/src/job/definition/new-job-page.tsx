@@ -1,0 +1,4 @@
+/** A new job. */
+export default function NewJobPage() {
+  return <h1>New job</h1>;
+}
