@@ -31,7 +31,7 @@ export class Follower {
   readonly begunAt: number;
   #pending = new Digest();
   #position: number;
-  #failure: unknown;
+  #failure: Error | undefined;
 
   constructor(position: number) {
     this.begunAt = position;
@@ -45,7 +45,7 @@ export class Follower {
   }
 
   fail(error: unknown): void {
-    this.#failure = error;
+    this.#failure = error instanceof Error ? error : new Error(String(error));
     this.bell.ring();
   }
 

@@ -73,7 +73,8 @@ export async function fleetPicture(ctx: ApiContext): Promise<string> {
     ...crew.map((worker) => shownWorker(ctx, worker)),
     ...lead.map((scheduler) => shownScheduler(ctx, scheduler, new Map())),
   ];
-  return JSON.stringify(shown.map(({ last_seen_datetime: _, ...rest }) => rest));
+  // a sign of life alone changes nothing
+  return JSON.stringify(shown.map((each) => ({ ...each, last_seen_datetime: undefined })));
 }
 
 export const fleetHandlers: ApiHandlers<Omit<Endpoints, Extract<keyof Endpoints, `${string}/stash${string}`>>> = {

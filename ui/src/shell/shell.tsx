@@ -1,15 +1,31 @@
 /** The frame around every page: where one can go, whether the page is live, and who one is. */
-import type { ReactNode } from 'react';
-import { Link } from 'wouter';
+import { type ReactNode, useCallback, useState } from 'react';
+import { Link, useLocation } from 'wouter';
 import { tenantBase, tenantLabel } from '../client.ts';
 import { LiveStatus } from '../live/live-status.tsx';
 import { useMe } from '../session/session.ts';
 import { SignOut } from '../session/sign-out.tsx';
-import { Navigation } from './navigation.tsx';
+import { HelpDialog } from './help-dialog.tsx';
+import { Navigation, places } from './navigation.tsx';
+import { SearchDialog } from './search-dialog.tsx';
 import './shell.css';
+import { useShortcuts } from './shortcuts.ts';
 import { Wordmark } from './wordmark.tsx';
 
 export function Shell({ children }: { readonly children: ReactNode }) {
+  const [open, setOpen] = useState<'search' | 'help'>();
+  const [, navigate] = useLocation();
+  const close = useCallback(() => setOpen(undefined), []);
+  const search = useCallback(() => setOpen('search'), []);
+  const help = useCallback(() => setOpen('help'), []);
+  const go = useCallback(
+    (letter: string) => {
+      const place = places.flat().find((candidate) => candidate.letter === letter);
+      if (place !== undefined) navigate(place.to);
+    },
+    [navigate],
+  );
+  useShortcuts({ search, help, go });
   return (
     <div className="shell">
       <a className="skip" href="#main">
@@ -19,17 +35,37 @@ export function Shell({ children }: { readonly children: ReactNode }) {
         <Link href="/" className="side-home" aria-label="millrace, home">
           <Wordmark />
         </Link>
+        <SearchButton search={search} />
         <Navigation />
         <div className="side-foot">
           <LiveStatus />
           <Who />
-          <SignOut />
+          <span className="side-links">
+            <button type="button" className="plain-button" onClick={help}>
+              Keyboard
+            </button>
+            <SignOut />
+          </span>
         </div>
       </header>
       <main id="main" className="page" tabIndex={-1}>
         {children}
       </main>
+      {open === 'search' ? <SearchDialog close={close} /> : null}
+      {open === 'help' ? <HelpDialog close={close} /> : null}
     </div>
+  );
+}
+
+function SearchButton({ search }: { readonly search: () => void }) {
+  return (
+    <button type="button" className="side-search" onClick={search} aria-keyshortcuts="/">
+      <svg className="icon" viewBox="0 0 16 16" aria-hidden="true">
+        <path d="M7 12A5 5 0 1 0 7 2a5 5 0 0 0 0 10ZM10.7 10.7 14 14" />
+      </svg>
+      <span className="side-search-label">Search</span>
+      <kbd aria-hidden="true">/</kbd>
+    </button>
   );
 }
 

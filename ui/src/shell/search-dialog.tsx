@@ -1,0 +1,129 @@
+/** Finds anything by name or id, and goes there: type, choose with the arrows, Enter. */
+import { keepPreviousData, useQuery } from '@tanstack/react-query';
+import { type KeyboardEvent, useDeferredValue, useId, useState } from 'react';
+import { useLocation } from 'wouter';
+import { type TenantAnswer, tenant } from '../client.ts';
+import { Dialog } from '../kit/dialog.tsx';
+import { InlineFailure } from '../kit/failure.tsx';
+import { keys } from '../queries.ts';
+import { usePlaces } from './navigation.tsx';
+
+type Hit = TenantAnswer<'GET /api/search'>['items'][number];
+
+interface Found {
+  readonly id: string;
+  readonly kind: string;
+  readonly name: string;
+  readonly where: string;
+  readonly to: string;
+}
+
+const pages: Readonly<Record<Hit['kind'], (hit: Hit) => string>> = {
+  project: ({ id }) => `/projects/${id}`,
+  job: ({ id }) => `/jobs/${id}`,
+  task: ({ id, job }) => `/jobs/${job?.id}?task=${id}`,
+  trigger: ({ job }) => `/jobs/${job?.id}/triggers`,
+  backfill: ({ id, job }) => `/jobs/${job?.id}/backfills?backfill=${id}`,
+  run: ({ id }) => `/runs/${id}`,
+  worker: ({ id }) => `/workers/${id}`,
+};
+
+function foundOf(hit: Hit): Found {
+  const where = hit.job === null ? (hit.project?.name ?? '') : `${hit.job.project}/${hit.job.name}`;
+  return { id: hit.id, kind: hit.kind, name: hit.name, where, to: pages[hit.kind](hit) };
+}
+
+/** Places of the house that begin with the question, then what the server finds. */
+function useFound(question: string): { readonly items: readonly Found[]; readonly error: Error | null } {
+  const q = question.trim();
+  const { data, error } = useQuery({
+    queryKey: [...keys.search, q],
+    queryFn: ({ signal }) => tenant('GET /api/search', { query: { q }, signal }),
+    enabled: q !== '',
+    placeholderData: keepPreviousData,
+  });
+  const places = usePlaces()
+    .flat()
+    .filter(({ label }) => label.toLowerCase().startsWith(q.toLowerCase()))
+    .map(({ to, label }): Found => ({ id: to, kind: 'page', name: label, where: '', to }));
+  return { items: q === '' ? places : [...places, ...(data?.items ?? []).map(foundOf)], error };
+}
+
+export function SearchDialog({ close }: { readonly close: () => void }) {
+  const [question, ask] = useState('');
+  const [chosen, choose] = useState(0);
+  const { items, error } = useFound(useDeferredValue(question));
+  const [, navigate] = useLocation();
+  const id = useId();
+  const at = Math.min(chosen, items.length - 1);
+  const open = (found: Found | undefined): void => {
+    if (found === undefined) return;
+    close();
+    navigate(found.to);
+  };
+  const press = (event: KeyboardEvent): void => {
+    const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (by !== undefined) choose(Math.max(0, Math.min(items.length - 1, at + by)));
+    else if (event.key === 'Enter') open(items[at]);
+    else return;
+    event.preventDefault();
+  };
+  return (
+    <Dialog title="Search" close={close}>
+      <input
+        className="search-input"
+        type="search"
+        role="combobox"
+        aria-label="Search by name or id"
+        aria-expanded="true"
+        aria-controls={id}
+        aria-activedescendant={at < 0 ? undefined : `${id}-${at}`}
+        placeholder="Project, job, task, trigger, or an id"
+        spellCheck={false}
+        autoComplete="off"
+        // the dialog was asked for to type in it
+        autoFocus
+        value={question}
+        onChange={(event) => {
+          ask(event.currentTarget.value);
+          choose(0);
+        }}
+        onKeyDown={press}
+      />
+      <InlineFailure error={error} />
+      {items.length === 0 && question.trim() !== '' ? <p className="muted">Nothing has that name or id.</p> : null}
+      <div id={id} role="listbox" aria-label="Found" className="search-found">
+        {items.map((found, i) => (
+          <Option key={`${found.kind} ${found.id}`} id={`${id}-${i}`} found={found} isChosen={i === at} open={open} />
+        ))}
+      </div>
+    </Dialog>
+  );
+}
+
+interface OptionProps {
+  readonly id: string;
+  readonly found: Found;
+  readonly isChosen: boolean;
+  readonly open: (found: Found) => void;
+}
+
+function Option({ id, found, isChosen, open }: OptionProps) {
+  return (
+    // the combobox keeps the focus; keys are its business
+    <div
+      id={id}
+      role="option"
+      aria-selected={isChosen}
+      tabIndex={-1}
+      ref={(element) => {
+        if (isChosen) element?.scrollIntoView({ block: 'nearest' });
+      }}
+      onClick={() => open(found)}
+    >
+      <span className="search-kind">{found.kind}</span>
+      <span className="search-name">{found.name}</span>
+      <span className="muted">{found.where}</span>
+    </div>
+  );
+}

@@ -1,0 +1,42 @@
+/** The keyboard: `/` to search, `?` for help, `g` and a letter to go somewhere. Silent while one types. */
+import { useEffect } from 'react';
+
+interface Shortcuts {
+  readonly search: () => void;
+  readonly help: () => void;
+  /** The letter after `g`; false where no place has it. */
+  readonly go: (letter: string) => void;
+}
+
+/** So long after `g` a letter still belongs to it. */
+const patienceMs = 1_500;
+
+/** Where keys are text. An editor may live in a shadow, so the innermost element counts. */
+function isTyping(event: KeyboardEvent): boolean {
+  const [inner] = event.composedPath();
+  return inner instanceof HTMLElement && (inner.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(inner.tagName));
+}
+
+function isBusy(event: KeyboardEvent): boolean {
+  const isChord = event.ctrlKey || event.metaKey || event.altKey;
+  return event.defaultPrevented || isChord || isTyping(event) || document.querySelector('dialog[open]') !== null;
+}
+
+export function useShortcuts({ search, help, go }: Shortcuts): void {
+  useEffect(() => {
+    let goingSince = Number.NEGATIVE_INFINITY;
+    const press = (event: KeyboardEvent): void => {
+      if (isBusy(event)) return;
+      const isGoing = event.timeStamp - goingSince < patienceMs;
+      goingSince = Number.NEGATIVE_INFINITY;
+      if (isGoing) go(event.key);
+      else if (event.key === 'g') goingSince = event.timeStamp;
+      else if (event.key === '/') search();
+      else if (event.key === '?') help();
+      else return;
+      event.preventDefault();
+    };
+    addEventListener('keydown', press);
+    return () => removeEventListener('keydown', press);
+  }, [search, help, go]);
+}
