@@ -7,6 +7,7 @@ import { eventHandlers } from './events.ts';
 import { explainHandlers } from './explain.ts';
 import { fleetHandlers } from './fleet.ts';
 import { instantHandlers } from './instants.ts';
+import { jobViewHandlers } from './job-views.ts';
 import { jobHandlers } from './jobs.ts';
 import { logHandlers } from './logs.ts';
 import { pendingHandlers } from './pending.ts';
@@ -23,6 +24,7 @@ export type DocumentKeys = 'POST /api/jobs' | 'PUT /api/jobs' | 'GET /api/jobs/s
 export const tenantHandlers: ApiHandlers<Omit<TenantEndpoints, DocumentKeys>> = {
   ...projectHandlers,
   ...jobHandlers,
+  ...jobViewHandlers,
   ...tokenHandlers,
   ...instantHandlers,
   ...backfillHandlers,

@@ -28,9 +28,14 @@ export function instantState(tasks: Readonly<Record<TokenState, number>>): Insta
   return rules.find(([, made]) => made.some((state) => tasks[state] > 0))?.[0] ?? 'success';
 }
 
-function shown({ instant, states, started_at, finished_at, active }: InstantRow) {
+/** Tokens by state, from counts under Waterwheel's names for them. */
+export function tallied(states: Readonly<Record<string, number>>): Record<TokenState, number> {
   const count = (state: TokenState): number => states[state === 'ready' ? 'active' : state] ?? 0;
-  const tasks = Object.fromEntries(tokenStates.map((state) => [state, count(state)])) as Record<TokenState, number>;
+  return Object.fromEntries(tokenStates.map((state) => [state, count(state)])) as Record<TokenState, number>;
+}
+
+function shown({ instant, states, started_at, finished_at, active }: InstantRow) {
+  const tasks = tallied(states);
   const state = instantState(tasks);
   return {
     instant: instant.toISOString(),

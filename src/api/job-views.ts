@@ -1,0 +1,10 @@
+/** Jobs as the web interface shows them: the list at a glance, the grid of instants and tasks, the next firings. */
+import type { ApiHandlers } from './context.ts';
+import type { jobViewEndpoints } from './endpoints/job-views.ts';
+import { gridOf } from './grid.ts';
+
+type Endpoints = typeof jobViewEndpoints;
+
+export const jobViewHandlers: ApiHandlers<Pick<Endpoints, 'GET /api/jobs/{id}/grid'>> = {
+  'GET /api/jobs/{id}/grid': gridOf,
+};
