@@ -15,6 +15,20 @@ export type InstantRow = {
   readonly active: boolean | null;
 };
 
+/** Over a row `t` of `token`: when the first of its runs since its last clear started, and when the last ended. */
+export const tokenTimes = sql`
+         select min(x.started_at) as started_at, max(x.finished_at) as finished_at
+           from (
+             select live.claimed_at as started_at, null::timestamptz as finished_at
+               from live
+              where live.task_id = t.task_id and live.instant = t.instant
+             union all
+             select run.started_at, run.finished_at
+               from run
+              where run.task_id = t.task_id and run.instant = t.instant
+                and (t.cleared_at is null or run.finished_at > t.cleared_at)
+           ) as x`;
+
 export function listInstants(
   db: Db,
   job: string,
@@ -34,19 +48,7 @@ export function listInstants(
         from tasks
        cross join instants
         join token t on t.task_id = tasks.id and t.instant = instants.instant
-       cross join lateral (
-         select min(x.started_at) as started_at, max(x.finished_at) as finished_at
-           from (
-             select live.claimed_at as started_at, null::timestamptz as finished_at
-               from live
-              where live.task_id = t.task_id and live.instant = t.instant
-             union all
-             select run.started_at, run.finished_at
-               from run
-              where run.task_id = t.task_id and run.instant = t.instant
-                and (t.cleared_at is null or run.finished_at > t.cleared_at)
-           ) as x
-       ) as r
+       cross join lateral (${tokenTimes}) as r
     ),
     counted as (
       select judged.instant, judged.state, count(*) as n, min(judged.started_at) as started_at,

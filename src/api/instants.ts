@@ -22,7 +22,7 @@ const rules: readonly (readonly [state: InstantState, made: readonly TokenState[
 ];
 
 /** Not over: something of it will go on by itself. */
-const moving = new Set<InstantState>(['running', 'retry']);
+export const isMoving = (state: InstantState): boolean => state === 'running' || state === 'retry';
 
 export function instantState(tasks: Readonly<Record<TokenState, number>>): InstantState {
   return rules.find(([, made]) => made.some((state) => tasks[state] > 0))?.[0] ?? 'success';
@@ -42,7 +42,7 @@ function shown({ instant, states, started_at, finished_at, active }: InstantRow)
     state,
     tasks,
     started_at: started_at?.toISOString() ?? null,
-    finished_at: moving.has(state) ? null : (finished_at?.toISOString() ?? null),
+    finished_at: isMoving(state) ? null : (finished_at?.toISOString() ?? null),
     active,
   };
 }

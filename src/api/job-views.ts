@@ -2,9 +2,11 @@
 import type { ApiHandlers } from './context.ts';
 import type { jobViewEndpoints } from './endpoints/job-views.ts';
 import { gridOf } from './grid.ts';
+import { overviewOfJobs } from './job-overview.ts';
 
 type Endpoints = typeof jobViewEndpoints;
 
-export const jobViewHandlers: ApiHandlers<Pick<Endpoints, 'GET /api/jobs/{id}/grid'>> = {
+export const jobViewHandlers: ApiHandlers<Omit<Endpoints, 'GET /api/jobs/{id}/firings'>> = {
+  'GET /api/jobs/overview': overviewOfJobs,
   'GET /api/jobs/{id}/grid': gridOf,
 };

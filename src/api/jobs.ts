@@ -17,7 +17,7 @@ import {
   listVersions,
 } from './job-queries.ts';
 import { findProjectNamed } from './project-queries.ts';
-import { nextFiringOf } from './triggers.ts';
+import { nextFirings } from './triggers.ts';
 import { written } from './wire-times.ts';
 
 type Endpoints = typeof jobEndpoints;
@@ -54,12 +54,13 @@ async function pageOfJobs(ctx: ApiContext, { limit, cursor }: ListInput['query']
   return { items, next: rows.length > limit && last ? writeCursor([last.project, last.name]) : null };
 }
 
-function writeCursor(names: readonly [string, string]): string {
+/** A place in a list by project and name. */
+export function writeCursor(names: readonly [string, string]): string {
   return Buffer.from(names.join('/')).toString('base64url');
 }
 
 /** Names hold no slash, and no NUL would reach the database: whatever else it decodes to is only a place in the order. */
-function readCursor(cursor: string): readonly [string, string] {
+export function readCursor(cursor: string): readonly [string, string] {
   const [project, name, ...rest] = Buffer.from(cursor, 'base64url').toString().split('/');
   if (project !== undefined && name !== undefined && rest.length === 0 && !`${project}${name}`.includes('\0')) {
     return [project, name];
@@ -72,7 +73,7 @@ export const jobHandlers: ApiHandlers<Omit<Endpoints, OtherKeys>> = {
   'GET /api/jobs': async ({ query }, ctx) => (await findByName(ctx, query)) ?? pageOfJobs(ctx, query),
   'GET /api/jobs/{id}': async ({ params }, ctx) => {
     const job = found(await findJobWithCounts(ctx.db, params.id, new Date(ctx.time.now())), 'job', params.id);
-    return { ...job, next_firing: await nextFiringOf(ctx, params.id) };
+    return { ...job, next_firing: (await nextFirings(ctx, [job.id])).get(job.id) ?? null };
   },
   'DELETE /api/jobs/{id}': removeJob,
   'GET /api/jobs/{id}/versions': async ({ params, query }, ctx) => {

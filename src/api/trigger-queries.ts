@@ -14,8 +14,9 @@ export function findScheduled(db: Db, id: string): Promise<ScheduledTrigger | un
   return db.maybeOne<ScheduledTrigger>(sql`${scheduled} and trigger.id = ${id}`);
 }
 
-export function listScheduled(db: Db, job: string): Promise<ScheduledTrigger[]> {
-  return db.rows<ScheduledTrigger>(sql`${scheduled} and job.id = ${job} order by trigger.name`);
+/** Of some jobs. */
+export function listScheduled(db: Db, jobs: readonly string[]): Promise<ScheduledTrigger[]> {
+  return db.rows<ScheduledTrigger>(sql`${scheduled} and job.id = any (${jobs}::uuid[]) order by trigger.name`);
 }
 
 export type KnownTrigger = {

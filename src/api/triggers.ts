@@ -18,6 +18,7 @@ import {
   type KnownTrigger,
   listKnown,
   listScheduled,
+  type ScheduledTrigger,
 } from './trigger-queries.ts';
 
 export const triggerHandlers: ApiHandlers<typeof triggerEndpoints> = {
@@ -42,17 +43,27 @@ export const triggerHandlers: ApiHandlers<typeof triggerEndpoints> = {
   },
 };
 
-/** Of the job's triggers the one that fires first; none while the job is paused. */
-export async function nextFiringOf(ctx: ApiContext, job: string): Promise<z.input<typeof nextFiring> | null> {
+type NextFiring = z.input<typeof nextFiring>;
+
+/** Of each job's triggers the one that fires first; none while a job is paused. */
+export async function nextFirings(ctx: ApiContext, jobs: readonly string[]): Promise<Map<string, NextFiring>> {
   const nowMs = ctx.time.now();
-  let first: (Coming & { trigger: TriggerRow & { name: string } }) | undefined;
-  for (const trigger of await listScheduled(ctx.db, job)) {
+  const first = new Map<string, Coming & { trigger: ScheduledTrigger }>();
+  for (const trigger of await listScheduled(ctx.db, jobs)) {
+    if (trigger.paused) continue;
     const schedule = compileSchedule(specOf(trigger));
-    const [next] = trigger.paused ? [] : comingFrom(trigger, schedule, nextOf(trigger, schedule, nowMs, true), 1);
-    if (next !== undefined && (first === undefined || next.dueMs < first.dueMs)) first = { ...next, trigger };
+    const [next] = comingFrom(trigger, schedule, nextOf(trigger, schedule, nowMs, true), 1);
+    const best = first.get(trigger.job_id);
+    if (next !== undefined && (best === undefined || next.dueMs < best.dueMs)) {
+      first.set(trigger.job_id, { ...next, trigger });
+    }
   }
-  if (first === undefined) return null;
-  const { trigger, instantMs, dueMs } = first;
+  return new Map(
+    [...first].map(([job, { trigger, instantMs, dueMs }]) => [job, writtenNext(trigger, instantMs, dueMs)]),
+  );
+}
+
+function writtenNext(trigger: ScheduledTrigger, instantMs: number, dueMs: number): NextFiring {
   return { trigger_id: trigger.id, trigger_name: trigger.name, instant: isoOf(instantMs), due: isoOf(dueMs) };
 }
 

@@ -20,6 +20,9 @@ export const cellLetters = {
   cancelled: 'c',
 } as const;
 
+/** Of each job in the list no more than this many queued runs are counted. */
+export const queuedUpTo = 1_000;
+
 const recentInstant = z.object({
   instant: time,
   state: z.enum(instantStates),
@@ -35,8 +38,8 @@ const jobAtAGlance = z.object({
   paused: z.boolean(),
   version: z.int(),
   tasks: z.int(),
-  /** Runs under way, each at most `countedUpTo`. */
   running: z.int(),
+  /** At most `queuedUpTo`. */
   queued: z.int(),
   next: nextFiring.nullable(),
   /** The latest instants, oldest first: fewer of a job with many tasks. */
@@ -51,9 +54,12 @@ export const jobViewEndpoints = endpoints({
     query: z.object({
       q: z.string().max(200).optional().describe('words that project, name or description hold'),
       project: id.optional(),
-      show: z.enum(['all', 'running', 'failing', 'paused']).default('all'),
-      limit: limit(50),
-      cursor: z.string().max(500).optional(),
+      show: z
+        .enum(['all', 'running', 'failing', 'paused'])
+        .default('all')
+        .describe('`running`: a worker is at it; `failing`: the last run of a task went wrong, a short while ago'),
+      limit: z.coerce.number().int().min(1).max(200).default(50),
+      cursor: z.string().max(2_000).optional(),
     }),
     answer: z.object({
       items: z.array(jobAtAGlance),
