@@ -613,6 +613,12 @@ begin
   end if;
   if v_run.worker_id is not null then
     update live set cancel = true, cancel_reason = 'cancelled by ' || p_actor where id = p_run and not cancel;
+    -- its end will be its worker's doing: who wished for it is on record here
+    if found then
+      perform append_events(3, array['run.cancel_wished'], array[p_run], p_actor, array[null::uuid], p_at, array[
+        run_body((select job_id from task where id = v_run.task_id), v_run.task_id, v_run.instant, v_run.attempt,
+                 v_run.priority)]);
+    end if;
     outcome := 'cancelling';
     return;
   end if;

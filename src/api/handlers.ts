@@ -13,6 +13,7 @@ import { logHandlers } from './logs.ts';
 import { pendingHandlers } from './pending.ts';
 import { poolHandlers } from './pools.ts';
 import { projectHandlers } from './projects.ts';
+import { runViewHandlers } from './run-views.ts';
 import { runHandlers } from './runs.ts';
 import { stashHandlers } from './stash.ts';
 import { taskHandlers } from './tasks.ts';
@@ -31,6 +32,7 @@ export const tenantHandlers: ApiHandlers<Omit<TenantEndpoints, DocumentKeys>> = 
   ...taskHandlers,
   ...triggerHandlers,
   ...runHandlers,
+  ...runViewHandlers,
   ...logHandlers,
   ...eventHandlers,
   ...changeHandlers,

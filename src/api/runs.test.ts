@@ -181,9 +181,12 @@ describe('cancelling', () => {
     const job = await makeJob(api);
     const id = await activate(api, job.tasks['only'], day(1));
     const runs = await claim(api);
+    const before = await newestPosition(api.db);
     api.heard.splice(0);
     expect(await cancel(id)).toEqual({ id, outcome: 'cancelling' });
-    expect(api.heard).toEqual([`cancel ${id} 1`]);
+    expect(api.heard).toEqual(['wake events', `cancel ${id} 1`]);
+    expect(await cancel(id)).toEqual({ id, outcome: 'cancelling' });
+    expect(await eventTypes(api.db, before)).toEqual(['run.cancel_wished']);
     await finish(api, runs, 'cancelled');
   });
 

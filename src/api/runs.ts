@@ -22,7 +22,7 @@ const windowSize = 100_000;
 /** The same of one job's or task's runs; each of its tasks may have to be walked that far. */
 const taskWindow = (tasks: number): number => Math.min(20_000, Math.floor(200_000 / tasks));
 
-function shown(row: FullRun) {
+export function shown(row: FullRun) {
   const { task_id, task_name, job_id, job_name, project_name, ...run }: Written<FullRun> = written(row);
   const task = task_id === null || task_name === null ? null : { id: task_id, name: task_name };
   const job = job_id === null ? null : { id: job_id, name: job_name ?? '', project: project_name ?? '' };
@@ -117,6 +117,7 @@ async function cancel({ params, caller }: Input<Endpoints['POST /api/runs/{id}/c
   await knownRun(ctx, params.id);
   const outcome = await cancelRun(ctx.db, params.id, author(ctx, caller));
   if (outcome === 'cancelling') {
+    ctx.wake.send(ctx.tenant.id, 'events');
     const { id, lease } = await knownRun(ctx, params.id);
     ctx.broker.cancel({ tenant: ctx.tenant.name, run: id, lease });
   }

@@ -8,7 +8,7 @@ import { tenantEndpoints } from '../api/endpoints/table.ts';
 import { contractNumber, type Engine, type EngineContext } from '../contract/engine.ts';
 import { MillraceError } from '../errors.ts';
 import { makeRouter, problemResponse } from '../http/router.ts';
-import { type DocumentCache, readDefinitions } from '../jobs/task-definitions.ts';
+import { cacheOf, readDefinitions } from '../jobs/task-definitions.ts';
 import { packageFile, packageVersion } from '../kernel/package-files.ts';
 import { onPool } from '../kernel/sql.ts';
 import { migrate, readMigrations } from '../postgres/migrate.ts';
@@ -32,19 +32,10 @@ export const engine: Engine = {
   renew: renewLeases,
   cancellations,
   logs: keepLogs,
-  definitions: (ctx, keys) => readDefinitions(onPool(ctx.pool), ctx.tenant.name, keys, documentsOf(ctx.pool)),
+  definitions: (ctx, keys) => readDefinitions(onPool(ctx.pool), ctx.tenant.name, keys, cacheOf(ctx.pool)),
   stash: stashValuesFor,
   prune: pruneTenant,
 };
-
-/** What is known of a tenant's documents lives and dies with its pool. */
-const documents = new WeakMap<Pool, DocumentCache>();
-
-function documentsOf(pool: Pool): DocumentCache {
-  const known = documents.get(pool) ?? new Map();
-  documents.set(pool, known);
-  return known;
-}
 
 async function migrateTenant(pool: Pool): Promise<void> {
   const migrations = await readMigrations(migrationsFolder('tenant'));

@@ -1,4 +1,5 @@
 /** What a worker needs to execute tasks, read from the version of the document that a run was made from. */
+import type { Pool } from 'pg';
 import type { DefinitionKey, RuntimeBlock, TaskDefinition as WireDefinition } from '../contract/wire.ts';
 import { type Db, sql } from '../kernel/sql.ts';
 import type { EnvDefinition, JsonObject, RuntimeDefinition, TaskDefinition } from './definition.ts';
@@ -23,6 +24,15 @@ interface CachedJob {
 /** Parsed documents by (job, version): they never change, and a large one takes long to parse. */
 export type DocumentCache = Map<string, CachedJob>;
 
+/** What is known of a tenant's documents lives and dies with its pool. */
+const caches = new WeakMap<Pool, DocumentCache>();
+
+export function cacheOf(pool: Pool): DocumentCache {
+  const known = caches.get(pool) ?? new Map();
+  caches.set(pool, known);
+  return known;
+}
+
 const mostCached = 100;
 const keyOf = (row: { job_id: string; version: number }): string => `${row.job_id} ${row.version}`;
 
@@ -32,25 +42,34 @@ export async function readDefinitions(
   keys: readonly DefinitionKey[],
   cache: DocumentCache,
 ): Promise<WireDefinition[]> {
+  return (await readQueuedDefinitions(db, tenant, keys, cache)).map(({ definition }) => definition);
+}
+
+/** The same with the queue that each task's runs wait in, which a worker need not know. */
+export async function readQueuedDefinitions(
+  db: Db,
+  tenant: string,
+  keys: readonly DefinitionKey[],
+  cache: DocumentCache,
+): Promise<{ definition: WireDefinition; queue: string }[]> {
   const rows = await findTasks(db, keys);
   const documents = await documentsOf(db, rows, cache);
   return rows.flatMap((row) => {
     const job = documents.get(keyOf(row));
     const task = job?.tasks.get(row.task_name);
     if (job === undefined || task === undefined) return [];
-    return [
-      {
-        tenant,
-        task: row.task_id,
-        version: row.version,
-        name: row.task_name,
-        job: { id: row.job_id, name: row.job_name },
-        project: { id: row.project_id, name: row.project_name },
-        timeout_ms: task.timeoutMs,
-        params: job.params,
-        runtime: runtimeBlock(task.runtime),
-      },
-    ];
+    const definition = {
+      tenant,
+      task: row.task_id,
+      version: row.version,
+      name: row.task_name,
+      job: { id: row.job_id, name: row.job_name },
+      project: { id: row.project_id, name: row.project_name },
+      timeout_ms: task.timeoutMs,
+      params: job.params,
+      runtime: runtimeBlock(task.runtime),
+    };
+    return [{ definition, queue: task.queue }];
   });
 }
 

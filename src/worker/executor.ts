@@ -4,16 +4,17 @@
  *
  * Whatever goes wrong becomes the run's report; nothing is thrown. A run that was lost has no report.
  */
-import type { ClaimedRun, Report, ReportState, TaskDefinition } from '../contract/wire.ts';
-import { failed, faulty, type KillReason, type Outcome, type RunFacts, type Task } from '../runtimes/contract.ts';
+import type { Report, ReportState, TaskDefinition } from '../contract/wire.ts';
+import { failed, faulty, type KillReason, type Outcome, type Task } from '../runtimes/contract.ts';
+import { factsOf } from '../runtimes/facts.ts';
 import type { RuntimeTable } from '../runtimes/runtimes.ts';
 import type { Client } from './client.ts';
-import { declaredIn, EnvironmentError, environmentOf, stashNames } from './environment.ts';
+import { declaredIn, EnvironmentError, environmentOf, stashNames } from '../runtimes/environment.ts';
 import type { Hold } from './holdings.ts';
 import type { LogShipper } from './log-shipper.ts';
 import { maskText, patternsOf } from './mask.ts';
 import { RunLog } from './run-log.ts';
-import { expandBlock, TemplateError } from './templates.ts';
+import { expandBlock, TemplateError } from '../runtimes/templates.ts';
 import { formatDuration } from '../kernel/duration.ts';
 
 export interface ExecutorOptions {
@@ -123,28 +124,6 @@ export function reportOf(hold: Hold, outcome: Outcome, startedAt: string | null)
 /** As the wire and the database take it: not too long, without NUL, and no half of a character. */
 function printable(text: string): string {
   return text.slice(0, 4_000).toWellFormed().replaceAll('\0', '\uFFFD');
-}
-
-function factsOf(run: ClaimedRun, definition: TaskDefinition, url: string): RunFacts {
-  const { tenant, run: runId, lease, instant, attempt, priority, credential } = run;
-  const { job, project } = definition;
-  const params = { ...definition.params, ...run.params };
-  const handOut = { tenant, run: runId, lease, credential, url: baseOf(url, tenant), idempotencyKey: runId };
-  return {
-    ...handOut,
-    instant,
-    attempt,
-    priority,
-    params,
-    task: { id: run.task, name: definition.name },
-    job,
-    project,
-  };
-}
-
-/** Where the paths of a tenant begin. */
-function baseOf(url: string, tenant: string): string {
-  return tenant === 'default' ? url : `${url}/t/${encodeURIComponent(tenant)}`;
 }
 
 /** A timer without the upper limit of the platform's. Returns how to disarm it. */

@@ -3,7 +3,7 @@
  * Waterwheel's, above what its definition declares. A declared value may be a template, or an entry of the stash.
  */
 import type { RuntimeBlock } from '../contract/wire.ts';
-import type { RunFacts } from '../runtimes/contract.ts';
+import type { RunFacts } from './contract.ts';
 import { expand } from './templates.ts';
 
 type Declared = Extract<RuntimeBlock, { env: unknown }>['env'];
@@ -32,8 +32,16 @@ export function environmentOf(
   for (const [name, value] of Object.entries(declared)) {
     env[name] = typeof value === 'string' ? expand(value, facts) : fromStash(name, value.stash, stash);
   }
-  return Object.assign(env, ours(facts), waterwheels(facts));
+  return Object.assign(env, added(facts));
 }
+
+/** What every task is given beside what it declares. */
+export function added(facts: RunFacts): Record<string, string> {
+  return { ...ours(facts), ...waterwheels(facts) };
+}
+
+/** Those of them that nobody but the task may see. */
+export const secretNames: ReadonlySet<string> = new Set(['MILLRACE_CREDENTIAL', 'WATERWHEEL_JWT']);
 
 function fromStash(variable: string, name: string, stash: ReadonlyMap<string, Buffer>): string {
   const value = stash.get(name);

@@ -13,7 +13,7 @@ import {
   type PlaceholderName,
 } from '../contract/placeholders.ts';
 import type { RuntimeBlock } from '../contract/wire.ts';
-import type { RunFacts, Work } from '../runtimes/contract.ts';
+import type { RunFacts, Work } from './contract.ts';
 
 /** Says which placeholder could not be expanded; its message is the run's reason. */
 export class TemplateError extends Error {
