@@ -1,8 +1,62 @@
 /** Deletes a job. */
+import { useState } from 'react';
+import { useLocation } from 'wouter';
+import { tenant } from '../client.ts';
+import { Field } from '../kit/field.tsx';
+import { InlineFailure } from '../kit/failure.tsx';
+import { keys } from '../queries.ts';
+import { ActionDialog, ActionFoot, ActionForm } from './action-dialog.tsx';
+import { useAction } from './use-action.ts';
+
 interface Props {
   readonly job: { readonly id: string; readonly name: string; readonly paused: boolean };
 }
 
-export function DeleteJobAction(props: Props) {
-  return props === undefined ? null : null;
+export function DeleteJobAction({ job }: Props) {
+  return (
+    <ActionDialog label="Delete job" title={`Delete ${job.name}`} kind="danger">
+      {(close) => <Delete job={job} close={close} />}
+    </ActionDialog>
+  );
+}
+
+function Delete({ job, close }: Props & { readonly close: () => void }) {
+  const [typed, setTyped] = useState('');
+  const [, go] = useLocation();
+  const remove = useAction({
+    // its own answers would only be read again to be told that it is gone
+    job: undefined,
+    outdates: [keys.projects, keys.backfills],
+    act: () => tenant('DELETE /api/jobs/{id}', { params: { id: job.id } }),
+    onDone: () => go('/jobs'),
+  });
+  return (
+    <ActionForm submit={() => remove.mutate()}>
+      <div className="preview">
+        <p>Its triggers stop. What is queued is cancelled, and what runs is killed.</p>
+        <p>The history of its runs, with their logs, stays readable for as long as runs are kept.</p>
+        <p>A task of another job that depends on it will wait in vain. This cannot be taken back.</p>
+      </div>
+      <Field label={`Type the name of the job to go on: ${job.name}`}>
+        {(wiring) => (
+          <input
+            {...wiring}
+            className="input"
+            value={typed}
+            spellCheck={false}
+            autoComplete="off"
+            onChange={(event) => setTyped(event.currentTarget.value)}
+          />
+        )}
+      </Field>
+      <ActionFoot
+        close={close}
+        act={remove.isPending ? 'Deleting…' : 'Delete job'}
+        kind="danger"
+        disabled={remove.isPending || typed !== job.name}
+      >
+        <InlineFailure error={remove.error} />
+      </ActionFoot>
+    </ActionForm>
+  );
 }

@@ -1,8 +1,74 @@
-/** Pauses or unpauses a job. */
+/**
+ * Pauses or unpauses a job. Pausing asks nothing. Unpausing asks the server first what it would set off: where instants
+ * were missed, they are shown before they are fired.
+ */
+import { useState } from 'react';
+import { createPortal } from 'react-dom';
+import { type TenantAnswer, tenant } from '../client.ts';
+import { Dialog } from '../kit/dialog.tsx';
+import { InlineFailure } from '../kit/failure.tsx';
+import { keys } from '../queries.ts';
+import { useMayOperate } from '../session/session.ts';
+import { ActionFoot, ActionForm } from './action-dialog.tsx';
+import './actions.css';
+import { type Outlook, setsOff, SetOff } from './set-off.tsx';
+import { useAction } from './use-action.ts';
+
 interface Props {
   readonly job: { readonly id: string; readonly name: string; readonly paused: boolean };
 }
 
-export function PauseAction(props: Props) {
-  return props === undefined ? null : null;
+/** What unpausing would set off; undefined where nothing would, or where the server cannot say. */
+async function missedBy(job: string): Promise<Outlook | undefined> {
+  try {
+    const { raw_definition: raw } = await tenant('GET /api/jobs/{id}', { params: { id: job } });
+    const document = JSON.parse(raw) as object;
+    const body = JSON.stringify({ ...document, paused: false });
+    const answer: TenantAnswer<'POST /api/jobs'> = await tenant('POST /api/jobs', { query: { dry_run: 'true' }, body });
+    return answer.outlook !== undefined && setsOff(answer.outlook) ? answer.outlook : undefined;
+  } catch {
+    // a document that no longer passes must not keep its job from being unpaused
+    return undefined;
+  }
+}
+
+export function PauseAction({ job }: Props) {
+  const [missed, setMissed] = useState<Outlook>();
+  const isOffered = useMayOperate();
+  const { mutate, isPending, error } = useAction({
+    job: job.id,
+    outdates: [keys.jobWritten(job.id)],
+    act: async (isSure: boolean) => {
+      const outlook = job.paused && !isSure ? await missedBy(job.id) : undefined;
+      if (outlook === undefined) {
+        await tenant('PUT /api/jobs/{id}/paused', { params: { id: job.id }, body: { paused: !job.paused } });
+      }
+      return outlook;
+    },
+    onDone: setMissed,
+  });
+  if (!isOffered) return null;
+  return (
+    <>
+      {missed === undefined ? <InlineFailure error={error} /> : null}
+      <button type="button" className="button" disabled={isPending} onClick={() => mutate(false)}>
+        {job.paused ? 'Unpause' : 'Pause'}
+        <span className="unseen"> {job.name}</span>
+      </button>
+      {missed === undefined
+        ? null
+        : createPortal(
+            <Dialog title={`Unpause ${job.name}`} close={() => setMissed(undefined)}>
+              <ActionForm submit={() => mutate(true)}>
+                <p className="note">While it was paused instants were missed. As its triggers say about catching up:</p>
+                <SetOff outlook={missed} />
+                <ActionFoot close={() => setMissed(undefined)} act="Unpause" disabled={isPending}>
+                  <InlineFailure error={error} />
+                </ActionFoot>
+              </ActionForm>
+            </Dialog>,
+            document.body,
+          )}
+    </>
+  );
 }

@@ -1,0 +1,94 @@
+/** A backfill on its way: how many instants have fired, how its runs stand, and the way to stop it. Live. */
+import type { ReactNode } from 'react';
+import { Answer } from '../kit/answer.tsx';
+import { InlineFailure } from '../kit/failure.tsx';
+import { Progress } from '../kit/progress.tsx';
+import { StateCount } from '../kit/state.tsx';
+import { useMayOperate } from '../session/session.ts';
+import './actions.css';
+import { type Backfill, useBackfill, useCancelBackfill } from './use-backfill.ts';
+
+interface Props {
+  readonly job: string;
+  readonly id: string;
+  /** What stands beside the way to stop it. */
+  readonly children?: ReactNode;
+}
+
+export function BackfillProgress({ job, id, children }: Props) {
+  const backfill = useBackfill(job, id);
+  return (
+    <Answer of={backfill} what="Reading the backfill">
+      {(data) => (
+        <div className="action-form">
+          <BackfillBar backfill={data} />
+          <p role="status" className="note">
+            {sentenceOf(data)}
+          </p>
+          <RunCounts runs={data.runs} isComplete={data.runs_complete} />
+          <footer className="dialog-foot">
+            {data.state === 'running' ? <CancelBackfill job={job} id={id} /> : null}
+            {children}
+          </footer>
+        </div>
+      )}
+    </Answer>
+  );
+}
+
+type Outline = Pick<Backfill, 'instants' | 'state'>;
+
+export function BackfillBar({ backfill: { instants } }: { readonly backfill: Outline }) {
+  return (
+    <Progress
+      label="Instants fired"
+      total={instants.total}
+      parts={[
+        { name: 'fired', count: instants.fired },
+        { name: 'skipped', count: instants.skipped, state: 'skipped' },
+      ]}
+    />
+  );
+}
+
+function sentenceOf({ state, instants }: Outline): string {
+  const { total, fired, skipped } = instants;
+  const left = skipped === 0 ? '' : `, ${skipped.toLocaleString('en')} left out because they had fired before`;
+  const told = `${fired.toLocaleString('en')} of ${total.toLocaleString('en')} instants fired${left}`;
+  if (state === 'cancelled') return `Cancelled: ${told}.`;
+  if (state === 'done') return `Done: ${told}, and nothing of it is left to run.`;
+  return fired + skipped < total ? `${told}.` : `${told}; its runs are not over yet.`;
+}
+
+function RunCounts({ runs, isComplete }: { readonly runs: Backfill['runs']; readonly isComplete: boolean }) {
+  const { ready, ...others } = runs;
+  const order = ['waiting', 'running', 'retry', 'success', 'failure', 'timeout', 'error', 'cancelled'] as const;
+  return (
+    <p className="counts">
+      <StateCount state="active" count={ready} />
+      {order.map((state) => (
+        <StateCount key={state} state={state} count={others[state]} />
+      ))}
+      {isComplete ? null : <span className="muted">and more</span>}
+    </p>
+  );
+}
+
+function CancelBackfill({ job, id }: { readonly job: string; readonly id: string }) {
+  const cancel = useCancelBackfill(job, id);
+  if (!useMayOperate()) return null;
+  return (
+    <>
+      <InlineFailure error={cancel.error} />
+      <button
+        type="button"
+        className="button danger"
+        title="It fires nothing more, and its queued runs are cancelled; what runs finishes"
+        disabled={cancel.isPending}
+        onClick={() => cancel.mutate()}
+      >
+        Cancel backfill
+      </button>
+    </>
+  );
+}

@@ -1,0 +1,34 @@
+/** Tokens that an action is about to touch: which task, which instant, and how they stand now. */
+import type { State as StateName } from '../../../src/api/endpoints/shapes.ts';
+import { State } from '../kit/state.tsx';
+import { formatInstant } from '../time/format.ts';
+
+interface Token {
+  readonly task: string;
+  readonly instant: string;
+  readonly state: StateName | 'ready';
+}
+
+/** As many as a person would look at. */
+const mostListed = 200;
+
+export function TokenList({ tokens, total }: { readonly tokens: readonly Token[]; readonly total: number }) {
+  const listed = tokens.slice(0, mostListed);
+  return (
+    <>
+      {/* scrolls, so it must be within reach of the keyboard */}
+      <ul className="preview-rows" tabIndex={0} aria-label="Tokens">
+        {listed.map(({ task, instant, state }) => (
+          <li key={`${task} ${instant}`}>
+            <span>{task}</span>
+            <span className="muted">{formatInstant(instant)}</span>
+            <State state={state === 'ready' ? 'active' : state} />
+          </li>
+        ))}
+      </ul>
+      {total > listed.length ? (
+        <p className="muted">… and {(total - listed.length).toLocaleString('en')} more</p>
+      ) : null}
+    </>
+  );
+}

@@ -1,0 +1,25 @@
+/** One thing that is done to a job. When it is done, whatever shows the job is read again. */
+import { type QueryKey, useMutation, useQueryClient } from '@tanstack/react-query';
+import { keys } from '../queries.ts';
+
+interface Options<I, O> {
+  readonly job: string | undefined;
+  readonly act: (input: I) => Promise<O>;
+  /** Names beyond those of the job's state and the lists that count it. */
+  readonly outdates?: readonly QueryKey[];
+  readonly onDone?: (answer: O) => void;
+}
+
+const lists = [keys.jobs, keys.overview, keys.runs, keys.activity] as const;
+
+export function useAction<I = void, O = unknown>({ job, act, outdates = [], onDone }: Options<I, O>) {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: act,
+    onSuccess: (answer) => {
+      onDone?.(answer);
+      const names = [...lists, ...outdates, ...(job === undefined ? [] : [keys.jobState(job)])];
+      for (const queryKey of names) void client.invalidateQueries({ queryKey });
+    },
+  });
+}
