@@ -174,6 +174,7 @@ function contextOf(pool: Pool, hub: WakeHub): EngineContext {
     directory: {
       workers: async () => [worker],
       schedulers: async () => [],
+      nextTriggers: async () => [],
       noteScheduler: () => {},
       servingSince: async () => undefined,
     },

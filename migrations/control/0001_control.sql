@@ -30,6 +30,8 @@ create table scheduler (
   engine text not null,
   queued_triggers integer not null default 0,
   next_trigger_id uuid,
+  -- some of those that fire next, the first first
+  next_triggers uuid[] not null default '{}',
   changed_at timestamptz not null,
   beat_at timestamptz not null,
   check (state = 'STARTED' or reason is not null)

@@ -97,6 +97,8 @@ create table run (
 );
 create index run_task on run (task_id, instant);
 create index run_finished on run using brin (finished_at) with (autosummarize = on);
+-- the latest that went wrong, of whatever task
+create index run_failed on run (finished_at) where state in ('failure', 'timeout', 'error');
 
 create table retry (
   run_id uuid primary key,
@@ -124,6 +126,27 @@ create table instant_params (
   params json not null,
   primary key (job_id, instant)
 );
+
+-- What happened in each minute, counted up in the commits that did it: once for all the runs of a commit. Whoever adds to
+-- it holds the event log's lock, so nobody waits for its rows.
+create table activity (
+  -- the beginning of the minute
+  at timestamptz primary key,
+  -- runs that ended in it
+  success integer not null,
+  failure integer not null,
+  timeout integer not null,
+  error integer not null,
+  cancelled integer not null,
+  -- of these the ones that had started, and how long they were queued, all together and the longest
+  started integer not null,
+  wait interval not null,
+  worst_wait interval not null,
+  -- instants that fired when they were due, and how late
+  fired integer not null,
+  late interval not null,
+  worst_late interval not null
+) with (fillfactor = 50);
 
 -- One row per worker, not per run: a heartbeat names the runs held (I4).
 create table lease (

@@ -1,7 +1,7 @@
 -- The stages of the pipeline. Each is one call, hence one commit, over a whole batch: the writes, then the events.
 --
 -- Lock order everywhere: backfill, firing, trigger by id, live by id, token by (task, instant), held, gate by id, then
--- the event log. Whoever breaks it deadlocks.
+-- the event log, and under its lock the minute's activity. Whoever breaks it deadlocks.
 -- Times are parameters (p_at), never now(): the caller's clock is disciplined to this server's, and tests move it.
 -- Joins between two sets of rows made in the statement itself are avoided: the planner knows nothing about either and
 -- picks a nested loop of n x m. What a later step needs is carried along in the row instead. The stages that run all the
@@ -39,13 +39,38 @@ create function end_body(
                 ',"retry":', case when p_retry then 'true' else 'false' end, '}')
 $$;
 
--- Events of the run topic: finished ones first, then those created, in one append.
+-- Counts what happened into its minute. Only under the event log's lock: there is one row that everybody wants.
+create function add_activity(p_activity activity) returns void language plpgsql as $$
+begin
+  insert into activity as a (at, success, failure, timeout, error, cancelled, started, wait, worst_wait,
+                             fired, late, worst_late)
+  values (date_trunc('minute', p_activity.at, 'UTC'), coalesce(p_activity.success, 0), coalesce(p_activity.failure, 0),
+          coalesce(p_activity.timeout, 0), coalesce(p_activity.error, 0), coalesce(p_activity.cancelled, 0),
+          coalesce(p_activity.started, 0), coalesce(p_activity.wait, '0'), coalesce(p_activity.worst_wait, '0'),
+          coalesce(p_activity.fired, 0), coalesce(p_activity.late, '0'), coalesce(p_activity.worst_late, '0'))
+  on conflict (at) do update set
+    success = a.success + excluded.success, failure = a.failure + excluded.failure,
+    timeout = a.timeout + excluded.timeout, error = a.error + excluded.error,
+    cancelled = a.cancelled + excluded.cancelled, started = a.started + excluded.started,
+    wait = a.wait + excluded.wait, worst_wait = greatest(a.worst_wait, excluded.worst_wait),
+    fired = a.fired + excluded.fired, late = a.late + excluded.late,
+    worst_late = greatest(a.worst_late, excluded.worst_late);
+end $$;
+
+-- Events of the run topic: finished ones first, then those created, in one append. p_activity says how those ended, and
+-- what fired; where nobody says it, they were cancelled before they started.
 create function append_run_events(
   p_finished uuid[], p_finished_bodies text[], p_created uuid[], p_created_causes uuid[], p_created_bodies text[],
-  p_actor text, p_at timestamptz
+  p_actor text, p_at timestamptz, p_activity activity default null
 ) returns void language plpgsql as $$
+declare
+  v_activity activity := p_activity;
 begin
-  if p_finished is null and p_created is null then
+  if v_activity.at is null and p_finished <> '{}' then
+    v_activity.at := p_at;
+    v_activity.cancelled := cardinality(p_finished);
+  end if;
+  if v_activity.at is null and p_finished is null and p_created is null then
     return;
   end if;
   perform open_event_log(coalesce(cardinality(p_finished), 0) + coalesce(cardinality(p_created), 0));
@@ -58,6 +83,9 @@ begin
       select 'run.created', c.subject, c.cause, c.body
         from unnest(p_created, p_created_causes, p_created_bodies) as c (subject, cause, body)
     ) as e;
+  if v_activity.at is not null then
+    perform add_activity(v_activity);
+  end if;
 end $$;
 
 -- Counts tokens up, and where the threshold is reached takes it off and creates the runs: one guarded statement (I2).
@@ -118,14 +146,18 @@ begin
     from made;
 end $$;
 
--- Fires instants of triggers: each once per cause (I1), in the same commit as the tokens it puts.
+-- Fires instants of triggers: each once per cause (I1), in the same commit as the tokens it puts. p_dues are the times at
+-- which they were due, each of another trigger; null where they were missed, and lateness says nothing.
 create function fire_triggers(
   p_triggers uuid[], p_instants timestamptz[], p_cause text, p_priority priority, p_order text, p_at timestamptz,
+  p_dues timestamptz[] default null,
   out fired integer, out created integer, out killed integer
 ) language plpgsql set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
 declare
   v_tasks uuid[]; v_instants timestamptz[]; v_counts integer[]; v_priorities priority[]; v_causes uuid[];
   v_runs record; v_gates record; v_due record;
+  v_first uuid[];
+  v_activity activity;
 begin
   -- firings of long ago are gone: below a trigger's low-water mark nothing fires by schedule again
   if p_cause = 'schedule' then
@@ -149,10 +181,11 @@ begin
      where f.instant + e.offset_ms * interval '1 millisecond' < end_of_time()
      group by 1, 2
   )
-  select (select count(*) from first_time), array_agg(a.task_id), array_agg(a.instant), array_agg(a.n),
+  select (select array_agg(f.trigger_id) from first_time f), array_agg(a.task_id), array_agg(a.instant), array_agg(a.n),
          array_agg(p_priority), array_agg(a.cause)
-    into fired, v_tasks, v_instants, v_counts, v_priorities, v_causes
+    into v_first, v_tasks, v_instants, v_counts, v_priorities, v_causes
     from arrived a;
+  fired := coalesce(cardinality(v_first), 0);
   if p_cause = 'schedule' then
     perform move_triggers(p_triggers, p_instants);
   end if;
@@ -160,8 +193,16 @@ begin
   created := coalesce(cardinality(v_runs.created), 0);
   select * into v_gates from work_gates(v_runs.gates, null, null, null, p_at);
   killed := v_gates.killed;
+  if p_dues is not null and fired > 0 then
+    -- all of them, but where some had fired before, and only the answer was lost
+    select p_at, count(*), sum(greatest(p_at - d.due, '0')), max(greatest(p_at - d.due, '0')),
+           cardinality(v_gates.ended)
+      into v_activity.at, v_activity.fired, v_activity.late, v_activity.worst_late, v_activity.cancelled
+      from unnest(p_triggers, p_dues) as d (trigger_id, due)
+     where fired = cardinality(p_triggers) or d.trigger_id = any (v_first);
+  end if;
   perform append_run_events(
-    v_gates.ended, v_gates.bodies, v_runs.created, v_runs.causes, v_runs.bodies, 'scheduler', p_at);
+    v_gates.ended, v_gates.bodies, v_runs.created, v_runs.causes, v_runs.bodies, 'scheduler', p_at, v_activity);
 end $$;
 
 -- Moves the marks of triggers outwards: what lies between them has been fired, skipped, or noted for catch-up. Marks may
@@ -303,6 +344,7 @@ declare
   v_tasks uuid[]; v_instants timestamptz[]; v_counts integer[]; v_priorities priority[]; v_causes uuid[];
   v_held record; v_runs record; v_gates record;
   v_left uuid[]; v_jobs uuid[]; v_over timestamptz[];
+  v_activity activity;
 begin
   select * into v_held from lock_runs(p_runs, p_leases);
   with finished as (
@@ -356,19 +398,33 @@ begin
            array_agg(job_id) filter (where instants_limited) as jobs,
            array_agg(instant) filter (where instants_limited) as over
       from judged
+  ),
+  ended as (
+    select case when count(*) > 0 then p_at end as at,
+           count(*) filter (where state = 'success') as success, count(*) filter (where state = 'failure') as failure,
+           count(*) filter (where state = 'timeout') as timeout, count(*) filter (where state = 'error') as error,
+           count(*) filter (where state = 'cancelled') as cancelled,
+           count(*) as started, sum(wait) as wait, max(wait) as worst_wait
+      -- whose clock is behind has not started before it was queued
+      from (select state, greatest(coalesce(started_at, claimed_at) - queued_at, '0') as wait from finished) as f
   )
   select r.ids, r.bodies, r.jobs, r.over, a.tasks, a.instants, a.counts, a.priorities, a.causes,
          (select count(*) from retried),
-         (select array_agg(u.id) from finished f cross join unnest(f.permits) as u (id))
-    into v_finished, v_bodies, v_jobs, v_over, v_tasks, v_instants, v_counts, v_priorities, v_causes, retries, v_left
-    from results r, arrivals a;
+         (select array_agg(u.id) from finished f cross join unnest(f.permits) as u (id)),
+         e.at, e.success, e.failure, e.timeout, e.error, e.cancelled, e.started, e.wait, e.worst_wait
+    into v_finished, v_bodies, v_jobs, v_over, v_tasks, v_instants, v_counts, v_priorities, v_causes, retries, v_left,
+         v_activity.at, v_activity.success, v_activity.failure, v_activity.timeout, v_activity.error,
+         v_activity.cancelled, v_activity.started, v_activity.wait, v_activity.worst_wait
+    from results r, arrivals a, ended e;
   select * into v_runs from count_tokens(v_tasks, v_instants, v_counts, v_priorities, v_causes, null, p_at);
   select * into v_gates from work_gates(v_runs.gates, v_left, v_jobs, v_over, p_at);
   applied := coalesce(cardinality(v_finished), 0);
   killed := v_gates.killed;
   created := coalesce(cardinality(v_runs.created), 0) + v_gates.passed;
+  v_activity.cancelled := v_activity.cancelled + coalesce(cardinality(v_gates.ended), 0);
   perform append_run_events(
-    v_finished || v_gates.ended, v_bodies || v_gates.bodies, v_runs.created, v_runs.causes, v_runs.bodies, 'worker', p_at);
+    v_finished || v_gates.ended, v_bodies || v_gates.bodies, v_runs.created, v_runs.causes, v_runs.bodies, 'worker', p_at,
+    v_activity);
 end $$;
 
 -- Queues runs outright, whatever the tokens' counts are: activation by hand and due retries. The tokens' own counts are

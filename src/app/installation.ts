@@ -4,7 +4,7 @@
  */
 import { type ClientBase, Pool } from 'pg';
 import type { Config } from '../config.ts';
-import type { EngineContext } from '../contract/engine.ts';
+import type { EngineContext, SchedulerStatus } from '../contract/engine.ts';
 import { postgresBroker } from '../broker/postgres.ts';
 import { engine, engineVersion, migrationsFolder } from '../engine/engine.ts';
 import { isConnectionLoss, MillraceError } from '../errors.ts';
@@ -17,7 +17,7 @@ import { type Db, onClient, onPool } from '../kernel/sql.ts';
 import { makeTelemetry, type Telemetry } from '../kernel/telemetry.ts';
 import { DisciplinedTime } from '../kernel/time.ts';
 import { findTenant, registerTenant, type TenantRow } from '../launcher/control-queries.ts';
-import { makeDirectory, type SchedulerStatus } from '../launcher/directory.ts';
+import { makeDirectory } from '../launcher/directory.ts';
 import { Loader } from '../launcher/loader.ts';
 import { type Address, addressOfUrl, clientConfig, describe, onDatabase } from '../postgres/address.ts';
 import { clock } from '../postgres/clock.ts';

@@ -69,11 +69,21 @@ export interface SchedulerInfo {
   readonly nextTriggerId: string | null;
 }
 
+/** What a scheduler says of itself. */
+export interface SchedulerStatus {
+  readonly queuedTriggers: number;
+  readonly nextTriggerId: string | null;
+  /** Some of the next triggers to fire, and of those that are being fired; the first comes first. */
+  readonly nextTriggers: readonly string[];
+}
+
 export interface Directory {
   workers(seenSince: Date): Promise<WorkerInfo[]>;
   schedulers(seenSince: Date): Promise<SchedulerInfo[]>;
+  /** The next triggers as the tenant's scheduler said last, though it may be gone. */
+  nextTriggers(): Promise<readonly string[]>;
   /** Told by a scheduler about itself. */
-  noteScheduler(status: { queuedTriggers: number; nextTriggerId: string | null }): void;
+  noteScheduler(status: SchedulerStatus): void;
   /** Since when some gateway has been serving without a break: leases run out only while heartbeats can arrive. */
   servingSince(): Promise<Date | undefined>;
 }

@@ -1,5 +1,5 @@
 /** Statements of the control database about tenants, hosts, schedulers, and the fleet that serves them. */
-import type { SchedulerInfo, WorkerInfo } from '../contract/engine.ts';
+import type { SchedulerInfo, SchedulerStatus, WorkerInfo } from '../contract/engine.ts';
 import type { SchedulerTally } from '../contract/tally.ts';
 import { type Db, sql } from '../kernel/sql.ts';
 
@@ -68,11 +68,9 @@ export async function noteState(db: Db, s: SchedulerState): Promise<void> {
      where excluded.state = 'STARTED' or x.host_id is null or x.host_id is not distinct from excluded.host_id`);
 }
 
-export interface SchedulerBeat {
+export interface SchedulerBeat extends SchedulerStatus {
   readonly tenantId: string;
   readonly id: string;
-  readonly queuedTriggers: number;
-  readonly nextTriggerId: string | null;
   readonly tally: SchedulerTally;
 }
 
@@ -81,12 +79,15 @@ export async function beatSchedulers(db: Db, hostId: string, beats: readonly Sch
   await db.exec(sql`
     update scheduler s
        set beat_at = ${at}, queued_triggers = b.queued, next_trigger_id = b.next, tally = b.tally,
+           next_triggers = b.coming::uuid[],
            host_id = case when s.state = 'STARTED' then ${hostId}::uuid else s.host_id end
       from unnest(
         ${beats.map((b) => b.tenantId)}::uuid[], ${beats.map((b) => b.id)}::uuid[],
         ${beats.map((b) => b.queuedTriggers)}::integer[], ${beats.map((b) => b.nextTriggerId)}::uuid[],
-        ${beats.map((b) => JSON.stringify(b.tally))}::jsonb[]
-      ) as b (tenant_id, id, queued, next, tally)
+        ${beats.map((b) => JSON.stringify(b.tally))}::jsonb[],
+        -- an array of arrays of different lengths there is none: each as text
+        ${beats.map((b) => `{${b.nextTriggers.join()}}`)}::text[]
+      ) as b (tenant_id, id, queued, next, tally, coming)
      where s.tenant_id = b.tenant_id and s.id = b.id`);
 }
 
@@ -112,6 +113,13 @@ export function seenSchedulers(db: Db, tenantId: string, since: Date): Promise<S
            next_trigger_id as "nextTriggerId"
       from scheduler
      where tenant_id = ${tenantId} and state = 'STARTED' and beat_at > ${since}`);
+}
+
+/** As the tenant's scheduler said last, whether or not it has been heard of since. */
+export async function nextTriggers(db: Db, tenantId: string): Promise<readonly string[]> {
+  const row = await db.maybeOne<{ next: string[] }>(sql`
+    select next_triggers as next from scheduler where tenant_id = ${tenantId}`);
+  return row?.next ?? [];
 }
 
 export function seenWorkers(db: Db, since: Date): Promise<WorkerInfo[]> {

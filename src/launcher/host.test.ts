@@ -1,12 +1,15 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { type Fleet, makeFleet, setDesired } from '../../test/harness/fleet.ts';
 import { until } from '../../test/harness/until.ts';
+import type { SchedulerStatus } from '../contract/engine.ts';
 import { engineVersion } from '../engine/engine.ts';
+import { newId } from '../kernel/id.ts';
 import { silent } from '../kernel/log.ts';
 import type { Service } from '../kernel/service.ts';
 import { sql } from '../kernel/sql.ts';
 import { makeTelemetry } from '../kernel/telemetry.ts';
 import { onDatabase } from '../postgres/address.ts';
+import { makeDirectory } from './directory.ts';
 import { makeHost } from './host.ts';
 
 let fleet: Fleet;
@@ -20,12 +23,14 @@ afterEach(async () => {
 });
 afterAll(() => fleet.close());
 
+const statuses = new Map<string, SchedulerStatus>();
+
 async function startHost(): Promise<Service> {
   const host = makeHost({
     control: fleet.control.db,
     loader: fleet.newLoader(),
     addressOf: (row) => onDatabase(fleet.control.address, row.database),
-    statuses: new Map(),
+    statuses,
     time: fleet.time,
     telemetry,
     version: engineVersion,
@@ -82,6 +87,21 @@ describe('a host', () => {
         select tally from scheduler join tenant on tenant.id = tenant_id order by name`);
     await until('it is written', async () => (await tallies())[0]?.tally?.retries === 7 || undefined);
     expect(await tallies()).toMatchObject([{ tally: done }, { tally: { fired: 0 } }]);
+  });
+
+  it('writes down which triggers its schedulers fire next, and that is known though they are gone', async () => {
+    const [a, b] = fleet.tenants.map((tenant) => tenant.row.id);
+    const next = [newId(), newId(), newId()];
+    statuses.set(a ?? '', { queuedTriggers: 7, nextTriggerId: next[0] ?? null, nextTriggers: next });
+    const host = await startHost();
+    await become({ a: 'STARTED', b: 'STARTED' });
+    const directoryOf = (tenant = '') => makeDirectory(fleet.control.db, tenant, fleet.time, 30_000);
+    await until('it is written', async () => (await directoryOf(a).nextTriggers()).length > 0 || undefined);
+    await host.stop();
+    expect(await directoryOf(a).nextTriggers()).toEqual(next);
+    expect(await directoryOf(b).nextTriggers()).toEqual([]);
+    expect(await directoryOf(newId()).nextTriggers()).toEqual([]);
+    statuses.clear();
   });
 
   it('is gone when it has stopped, and says that its schedulers are', async () => {

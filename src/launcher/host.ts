@@ -3,6 +3,7 @@
  * says every second that it lives, and so do its schedulers.
  */
 import { hostname } from 'node:os';
+import type { SchedulerStatus } from '../contract/engine.ts';
 import { newId } from '../kernel/id.ts';
 import type { Log } from '../kernel/log.ts';
 import { all, every, type Service } from '../kernel/service.ts';
@@ -19,7 +20,6 @@ import {
   removeHost,
   type TenantRow,
 } from './control-queries.ts';
-import type { SchedulerStatus } from './directory.ts';
 import type { Loader } from './loader.ts';
 import { Tallies } from './tallies.ts';
 import { tenantScheduler } from './tenant-scheduler.ts';
@@ -84,7 +84,7 @@ async function beat(
   const at = new Date(time.now());
   if (!(await beatHost(control, id, at)))
     await registerHost(control, { id, machine: hostname(), pid: process.pid, engine: version, at });
-  const nothing = { queuedTriggers: 0, nextTriggerId: null };
+  const nothing: SchedulerStatus = { queuedTriggers: 0, nextTriggerId: null, nextTriggers: [] };
   const alive = [...running].map(([tenantId, { id: schedulerId }]) => ({
     tenantId,
     id: schedulerId,

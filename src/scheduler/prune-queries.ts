@@ -196,6 +196,13 @@ export async function sweepFirings(
   return row.seen === null ? undefined : { ...stretch(row), triggers: row.triggers ?? [] };
 }
 
+/** What happened in minutes before then, at most so many of them. */
+export function forgetActivity(db: Db, before: Date, most: number): Promise<number> {
+  return db.exec(sql`
+    delete from activity
+     where at in (select at from activity where at < ${before} order by at limit ${most})`);
+}
+
 /** Leases of workers that have long been gone. */
 export function forgetLeases(db: Db, before: Date): Promise<number> {
   return db.exec(sql`delete from lease where until < ${before}`);

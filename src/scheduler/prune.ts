@@ -31,6 +31,8 @@ const batch = {
   walk: 2_000,
 };
 const longestMs = 15_000;
+/** How far back the picture of what happened goes: as far as can be asked for. */
+const activityMs = 30 * dayMs;
 /** Nobody fires for long: a moment later it may do. */
 const raiseTries = 5;
 
@@ -98,6 +100,7 @@ class Pruner {
       (work: Work) => this.#walk('instants', queries.sweepInstants, work),
       (work: Work) => this.#events(work),
       async () => ({ rows: await queries.forgetLeases(this.#db, this.#ago(dayMs)), more: false }),
+      () => this.#activity(),
     ];
     let rows = 0;
     let more = false;
@@ -263,6 +266,12 @@ class Pruner {
       if (heldBy !== undefined) this.#tellReader(heldBy);
       if (!more || events === 0 || isOver(work)) return { rows, more: false };
     }
+  }
+
+  /** A minute a minute goes; after a long pause there is more. */
+  async #activity(): Promise<Pass> {
+    const rows = await queries.forgetActivity(this.#db, this.#ago(activityMs), batch.walk);
+    return { rows, more: rows === batch.walk };
   }
 
   #tellReader(reader: string): void {

@@ -39,17 +39,19 @@ export interface Firing {
   readonly instantMs: number;
 }
 
+/** `dues`: when each was due, of instants that are not missed; each of another trigger. */
 export function fireTriggers(
   db: Db,
   firings: readonly Firing[],
-  how: { priority: 'normal' | 'backfill'; order?: CatchupRow['policy']; at: Date },
+  how: { priority: 'normal' | 'backfill'; order?: CatchupRow['policy']; at: Date; dues?: readonly Date[] },
 ): Promise<{ fired: number; created: number; killed: number }> {
   return db.one(sql`
     select fired, created, killed
       from fire_triggers(
         ${firings.map((f) => f.triggerId)}::uuid[],
         ${firings.map((f) => new Date(f.instantMs))}::timestamptz[],
-        'schedule', ${how.priority}::priority, ${how.order ?? null}::text, ${how.at}::timestamptz)`);
+        'schedule', ${how.priority}::priority, ${how.order ?? null}::text, ${how.at}::timestamptz,
+        ${how.dues ?? null}::timestamptz[])`);
 }
 
 /** Marks instants as dealt with although they did not fire. */

@@ -42,6 +42,17 @@ describe('the queue of triggers', () => {
     expect(queue.popDue(2_000_000, 9).map((entry) => entry.dueMs)).toEqual([1, 950_001]);
   });
 
+  it('shows the first ones without taking them out, and looks at no more than a bounded number for it', () => {
+    const queue = new TriggerQueue<undefined>();
+    for (let n = 5_000; n > 0; n--) queue.push(due(String(n), n));
+    expect(queue.first(3).map((entry) => entry.id)).toEqual(['1', '2', '3']);
+    expect([queue.size, queue.peek()?.id]).toEqual([5_000, '1']);
+    expect(queue.first(5_000)).toHaveLength(1_000);
+    for (let n = 1; n <= 2_000; n++) queue.remove(String(n));
+    expect(queue.first(3)).toEqual([]);
+    expect(new TriggerQueue<undefined>().first(3)).toEqual([]);
+  });
+
   it('behaves as a sorted list does, whatever is done to it', () => {
     const step = fc.oneof(
       fc.record({
@@ -79,6 +90,8 @@ describe('the queue of triggers', () => {
           expect(queue.size).toBe(model.size);
           const [least] = [...model.values()].toSorted((a, b) => a - b);
           expect(queue.peek()?.dueMs).toBe(least);
+          const earliest = [...model.values()].toSorted((a, b) => a - b).slice(0, 7);
+          expect(queue.first(7).map((entry) => entry.dueMs)).toEqual(earliest);
         }
       }),
     );

@@ -10,6 +10,8 @@ export interface Due<T> {
 
 /** So many stale entries are borne whatever the size. */
 const slack = 1_000;
+/** Who only wants to see the first ones looks at no more entries than this. */
+const mostSeen = 1_000;
 
 export class TriggerQueue<T> {
   readonly #heap: Due<T>[] = [];
@@ -63,6 +65,30 @@ export class TriggerQueue<T> {
       due.push(head);
     }
     return due;
+  }
+
+  /** The first `most`, earliest first, left where they are. Fewer where very many stale entries stand before them. */
+  first(most: number): Due<T>[] {
+    const found: Due<T>[] = [];
+    const edge = this.#heap.length > 0 ? [0] : [];
+    for (let seen = 0; found.length < most && seen < mostSeen; seen++) {
+      const at = this.#takeEarliest(edge);
+      const due = at === undefined ? undefined : this.#heap[at];
+      if (at === undefined || due === undefined) break;
+      if (this.#current.get(due.id) === due) found.push(due);
+      for (const below of [2 * at + 1, 2 * at + 2]) if (below < this.#heap.length) edge.push(below);
+    }
+    return found;
+  }
+
+  /** Of these places in the heap: takes out the one that is due first. */
+  #takeEarliest(places: number[]): number | undefined {
+    let earliest = 0;
+    for (let i = 1; i < places.length; i++) {
+      if (this.#dueAt(places[i] ?? 0) < this.#dueAt(places[earliest] ?? 0)) earliest = i;
+    }
+    const [taken] = places.splice(earliest, 1);
+    return taken;
   }
 
   values(): IterableIterator<Due<T>> {

@@ -3,6 +3,7 @@
  * seed's: take in the changes that are pending; with an empty queue wait for one; else fire what is due, or sleep until
  * the next is due or a change comes. All triggers due together fire in one transaction (I1).
  */
+import type { SchedulerStatus } from '../contract/engine.ts';
 import { compileSchedule, nextInstant, type Schedule } from '../jobs/schedule.ts';
 import { checkpoint } from '../kernel/checkpoint.ts';
 import { type Service, steady } from '../kernel/service.ts';
@@ -28,6 +29,8 @@ const firingsAtOnce = 2;
 const reloaded = 500;
 /** At most so many triggers that entered the queue are settled in one commit. */
 const settled = 5_000;
+/** How many of the next triggers it tells of. */
+const told = 20;
 
 export class TriggerProcessor {
   readonly #scheduling: Scheduling;
@@ -35,6 +38,8 @@ export class TriggerProcessor {
   readonly #byJob = new Map<string, Set<string>>();
   /** Jobs that are to be read anew; they stay here until that has succeeded, whatever fails meanwhile. */
   readonly #stale = new Set<string>();
+  /** Taken from the queue and not fired yet. */
+  #firing: readonly Due<Trigger>[] = [];
   readonly service: Service;
 
   constructor(scheduling: Scheduling) {
@@ -50,8 +55,13 @@ export class TriggerProcessor {
     };
   }
 
-  get status(): { queuedTriggers: number; nextTriggerId: string | null } {
-    return { queuedTriggers: this.#queue.size, nextTriggerId: this.#queue.peek()?.id ?? null };
+  get status(): SchedulerStatus {
+    const next = [...this.#firing.slice(0, told), ...this.#queue.first(told)].map((due) => due.id);
+    return {
+      queuedTriggers: this.#queue.size,
+      nextTriggerId: this.#queue.peek()?.id ?? null,
+      nextTriggers: [...new Set(next)].slice(0, told),
+    };
   }
 
   /** One turn of the loop. */
@@ -89,7 +99,9 @@ export class TriggerProcessor {
     const fire = async (): Promise<void> => {
       for (let some = left.shift(); some !== undefined; some = left.shift()) await this.#fire(some, nowMs);
     };
+    this.#firing = onTime;
     const done = await Promise.allSettled(Array.from({ length: Math.min(firingsAtOnce, left.length) }, fire));
+    this.#firing = [];
     // where one failed, the others went on as far as they could
     for (const entry of left.flat()) this.#queue.push(entry);
     for (const outcome of done) if (outcome.status === 'rejected') throw outcome.reason;
@@ -100,7 +112,9 @@ export class TriggerProcessor {
     try {
       const firings = onTime.map((entry) => ({ triggerId: entry.id, instantMs: entry.instantMs }));
       checkpoint('triggers.fire');
-      const { fired, created, killed } = await fireTriggers(db, firings, { priority: 'normal', at: new Date(nowMs) });
+      const dues = onTime.map((entry) => new Date(entry.dueMs));
+      const how = { priority: 'normal', at: new Date(nowMs), dues } as const;
+      const { fired, created, killed } = await fireTriggers(db, firings, how);
       checkpoint('triggers.fired');
       this.#scheduling.ready(created);
       await this.#scheduling.killed(killed);

@@ -1,7 +1,7 @@
 /** What an engine is given, around a real database: real wake-ups within this process, a clock moved by hand. */
 import type { Pool } from 'pg';
 import { postgresBroker } from '../../src/broker/postgres.ts';
-import type { EngineContext, Retention } from '../../src/contract/engine.ts';
+import type { EngineContext, Retention, SchedulerStatus } from '../../src/contract/engine.ts';
 import { makeSecrets } from '../../src/gateway/secrets.ts';
 import { newId } from '../../src/kernel/id.ts';
 import { silent } from '../../src/kernel/log.ts';
@@ -15,7 +15,7 @@ export interface TestContext extends EngineContext {
   /** What went wrong in the background, newest last. */
   readonly faults: unknown[];
   /** What schedulers said of themselves, newest last. */
-  readonly statuses: { queuedTriggers: number; nextTriggerId: string | null }[];
+  readonly statuses: SchedulerStatus[];
 }
 
 export interface ContextOptions {
@@ -55,6 +55,7 @@ export function makeContext({
     directory: {
       workers: async () => [],
       schedulers: async () => [],
+      nextTriggers: async () => statuses.at(-1)?.nextTriggers ?? [],
       noteScheduler: (status) => void statuses.push(status),
       servingSince: servingSince ?? (async () => new Date(0)),
     },

@@ -35,6 +35,8 @@ export interface TenantApi extends TenantDatabase {
   advance(ms: number): void;
   readonly workers: WorkerInfo[];
   readonly schedulers: SchedulerInfo[];
+  /** What the scheduler says fires next. */
+  readonly nextTriggers: string[];
 }
 
 interface FetchOptions {
@@ -90,6 +92,7 @@ export async function makeTenantApi(): Promise<TenantApi> {
   const heard: string[] = [];
   const workers: WorkerInfo[] = [];
   const schedulers: SchedulerInfo[] = [];
+  const nextTriggers: string[] = [];
   let ahead = 0;
   const now = (): number => Date.now() + ahead;
   const ctx: ApiContext = {
@@ -104,6 +107,7 @@ export async function makeTenantApi(): Promise<TenantApi> {
     directory: {
       workers: async (since) => workers.filter((worker) => worker.lastSeenAt > since),
       schedulers: async (since) => schedulers.filter((scheduler) => scheduler.lastSeenAt > since),
+      nextTriggers: async () => nextTriggers,
       noteScheduler: () => {},
       servingSince: async () => new Date(0),
     },
@@ -144,6 +148,7 @@ export async function makeTenantApi(): Promise<TenantApi> {
     },
     workers,
     schedulers,
+    nextTriggers,
     async close() {
       await hub.service.stop();
       await database.close();

@@ -116,6 +116,16 @@ export const mutations: readonly Mutation[] = [
     'from unnest(p_created, p_created_causes, p_created_bodies) as c (subject, cause, body)',
     'from unnest(p_created, p_created_causes, p_created_bodies) as c (subject, cause, body) where c.subject = p_created[1]',
   ]),
+  changed('what is cancelled in the queue is not counted in its minute', [
+    'append_run_events',
+    'v_activity.cancelled := cardinality(p_finished);',
+    'v_activity.cancelled := 0;',
+  ]),
+  changed('what ends with others is counted as one', [
+    'finish_runs',
+    `count(*) filter (where state = 'success') as success`,
+    `least(1, count(*) filter (where state = 'success')) as success`,
+  ]),
   changed(
     'max_running is not looked at',
     ['pass_runs', 'limit least(room.free, 1000)', 'limit 1000'],

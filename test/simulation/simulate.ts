@@ -3,6 +3,7 @@
  * which nothing does, until all is done; and the verdict of the oracles.
  */
 import { sql } from '../../src/kernel/sql.ts';
+import { judgeActivity } from './activity.ts';
 import type { Bench } from './bench.ts';
 import { beginMs, chaosMs, second, someJobs } from './documents.ts';
 import { FiringsOracle } from './firings.ts';
@@ -145,5 +146,9 @@ async function judge(world: World, schedulers: Schedulers): Promise<string[]> {
     // the first fault is the one to look at: others may follow from it
     if (ledger.faults.length > 0) return ledger.faults.map((fault) => `step ${fault.step}: ${fault.message}`);
   }
-  return [...ledger.end(), ...firings.judge(ledger.fired, schedulers.uptimes, world.now)];
+  return [
+    ...ledger.end(),
+    ...firings.judge(ledger.fired, schedulers.uptimes, world.now),
+    ...(await judgeActivity(world.db)),
+  ];
 }
