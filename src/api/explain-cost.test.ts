@@ -2,8 +2,9 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { aliveScheduler, aliveWorker, claimTask } from '../../test/harness/explaining.ts';
 import { activate, finish, fire, makeJob, type MadeJob } from '../../test/harness/runs.ts';
+import { scansOf, statementsOf } from '../../test/harness/scans.ts';
 import { keyOf, makeTenantApi, type TenantApi } from '../../test/harness/tenant-api.ts';
-import { type Db, type Sql, sql } from '../kernel/sql.ts';
+import { type Db, sql } from '../kernel/sql.ts';
 import { mostCounted } from './explain-queries.ts';
 import { explainHandlers } from './explain.ts';
 
@@ -113,50 +114,9 @@ it.each<[string, () => (db: Db) => Promise<unknown>, number]>([
   ['a trigger', () => ofTrigger(), 100],
   ['an instant of a trigger', () => ofTrigger(day(2)), 100],
 ])('%s', async (_, ask, most) => {
-  const statements: Sql[] = [];
-  const heard = (query: Sql): Sql => {
-    statements.push(query);
-    return query;
-  };
-  await ask()({
-    ...api.db,
-    rows: (query) => api.db.rows(heard(query)),
-    one: (query) => api.db.one(heard(query)),
-    maybeOne: (query) => api.db.maybeOne(heard(query)),
-  });
+  const statements = await statementsOf(api.db, ask());
   expect(statements.length).toBeLessThanOrEqual(8);
-  const scans = (await Promise.all(statements.map(scansOf))).flat();
+  const scans = (await Promise.all(statements.map((each) => scansOf(api.pool, large, each)))).flat();
   expect(scans.filter(({ type }) => type === 'Seq Scan').map(({ table }) => table)).toEqual([]);
   expect(scans.reduce((sum, scan) => sum + scan.read, 0)).toBeLessThanOrEqual(most);
 });
-
-interface Node {
-  readonly 'Node Type': string;
-  readonly 'Relation Name'?: string;
-  readonly 'Actual Rows': number;
-  readonly 'Actual Loops': number;
-  readonly 'Rows Removed by Filter'?: number;
-  readonly Plans?: readonly Node[];
-}
-
-interface Scan {
-  readonly type: string;
-  readonly table: string;
-  readonly read: number;
-}
-
-/** How a statement reads the large tables, and how many rows of them. */
-async function scansOf(statement: Sql): Promise<Scan[]> {
-  const { text, values } = statement.compile();
-  const { rows } = await api.pool.query<{ 'QUERY PLAN': [{ Plan: Node }] }>(
-    `explain (analyze, format json) ${text}`,
-    values,
-  );
-  const walk = (node: Node): Scan[] => {
-    const table = node['Relation Name']?.replace(/_\d+$/, '') ?? '';
-    const read = (node['Actual Rows'] + (node['Rows Removed by Filter'] ?? 0)) * node['Actual Loops'];
-    const own = large.has(table) && read > 0 ? [{ type: node['Node Type'], table, read }] : [];
-    return [...own, ...(node.Plans ?? []).flatMap(walk)];
-  };
-  return rows.flatMap((row) => walk(row['QUERY PLAN'][0].Plan));
-}

@@ -10,8 +10,11 @@ type Endpoints = typeof fleetEndpoints;
 
 const minuteMs = 60_000;
 /** Waterwheel's: how long after its last sign of life each is still listed, and still counted as there. */
-const workers = { listedMs: 24 * 60 * minuteMs, upMs: minuteMs };
-const schedulers = { listedMs: 60 * minuteMs, upMs: minuteMs };
+export const fleetTimes = {
+  workers: { listedMs: 24 * 60 * minuteMs, upMs: minuteMs },
+  schedulers: { listedMs: 60 * minuteMs, upMs: minuteMs },
+} as const;
+const { workers, schedulers } = fleetTimes;
 
 function ago(ctx: ApiContext, ms: number): Date {
   return new Date(ctx.time.now() - ms);

@@ -1,4 +1,5 @@
 /** Every handler of a tenant's endpoints, but those that take job documents (apply.ts). */
+import { activityHandlers } from './activity.ts';
 import { backfillHandlers } from './backfills.ts';
 import { changeHandlers } from './changes.ts';
 import type { ApiHandlers } from './context.ts';
@@ -11,6 +12,7 @@ import { jobViewHandlers } from './job-views.ts';
 import { jobHandlers } from './jobs.ts';
 import { logHandlers } from './logs.ts';
 import { pendingHandlers } from './pending.ts';
+import { overviewHandlers } from './overview.ts';
 import { poolHandlers } from './pools.ts';
 import { projectHandlers } from './projects.ts';
 import { runViewHandlers } from './run-views.ts';
@@ -41,4 +43,6 @@ export const tenantHandlers: ApiHandlers<Omit<TenantEndpoints, DocumentKeys>> = 
   ...stashHandlers,
   ...explainHandlers,
   ...pendingHandlers,
+  ...overviewHandlers,
+  ...activityHandlers,
 };
