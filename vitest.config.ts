@@ -20,7 +20,8 @@ export default defineConfig({
           ...shared,
           name: 'parallel',
           include: ['src/**/*.test.ts', 'ui/src/**/*.test.ts', 'bench/**/*.test.ts', 'test/**/*.test.ts'],
-          exclude: [...endToEnd, ...serial],
+          // a picture of every page: `npm run screenshots`
+          exclude: [...endToEnd, ...serial, 'test/screenshots/**'],
           sequence: { groupOrder: 0 },
         },
       },

@@ -12,9 +12,6 @@ alter table job add column retention jsonb not null default '{}';
 create index run_ended on run (task_id, finished_at);
 drop index run_finished;
 
--- What failed last, for those who look at it: few rows, so it costs little.
-create index run_failed on run (finished_at) where state in ('failure', 'timeout', 'error');
-
 -- These lose their oldest rows all the time: a fifth of them dead would be a million of five. Giving the tail of the file
 -- back locks everybody out for a moment, and it is needed again at once.
 alter table run set (autovacuum_vacuum_scale_factor = 0.05, vacuum_truncate = off);

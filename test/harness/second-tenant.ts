@@ -11,7 +11,7 @@ import { role } from '../../src/postgres/embedded-cluster.ts';
 import { migrate, readMigrations } from '../../src/postgres/migrate.ts';
 
 /** The server's own word on where it listens: lines 4 and 5 of its pid file are the port and the socket's folder. */
-async function controlAddress(home: string): Promise<Address> {
+export async function controlAddress(home: string): Promise<Address> {
   const lines = (await readFile(join(home, 'postgres', 'postmaster.pid'), 'utf8')).split('\n');
   return addressOfSocket({ host: lines[4] ?? '', port: Number(lines[3]), user: role }, 'millrace');
 }

@@ -1,0 +1,139 @@
+/**
+ * A picture of every page, at the width of a desk and of a phone, by day and by night; each is checked for faults on the
+ * console and for what axe finds serious. Look at them.
+ */
+import { mkdir, rm } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
+import type { Browser, BrowserContext, Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { seriousFaults } from '../harness/axe.ts';
+import { startBrowser } from '../harness/browser.ts';
+import { type Product, removeHome, startProduct } from '../harness/product.ts';
+import { seed, type Seeded } from '../harness/realistic/seed.ts';
+
+const folder = fileURLToPath(new URL('../../docs/screenshots', import.meta.url));
+
+interface Shot {
+  readonly name: string;
+  readonly path: (seeded: Seeded) => string;
+  /** A person would wait for this. */
+  readonly shows: string | RegExp;
+  readonly act?: (page: Page) => Promise<void>;
+}
+
+const job =
+  (name: string, rest = '') =>
+  (seeded: Seeded) =>
+    `/jobs/${seeded.jobs.get(name)}${rest}`;
+
+const shots: readonly Shot[] = [
+  { name: 'home', path: () => '/', shows: 'Health' },
+  { name: 'jobs', path: () => '/jobs', shows: 'nightly report' },
+  { name: 'jobs-failing', path: () => '/jobs?show=failing', shows: 'price feed' },
+  { name: 'graph', path: job('warehouse/ingest'), shows: 'publish' },
+  { name: 'graph-large', path: job('warehouse/marts'), shows: 'release' },
+  { name: 'graph-report', path: job('shop/nightly report'), shows: 'join' },
+  { name: 'grid', path: job('warehouse/ingest', '/grid'), shows: /extract orders/ },
+  { name: 'grid-narrow', path: job('billing/payments', '/grid'), shows: 'fetch' },
+  { name: 'timeline', path: job('warehouse/marts', '/timeline'), shows: 'release' },
+  { name: 'durations', path: job('shop/nightly report', '/durations'), shows: 'join' },
+  { name: 'job-runs', path: job('shop/nightly report', '/runs'), shows: 'export orders' },
+  { name: 'triggers', path: job('shop/nightly report', '/triggers'), shows: 'at two' },
+  { name: 'backfills', path: job('warehouse/ingest', '/backfills'), shows: 'new source' },
+  { name: 'versions', path: job('shop/nightly report', '/versions'), shows: 'anna' },
+  { name: 'definition', path: job('shop/nightly report', '/definition'), shows: 'export orders' },
+  { name: 'new-job', path: () => '/jobs/new', shows: 'New job' },
+  {
+    name: 'run-now',
+    path: job('shop/nightly report'),
+    shows: 'join',
+    act: (page) => page.getByRole('button', { name: /^Run now/ }).click(),
+  },
+  {
+    name: 'backfill',
+    path: job('shop/stock sync'),
+    shows: 'reconcile',
+    act: (page) => page.getByRole('button', { name: /^Backfill/ }).click(),
+  },
+  { name: 'run-failed', path: ({ failed }) => `/runs/${failed}`, shows: 'price is not a number' },
+  { name: 'run-why', path: ({ waiting }) => `/runs/${waiting}?view=why`, shows: /gpu/ },
+  { name: 'run-history', path: ({ failed }) => `/runs/${failed}?view=history`, shows: /queued/i },
+  { name: 'run-environment', path: ({ failed }) => `/runs/${failed}?view=environment`, shows: /parsing/ },
+  { name: 'runs', path: () => '/runs', shows: 'parse' },
+  { name: 'project', path: () => '/jobs?q=warehouse', shows: 'marts' },
+  { name: 'workers', path: () => '/workers', shows: 'attic' },
+  { name: 'schedulers', path: () => '/schedulers', shows: /up/ },
+  { name: 'audit', path: () => '/audit', shows: 'key:anna' },
+  { name: 'keys', path: () => '/keys', shows: 'wall display' },
+  { name: 'settings', path: () => '/settings', shows: 'lake' },
+  {
+    name: 'search',
+    path: () => '/',
+    shows: 'Health',
+    act: async (page) => {
+      await page.keyboard.press('/');
+      await page.keyboard.type('ext');
+      await page.getByText('extract orders').waitFor();
+    },
+  },
+];
+
+const looks = [
+  { name: '', viewport: { width: 1280, height: 800 }, colorScheme: 'light' },
+  { name: '-dark', viewport: { width: 1280, height: 800 }, colorScheme: 'dark' },
+  { name: '-phone', viewport: { width: 390, height: 844 }, colorScheme: 'light' },
+] as const;
+
+let product: Product;
+let browser: Browser;
+let seeded: Seeded;
+
+beforeAll(async () => {
+  product = await startProduct();
+  seeded = await seed(product);
+  browser = await startBrowser();
+  await rm(folder, { recursive: true, force: true });
+  await mkdir(folder, { recursive: true });
+});
+afterAll(async () => {
+  await browser.close();
+  await product.stop();
+  await removeHome(product.home);
+});
+
+async function signedIn(look: (typeof looks)[number]): Promise<BrowserContext> {
+  const context = await browser.newContext({ viewport: look.viewport, colorScheme: look.colorScheme });
+  const answer = await context.request.post(`${product.url}/api/session`, {
+    data: { key: product.rootKey },
+    headers: { origin: product.url },
+  });
+  expect(answer.status()).toBe(201);
+  return context;
+}
+
+describe.each(looks.map((look) => [`pictures${look.name}`, look] as const))('%s', (_, look) => {
+  let context: BrowserContext;
+  beforeAll(async () => {
+    context = await signedIn(look);
+  });
+  afterAll(() => context.close());
+
+  it.each(shots.map((shot) => [shot.name, shot] as const))('%s', async (_, shot) => {
+    const page = await context.newPage();
+    const faults: string[] = [];
+    page.on('pageerror', (error) => faults.push(error.message));
+    page.on('console', (message) => message.type() === 'error' && faults.push(message.text()));
+    try {
+      await page.goto(product.url + shot.path(seeded));
+      await page.getByText(shot.shows).first().waitFor({ timeout: 10_000 });
+      await shot.act?.(page);
+      // charts and graphs lay themselves out after their data has come
+      await page.waitForTimeout(400);
+      await page.screenshot({ path: `${folder}/${shot.name}${look.name}.png` });
+      expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBeLessThanOrEqual(0);
+      expect([...faults, ...(await seriousFaults(page))]).toEqual([]);
+    } finally {
+      await page.close();
+    }
+  });
+});
