@@ -132,7 +132,7 @@ function writtenOutlook({ name, timezone }: TriggerDefinition, { fires, caughtUp
   };
 }
 
-function writtenComing(timezone: string | null, { instantMs, dueMs }: Coming) {
+export function writtenComing(timezone: string | null, { instantMs, dueMs }: Coming) {
   return { instant: isoOf(instantMs), due: isoOf(dueMs), local: localText(timezone, instantMs) };
 }
 

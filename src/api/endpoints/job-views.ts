@@ -86,13 +86,15 @@ export const jobViewEndpoints = endpoints({
     }),
   },
   'GET /api/jobs/{id}/firings': {
-    summary: "A job's triggers, each with its next firings and what is still to be caught up",
+    summary:
+      "A job's triggers, each with its next firings and what is still to be caught up; of a paused job, as if it were unpaused now",
     tag: 'jobs',
     allow: ['viewer', 'operator'],
     params: idPath,
-    query: z.object({ count: limit(5) }),
+    query: z.object({ count: z.coerce.number().int().min(1).max(100).default(5) }),
     answer: z.object({
       paused: z.boolean(),
+      /** `next`: fewer than `count` where there are very many triggers. `catching_up`: how many instants are left. */
       items: z.array(z.object({ ...triggerRow.shape, next: z.array(coming), catching_up: z.int() })),
     }),
   },
