@@ -17,6 +17,7 @@ import { poolHandlers } from './pools.ts';
 import { projectHandlers } from './projects.ts';
 import { runViewHandlers } from './run-views.ts';
 import { runHandlers } from './runs.ts';
+import { search } from './search.ts';
 import { stashHandlers } from './stash.ts';
 import { taskHandlers } from './tasks.ts';
 import { tokenHandlers } from './tokens.ts';
@@ -42,6 +43,7 @@ export const tenantHandlers: ApiHandlers<Omit<TenantEndpoints, DocumentKeys>> = 
   ...fleetHandlers,
   ...stashHandlers,
   ...explainHandlers,
+  'GET /api/search': search,
   ...pendingHandlers,
   ...overviewHandlers,
   ...activityHandlers,

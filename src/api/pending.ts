@@ -7,11 +7,10 @@ const notYet = async (): Promise<never> => {
   throw new MillraceError('internal', 'not built yet');
 };
 
-type Pending = 'GET /api/overview' | 'GET /api/activity' | 'GET /api/search' | 'GET /api/audit';
+type Pending = 'GET /api/overview' | 'GET /api/activity' | 'GET /api/audit';
 
 export const pendingHandlers: ApiHandlers<Pick<TenantEndpoints, Pending>> = {
   'GET /api/overview': notYet,
   'GET /api/activity': notYet,
-  'GET /api/search': notYet,
   'GET /api/audit': notYet,
 };
