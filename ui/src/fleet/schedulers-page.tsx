@@ -1,4 +1,94 @@
-/** Schedulers */
+/** This tenant's schedulers of the last hour: who decides when things run, and what for each waits next. */
+import { Link } from 'wouter';
+import { Answer } from '../kit/answer.tsx';
+import { Command } from '../kit/command.tsx';
+import { Empty } from '../kit/empty.tsx';
+import { useTitle } from '../kit/title.ts';
+import { Age } from '../time/times.tsx';
+import './fleet.css';
+import { Presence } from './presence.tsx';
+import { type Scheduler, useSchedulers } from './use-fleet.ts';
+
 export default function SchedulersPage() {
-  return <h1>Schedulers</h1>;
+  useTitle('Schedulers');
+  const schedulers = useSchedulers();
+  return (
+    <>
+      <header className="page-head">
+        <h1>Schedulers</h1>
+      </header>
+      <Answer of={schedulers} what="Reading schedulers">
+        {(all) => (all.length === 0 ? <NoSchedulers /> : <SchedulersTable schedulers={all} />)}
+      </Answer>
+    </>
+  );
+}
+
+function SchedulersTable({ schedulers }: { readonly schedulers: readonly Scheduler[] }) {
+  return (
+    <table className="table">
+      <thead>
+        <tr>
+          <th scope="col">Scheduler</th>
+          <th scope="col">State</th>
+          <th scope="col" className="number">
+            Queued triggers
+          </th>
+          <th scope="col">Next trigger</th>
+          <th scope="col" className="wide">
+            Version
+          </th>
+          <th scope="col" className="wide">
+            Last seen
+          </th>
+        </tr>
+      </thead>
+      <tbody>
+        {schedulers.map((scheduler) => (
+          <tr key={scheduler.uuid}>
+            <th scope="row">
+              <code title={scheduler.uuid}>{scheduler.uuid.slice(-6)}</code>
+            </th>
+            <td>
+              <Presence status={scheduler.status} lastSeenAt={scheduler.last_seen_datetime} />
+            </td>
+            <td className="number">{scheduler.queued_triggers.toLocaleString('en')}</td>
+            <td>
+              <NextTrigger scheduler={scheduler} />
+            </td>
+            <td className="wide muted">{scheduler.version}</td>
+            <td className="wide muted">
+              <Age at={scheduler.last_seen_datetime} />
+            </td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+function NextTrigger({ scheduler }: { readonly scheduler: Scheduler }) {
+  const { waiting_for_trigger_id: trigger, waiting_for_trigger_job_id: job } = scheduler;
+  if (trigger === null) return <span className="muted">none</span>;
+  if (job === null) return <code title={trigger}>{trigger.slice(-6)}</code>;
+  return <NamedTrigger job={job} trigger={trigger} />;
+}
+
+function NamedTrigger({ job, trigger }: { readonly job: string; readonly trigger: string }) {
+  const { data } = useTrigger(trigger);
+  return (
+    <Link href={`/jobs/${job}/triggers`}>
+      {data === undefined ? trigger.slice(-6) : `${data.project_name}/${data.job_name}, ${data.trigger_name}`}
+    </Link>
+  );
+}
+
+function NoSchedulers() {
+  return (
+    <Empty title="No scheduler has been here in the last hour">
+      <p>
+        No trigger fires until one comes. It runs within the server; start that with <Command>millrace up</Command>.
+      </p>
+    </Empty>
+  );
 }

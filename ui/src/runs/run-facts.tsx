@@ -1,16 +1,12 @@
 /** What is known of a run, as a list of terms. */
-import type { ReactNode } from 'react';
-import { Age, Instant, Span } from '../time/times.tsx';
+import { Link } from 'wouter';
+import { Fact, Facts } from '../kit/facts.tsx';
+import { Age, Span } from '../time/times.tsx';
 import type { Run } from './use-runs.ts';
 
 export function RunFacts({ run }: { readonly run: Run }) {
   return (
-    <dl className="facts">
-      {run.instant === null ? null : (
-        <Fact term="Instant">
-          <Instant at={run.instant} />
-        </Fact>
-      )}
+    <Facts>
       <Fact term="Queued">
         <Age at={run.queued_at} />
       </Fact>
@@ -28,21 +24,14 @@ export function RunFacts({ run }: { readonly run: Run }) {
       <Fact term="Job version">{run.version}</Fact>
       {run.worker_id === null ? null : (
         <Fact term="Worker">
-          <code title={run.worker_id}>{run.worker_id.slice(-12)}</code>
+          <Link href={`/workers/${run.worker_id}`} title={run.worker_id}>
+            <code>{run.worker_id.slice(-6)}</code>
+          </Link>
         </Fact>
       )}
       <Fact term="Run">
         <code>{run.id}</code>
       </Fact>
-    </dl>
-  );
-}
-
-function Fact({ term, children }: { readonly term: string; readonly children: ReactNode }) {
-  return (
-    <div>
-      <dt>{term}</dt>
-      <dd>{children}</dd>
-    </div>
+    </Facts>
   );
 }

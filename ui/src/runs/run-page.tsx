@@ -1,57 +1,76 @@
-/** One run: how it stands, when it did what, and its output as it comes. */
+/** One run: how it stands, when it did what, and one of its views. Which one is in the address (`?view=`). */
+import type { ComponentType } from 'react';
 import { Link } from 'wouter';
-import { Failure } from '../kit/failure.tsx';
-import { Loading } from '../kit/loading.tsx';
+import { Answer } from '../kit/answer.tsx';
+import { NotFound } from '../kit/not-found.tsx';
 import { State } from '../kit/state.tsx';
 import { useTitle } from '../kit/title.ts';
-import { useMayOperate } from '../session/session.ts';
-import { CancelRunAction } from '../actions/cancel-run.tsx';
+import { useUrlState } from '../kit/url-state.ts';
+import { AttemptsView } from './attempts-view.tsx';
+import { EnvironmentView } from './environment-view.tsx';
+import { HistoryView } from './history-view.tsx';
+import { LogView } from './log/log-view.tsx';
+import { RunActions } from './run-actions.tsx';
+import { RunCrumbs } from './run-crumbs.tsx';
 import { RunFacts } from './run-facts.tsx';
-import { RunLog } from './run-log.tsx';
 import './runs.css';
 import { type Run, useRun } from './use-runs.ts';
+import { WhyView } from './why-view.tsx';
+
+interface View {
+  readonly name: string;
+  readonly label: string;
+  readonly Body: ComponentType<{ readonly run: Run }>;
+}
+
+const views: readonly View[] = [
+  { name: 'log', label: 'Log', Body: ({ run }) => <LogView run={run.id} /> },
+  { name: 'why', label: 'Why', Body: WhyView },
+  { name: 'history', label: 'History', Body: HistoryView },
+  { name: 'attempts', label: 'Attempts', Body: AttemptsView },
+  { name: 'environment', label: 'Environment', Body: EnvironmentView },
+];
 
 export default function RunPage({ id }: { readonly id: string }) {
-  const { data: run, error, refetch } = useRun(id);
-  const mayOperate = useMayOperate();
-  const name = run?.task?.name ?? `Run ${id.slice(0, 8)}`;
-  useTitle(run === undefined ? undefined : `${name} · ${run.state}`);
-  if (run === undefined) {
-    return error === null ? <Loading what="Reading the run" /> : <Failure error={error} retry={refetch} />;
-  }
+  const run = useRun(id);
+  const name = run.data?.task?.name ?? `Run ${id.slice(0, 8)}`;
+  useTitle(run.data === undefined ? undefined : `${name} · ${run.data.state}`);
   return (
-    <>
-      <Crumbs run={run} />
-      <header className="page-head">
-        <h1>{name}</h1>
-        <span role="status">
-          <State state={run.state} />
-        </span>
-        {mayOperate && run.finished_at === null ? (
-          <div className="page-actions">
-            <CancelRunAction run={run} />
-          </div>
-        ) : null}
-      </header>
-      {run.reason === null ? null : <p className="lede">{run.reason}</p>}
-      <RunFacts run={run} />
-      <RunLog run={run.id} />
-    </>
+    <Answer of={run} what="Reading the run">
+      {(data) => (
+        <>
+          <RunCrumbs run={data} />
+          <header className="page-head">
+            <h1>{name}</h1>
+            <span role="status">
+              <State state={data.state} />
+            </span>
+            <RunActions run={data} />
+          </header>
+          {data.reason === null ? null : <p className="lede">{data.reason}</p>}
+          <RunFacts run={data} />
+          <RunView run={data} />
+        </>
+      )}
+    </Answer>
   );
 }
 
-function Crumbs({ run }: { readonly run: Run }) {
+/** Of a run that nobody has begun, why that is matters more than a log that cannot be there. */
+function RunView({ run }: { readonly run: Run }) {
+  const [view] = useUrlState('view', run.started_at === null ? 'why' : 'log');
+  const shown = views.find(({ name }) => name === view);
+  if (shown === undefined) return <NotFound />;
   return (
-    <nav className="crumbs" aria-label="Where this is">
-      <Link href="/jobs">Jobs</Link>
-      {run.job === null ? null : (
-        <>
-          <span aria-hidden="true">/</span>
-          <Link href={`/jobs?q=${encodeURIComponent(run.job.project)}`}>{run.job.project}</Link>
-          <span aria-hidden="true">/</span>
-          <Link href={`/jobs/${run.job.id}`}>{run.job.name}</Link>
-        </>
-      )}
-    </nav>
+    <>
+      <nav className="tabs" aria-label="Views of this run">
+        {views.map(({ name, label }) => (
+          <Link key={name} href={`/runs/${run.id}?view=${name}`} aria-current={name === view ? 'page' : undefined}>
+            {label}
+          </Link>
+        ))}
+      </nav>
+      <shown.Body run={run} />
+    </>
   );
 }

@@ -1,4 +1,101 @@
-/** Runs */
+/** All runs of the tenant, newest first, live. Which of them, and from where on, is in the address. */
+import { Link, useSearchParams } from 'wouter';
+import { Answer } from '../kit/answer.tsx';
+import { Choice } from '../kit/choice.tsx';
+import { Empty } from '../kit/empty.tsx';
+import { useTitle } from '../kit/title.ts';
+import { RunsFilters } from './runs-filters.tsx';
+import { RunsTable } from './runs-table.tsx';
+import './runs.css';
+import { useRuns } from './use-runs.ts';
+
+const choices = [
+  { value: '', label: 'All' },
+  { value: 'unfinished', label: 'Under way' },
+  { value: 'failed', label: 'Failed' },
+  { value: 'success', label: 'Succeeded' },
+  { value: 'cancelled', label: 'Cancelled' },
+] as const;
+
+const statesOf: Readonly<Record<string, string>> = {
+  unfinished: 'active,running',
+  failed: 'failure,timeout,error,retry',
+  success: 'success',
+  cancelled: 'cancelled',
+};
+
+const pageRows = 100;
+
 export default function RunsPage() {
-  return <h1>Runs</h1>;
+  useTitle('Runs');
+  const [search, setSearch] = useSearchParams();
+  const asked = (name: string): string | undefined => search.get(name) ?? undefined;
+  const state = asked('state') ?? '';
+  const [job, instant, cursor] = [asked('job'), asked('instant'), asked('cursor')];
+  const runs = useRuns({ state: statesOf[state], job, instant, cursor, limit: pageRows });
+  // another filter is another list: it begins at its newest
+  const change = (name: string, value: string): void => setSearch(changed(search, { [name]: value, cursor: '' }));
+  return (
+    <>
+      <header className="page-head">
+        <h1>Runs</h1>
+      </header>
+      <div className="bar">
+        <Choice label="Which runs" options={choices} value={state} change={(value) => change('state', value)} />
+        <RunsFilters job={job} instant={instant} drop={(name) => change(name, '')} />
+      </div>
+      <Answer of={runs} what="Reading runs">
+        {({ items, next }) => (
+          <>
+            {items.length === 0 ? (
+              <NoRuns filtered={search.size > 0} more={next !== null} />
+            ) : (
+              <RunsTable runs={items} ofManyJobs={job === undefined} />
+            )}
+            <nav className="pages" aria-label="Pages">
+              {cursor === undefined ? null : (
+                <Link className="button" href={hrefOf(changed(search, { cursor: '' }))}>
+                  Newest runs
+                </Link>
+              )}
+              {next === null ? null : (
+                <Link className="button" href={hrefOf(changed(search, { cursor: next }))}>
+                  Show older
+                </Link>
+              )}
+            </nav>
+          </>
+        )}
+      </Answer>
+    </>
+  );
+}
+
+function changed(search: URLSearchParams, values: Readonly<Record<string, string>>): URLSearchParams {
+  const next = new URLSearchParams(search);
+  for (const [name, value] of Object.entries(values)) {
+    if (value === '') next.delete(name);
+    else next.set(name, value);
+  }
+  return next;
+}
+
+function hrefOf(search: URLSearchParams): string {
+  return search.size === 0 ? '/runs' : `/runs?${search}`;
+}
+
+function NoRuns({ filtered, more }: { readonly filtered: boolean; readonly more: boolean }) {
+  if (more) {
+    return (
+      <Empty title="None of the latest runs is such a one">
+        <p>A page looks through the latest hundred thousand runs. Older ones are looked at with “Show older”.</p>
+      </Empty>
+    );
+  }
+  if (filtered) return <Empty title="No such runs" />;
+  return (
+    <Empty title="No runs yet">
+      <p>Runs appear here the moment a trigger fires, or when a job is run by hand.</p>
+    </Empty>
+  );
 }

@@ -1,17 +1,29 @@
-/** A list of runs, newest first. */
+/** A list of runs. Of many jobs it names the job, too; on a phone what stands further right moves away. */
 import { Link } from 'wouter';
 import { State } from '../kit/state.tsx';
 import { Age, Instant, Span } from '../time/times.tsx';
 import './runs.css';
 import type { Run } from './use-runs.ts';
 
-export function RunsTable({ runs }: { readonly runs: readonly Run[] }) {
+interface Props {
+  readonly runs: readonly Run[];
+  readonly ofManyJobs?: boolean;
+  /** The one whose page this is. */
+  readonly current?: string;
+}
+
+export function RunsTable({ runs, ofManyJobs = false, current }: Props) {
   return (
     <table className="table runs-table">
       <thead>
         <tr>
           <th scope="col">State</th>
           <th scope="col">Task</th>
+          {ofManyJobs ? (
+            <th scope="col" className="wide">
+              Job
+            </th>
+          ) : null}
           <th scope="col" className="wide">
             Instant
           </th>
@@ -29,23 +41,31 @@ export function RunsTable({ runs }: { readonly runs: readonly Run[] }) {
       </thead>
       <tbody>
         {runs.map((run) => (
-          <Row key={run.id} run={run} />
+          <Row key={run.id} run={run} ofManyJobs={ofManyJobs} isCurrent={run.id === current} />
         ))}
       </tbody>
     </table>
   );
 }
 
-function Row({ run }: { readonly run: Run }) {
+interface RowProps {
+  readonly run: Run;
+  readonly ofManyJobs: boolean;
+  readonly isCurrent: boolean;
+}
+
+function Row({ run, ofManyJobs, isCurrent }: RowProps) {
   return (
-    <tr>
+    <tr aria-current={isCurrent ? 'true' : undefined}>
       <td>
         <State state={run.state} />
       </td>
       <th scope="row">
         <Link href={`/runs/${run.id}`}>{run.task?.name ?? run.id.slice(0, 8)}</Link>
+        {isCurrent ? <span className="tag">this one</span> : null}
       </th>
-      <td className="wide">{run.instant === null ? '–' : <Instant at={run.instant} />}</td>
+      {ofManyJobs ? <td className="wide">{run.job === null ? '–' : <JobLink job={run.job} />}</td> : null}
+      <td className="wide">{run.instant === null ? '–' : <InstantLink run={run} at={run.instant} />}</td>
       <td className="wide number muted">{run.attempt}</td>
       <td className="muted">
         <Age at={run.queued_at} />
@@ -55,5 +75,24 @@ function Row({ run }: { readonly run: Run }) {
         {run.reason}
       </td>
     </tr>
+  );
+}
+
+function JobLink({ job }: { readonly job: NonNullable<Run['job']> }) {
+  return (
+    <Link href={`/jobs/${job.id}`} className="quiet-link">
+      <span className="muted">{job.project}/</span>
+      {job.name}
+    </Link>
+  );
+}
+
+/** Leads to the graph of the job as it stood then. */
+function InstantLink({ run, at }: { readonly run: Run; readonly at: string }) {
+  if (run.job === null) return <Instant at={at} />;
+  return (
+    <Link href={`/jobs/${run.job.id}?instant=${encodeURIComponent(at)}`} className="quiet-link">
+      <Instant at={at} />
+    </Link>
   );
 }

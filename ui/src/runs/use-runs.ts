@@ -1,9 +1,12 @@
-/** Data of runs: the newest of a job, and one. */
+/** Data of runs: lists of them, one, and what is known of it: why, its history, attempts and environment. */
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { type TenantAnswer, tenant } from '../client.ts';
 import { keys } from '../queries.ts';
 
 export type Run = TenantAnswer<'GET /api/runs/{id}'>;
+export type Why = TenantAnswer<'GET /api/explain/run/{id}'>;
+export type Moment = TenantAnswer<'GET /api/runs/{id}/history'>['items'][number];
+export type Environment = TenantAnswer<'GET /api/runs/{id}/environment'>;
 
 interface Filter {
   readonly state?: string | undefined;
@@ -18,9 +21,54 @@ export function useRunsOf(job: string, filter: Filter) {
   });
 }
 
+interface TenantFilter extends Filter {
+  readonly job?: string | undefined;
+  readonly instant?: string | undefined;
+  readonly cursor?: string | undefined;
+}
+
+export function useRuns(filter: TenantFilter) {
+  return useQuery({
+    queryKey: [...keys.runs, filter],
+    queryFn: ({ signal }) => tenant('GET /api/runs', { query: filter, signal }),
+    placeholderData: keepPreviousData,
+  });
+}
+
 export function useRun(id: string) {
   return useQuery({
     queryKey: keys.run(id),
     queryFn: ({ signal }) => tenant('GET /api/runs/{id}', { params: { id }, signal }),
+  });
+}
+
+/** Asked anew whenever it is opened: workers and limits, of which no digest tells, may be the reason. */
+export function useWhy(id: string) {
+  return useQuery({
+    queryKey: keys.run(id, 'why'),
+    queryFn: ({ signal }) => tenant('GET /api/explain/run/{id}', { params: { id }, signal }),
+    staleTime: 0,
+  });
+}
+
+export function useHistory(id: string) {
+  return useQuery({
+    queryKey: keys.run(id, 'history'),
+    queryFn: ({ signal }) => tenant('GET /api/runs/{id}/history', { params: { id }, signal }),
+  });
+}
+
+/** Another attempt is another run, of which only the job's digest tells. */
+export function useAttempts(run: Run) {
+  return useQuery({
+    queryKey: run.job === null ? keys.run(run.id, 'attempts') : keys.jobState(run.job.id, 'attempts', run.id),
+    queryFn: ({ signal }) => tenant('GET /api/runs/{id}/attempts', { params: { id: run.id }, signal }),
+  });
+}
+
+export function useEnvironment(id: string) {
+  return useQuery({
+    queryKey: keys.run(id, 'environment'),
+    queryFn: ({ signal }) => tenant('GET /api/runs/{id}/environment', { params: { id }, signal }),
   });
 }

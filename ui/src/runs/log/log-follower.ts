@@ -1,16 +1,18 @@
 /**
  * Follows the output of one run. It
  * 1. reads the stream as it comes and tells its listeners at most ten times a second;
- * 2. when the stream ends, asks whether the run has: if not, the server went away, and it reads again from the start;
- * 3. stops reading when nobody listens any more.
+ * 2. gives way to the page after every few milliseconds of work, however fast the bytes come;
+ * 3. when the stream ends, asks whether the run has: if not, the server went away, and it reads on where it was;
+ * 4. stops reading when nobody listens any more.
  */
-import { append, type LogText, noText } from './log-text.ts';
+import { LogStore } from './log-store.ts';
 
 export type LogState = 'opening' | 'following' | 'complete' | 'lost';
 
+/** The store is the same one all the time; a new snapshot says that there is more in it. */
 export interface LogSnapshot {
   readonly state: LogState;
-  readonly text: LogText;
+  readonly store: LogStore;
 }
 
 interface FollowerOptions {
@@ -21,13 +23,13 @@ interface FollowerOptions {
 }
 
 const tellEveryMs = 100;
+const giveWayAfterMs = 12;
 const longestWaitMs = 15_000;
 
 export class LogFollower {
   readonly #options: FollowerOptions;
   readonly #listeners = new Set<() => void>();
-  #snapshot: LogSnapshot = { state: 'opening', text: noText };
-  #text = noText;
+  #snapshot: LogSnapshot = { state: 'opening', store: new LogStore() };
   #telling: ReturnType<typeof setTimeout> | undefined;
   #abort: AbortController | undefined;
 
@@ -63,15 +65,23 @@ export class LogFollower {
     }
   }
 
+  /** A stream begins with the first byte of the log; what is there already is passed over. */
   async #read(signal: AbortSignal): Promise<void> {
     const response = await this.#options.open(signal);
     if (!response.ok || response.body === null) throw new Error(`the log answers ${response.status}`);
-    this.#text = noText;
     this.#become('following', signal);
-    for await (const chunk of chunksOf(response.body.pipeThrough(new TextDecoderStream()))) {
-      if (this.#text === noText) this.#options.onFirstOutput();
-      this.#text = append(this.#text, chunk);
+    const { store } = this.#snapshot;
+    let known = store.bytes;
+    let workedSince = performance.now();
+    for await (const chunk of chunksOf(response.body)) {
+      if (signal.aborted) return;
+      if (store.bytes === 0) this.#options.onFirstOutput();
+      store.append(chunk.subarray(Math.min(known, chunk.length)));
+      known = Math.max(0, known - chunk.length);
       this.#telling ??= setTimeout(() => this.#tell(), tellEveryMs);
+      if (performance.now() - workedSince < giveWayAfterMs) continue;
+      await pause(0, signal);
+      workedSince = performance.now();
     }
   }
 
@@ -84,13 +94,13 @@ export class LogFollower {
   #tell(): void {
     clearTimeout(this.#telling);
     this.#telling = undefined;
-    this.#snapshot = { ...this.#snapshot, text: this.#text };
+    this.#snapshot = { ...this.#snapshot };
     for (const listener of this.#listeners) listener();
   }
 }
 
 /** A stream as an async iterable; Safari's streams are not. */
-async function* chunksOf(stream: ReadableStream<string>): AsyncGenerator<string> {
+async function* chunksOf(stream: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array> {
   const reader = stream.getReader();
   try {
     for (;;) {
@@ -106,10 +116,12 @@ async function* chunksOf(stream: ReadableStream<string>): AsyncGenerator<string>
 /** Waits; an abort ends the wait early. */
 function pause(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
-    const timer = setTimeout(resolve, ms);
-    signal.addEventListener('abort', () => {
+    const end = (): void => {
       clearTimeout(timer);
+      signal.removeEventListener('abort', end);
       resolve();
-    });
+    };
+    const timer = setTimeout(end, ms);
+    signal.addEventListener('abort', end);
   });
 }

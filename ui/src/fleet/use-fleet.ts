@@ -1,0 +1,31 @@
+/** Data of those who do the work: workers, one of them with its runs, and schedulers. */
+import { keepPreviousData, useQuery } from '@tanstack/react-query';
+import { type TenantAnswer, tenant } from '../client.ts';
+import { keys } from '../queries.ts';
+
+export type Worker = TenantAnswer<'GET /api/workers'>[number];
+export type WorkerRun = TenantAnswer<'GET /api/workers/{id}'>['tasks'][number];
+export type Scheduler = TenantAnswer<'GET /api/schedulers'>[number];
+
+export function useWorkers() {
+  return useQuery({
+    queryKey: [...keys.fleet, 'workers'],
+    queryFn: ({ signal }) => tenant('GET /api/workers', { signal }),
+  });
+}
+
+/** A worker with its last runs, of some states or of all. */
+export function useWorker(id: string, state: string | undefined) {
+  return useQuery({
+    queryKey: [...keys.fleet, 'worker', id, state],
+    queryFn: ({ signal }) => tenant('GET /api/workers/{id}', { params: { id }, query: { state }, signal }),
+    placeholderData: keepPreviousData,
+  });
+}
+
+export function useSchedulers() {
+  return useQuery({
+    queryKey: [...keys.fleet, 'schedulers'],
+    queryFn: ({ signal }) => tenant('GET /api/schedulers', { signal }),
+  });
+}

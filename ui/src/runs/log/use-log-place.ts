@@ -1,0 +1,110 @@
+/** Where in a log one is: at the end while one follows, else where one scrolled or went. */
+import { type RefObject, useEffect, useLayoutEffect, useRef, useState } from 'react';
+import type { LogStore } from './log-store.ts';
+import { endOf, type Frame, isAtEnd, type Place, placeAt, placeOfRow, scrolled, stretchPx } from './log-window.ts';
+
+const settleMs = 200;
+
+interface Size {
+  readonly windowPx: number;
+  readonly linePx: number;
+  readonly columns: number;
+}
+
+export interface LogPlace {
+  readonly box: RefObject<HTMLDivElement | null>;
+  readonly probe: RefObject<HTMLSpanElement | null>;
+  readonly frame: Frame;
+  readonly place: Place;
+  readonly linePx: number;
+  readonly follows: boolean;
+  readonly setFollows: (follows: boolean) => void;
+  readonly goTo: (row: number) => void;
+  readonly onScroll: () => void;
+}
+
+export function useLogPlace(store: LogStore, wraps: boolean): LogPlace {
+  const box = useRef<HTMLDivElement>(null);
+  const probe = useRef<HTMLSpanElement>(null);
+  const size = useSize(box, probe);
+  const [follows, setFollows] = useState(true);
+  const [stay, setStay] = useState({ firstRow: 0, top: 0, scrollTop: 0 });
+  const { firstRow } = store;
+  const frame = frameOf(store, size, wraps);
+  const place = follows ? endOf(frame) : stayed(frame, stay, firstRow);
+
+  // where the browser is as far as we know: what we set ourselves is no wish of the reader's
+  const expected = useRef(0);
+  useLayoutEffect(() => {
+    if (box.current === null || Math.abs(expected.current - place.scrollTop) < 1) return;
+    box.current.scrollTop = place.scrollTop;
+    expected.current = box.current.scrollTop;
+  }, [place.scrollTop, frame.rows, frame.rowPx, frame.windowPx]);
+
+  const onScroll = (): void => {
+    const scrollTop = box.current?.scrollTop ?? 0;
+    if (Math.abs(scrollTop - expected.current) < 1) return;
+    expected.current = scrollTop;
+    const next = scrolled(frame, place, scrollTop);
+    setFollows(isAtEnd(frame, next));
+    setStay({ firstRow, ...next });
+  };
+  useSettled(stay, () => setStay({ firstRow, ...placeAt(frame, place.top) }), isScaled(frame) && !follows);
+
+  const goTo = (row: number): void => {
+    setFollows(false);
+    setStay({ firstRow, ...placeOfRow(frame, row - firstRow) });
+  };
+  return { box, probe, frame, place, linePx: size.linePx, follows, setFollows, goTo, onScroll };
+}
+
+function frameOf(store: LogStore, { windowPx, linePx, columns }: Size, wraps: boolean): Frame {
+  const rows = store.rows - store.firstRow;
+  const linesPerRow = wraps && rows > 0 ? Math.max(1, Math.round((store.keptBytes / rows / columns) * 4) / 4) : 1;
+  return { rows, rowPx: linePx * linesPerRow, windowPx };
+}
+
+/** Rows that have gone from the beginning take their height with them. */
+function stayed(frame: Frame, stay: Place & { readonly firstRow: number }, firstRow: number): Place {
+  if (firstRow === stay.firstRow) return stay;
+  return placeAt(frame, stay.top - (firstRow - stay.firstRow) * frame.rowPx);
+}
+
+function isScaled(frame: Frame): boolean {
+  return stretchPx(frame) < frame.rows * frame.rowPx;
+}
+
+/** When scrolling has come to rest the scrollbar is put where it belongs by proportion. */
+function useSettled(stay: Place, settle: () => void, isNeeded: boolean): void {
+  const latest = useRef(settle);
+  useEffect(() => {
+    latest.current = settle;
+  });
+  useEffect(() => {
+    if (!isNeeded) return;
+    const timer = setTimeout(() => latest.current(), settleMs);
+    return () => clearTimeout(timer);
+  }, [stay.scrollTop, isNeeded]);
+}
+
+function useSize(box: RefObject<HTMLDivElement | null>, probe: RefObject<HTMLSpanElement | null>): Size {
+  const [size, setSize] = useState<Size>({ windowPx: 400, linePx: 18, columns: 100 });
+  useLayoutEffect(() => {
+    const { current: window } = box;
+    const { current: letter } = probe;
+    if (window === null || letter === null) return;
+    const measure = (): void => {
+      const { width, height } = letter.getBoundingClientRect();
+      // hidden while there is nothing to show
+      if (height === 0) return;
+      // ten letters, so that parts of a pixel count
+      const columns = Math.max(10, Math.floor(window.clientWidth / (width / 10)) - 8);
+      setSize({ windowPx: window.clientHeight, linePx: height, columns });
+    };
+    const observer = new ResizeObserver(measure);
+    observer.observe(window);
+    measure();
+    return () => observer.disconnect();
+  }, [box, probe]);
+  return size;
+}
