@@ -7,7 +7,7 @@ import { useTitle } from '../kit/title.ts';
 import { Age } from '../time/times.tsx';
 import './fleet.css';
 import { Presence } from './presence.tsx';
-import { type Scheduler, useSchedulers } from './use-fleet.ts';
+import { type Scheduler, useSchedulers, useTriggerName } from './use-fleet.ts';
 
 export default function SchedulersPage() {
   useTitle('Schedulers');
@@ -75,12 +75,8 @@ function NextTrigger({ scheduler }: { readonly scheduler: Scheduler }) {
 }
 
 function NamedTrigger({ job, trigger }: { readonly job: string; readonly trigger: string }) {
-  const { data } = useTrigger(trigger);
-  return (
-    <Link href={`/jobs/${job}/triggers`}>
-      {data === undefined ? trigger.slice(-6) : `${data.project_name}/${data.job_name}, ${data.trigger_name}`}
-    </Link>
-  );
+  const { data: name } = useTriggerName(job, trigger);
+  return <Link href={`/jobs/${job}/triggers`}>{name ?? trigger.slice(-6)}</Link>;
 }
 
 function NoSchedulers() {

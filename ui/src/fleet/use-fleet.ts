@@ -29,3 +29,14 @@ export function useSchedulers() {
     queryFn: ({ signal }) => tenant('GET /api/schedulers', { signal }),
   });
 }
+
+/** What a trigger is called; that changes only with the job's document. */
+export function useTriggerName(job: string, trigger: string) {
+  return useQuery({
+    queryKey: keys.jobWritten(job, 'trigger name', trigger),
+    queryFn: async ({ signal }) => {
+      const found = await tenant('GET /api/triggers/{id}', { params: { id: trigger }, query: { limit: 1 }, signal });
+      return `${found.project_name}/${found.job_name}, ${found.trigger_name}`;
+    },
+  });
+}

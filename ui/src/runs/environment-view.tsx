@@ -76,9 +76,7 @@ function Variables({ variables }: { readonly variables: Environment['variables']
               <th scope="row">
                 <code>{name}</code>
               </th>
-              <td>
-                {value === null ? <Hidden stash={stash} /> : <code className="variable-value">{value}</code>}
-              </td>
+              <td>{value === null ? <Hidden stash={stash} /> : <code className="variable-value">{value}</code>}</td>
               <td className="wide muted">{from === 'document' ? 'the job document' : 'millrace'}</td>
             </tr>
           ))}

@@ -11,9 +11,7 @@ const failed: readonly Run['state'][] = ['failure', 'timeout', 'error'];
 export function RunActions({ run }: { readonly run: Run }) {
   if (!useMayOperate()) return null;
   return (
-    <div className="page-actions">
-      {run.finished_at === null ? <CancelRunAction run={run} /> : <Again run={run} />}
-    </div>
+    <div className="page-actions">{run.finished_at === null ? <CancelRunAction run={run} /> : <Again run={run} />}</div>
   );
 }
 

@@ -41,7 +41,13 @@ function Filter({ label, drop, children }: FilterProps) {
   return (
     <span className="filter tag">
       <span className="muted">{label}</span> {children}
-      <button type="button" className="button bare" aria-label={`Of any ${label}`} title={`Of any ${label}`} onClick={drop}>
+      <button
+        type="button"
+        className="button bare"
+        aria-label={`Of any ${label}`}
+        title={`Of any ${label}`}
+        onClick={drop}
+      >
         <svg className="icon" viewBox="0 0 16 16" aria-hidden="true">
           <path d="m4 4 8 8M12 4l-8 8" />
         </svg>

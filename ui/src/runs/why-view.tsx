@@ -3,29 +3,35 @@ import { Link } from 'wouter';
 import { Answer } from '../kit/answer.tsx';
 import { Age } from '../time/times.tsx';
 import { type Run, useWhy, type Why } from './use-runs.ts';
+import { sentence } from './sentence.ts';
 import { linkOf, reasonLinks } from './why-links.ts';
 
 export function WhyView({ run }: { readonly run: Run }) {
   const why = useWhy(run.id);
+  const waits = run.finished_at === null && run.started_at === null;
   return (
     <Answer of={why} what="Reading why">
       {(data) => (
         <div className="why">
-          <p className="why-summary" data-waits={run.finished_at === null && run.started_at === null ? '' : undefined}>
-            {sentence(data.summary)}
-          </p>
-          {data.next === null ? null : (
-            <section aria-labelledby="why-next">
-              <h2 id="why-next">{run.finished_at === null ? 'What happens next' : 'What can be done'}</h2>
-              <p className="why-next">{sentence(data.next)}</p>
-            </section>
-          )}
+          <section className="why-summary" data-waits={waits ? '' : undefined}>
+            <p>{waits ? whyItWaits(data) : sentence(data.summary)}</p>
+            {data.next === null ? null : (
+              <p className="why-next">
+                <strong>{waits ? 'What to do' : 'What next'}</strong> {sentence(data.next)}
+              </p>
+            )}
+          </section>
           {data.reasons.length === 0 ? null : <Reasons why={data} />}
           {data.chain.length === 0 ? null : <Chain why={data} self={run.id} />}
         </div>
       )}
     </Answer>
   );
+}
+
+/** The page has named the run and its instant already; what stands in its way is the first reason. */
+function whyItWaits({ reasons: [first], summary }: Why): string {
+  return first === undefined ? sentence(summary) : `It has not started: ${sentence(first.message, false)}`;
 }
 
 function Reasons({ why }: { readonly why: Why }) {
@@ -72,10 +78,4 @@ function Chain({ why, self }: { readonly why: Why; readonly self: string }) {
       </ol>
     </section>
   );
-}
-
-/** The server writes clauses, so that they can be joined; alone they begin large and end with a stop. */
-export function sentence(clause: string): string {
-  const large = clause.charAt(0).toUpperCase() + clause.slice(1);
-  return /[.!?]$/.test(large) ? large : `${large}.`;
 }

@@ -4,7 +4,7 @@ import type { LogFind } from './use-log-find.ts';
 import type { LogPlace } from './use-log-place.ts';
 import { LogRow } from './log-row.tsx';
 import type { LogStore } from './log-store.ts';
-import { evenRows, stretchPx, wrappedRows } from './log-window.ts';
+import { evenRows, fewRows, stretchPx, wrappedRows } from './log-window.ts';
 
 interface Props {
   readonly store: LogStore;
@@ -51,6 +51,7 @@ function Rows({ store, at, find, wraps, linkedLine }: Omit<Props, 'isLive'>) {
 
   useLayoutEffect(() => {
     if (layer.current === null || anchored === undefined) return;
+    if (at.frame.rows <= fewRows) at.setDrawnPx(layer.current.offsetHeight);
     const row = layer.current.children[anchored.anchor - from];
     if (!(row instanceof HTMLElement)) return;
     const within = row.offsetTop + row.offsetHeight * anchored.partOfRow;

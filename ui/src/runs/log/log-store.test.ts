@@ -90,7 +90,9 @@ test('search finds what one sees, in any case, and goes on as the log grows', ()
 
 test('a hundred megabytes: bounded memory, no long step, quick to read anywhere and to search', () => {
   const line = (n: number) =>
-    n % 1_000 === 0 ? `${n} ${escape}[31mfailed${escape}[0m to reach it\n` : `${n} all is well, going on with the next\n`;
+    n % 1_000 === 0
+      ? `${n} ${escape}[31mfailed${escape}[0m to reach it\n`
+      : `${n} all is well, going on with the next\n`;
   const chunks = Array.from({ length: 16 }, (_, c) =>
     bytes(Array.from({ length: 1_600 }, (_, n) => line(c * 1_600 + n)).join('')),
   );

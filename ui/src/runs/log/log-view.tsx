@@ -56,7 +56,14 @@ export function LogView({ run }: { readonly run: string }) {
         </p>
       ) : null}
       <div hidden={store.rows === 0}>
-        <LogRows store={store} at={at} find={find} wraps={wraps} linkedLine={linkedLine} isLive={state !== 'complete'} />
+        <LogRows
+          store={store}
+          at={at}
+          find={find}
+          wraps={wraps}
+          linkedLine={linkedLine}
+          isLive={state !== 'complete'}
+        />
       </div>
       <Foot snapshot={snapshot} />
     </section>
@@ -72,7 +79,9 @@ function Foot({ snapshot: { store, state } }: { readonly snapshot: LogSnapshot }
           {store.lines.toLocaleString('en')} {store.lines === 1 ? 'line' : 'lines'}, {sizeOf(store.bytes)}
         </span>
       )}
-      {store.isCut ? <span>Only the last {sizeOf(store.keptBytes)} are shown; Download has all that was kept.</span> : null}
+      {store.isCut ? (
+        <span>Only the last {sizeOf(store.keptBytes)} are shown; Download has all that was kept.</span>
+      ) : null}
     </p>
   );
 }

@@ -20,6 +20,8 @@ export interface Place {
 
 export const tallestPx = 8_000_000;
 const sparePx = 400;
+/** So few rows are all drawn where they wrap: then it is known how high they are. */
+export const fewRows = 300;
 
 export function wholePx({ rows, rowPx }: Frame): number {
   return rows * rowPx;
@@ -56,9 +58,10 @@ export function isAtEnd(frame: Frame, { top }: Place): boolean {
   return top >= wholePx(frame) - frame.windowPx - frame.rowPx;
 }
 
-/** A row a third down the window. */
-export function placeOfRow(frame: Frame, row: number): Place {
-  return placeAt(frame, row * frame.rowPx - frame.windowPx / 3);
+/** A row a third down the window; where lines wrap, as far down as it is in the log. */
+export function placeOfRow(frame: Frame, row: number, wraps: boolean): Place {
+  if (!wraps) return placeAt(frame, row * frame.rowPx - frame.windowPx / 3);
+  return placeAt(frame, ((row + 0.5) / frame.rows) * (wholePx(frame) - frame.windowPx));
 }
 
 interface Drawn {
@@ -92,6 +95,8 @@ export function wrappedRows(frame: Frame, { top }: Place, linePx: number): Ancho
   const at = part * frame.rows;
   const anchor = Math.max(0, Math.min(Math.floor(at), frame.rows - 1));
   const reach = Math.ceil((frame.windowPx + sparePx) / linePx);
-  const [from, to] = [Math.max(0, anchor - reach), Math.min(frame.rows, anchor + reach + 1)];
+  const isFew = frame.rows <= fewRows;
+  const from = isFew ? 0 : Math.max(0, anchor - reach);
+  const to = isFew ? frame.rows : Math.min(frame.rows, anchor + reach + 1);
   return { from, to, anchor, partOfRow: at - anchor, partOfWindow: part };
 }

@@ -1,7 +1,17 @@
 /** Where in a log one is: at the end while one follows, else where one scrolled or went. */
 import { type RefObject, useEffect, useLayoutEffect, useRef, useState } from 'react';
 import type { LogStore } from './log-store.ts';
-import { endOf, type Frame, isAtEnd, type Place, placeAt, placeOfRow, scrolled, stretchPx } from './log-window.ts';
+import {
+  endOf,
+  fewRows,
+  type Frame,
+  isAtEnd,
+  type Place,
+  placeAt,
+  placeOfRow,
+  scrolled,
+  stretchPx,
+} from './log-window.ts';
 
 const settleMs = 200;
 
@@ -21,6 +31,8 @@ export interface LogPlace {
   readonly setFollows: (follows: boolean) => void;
   readonly goTo: (row: number) => void;
   readonly onScroll: () => void;
+  /** How high rows that wrap came out, where all of them are drawn. */
+  readonly setDrawnPx: (px: number) => void;
 }
 
 export function useLogPlace(store: LogStore, wraps: boolean): LogPlace {
@@ -30,7 +42,8 @@ export function useLogPlace(store: LogStore, wraps: boolean): LogPlace {
   const [follows, setFollows] = useState(true);
   const [stay, setStay] = useState({ firstRow: 0, top: 0, scrollTop: 0 });
   const { firstRow } = store;
-  const frame = frameOf(store, size, wraps);
+  const [drawnPx, setDrawnPx] = useState(0);
+  const frame = wraps ? wrappedFrame(store, size, drawnPx) : evenFrame(store, size);
   const place = follows ? endOf(frame) : stayed(frame, stay, firstRow);
 
   // where the browser is as far as we know: what we set ourselves is no wish of the reader's
@@ -53,14 +66,20 @@ export function useLogPlace(store: LogStore, wraps: boolean): LogPlace {
 
   const goTo = (row: number): void => {
     setFollows(false);
-    setStay({ firstRow, ...placeOfRow(frame, row - firstRow) });
+    setStay({ firstRow, ...placeOfRow(frame, row - firstRow, wraps) });
   };
-  return { box, probe, frame, place, linePx: size.linePx, follows, setFollows, goTo, onScroll };
+  return { box, probe, frame, place, linePx: size.linePx, follows, setFollows, goTo, onScroll, setDrawnPx };
 }
 
-function frameOf(store: LogStore, { windowPx, linePx, columns }: Size, wraps: boolean): Frame {
+function evenFrame(store: LogStore, { windowPx, linePx }: Size): Frame {
+  return { rows: store.rows - store.firstRow, rowPx: linePx, windowPx };
+}
+
+/** Of few rows the height is known once they are drawn; of many it is guessed from how long they are. */
+function wrappedFrame(store: LogStore, { windowPx, linePx, columns }: Size, drawnPx: number): Frame {
   const rows = store.rows - store.firstRow;
-  const linesPerRow = wraps && rows > 0 ? Math.max(1, Math.round((store.keptBytes / rows / columns) * 4) / 4) : 1;
+  if (rows <= fewRows) return { rows, rowPx: Math.max(linePx, drawnPx / Math.max(1, rows)), windowPx };
+  const linesPerRow = Math.max(1, Math.round((store.keptBytes / rows / columns) * 4) / 4);
   return { rows, rowPx: linePx * linesPerRow, windowPx };
 }
 
