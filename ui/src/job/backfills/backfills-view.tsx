@@ -1,6 +1,103 @@
-/** Backfills of a job. */
+/** A job's backfills, newest first, each with how far it has come; `?backfill=` opens one. */
+import { BackfillAction } from '../../actions/backfill.tsx';
+import { BackfillBar, BackfillProgress } from '../../actions/backfill-progress.tsx';
+import { useBackfills } from '../../actions/use-backfill.ts';
+import type { TenantAnswer } from '../../client.ts';
+import { Answer } from '../../kit/answer.tsx';
+import { Empty } from '../../kit/empty.tsx';
+import { useShown, useUrlState } from '../../kit/url-state.ts';
+import { Age, Instant } from '../../time/times.tsx';
 import type { JobViewProps } from '../job-page.tsx';
+import './backfills.css';
+
+type Outline = TenantAnswer<'GET /api/jobs/{id}/backfills'>['items'][number];
+
+const firstRows = 25;
+const mostRows = 1_000;
 
 export default function BackfillsView({ job }: JobViewProps) {
-  return <p>{job.name}</p>;
+  const [shown, showMore] = useShown(firstRows, mostRows);
+  const [opened, open] = useUrlState('backfill');
+  const backfills = useBackfills(job.id, shown);
+  return (
+    <Answer of={backfills} what="Reading backfills">
+      {({ items, next }) => (
+        <section aria-label="Backfills">
+          {items.length === 0 ? <NoBackfills job={job} /> : null}
+          <ul className="backfills">
+            {items.map((backfill) => (
+              <BackfillItem
+                key={backfill.id}
+                job={job.id}
+                backfill={backfill}
+                isOpen={backfill.id === opened}
+                toggle={() => open(backfill.id === opened ? '' : backfill.id)}
+              />
+            ))}
+          </ul>
+          {/* an old one, or one of a job with very many: the list need not reach so far for its link to work */}
+          {opened === '' || items.some(({ id }) => id === opened) ? null : (
+            <BackfillProgress job={job.id} id={opened} />
+          )}
+          {next === null || shown === mostRows ? null : (
+            <button type="button" className="button more" onClick={showMore}>
+              Show older backfills
+            </button>
+          )}
+        </section>
+      )}
+    </Answer>
+  );
+}
+
+function NoBackfills({ job }: JobViewProps) {
+  return (
+    <Empty title="No backfills yet">
+      <p>A backfill fires a range of instants again: after a fix, or for days before the job was there.</p>
+      <BackfillAction job={job} />
+    </Empty>
+  );
+}
+
+const words = { running: 'under way', done: 'done', cancelled: 'cancelled' } as const;
+const orderWords = { earliest: 'earliest first', latest: 'latest first', random: 'in random order' } as const;
+
+interface ItemProps {
+  readonly job: string;
+  readonly backfill: Outline;
+  readonly isOpen: boolean;
+  readonly toggle: () => void;
+}
+
+function BackfillItem({ job, backfill, isOpen, toggle }: ItemProps) {
+  const { id, name, first, last, instants, state, created_at: createdAt, by, triggers, order, priority } = backfill;
+  return (
+    <li>
+      <button type="button" className="backfill-head" aria-expanded={isOpen} onClick={toggle}>
+        <span className="backfill-name">
+          {name ?? 'Unnamed'} <span className="tag">{words[state]}</span>
+        </span>
+        <span>
+          <Instant at={first} /> to <Instant at={last} />
+        </span>
+        <span className="muted">
+          {instants.fired.toLocaleString('en')} of {instants.total.toLocaleString('en')} fired
+        </span>
+        <span className="muted">
+          <Age at={createdAt} /> by {by}
+        </span>
+      </button>
+      {isOpen ? null : <BackfillBar backfill={backfill} />}
+      {isOpen ? (
+        <>
+          <p className="note">
+            {triggers.length === 1 ? 'Trigger' : 'Triggers'} {triggers.join(', ')}; {orderWords[order]}, priority{' '}
+            {priority}
+            {backfill.only === 'missing' ? ', only what had not fired before' : ''}.
+          </p>
+          <BackfillProgress job={job} id={id} />
+        </>
+      ) : null}
+    </li>
+  );
 }

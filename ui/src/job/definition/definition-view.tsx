@@ -1,6 +1,126 @@
-/** Definition of a job. */
+/**
+ * A job's document: to read for who may only look, to edit for who may change it. Unsaved text is kept as a draft;
+ * `?restore=3` begins one from an old version.
+ */
+import { useEffect, useMemo } from 'react';
+import { Link, useLocation } from 'wouter';
+import { DeleteJobAction } from '../../actions/delete-job.tsx';
+import { useUrlState } from '../../kit/url-state.ts';
+import { useMayOperate } from '../../session/session.ts';
 import type { JobViewProps } from '../job-page.tsx';
+import { useVersion } from '../versions/use-versions.ts';
+import { CodeEditor } from './code-editor.tsx';
+import './definition.css';
+import { DocumentEditor } from './document-editor.tsx';
+import { yamlOf, yamlOfJson } from './document-text.ts';
+import { useDraft } from './draft.ts';
+import { useCheck } from './use-check.ts';
+import { useSave } from './use-save.ts';
+
+const nothing: readonly never[] = [];
+const ignore = () => undefined;
 
 export default function DefinitionView({ job }: JobViewProps) {
-  return <p>{job.name}</p>;
+  const text = useMemo(() => yamlOfJson(job.raw_definition), [job.raw_definition]);
+  if (useMayOperate()) return <Editing key={job.id} job={job} base={text} />;
+  return (
+    <CodeEditor
+      label="Job document, read only"
+      text={text}
+      isReadOnly
+      faults={nothing}
+      warnings={nothing}
+      schema={undefined}
+      change={ignore}
+      save={ignore}
+    />
+  );
+}
+
+interface EditingProps extends JobViewProps {
+  /** The text as it is kept. */
+  readonly base: string;
+}
+
+/** The text under work. It is a draft only while it differs from what is kept. */
+function useText({ job, base }: EditingProps) {
+  const [draft, setDraft] = useDraft(job.id);
+  const [restore, setRestore] = useUrlState('restore');
+  const old = useVersion(job.id, restore === '' ? undefined : Number(restore));
+  const change = (text: string) => {
+    setDraft(text === base ? undefined : { text, version: draft?.version ?? job.version });
+  };
+  const wanted = old.data == null ? undefined : yamlOf(old.data.definition);
+  useEffect(() => {
+    if (restore === '' || wanted === undefined) return;
+    setDraft(wanted === base ? undefined : { text: wanted, version: job.version });
+    setRestore('');
+  }, [restore, wanted, base, job.version, setDraft, setRestore]);
+  return { text: draft?.text ?? base, draft, change, drop: () => setDraft(undefined) };
+}
+
+function Editing({ job, base }: EditingProps) {
+  const { text, draft, change, drop } = useText({ job, base });
+  const [, go] = useLocation();
+  const check = useCheck({ text, isOn: true, on: job.version });
+  const save = useSave(job.id, (answer) => {
+    drop();
+    if (answer.id !== job.id) go(`/jobs/${answer.id}`);
+  });
+  const { answer } = check;
+  const isOther = answer !== undefined && answer.id !== job.id;
+  const isPossible =
+    check.isCurrent && check.faults.length === 0 && answer !== undefined && answer.outcome !== 'unchanged';
+  return (
+    <>
+      <DocumentEditor
+        text={text}
+        change={change}
+        check={check}
+        saving={{
+          word: isOther && answer.outcome === 'created' ? 'Create another job' : 'Save',
+          isPossible,
+          isPending: save.isPending,
+          error: save.error,
+          save: () => save.mutate(text),
+        }}
+        notes={
+          <>
+            {draft === undefined || draft.version === job.version ? null : (
+              <p className="note warned">
+                This text was begun from version {draft.version}; the job is at version {job.version} now. Saving
+                replaces <Link href={`/jobs/${job.id}/versions?from=${draft.version}`}>what changed since</Link>.
+              </p>
+            )}
+            {isOther ? <OtherJob id={job.id} outcome={answer.outcome} other={answer.id} /> : null}
+          </>
+        }
+      >
+        {draft === undefined ? null : (
+          <button type="button" className="button" onClick={drop}>
+            Discard changes
+          </button>
+        )}
+      </DocumentEditor>
+      <p className="document-end">
+        <DeleteJobAction job={job} />
+      </p>
+    </>
+  );
+}
+
+/** A document is known by its project and name, unless it has a uuid: with another name it is another job. */
+function OtherJob({ id, outcome, other }: { readonly id: string; readonly outcome: string; readonly other: string }) {
+  return (
+    <p className="note warned">
+      {outcome === 'created' ? (
+        'This is the name of a new job: saving creates it and leaves this one as it is. '
+      ) : (
+        <>
+          This is the name of <Link href={`/jobs/${other}`}>another job</Link>: saving replaces that one.{' '}
+        </>
+      )}
+      To rename this job, add <code>uuid: {id}</code>.
+    </p>
+  );
 }

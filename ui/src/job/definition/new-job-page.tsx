@@ -1,4 +1,79 @@
-/** A new job. */
+/** Makes a new job: an example to start from, the project it is for, and the same editor as for jobs that are there. */
+import { useState } from 'react';
+import { Link, useLocation } from 'wouter';
+import { Empty } from '../../kit/empty.tsx';
+import { useTitle } from '../../kit/title.ts';
+import { useUrlState } from '../../kit/url-state.ts';
+import { useMayOperate } from '../../session/session.ts';
+import { DocumentEditor } from './document-editor.tsx';
+import { useDraft } from './draft.ts';
+import { exampleDocument, projectIn, withProject } from './new-document.ts';
+import { ProjectField, useProjectNames } from './project-field.tsx';
+import { useCheck } from './use-check.ts';
+import { useSave } from './use-save.ts';
+
 export default function NewJobPage() {
-  return <h1>New job</h1>;
+  useTitle('New job');
+  if (useMayOperate()) return <NewJob />;
+  return <Empty title="Your role may look at jobs, but not make them" />;
+}
+
+function useNewText() {
+  const [wanted] = useUrlState('project');
+  const names = useProjectNames();
+  const [today] = useState(() => new Date().toISOString().slice(0, 10));
+  const [draft, setDraft] = useDraft('new job');
+  const example = exampleDocument(wanted || names?.[0] || 'demo', today);
+  const change = (text: string) => setDraft(text === example ? undefined : { text, version: 0 });
+  return { text: draft?.text ?? example, isDraft: draft !== undefined, change, drop: () => setDraft(undefined), names };
+}
+
+function NewJob() {
+  const { text, isDraft, change, drop, names } = useNewText();
+  const [, go] = useLocation();
+  const project = projectIn(text);
+  const check = useCheck({ text, isOn: true, on: `new ${names?.includes(project) ?? ''}` });
+  const save = useSave(undefined, ({ id }) => {
+    drop();
+    go(`/jobs/${id}`);
+  });
+  const { answer } = check;
+  const isTaken = answer !== undefined && answer.outcome !== 'created';
+  return (
+    <>
+      <nav className="crumbs" aria-label="Where this is">
+        <Link href="/jobs">Jobs</Link>
+      </nav>
+      <header className="page-head">
+        <h1>New job</h1>
+      </header>
+      <ProjectField value={project} names={names} change={(name) => change(withProject(text, name))} />
+      <DocumentEditor
+        text={text}
+        change={change}
+        check={check}
+        saving={{
+          word: 'Create job',
+          isPossible: check.isCurrent && check.faults.length === 0 && answer !== undefined && !isTaken,
+          isPending: save.isPending,
+          error: save.error,
+          save: () => save.mutate(text),
+        }}
+        notes={
+          isTaken ? (
+            <p className="note warned">
+              The project has <Link href={`/jobs/${answer.id}/definition`}>a job of that name</Link> already: choose
+              another name, or edit that one.
+            </p>
+          ) : null
+        }
+      >
+        {isDraft ? (
+          <button type="button" className="button" onClick={drop}>
+            Start over
+          </button>
+        ) : null}
+      </DocumentEditor>
+    </>
+  );
 }

@@ -1,0 +1,51 @@
+/** The editor as a part of a page. What is typed goes out by `change`; another text that comes in is shown. */
+import { type Ref, useEffect, useEffectEvent, useImperativeHandle, useRef } from 'react';
+import { type Editor, openEditor } from './editor.ts';
+import type { PlacedFault } from './fault-places.ts';
+import type { Schema } from './schema.ts';
+
+export interface CodeEditorHandle {
+  readonly goTo: (at: number) => void;
+}
+
+interface Props {
+  readonly label: string;
+  readonly text: string;
+  readonly isReadOnly: boolean;
+  readonly faults: readonly PlacedFault[];
+  readonly warnings: readonly PlacedFault[];
+  readonly schema: Schema | undefined;
+  readonly change: (text: string) => void;
+  readonly save: () => void;
+  readonly ref?: Ref<CodeEditorHandle>;
+}
+
+export function CodeEditor({ label, text, isReadOnly, faults, warnings, schema, change, save, ref }: Props) {
+  const host = useRef<HTMLDivElement>(null);
+  const editor = useRef<Editor>(undefined);
+  const current = useEffectEvent(() => ({ text, schema, faults, warnings }));
+  const changed = useEffectEvent((next: string) => next !== text && change(next));
+  const saved = useEffectEvent(() => save());
+  useEffect(() => {
+    const { current: element } = host;
+    if (element === null) return undefined;
+    const opened = openEditor(element, {
+      label,
+      text: current().text,
+      isReadOnly,
+      schema: () => current().schema,
+      changed: (next) => changed(next),
+      save: () => saved(),
+    });
+    opened.mark(current().faults, current().warnings);
+    editor.current = opened;
+    return () => {
+      opened.destroy();
+      editor.current = undefined;
+    };
+  }, [label, isReadOnly]);
+  useEffect(() => editor.current?.show(text), [text]);
+  useEffect(() => editor.current?.mark(faults, warnings), [faults, warnings]);
+  useImperativeHandle(ref, () => ({ goTo: (at) => editor.current?.goTo(at) }), []);
+  return <div ref={host} className="code-editor" />;
+}

@@ -1,0 +1,70 @@
+/** Which project a new job is for. One that is not there yet is made on the spot. */
+import { useQuery } from '@tanstack/react-query';
+import { useAction } from '../../actions/use-action.ts';
+import { tenant } from '../../client.ts';
+import { InlineFailure } from '../../kit/failure.tsx';
+import { Field } from '../../kit/field.tsx';
+import { keys } from '../../queries.ts';
+
+const mostProjects = 1_000;
+
+export function useProjectNames(): readonly string[] | undefined {
+  const query = useQuery({
+    queryKey: [...keys.projects, 'names'],
+    queryFn: async ({ signal }) => {
+      const answer = await tenant('GET /api/projects', { query: { limit: mostProjects }, signal });
+      return [answer].flat().map((project) => project.name);
+    },
+  });
+  return query.data;
+}
+
+interface Props {
+  readonly value: string;
+  readonly names: readonly string[] | undefined;
+  readonly change: (name: string) => void;
+}
+
+export function ProjectField({ value, names, change }: Props) {
+  const isMissing = value !== '' && names !== undefined && !names.includes(value);
+  return (
+    <div className="project-field">
+      <Field label="Project" hint={isMissing ? 'There is no project of that name yet.' : 'Also the document says it'}>
+        {(wiring) => (
+          <>
+            <input
+              {...wiring}
+              className="input"
+              value={value}
+              list={`${wiring.id}-names`}
+              autoComplete="off"
+              onChange={(event) => change(event.currentTarget.value)}
+            />
+            <datalist id={`${wiring.id}-names`}>
+              {(names ?? []).map((name) => (
+                <option key={name} value={name} />
+              ))}
+            </datalist>
+          </>
+        )}
+      </Field>
+      {isMissing ? <MakeProject name={value} /> : null}
+    </div>
+  );
+}
+
+function MakeProject({ name }: { readonly name: string }) {
+  const make = useAction({
+    job: undefined,
+    outdates: [keys.projects],
+    act: () => tenant('PUT /api/projects', { body: { name } }),
+  });
+  return (
+    <span>
+      <button type="button" className="button" disabled={make.isPending} onClick={() => make.mutate()}>
+        Create project {name}
+      </button>
+      <InlineFailure error={make.error} />
+    </span>
+  );
+}

@@ -1,0 +1,51 @@
+import { expect, test } from 'vitest';
+import { type Schema, schemasAt, wayTo, wordsOf } from './schema.ts';
+
+const lines = `project: shop
+tasks:
+  - name: export
+    depends:
+      - trigger/daily
+    process:
+      command: [echo]
+
+      cwd: /
+  - name: send
+    retry:
+triggers:
+- name: daily
+  catchup: none`.split('\n');
+
+test('a line knows what it belongs to', () => {
+  expect(wayTo(lines, 0)).toEqual([]);
+  expect(wayTo(lines, 2)).toEqual(['tasks', '-']);
+  expect(wayTo(lines, 3)).toEqual(['tasks', '-']);
+  expect(wayTo(lines, 4)).toEqual(['tasks', '-', 'depends', '-']);
+  expect(wayTo(lines, 6)).toEqual(['tasks', '-', 'process']);
+  expect(wayTo(lines, 8)).toEqual(['tasks', '-', 'process']);
+  expect(wayTo(lines, 9)).toEqual(['tasks', '-']);
+  expect(wayTo(lines, 11)).toEqual([]);
+});
+
+test('a list may stand as far in as its field', () => {
+  expect(wayTo(lines, 12)).toEqual(['triggers', '-']);
+  expect(wayTo(lines, 13)).toEqual(['triggers', '-']);
+});
+
+test('an empty line belongs to what its column says', () => {
+  expect(wayTo([...lines.slice(0, 11), '      '], 11)).toEqual(['tasks', '-', 'retry']);
+  expect(wayTo([...lines.slice(0, 11), '    '], 11)).toEqual(['tasks', '-']);
+  expect(wayTo([...lines.slice(0, 11), ''], 11)).toEqual([]);
+});
+
+test('words are those of every shape that fits', () => {
+  const root: Schema = {
+    properties: {
+      triggers: { items: { properties: { catchup: { enum: ['none', 'last', null] } } } },
+      env: { anyOf: [{ items: {} }, { additionalProperties: { type: ['boolean', 'null'] } }] },
+    },
+  };
+  expect(wordsOf(schemasAt(root, ['triggers', '-', 'catchup']))).toEqual(['none', 'last']);
+  expect(wordsOf(schemasAt(root, ['env', 'ANY']))).toEqual(['true', 'false']);
+  expect(schemasAt(root, ['nothing', 'here'])).toEqual([]);
+});

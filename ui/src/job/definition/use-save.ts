@@ -1,0 +1,21 @@
+/** Saving a document, of a job that is there or of a new one. */
+import { useQueryClient } from '@tanstack/react-query';
+import { useAction } from '../../actions/use-action.ts';
+import { tenant } from '../../client.ts';
+import { keys } from '../../queries.ts';
+import { type Applied, yamlHeaders } from './use-check.ts';
+
+/** `onSaved` is called once the job has been read again, so that nobody sees the old text come back. */
+export function useSave(job: string | undefined, onSaved: (answer: Applied) => void) {
+  const client = useQueryClient();
+  return useAction({
+    job,
+    outdates: [keys.projects, keys.search, ...(job === undefined ? [] : [keys.jobWritten(job)])],
+    act: async (text: string) => {
+      const answer = await tenant('PUT /api/jobs', { body: text, headers: yamlHeaders });
+      if (job !== undefined) await client.refetchQueries({ queryKey: keys.jobState(job, 'job') });
+      return answer;
+    },
+    onDone: onSaved,
+  });
+}

@@ -1,0 +1,36 @@
+/** Why a trigger fires when it does, or what keeps it: the server's explanation, on demand. */
+import { useQuery } from '@tanstack/react-query';
+import { tenant } from '../../client.ts';
+import { Answer } from '../../kit/answer.tsx';
+import { keys } from '../../queries.ts';
+
+interface Props {
+  readonly job: string;
+  readonly trigger: string;
+}
+
+export function TriggerWhy({ job, trigger }: Props) {
+  const why = useQuery({
+    queryKey: keys.jobState(job, 'why trigger', trigger),
+    queryFn: ({ signal }) => tenant('GET /api/explain/trigger/{id}', { params: { id: trigger }, signal }),
+  });
+  return (
+    <Answer of={why} what="Finding out why">
+      {({ summary, reasons, next }) => (
+        <div className="trigger-why">
+          <p>
+            <strong>{summary}</strong>
+          </p>
+          <ul>
+            {reasons
+              .filter(({ message }) => message !== summary)
+              .map(({ code, message }) => (
+                <li key={`${code} ${message}`}>{message}</li>
+              ))}
+          </ul>
+          {next === null ? null : <p className="muted">{next}</p>}
+        </div>
+      )}
+    </Answer>
+  );
+}
