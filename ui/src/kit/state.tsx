@@ -30,6 +30,11 @@ export function isStateName(text: string | undefined): text is StateName {
   return text !== undefined && Object.hasOwn(states, text);
 }
 
+/** Of an SVG path on a 16 × 16 field, for pictures that draw many states. */
+export function shapeOf(state: StateName): string {
+  return states[state][0];
+}
+
 /** How many are in a state; none is a quiet dash. */
 export function StateCount({ state, count }: { readonly state: StateName; readonly count: number }) {
   if (count === 0) return null;

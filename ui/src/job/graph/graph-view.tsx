@@ -1,6 +1,54 @@
-/** Graph of a job. */
+/** The graph of a job, coloured by the tokens of one instant as they change. A task opens beside it. */
+import { useMemo } from 'react';
+import { useLocation } from 'wouter';
+import { Answer } from '../../kit/answer.tsx';
+import { Empty } from '../../kit/empty.tsx';
+import { InstantPicker, usePickedInstant } from '../instant-picker.tsx';
 import type { JobViewProps } from '../job-page.tsx';
+import { TokenPanel } from '../token-panel.tsx';
+import { type Graph, type Job, useGraph, useTokensAt } from '../use-job.ts';
+import { useSelection } from '../use-selection.ts';
+import '../state-colours.css';
+import './graph.css';
+import { GraphCanvas } from './graph-canvas.tsx';
+import type { GraphNode } from './graph-node.tsx';
 
 export default function GraphView({ job }: JobViewProps) {
-  return <p>{job.name}</p>;
+  return (
+    <Answer of={useGraph(job.id)} what="Reading the graph">
+      {(graph) =>
+        graph.nodes.length === 0 ? <Empty title="This job has no tasks" /> : <GraphAtInstant job={job} graph={graph} />
+      }
+    </Answer>
+  );
+}
+
+function GraphAtInstant({ job, graph }: { readonly job: Job; readonly graph: Graph }) {
+  const picked = usePickedInstant(job.id, graph.nodes.length);
+  const { task: chosen, select } = useSelection();
+  const [, navigate] = useLocation();
+  const { data: tokens } = useTokensAt(job.id, picked.instant);
+  const states = useMemo(() => new Map((tokens ?? []).map(({ task_id, state }) => [task_id, state])), [tokens]);
+  const task = graph.nodes.find(({ id, kind }) => id === chosen && kind === 'task');
+
+  const open = (node: GraphNode): void => {
+    if (node.job_id !== job.id) navigate(`/jobs/${node.job_id}`);
+    else if (node.kind === 'trigger') navigate(`/jobs/${job.id}/triggers`);
+    else select({ task: node.id === chosen ? undefined : node.id });
+  };
+  return (
+    <section aria-label="Graph">
+      {picked.instants?.length === 0 ? (
+        <p className="muted graph-none">Nothing has run yet. States show here the moment a trigger fires.</p>
+      ) : (
+        <InstantPicker picked={picked} />
+      )}
+      <div className="with-panel">
+        <GraphCanvas job={job.id} graph={graph} states={states} chosen={task?.id} open={open} />
+        {task === undefined || picked.instant === undefined ? null : (
+          <TokenPanel job={job} task={task} instant={picked.instant} close={() => select({ task: undefined })} />
+        )}
+      </div>
+    </section>
+  );
 }

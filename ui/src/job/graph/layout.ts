@@ -135,15 +135,13 @@ interface Stop {
 
 /** Leaves and arrives level. A turned edge is drawn from its true beginning, which stands at the right. */
 function pathOf(stops: readonly Stop[], turned: boolean): string {
-  const way = turned ? [...stops].reverse() : stops;
+  const way = turned ? stops.toReversed() : stops;
   const [first] = way;
   if (first === undefined) return '';
   let path = `M${turned ? first.left : first.right} ${first.y}`;
   way.slice(1).forEach((stop, i) => {
     const before = way[i] ?? first;
-    const [from, enter, leave] = turned
-      ? [before.left, stop.right, stop.left]
-      : [before.right, stop.left, stop.right];
+    const [from, enter, leave] = turned ? [before.left, stop.right, stop.left] : [before.right, stop.left, stop.right];
     const half = (from + enter) / 2;
     path += `C${half} ${before.y} ${half} ${stop.y} ${enter} ${stop.y}`;
     if (i < way.length - 2) path += `H${leave}`;

@@ -39,12 +39,12 @@ function firstOrder(
   const rows: number[][] = Array.from({ length: Math.max(-1, ...layers) + 1 }, () => []);
   const seen = new Uint8Array(count);
   const roots = parents.flatMap((list, node) => (list.length === 0 ? [node] : []));
-  const stack = [...roots].reverse();
+  const stack = roots.toReversed();
   for (let node = stack.pop(); node !== undefined; node = stack.pop()) {
     if (seen[node] === 1) continue;
     seen[node] = 1;
     rows[layers[node] ?? 0]?.push(node);
-    for (const child of [...(children[node] ?? [])].reverse()) if (seen[child] === 0) stack.push(child);
+    for (const child of (children[node] ?? []).toReversed()) if (seen[child] === 0) stack.push(child);
   }
   return rows;
 }
@@ -58,7 +58,7 @@ function placesOf(rows: readonly number[][], count: number): Int32Array {
 function swept(rows: readonly number[][], joined: readonly number[][], rightwards: boolean, count: number): number[][] {
   const places = placesOf(rows, count);
   const next = rows.map((row) => [...row]);
-  const order = rightwards ? next : [...next].reverse();
+  const order = rightwards ? next : next.toReversed();
   for (const row of order) {
     const wish = new Map(row.map((node, place) => [node, middle(joined[node] ?? [], places) ?? place]));
     row.sort((a, b) => (wish.get(a) ?? 0) - (wish.get(b) ?? 0));

@@ -25,7 +25,7 @@ export function placeNodes({ rows, children, parents, room, weight }: Standing):
   for (let sweep = 0; sweep < sweeps; sweep++) {
     const rightwards = sweep % 2 === 0;
     const joined = rightwards ? parents : children;
-    for (const row of rightwards ? rows : [...rows].reverse()) {
+    for (const row of rightwards ? rows : rows.toReversed()) {
       const wishes = row.map((node) => median(joined[node] ?? [], middles) ?? middles[node] ?? 0);
       set(middles, row, settle(wishes, weightsOf(row, weight), gapsOf(row, room)));
     }

@@ -1,6 +1,63 @@
-/** Grid of a job. */
+/** The grid of a job: instants by tasks, newest first; around a time where the address names one (`?at=`). */
+import { useState } from 'react';
+import { useUrlState } from '../../kit/url-state.ts';
+import { InstantPanel } from '../instant-panel.tsx';
 import type { JobViewProps } from '../job-page.tsx';
+import '../state-colours.css';
+import { TokenPanel } from '../token-panel.tsx';
+import { useGraph } from '../use-job.ts';
+import { useSelection } from '../use-selection.ts';
+import './grid.css';
+import { GridTable } from './grid-table.tsx';
+
+const oldest = '1000-01-01T00:00';
+
+/** As a field for times writes it, in UTC; undefined for what is no time. */
+function parsed(at: string): number | undefined {
+  const ms = Date.parse(/[zZ]|[+-]\d\d:\d\d$/.test(at) ? at : `${at}Z`);
+  return Number.isNaN(ms) ? undefined : ms;
+}
 
 export default function GridView({ job }: JobViewProps) {
-  return <p>{job.name}</p>;
+  const [at, setAt] = useUrlState('at');
+  const [opened] = useState(Date.now);
+  const { instant, task: chosen, select } = useSelection();
+  const task = useGraph(job.id).data?.nodes.find(({ id, kind }) => id === chosen && kind === 'task');
+  const start = at === '' ? opened : (parsed(at) ?? opened);
+  return (
+    <section aria-label="Grid">
+      <div className="grid-bar">
+        <label>
+          Go to <input type="datetime-local" value={at} onChange={(event) => setAt(event.currentTarget.value)} /> UTC
+        </label>
+        <button type="button" className="button" aria-pressed={at === ''} onClick={() => setAt('')}>
+          Newest
+        </button>
+        <button type="button" className="button" aria-pressed={at === oldest} onClick={() => setAt(oldest)}>
+          Oldest
+        </button>
+      </div>
+      <div className="with-panel">
+        <div>
+          <GridTable
+            key={start}
+            job={job.id}
+            at={start}
+            chosen={{ instant, task: chosen }}
+            open={(instant, task) => select({ instant, task: task?.id })}
+          />
+        </div>
+        {instant === undefined ? null : task === undefined ? (
+          <InstantPanel job={job} instant={instant} close={() => select({ instant: undefined, task: undefined })} />
+        ) : (
+          <TokenPanel
+            job={job}
+            task={task}
+            instant={instant}
+            close={() => select({ instant: undefined, task: undefined })}
+          />
+        )}
+      </div>
+    </section>
+  );
 }

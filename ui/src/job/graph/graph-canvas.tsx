@@ -1,0 +1,116 @@
+/**
+ * The drawing of a graph: boxes and edges that can be dragged, zoomed, walked with the arrow keys and opened. For a
+ * screen reader it is a group of buttons and links, each with its name and state.
+ */
+import { type KeyboardEvent, type MouseEvent, useMemo, useRef, useState } from 'react';
+import type { State } from '../../../../src/api/endpoints/shapes.ts';
+import type { Graph } from '../use-job.ts';
+import { EdgeEnds, GraphEdges, EdgeLegend } from './graph-edges.tsx';
+import { type GraphNode, GraphNodeBox } from './graph-node.tsx';
+import { layOut, nodeHeight } from './layout.ts';
+import { steer } from './steer.ts';
+import { useView, type ViewControl } from './use-view.ts';
+
+interface Props {
+  readonly job: string;
+  readonly graph: Graph;
+  readonly states: ReadonlyMap<string, State>;
+  readonly chosen: string | undefined;
+  readonly open: (node: GraphNode) => void;
+}
+
+export function GraphCanvas({ job, graph, states, chosen, open }: Props) {
+  const layout = useMemo(() => layOut(graph.nodes, graph.edges), [graph]);
+  const frame = useRef<SVGSVGElement>(null);
+  const drawn = useRef<SVGGElement>(null);
+  const view = useView(frame, drawn, layout);
+  const [last, setLast] = useState<string>();
+  const current = [last, chosen, graph.nodes[0]?.id].find((id) => id !== undefined && layout.nodes.has(id));
+
+  const focus = (id: string | undefined): void => {
+    const place = id === undefined ? undefined : layout.nodes.get(id);
+    if (place === undefined) return;
+    setLast(place.id);
+    view.reveal({ ...place, height: nodeHeight });
+    drawn.current?.querySelector<SVGGElement>(`[data-node="${place.id}"]`)?.focus({ preventScroll: true });
+  };
+  const openAt = (event: MouseEvent | KeyboardEvent): void => {
+    const node = graph.nodes.find(({ id }) => id === nodeAt(event.target));
+    if (node === undefined) return;
+    setLast(node.id);
+    open(node);
+  };
+  const onKeyDown = (event: KeyboardEvent): void => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.key === 'Enter' || event.key === ' ') openAt(event);
+    else if (event.key.startsWith('Arrow')) focus(steer(layout.nodes, nodeAt(event.target) ?? '', event.key));
+    else if (!zoomByKey(view, event.key)) return;
+    event.preventDefault();
+  };
+
+  return (
+    <div className="graph">
+      <svg ref={frame} className="graph-frame" {...view.drag}>
+        <EdgeEnds />
+        {/* biome-ignore format: one handler a line */}
+        <g
+          ref={drawn}
+          role="group"
+          aria-label="Tasks and triggers; the arrow keys lead from one to the next"
+          onClick={openAt}
+          onKeyDown={onKeyDown}
+          onFocus={(event) => setLast(nodeAt(event.target))}
+        >
+          <GraphEdges edges={layout.edges} />
+          {graph.nodes.map((node) => {
+            const place = layout.nodes.get(node.id);
+            if (place === undefined) return null;
+            return (
+              <GraphNodeBox
+                key={node.id}
+                node={node}
+                place={place}
+                foreign={node.job_id !== job}
+                state={states.get(node.id)}
+                chosen={node.id === chosen}
+                current={node.id === current}
+              />
+            );
+          })}
+        </g>
+      </svg>
+      <EdgeLegend edges={graph.edges} />
+      <Zoom view={view} />
+    </div>
+  );
+}
+
+function nodeAt(target: EventTarget): string | undefined {
+  return target instanceof Element ? target.closest<SVGElement>('[data-node]')?.dataset['node'] : undefined;
+}
+
+const zoomStep = 1.3;
+
+function zoomByKey(view: ViewControl, key: string): boolean {
+  if (key === '+' || key === '=') view.zoomBy(zoomStep);
+  else if (key === '-') view.zoomBy(1 / zoomStep);
+  else if (key === '0') view.fit();
+  else return false;
+  return true;
+}
+
+function Zoom({ view }: { readonly view: ViewControl }) {
+  return (
+    <div className="graph-zoom">
+      <button type="button" className="button" aria-label="Zoom in" onClick={() => view.zoomBy(zoomStep)}>
+        +
+      </button>
+      <button type="button" className="button" aria-label="Zoom out" onClick={() => view.zoomBy(1 / zoomStep)}>
+        −
+      </button>
+      <button type="button" className="button" onClick={view.fit}>
+        Fit
+      </button>
+    </div>
+  );
+}

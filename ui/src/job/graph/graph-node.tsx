@@ -1,0 +1,68 @@
+/** One box of the graph: a task with its state, a trigger, or either of another job. */
+import { memo } from 'react';
+import type { State } from '../../../../src/api/endpoints/shapes.ts';
+import { shapeOf } from '../../kit/state.tsx';
+import type { Graph } from '../use-job.ts';
+import { type LaidNode, nodeHeight } from './layout.ts';
+
+export type GraphNode = Graph['nodes'][number];
+
+interface Props {
+  readonly node: GraphNode;
+  readonly place: LaidNode;
+  readonly foreign: boolean;
+  /** Undefined where nothing has begun, and for what has no state here. */
+  readonly state: State | undefined;
+  readonly chosen: boolean;
+  /** The one that Tab leads to. */
+  readonly current: boolean;
+}
+
+const clock = 'M8 13.5a5.5 5.5 0 1 0 0-11 5.5 5.5 0 0 0 0 11ZM8 5v3.2l2.2 1.3';
+const elsewhere = 'M6 3.5H3.5v9h9V10M9 3.5h3.5V7M12.5 3.5 7.5 8.5';
+
+/** What the second line says. */
+function wordOf({ node, foreign, state }: Pick<Props, 'node' | 'foreign' | 'state'>): string {
+  if (foreign) return `${node.kind} of another job`;
+  return node.kind === 'trigger' ? 'trigger' : (state ?? 'not begun');
+}
+
+function cut(name: string, width: number): string {
+  const fits = Math.floor((width - 44) / 6.6);
+  return name.length > fits ? `${name.slice(0, fits - 1)}…` : name;
+}
+
+export const GraphNodeBox = memo(function GraphNodeBox({ node, place, foreign, state, chosen, current }: Props) {
+  const word = wordOf({ node, foreign, state });
+  const shape = foreign ? elsewhere : node.kind === 'trigger' ? clock : shapeOf(state ?? 'waiting');
+  return (
+    <g
+      className="graph-node state-ink"
+      transform={`translate(${place.x} ${place.y})`}
+      role={node.kind === 'task' && !foreign ? 'button' : 'link'}
+      tabIndex={current ? 0 : -1}
+      aria-label={`${node.name}, ${word}`}
+      aria-pressed={node.kind === 'task' && !foreign ? chosen : undefined}
+      data-node={node.id}
+      data-kind={foreign ? 'foreign' : node.kind}
+      data-state={state}
+    >
+      <title>{`${node.name}, ${word}`}</title>
+      <rect
+        className="graph-box"
+        width={place.width}
+        height={nodeHeight}
+        rx={node.kind === 'trigger' ? nodeHeight / 2 : 6}
+      />
+      <g className="graph-shape" transform="translate(11 12)">
+        <path d={shape} />
+      </g>
+      <text className="graph-name" x={36} y={17}>
+        {cut(node.name, place.width)}
+      </text>
+      <text className="graph-word" x={36} y={31}>
+        {word}
+      </text>
+    </g>
+  );
+});

@@ -1,0 +1,45 @@
+/** Which part of a drawing is in sight: its place and scale, and how dragging, zooming and fitting change them. */
+export interface View {
+  readonly x: number;
+  readonly y: number;
+  readonly scale: number;
+}
+
+export interface Size {
+  readonly width: number;
+  readonly height: number;
+}
+
+const leastScale = 0.04;
+const mostScale = 2.5;
+const margin = 16;
+
+/** All of it in the middle, never larger than it was drawn. */
+export function fit(drawing: Size, frame: Size): View {
+  const room = { width: frame.width - 2 * margin, height: frame.height - 2 * margin };
+  const wanted = Math.min(room.width / Math.max(1, drawing.width), room.height / Math.max(1, drawing.height), 1);
+  const scale = Math.max(leastScale, wanted);
+  return {
+    scale,
+    x: (frame.width - drawing.width * scale) / 2,
+    y: (frame.height - drawing.height * scale) / 2,
+  };
+}
+
+/** What lies under a point of the frame stays under it. */
+export function zoom(view: View, factor: number, at: { readonly x: number; readonly y: number }): View {
+  const scale = Math.min(mostScale, Math.max(leastScale, view.scale * factor));
+  const ratio = scale / view.scale;
+  return { scale, x: at.x - (at.x - view.x) * ratio, y: at.y - (at.y - view.y) * ratio };
+}
+
+/** Moved no further than needed for a box of the drawing to be in sight. */
+export function reveal(view: View, box: Size & { readonly x: number; readonly y: number }, frame: Size): View {
+  const shift = (start: number, length: number, room: number): number => {
+    if (start < margin) return margin - start;
+    return start + length > room - margin ? Math.max(margin - start, room - margin - start - length) : 0;
+  };
+  const dx = shift(view.x + box.x * view.scale, box.width * view.scale, frame.width);
+  const dy = shift(view.y + box.y * view.scale, box.height * view.scale, frame.height);
+  return dx === 0 && dy === 0 ? view : { ...view, x: view.x + dx, y: view.y + dy };
+}

@@ -1,0 +1,44 @@
+/** What the letters of a grid's row mean, and how each is drawn. */
+import type { ReactElement } from 'react';
+import type { cellLetters } from '../../../../src/api/endpoints/job-views.ts';
+import type { State } from '../../../../src/api/endpoints/shapes.ts';
+import { shapeOf } from '../../kit/state.tsx';
+
+type Letter = (typeof cellLetters)[keyof typeof cellLetters];
+
+const states: Readonly<Record<Exclude<Letter, '-'>, State>> = {
+  w: 'waiting',
+  q: 'active',
+  r: 'running',
+  y: 'retry',
+  s: 'success',
+  f: 'failure',
+  t: 'timeout',
+  e: 'error',
+  c: 'cancelled',
+};
+
+export interface Cell {
+  readonly state: State | undefined;
+  readonly word: string;
+  /** Made once: a cell that keeps its state is not drawn anew. */
+  readonly shape: ReactElement | null;
+}
+
+const none: Cell = { state: undefined, word: 'not begun', shape: null };
+
+const cells = new Map<string, Cell>(
+  Object.entries(states).map(([letter, state]) => [letter, { state, word: state, shape: <Shape state={state} /> }]),
+);
+
+export function cellOf(letter: string | undefined): Cell {
+  return cells.get(letter ?? '') ?? none;
+}
+
+export function Shape({ state }: { readonly state: State }) {
+  return (
+    <svg className="icon" viewBox="0 0 16 16" aria-hidden="true">
+      <path d={shapeOf(state)} />
+    </svg>
+  );
+}

@@ -1,0 +1,36 @@
+/** How far a box is scrolled and how large it is, as it changes. */
+import { type RefObject, useEffect, useLayoutEffect, useState } from 'react';
+
+export interface Scrolled {
+  readonly top: number;
+  readonly left: number;
+  readonly width: number;
+  readonly height: number;
+}
+
+export function useScroll(box: RefObject<HTMLElement | null>): Scrolled {
+  const [scrolled, setScrolled] = useState<Scrolled>({ top: 0, left: 0, width: 0, height: 0 });
+  const read = (): void => {
+    const { current } = box;
+    if (current === null) return;
+    const { scrollTop: top, scrollLeft: left, clientWidth: width, clientHeight: height } = current;
+    setScrolled((old) =>
+      old.top === top && old.left === left && old.width === width && old.height === height
+        ? old
+        : { top, left, width, height },
+    );
+  };
+  useLayoutEffect(read, [box]);
+  useEffect(() => {
+    const { current } = box;
+    if (current === null) return undefined;
+    const watcher = new ResizeObserver(read);
+    watcher.observe(current);
+    current.addEventListener('scroll', read, { passive: true });
+    return () => {
+      watcher.disconnect();
+      current.removeEventListener('scroll', read);
+    };
+  }, [box]);
+  return scrolled;
+}
