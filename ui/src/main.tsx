@@ -7,6 +7,9 @@ import './base.css';
 import './kit/kit.css';
 import { makeQueryClient } from './query-client.ts';
 import { App } from './shell/app.tsx';
+import { applyTheme } from './kit/theme.ts';
+
+applyTheme();
 
 const root = document.querySelector('#root');
 if (root === null) throw new Error('index.html has no #root');

@@ -1,4 +1,72 @@
-/** Audit */
+/** Who did what, newest first. What to see is in the address: of whom, about what, and whether machines count. */
+import { keepPreviousData, useQuery } from '@tanstack/react-query';
+import { gateway, tenant } from '../client.ts';
+import { Answer } from '../kit/answer.tsx';
+import { Choice } from '../kit/choice.tsx';
+import { Empty } from '../kit/empty.tsx';
+import { SearchField } from '../kit/search-field.tsx';
+import { useTitle } from '../kit/title.ts';
+import { useShown, useUrlState } from '../kit/url-state.ts';
+import { keys } from '../queries.ts';
+import { useMe } from '../session/session.ts';
+import './admin.css';
+import { AuditTable } from './audit-table.tsx';
+
+const firstRows = 50;
+const mostRows = 1_000;
+
+/** What is asked of whom: the tenant's log, or that of the installation, which only root may read. */
+const logs = [
+  { value: 'people', label: 'People' },
+  { value: 'everything', label: 'Everything' },
+  { value: 'installation', label: 'Keys and sign-ins', isRoot: true },
+] as const;
+type Log = (typeof logs)[number]['value'];
+
+function useAudit(log: Log, actor: string, limit: number) {
+  const query = { limit, ...(actor === '' ? {} : { actor }), machines: log === 'people' ? 'false' : 'true' } as const;
+  return useQuery({
+    queryKey: [...keys.audit, log, query],
+    queryFn: ({ signal }) =>
+      log === 'installation'
+        ? gateway('GET /api/installation/audit', { query, signal })
+        : tenant('GET /api/audit', { query, signal }),
+    placeholderData: keepPreviousData,
+  });
+}
+
 export default function AuditPage() {
-  return <h1>Audit</h1>;
+  useTitle('Audit');
+  const isRoot = useMe().data?.role === 'root';
+  const [asked, choose] = useUrlState('log', 'people');
+  const [actor, setActor] = useUrlState('actor');
+  const [shown, showMore] = useShown(firstRows, mostRows);
+  const offered = logs.filter((log) => isRoot || !('isRoot' in log));
+  const log = offered.find(({ value }) => value === asked)?.value ?? 'people';
+  const audit = useAudit(log, actor, shown);
+  return (
+    <>
+      <header className="page-head">
+        <h1>Audit</h1>
+        <SearchField label="Of whom, exactly" value={actor} change={setActor} />
+      </header>
+      <Choice label="Which log" options={offered} value={log} change={choose} />
+      <Answer of={audit} what="Reading the audit">
+        {({ items, next }) =>
+          items.length === 0 ? (
+            <Empty title={actor === '' ? 'Nobody has done anything yet' : `Nothing by “${actor}”`} />
+          ) : (
+            <>
+              <AuditTable entries={items} choose={setActor} />
+              {next === null || shown === mostRows ? null : (
+                <button type="button" className="button more" onClick={showMore}>
+                  Show older
+                </button>
+              )}
+            </>
+          )
+        }
+      </Answer>
+    </>
+  );
 }

@@ -1,4 +1,104 @@
-/** Keys */
+/** The keys of the installation: who can do what. Only root comes here. */
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { type GatewayAnswer, gateway } from '../client.ts';
+import { ActionDialog, ActionFoot, ActionForm } from '../actions/action-dialog.tsx';
+import { Answer } from '../kit/answer.tsx';
+import { InlineFailure } from '../kit/failure.tsx';
+import { useTitle } from '../kit/title.ts';
+import { keys } from '../queries.ts';
+import { Age } from '../time/times.tsx';
+import './admin.css';
+import { NewKey } from './new-key.tsx';
+
+type Key = GatewayAnswer<'GET /api/keys'>['items'][number];
+
 export default function KeysPage() {
-  return <h1>Keys</h1>;
+  useTitle('Keys');
+  const list = useQuery({
+    queryKey: keys.accessKeys,
+    queryFn: ({ signal }) => gateway('GET /api/keys', { signal }),
+  });
+  return (
+    <>
+      <header className="page-head">
+        <h1>Keys</h1>
+        <div className="page-actions">
+          <ActionDialog label="New key" title="New key" kind="primary">
+            {(close) => <NewKey close={close} />}
+          </ActionDialog>
+        </div>
+      </header>
+      <p className="lede">
+        A key is a name, a role and a secret. The secret is shown once, when the key is made; only its hash is kept.
+      </p>
+      <Answer of={list} what="Reading keys">
+        {({ items }) => <KeysTable items={items} />}
+      </Answer>
+    </>
+  );
+}
+
+function KeysTable({ items }: { readonly items: readonly Key[] }) {
+  return (
+    <table className="table">
+      <thead>
+        <tr>
+          <th scope="col">Name</th>
+          <th scope="col">Role</th>
+          <th scope="col">Opens</th>
+          <th scope="col" className="wide">
+            Made
+          </th>
+          <th scope="col" className="wide">
+            By
+          </th>
+          <th scope="col">
+            <span className="unseen">Actions</span>
+          </th>
+        </tr>
+      </thead>
+      <tbody>
+        {items.map((key) => (
+          <tr key={key.id}>
+            <th scope="row">{key.name}</th>
+            <td>{key.role}</td>
+            <td className="muted">{key.tenant ?? 'everything'}</td>
+            <td className="wide muted">
+              <Age at={key.created_at} />
+            </td>
+            <td className="wide muted">{key.created_by}</td>
+            <td className="actions">
+              <ActionDialog label="Revoke" title={`Revoke ${key.name}`} kind="danger">
+                {(close) => <Revoke item={key} close={close} />}
+              </ActionDialog>
+            </td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+function Revoke({ item, close }: { readonly item: Key; readonly close: () => void }) {
+  const client = useQueryClient();
+  const revoke = useMutation({
+    mutationFn: () => gateway('DELETE /api/keys/{id}', { params: { id: item.id } }),
+    onSuccess: () => {
+      close();
+      return client.invalidateQueries({ queryKey: keys.accessKeys });
+    },
+  });
+  return (
+    <ActionForm submit={() => revoke.mutate()}>
+      <div className="preview">
+        <p>
+          Whoever uses <strong>{item.name}</strong> is refused from now on, and browsers signed in with it are signed
+          out. A revoked key cannot be brought back.
+        </p>
+      </div>
+      <ActionFoot close={close} act="Revoke" kind="danger" disabled={revoke.isPending}>
+        <InlineFailure error={revoke.error} />
+      </ActionFoot>
+    </ActionForm>
+  );
 }

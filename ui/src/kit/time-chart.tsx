@@ -87,6 +87,16 @@ export function TimeChart({ title, kind, times, series, format, summary }: Props
           </svg>
         )}
       </div>
+      <ul className="chart-legend" aria-hidden="true">
+        {series
+          .filter(({ values }) => values.some((value) => value !== null && value > 0))
+          .map(({ name, colour }) => (
+            <li key={name}>
+              <span style={{ background: `var(--${colour})` }} />
+              {name}
+            </li>
+          ))}
+      </ul>
     </figure>
   );
 }

@@ -12,7 +12,7 @@ interface Touched {
 const anyJob: QueryKey = [keys.jobState('')[0]];
 const anyRun: QueryKey = [keys.run('')[0]];
 const everything: QueryKey = [];
-const sums: readonly QueryKey[] = [keys.jobs, keys.overview, keys.activity, keys.runs, keys.backfills];
+const sums: readonly QueryKey[] = [keys.jobs, keys.overview, keys.activity, keys.runs, keys.backfills, keys.pools];
 
 export function touchedBy(digest: DigestMessage): Touched {
   if (digest.all) return { soon: [everything], later: [] };

@@ -1,0 +1,88 @@
+/** What was done, by whom, to what; each in one line, with all of it on demand. */
+import { Link } from 'wouter';
+import type { TenantAnswer } from '../client.ts';
+import { formatInstant } from '../time/format.ts';
+import { Age } from '../time/times.tsx';
+
+type Entry = TenantAnswer<'GET /api/audit'>['items'][number];
+
+interface Props {
+  readonly entries: readonly Entry[];
+  /** To see only what this one did. */
+  readonly choose: (actor: string) => void;
+}
+
+export function AuditTable({ entries, choose }: Props) {
+  return (
+    <table className="table audit-table">
+      <thead>
+        <tr>
+          <th scope="col">When</th>
+          <th scope="col">Who</th>
+          <th scope="col">Did</th>
+          <th scope="col">To</th>
+          <th scope="col" className="wide">
+            Details
+          </th>
+        </tr>
+      </thead>
+      <tbody>
+        {entries.map((entry) => (
+          <Row key={entry.seq} entry={entry} choose={choose} />
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+function Row({ entry, choose }: { readonly entry: Entry; readonly choose: Props['choose'] }) {
+  const { at, actor, type } = entry;
+  return (
+    <tr>
+      <td className="muted">
+        <Age at={at} />
+      </td>
+      <td>
+        {actor === null ? (
+          '–'
+        ) : (
+          <button type="button" className="link-button" title="Show only theirs" onClick={() => choose(actor)}>
+            {actor}
+          </button>
+        )}
+      </td>
+      <th scope="row">{type.replaceAll(/[._]/g, ' ')}</th>
+      <td>
+        <Subject entry={entry} />
+      </td>
+      <td className="wide">
+        <Details body={entry.body} />
+      </td>
+    </tr>
+  );
+}
+
+function Subject({ entry: { subject, name, page } }: { readonly entry: Entry }) {
+  const label = name ?? subject?.slice(-12) ?? '–';
+  const paths = { run: '/runs/', job: '/jobs/', project: '/projects/' } as const;
+  if (page === null || page.kind === 'backfill') return <>{label}</>;
+  return <Link href={`${paths[page.kind]}${page.id}`}>{label}</Link>;
+}
+
+/** Plain fields in a line, the whole on demand. */
+function Details({ body }: { readonly body: unknown }) {
+  if (typeof body !== 'object' || body === null) return null;
+  const plain = Object.entries(body).filter(
+    ([name, value]) => !/^(job|task|name|id)$/.test(name) && value !== null && typeof value !== 'object',
+  );
+  const line = plain.map(
+    ([name, value]) => `${name} ${name === 'instant' ? formatInstant(String(value)) : String(value)}`,
+  );
+  return (
+    <details className="audit-details">
+      <summary>{line.length > 0 ? line.join(' · ') : 'all of it'}</summary>
+      {/* a region that scrolls must be reachable by keyboard */}
+      <pre tabIndex={0}>{JSON.stringify(body, null, 2)}</pre>
+    </details>
+  );
+}

@@ -1,0 +1,43 @@
+/** What runs here, and how it is configured. Settings are shown, not changed: they belong to the process's environment. */
+import type { GatewayAnswer } from '../client.ts';
+
+type Installation = GatewayAnswer<'GET /api/installation'>;
+
+export function InstallationTable({ installation }: { readonly installation: Installation }) {
+  const { version, node, settings } = installation;
+  return (
+    <section aria-labelledby="installation">
+      <h2 id="installation">Installation</h2>
+      <p className="muted">
+        Millrace {version} on Node {node}. <a href="/docs">API documentation</a>
+      </p>
+      {settings === null ? null : (
+        <table className="table settings-table">
+          <thead>
+            <tr>
+              <th scope="col">Setting</th>
+              <th scope="col">Value</th>
+              <th scope="col" className="wide">
+                About
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {settings.map(({ name, value, set, about }) => (
+              <tr key={name}>
+                <th scope="row">
+                  <code>{name}</code>
+                </th>
+                <td>
+                  {value === null ? <span className="muted">hidden</span> : <code>{value === '' ? '–' : value}</code>}{' '}
+                  {set ? <span className="tag">set</span> : null}
+                </td>
+                <td className="wide muted">{about}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
+    </section>
+  );
+}

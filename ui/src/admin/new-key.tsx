@@ -1,0 +1,71 @@
+/** Makes a key, and shows its secret the one time that it can be seen. */
+import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { useState } from 'react';
+import { type GatewayAnswer, gateway } from '../client.ts';
+import { ActionFoot, ActionForm } from '../actions/action-dialog.tsx';
+import { CopyButton } from '../kit/copy-button.tsx';
+import { Field, SelectField } from '../kit/field.tsx';
+import { InlineFailure } from '../kit/failure.tsx';
+import { keys } from '../queries.ts';
+
+type Role = GatewayAnswer<'GET /api/keys'>['items'][number]['role'];
+
+const roles: readonly { readonly value: Role; readonly label: string }[] = [
+  { value: 'viewer', label: 'viewer: sees everything, changes nothing' },
+  { value: 'operator', label: 'operator: runs, pauses, edits' },
+  { value: 'worker', label: 'worker: for a worker process' },
+  { value: 'root', label: 'root: everything, keys as well' },
+];
+
+export function NewKey({ close }: { readonly close: () => void }) {
+  const [name, setName] = useState('');
+  const [role, setRole] = useState<Role>('viewer');
+  const client = useQueryClient();
+  const make = useMutation({
+    mutationFn: () => gateway('POST /api/keys', { body: { name: name.trim(), role } }),
+    onSuccess: () => client.invalidateQueries({ queryKey: keys.accessKeys }),
+  });
+  if (make.data !== undefined) return <Made secret={make.data.key} name={make.data.name} close={close} />;
+  return (
+    <ActionForm submit={() => make.mutate()}>
+      <Field label="Name" hint="Who or what will use it; the audit shows this name.">
+        {(wiring) => (
+          <input
+            {...wiring}
+            className="input"
+            value={name}
+            maxLength={200}
+            spellCheck={false}
+            autoComplete="off"
+            onChange={(event) => setName(event.currentTarget.value)}
+          />
+        )}
+      </Field>
+      <SelectField label="Role" value={role} options={roles} change={setRole} />
+      <ActionFoot close={close} act="Make key" disabled={make.isPending || name.trim() === ''}>
+        <InlineFailure error={make.error} />
+      </ActionFoot>
+    </ActionForm>
+  );
+}
+
+interface MadeProps {
+  readonly secret: string;
+  readonly name: string;
+  readonly close: () => void;
+}
+
+function Made({ secret, name, close }: MadeProps) {
+  return (
+    <div className="action-form">
+      <p role="status">
+        The key <strong>{name}</strong> is made. Copy its secret now: it cannot be shown again.
+      </p>
+      <p className="new-secret">
+        <code>{secret}</code>
+        <CopyButton text={secret} />
+      </p>
+      <ActionFoot close={close} />
+    </div>
+  );
+}
