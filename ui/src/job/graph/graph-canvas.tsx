@@ -23,7 +23,11 @@ export function GraphCanvas({ job, graph, states, chosen, open }: Props) {
   const layout = useMemo(() => layOut(graph.nodes, graph.edges), [graph]);
   const frame = useRef<SVGSVGElement>(null);
   const drawn = useRef<SVGGElement>(null);
-  const view = useView(frame, drawn, layout);
+  const kept = useMemo(() => {
+    const place = chosen === undefined ? undefined : layout.nodes.get(chosen);
+    return place === undefined ? undefined : { ...place, height: nodeHeight };
+  }, [layout, chosen]);
+  const view = useView(frame, drawn, layout, kept);
   const [last, setLast] = useState<string>();
   const current = [last, chosen, graph.nodes[0]?.id].find((id) => id !== undefined && layout.nodes.has(id));
 
@@ -50,7 +54,7 @@ export function GraphCanvas({ job, graph, states, chosen, open }: Props) {
 
   return (
     <div className="graph">
-      <svg ref={frame} className="graph-frame" {...view.drag}>
+      <svg ref={frame} className="graph-frame" style={{ maxHeight: layout.height + roomAround }} {...view.drag}>
         <EdgeEnds />
         {/* biome-ignore format: one handler a line */}
         <g
@@ -90,6 +94,8 @@ function nodeAt(target: EventTarget): string | undefined {
 }
 
 const zoomStep = 1.3;
+/** For the buttons above a low graph and the legend below it. */
+const roomAround = 120;
 
 function zoomByKey(view: ViewControl, key: string): boolean {
   if (key === '+' || key === '=') view.zoomBy(zoomStep);

@@ -3,7 +3,7 @@ import { memo } from 'react';
 import type { State } from '../../../../src/api/endpoints/shapes.ts';
 import { shapeOf } from '../../kit/state.tsx';
 import type { Graph } from '../use-job.ts';
-import { type LaidNode, nodeHeight } from './layout.ts';
+import { type LaidNode, letterWidth, nodeHeight, textLeft } from './layout.ts';
 
 export type GraphNode = Graph['nodes'][number];
 
@@ -23,12 +23,12 @@ const elsewhere = 'M6 3.5H3.5v9h9V10M9 3.5h3.5V7M12.5 3.5 7.5 8.5';
 
 /** What the second line says. */
 function wordOf({ node, foreign, state }: Pick<Props, 'node' | 'foreign' | 'state'>): string {
-  if (foreign) return `${node.kind} of another job`;
+  if (foreign) return 'another job';
   return node.kind === 'trigger' ? 'trigger' : (state ?? 'not begun');
 }
 
 function cut(name: string, width: number): string {
-  const fits = Math.floor((width - 44) / 6.6);
+  const fits = Math.floor((width - textLeft - 8) / letterWidth);
   return name.length > fits ? `${name.slice(0, fits - 1)}…` : name;
 }
 
@@ -54,13 +54,13 @@ export const GraphNodeBox = memo(function GraphNodeBox({ node, place, foreign, s
         height={nodeHeight}
         rx={node.kind === 'trigger' ? nodeHeight / 2 : 6}
       />
-      <g className="graph-shape" transform="translate(11 12)">
+      <g className="graph-shape" transform="translate(10 12)">
         <path d={shape} />
       </g>
-      <text className="graph-name" x={36} y={17}>
+      <text className="graph-name" x={textLeft} y={17}>
         {cut(node.name, place.width)}
       </text>
-      <text className="graph-word" x={36} y={31}>
+      <text className="graph-word" x={textLeft} y={32}>
         {word}
       </text>
     </g>

@@ -96,12 +96,12 @@ test('values settle at their wishes where there is room, and share the want of r
 
 test('no two boxes overlap in a graph of 500 tasks, and it takes less than 100 ms', () => {
   const { nodes, edges } = randomGraph(500, 7);
+  // the processor's time and the best of a few: others use this machine as well
   const timed = () => {
-    const began = performance.now();
+    const began = process.cpuUsage();
     layOut(nodes, edges);
-    return performance.now() - began;
+    return process.cpuUsage(began).user / 1_000;
   };
-  // the best of a few: others use this machine as well
   expect(Math.min(...Array.from({ length: 6 }, timed))).toBeLessThan(100);
   const layout = layOut(nodes, edges);
   const laid = [...layout.nodes.values()];

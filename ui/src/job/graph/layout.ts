@@ -41,15 +41,19 @@ interface GivenEdge {
 }
 
 export const nodeHeight = 40;
+/** Where the text of a box begins, and how wide a letter of it is at most on average. */
+export const textLeft = 33;
+export const letterWidth = 6.7;
+const mostWidth = 208;
 const nodeRoom = 56;
 const laneRoom = 16;
-const betweenLayers = 60;
+const betweenLayers = 46;
 /** Beyond that many bends the longest edges are drawn as one sweep: a lane for each would cost more than it shows. */
 const mostBends = 6_000;
 
 /** Wide enough for its name, within reason; longer ones are cut. */
 function widthOf(name: string): number {
-  return Math.round(Math.min(216, Math.max(112, 46 + name.length * 6.6)));
+  return Math.round(Math.min(mostWidth, Math.max(104, textLeft + 12 + name.length * letterWidth)));
 }
 
 export function layOut<E extends GivenEdge>(nodes: readonly GivenNode[], edges: readonly E[]): Layout<E> {

@@ -5,6 +5,8 @@
 import { type Link, neighbours } from './layers.ts';
 
 const sweeps = 12;
+/** After so many that brought nothing it is left as it is. */
+const patience = 4;
 
 export interface Layering {
   readonly count: number;
@@ -21,9 +23,11 @@ export function orderLayers({ count, layers, links }: Layering): number[][] {
   let rows = firstOrder(count, layers, children, parents);
   let best = rows;
   let fewest = crossings(rows, children, count);
-  for (let sweep = 0; sweep < sweeps && fewest > 0; sweep++) {
+  let idle = 0;
+  for (let sweep = 0; sweep < sweeps && fewest > 0 && idle < patience; sweep++) {
     rows = swept(rows, sweep % 2 === 0 ? parents : children, sweep % 2 === 0, count);
     const crossed = crossings(rows, children, count);
+    idle = crossed < fewest ? 0 : idle + 1;
     if (crossed < fewest) [best, fewest] = [rows, crossed];
   }
   return best;
@@ -58,10 +62,10 @@ function placesOf(rows: readonly number[][], count: number): Int32Array {
 function swept(rows: readonly number[][], joined: readonly number[][], rightwards: boolean, count: number): number[][] {
   const places = placesOf(rows, count);
   const next = rows.map((row) => [...row]);
-  const order = rightwards ? next : next.toReversed();
-  for (const row of order) {
-    const wish = new Map(row.map((node, place) => [node, middle(joined[node] ?? [], places) ?? place]));
-    row.sort((a, b) => (wish.get(a) ?? 0) - (wish.get(b) ?? 0));
+  const wishes = new Float64Array(count);
+  for (const row of rightwards ? next : next.toReversed()) {
+    row.forEach((node, place) => (wishes[node] = middle(joined[node] ?? [], places) ?? place));
+    row.sort((a, b) => (wishes[a] ?? 0) - (wishes[b] ?? 0));
     row.forEach((node, place) => (places[node] = place));
   }
   return next;
@@ -82,13 +86,14 @@ export function crossings(rows: readonly number[][], children: readonly number[]
     const tree = new Int32Array((rows[layer + 1]?.length ?? 0) + 1);
     let laid = 0;
     for (const node of row) {
-      const ends = (children[node] ?? []).map((child) => places[child] ?? 0);
+      const ends = children[node] ?? [];
       for (const end of ends) {
-        let before = 0;
-        for (let i = end + 1; i > 0; i -= i & -i) before += tree[i] ?? 0;
-        crossed += laid - before;
+        crossed += laid;
+        for (let i = (places[end] ?? 0) + 1; i > 0; i -= i & -i) crossed -= tree[i] ?? 0;
       }
-      for (const end of ends) for (let i = end + 1; i < tree.length; i += i & -i) tree[i] = (tree[i] ?? 0) + 1;
+      for (const end of ends) {
+        for (let i = (places[end] ?? 0) + 1; i < tree.length; i += i & -i) tree[i] = (tree[i] ?? 0) + 1;
+      }
       laid += ends.length;
     }
   });

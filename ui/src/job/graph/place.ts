@@ -18,16 +18,17 @@ export interface Standing {
 /** The middle of each node, from zero downwards. */
 export function placeNodes({ rows, children, parents, room, weight }: Standing): number[] {
   const middles = room.map(() => 0);
-  for (const row of rows) {
+  const layers = rows.map((row) => ({ row, weights: weightsOf(row, weight), gaps: gapsOf(row, room) }));
+  for (const { row, weights, gaps } of layers) {
     const wishes = row.map(() => 0);
-    set(middles, row, settle(wishes, weightsOf(row, weight), gapsOf(row, room)));
+    set(middles, row, settle(wishes, weights, gaps));
   }
   for (let sweep = 0; sweep < sweeps; sweep++) {
     const rightwards = sweep % 2 === 0;
     const joined = rightwards ? parents : children;
-    for (const row of rightwards ? rows : rows.toReversed()) {
+    for (const { row, weights, gaps } of rightwards ? layers : layers.toReversed()) {
       const wishes = row.map((node) => median(joined[node] ?? [], middles) ?? middles[node] ?? 0);
-      set(middles, row, settle(wishes, weightsOf(row, weight), gapsOf(row, room)));
+      set(middles, row, settle(wishes, weights, gaps));
     }
   }
   const top = rows.flat().reduce((least, node) => Math.min(least, (middles[node] ?? 0) - (room[node] ?? 0) / 2), 0);
@@ -48,7 +49,7 @@ function gapsOf(row: readonly number[], room: readonly number[]): number[] {
 }
 
 function median(nodes: readonly number[], middles: readonly number[]): number | undefined {
-  if (nodes.length === 0) return undefined;
+  if (nodes.length < 2) return nodes[0] === undefined ? undefined : middles[nodes[0]];
   const sorted = nodes.map((node) => middles[node] ?? 0).sort((a, b) => a - b);
   const half = (sorted.length - 1) / 2;
   return ((sorted[Math.floor(half)] ?? 0) + (sorted[Math.ceil(half)] ?? 0)) / 2;
@@ -77,9 +78,11 @@ export function settle(wishes: readonly number[], weights: readonly number[], ga
     }
     blocks.push(last);
   });
-  return blocks
-    .flatMap((block) => Array.from({ length: block.size }, () => mean(block)))
-    .map((value, i) => value + (offsets[i] ?? 0));
+  const settled: number[] = [];
+  for (const block of blocks) {
+    for (let i = 0; i < block.size; i++) settled.push(mean(block) + (offsets[settled.length] ?? 0));
+  }
+  return settled;
 }
 
 function mean(block: Block): number {

@@ -3,7 +3,7 @@
  * nothing anew, so it is as quick with 500 boxes as with five. Until somebody moves it, it stays fitted to the frame.
  */
 import { type PointerEvent, type RefObject, useCallback, useEffect, useLayoutEffect, useMemo, useRef } from 'react';
-import { fit, reveal, type Size, type View, zoom } from './view-box.ts';
+import { type Box, fit, reveal, type Size, type View, zoom } from './view-box.ts';
 
 /** A press that moves further than this is a drag and no click. */
 const dragBeyondPx = 4;
@@ -13,7 +13,7 @@ const farBelow = 0.42;
 export interface ViewControl {
   readonly fit: () => void;
   readonly zoomBy: (factor: number) => void;
-  readonly reveal: (box: Size & { readonly x: number; readonly y: number }) => void;
+  readonly reveal: (box: Box) => void;
   readonly drag: DragHandlers;
 }
 
@@ -25,10 +25,12 @@ interface DragHandlers {
   readonly onClickCapture: (event: { stopPropagation(): void; preventDefault(): void }) => void;
 }
 
+/** A `kept` box stays in sight when the frame changes its size, at the scale it had. */
 export function useView(
   frame: RefObject<SVGSVGElement | null>,
   drawn: RefObject<SVGGElement | null>,
   { width, height }: Size,
+  kept: Box | undefined,
 ): ViewControl {
   const view = useRef<View>({ x: 0, y: 0, scale: 1 });
   const moved = useRef(false);
@@ -55,22 +57,28 @@ export function useView(
         const { width: w, height: h } = room();
         change(zoom(view.current, factor, { x: w / 2, y: h / 2 }));
       },
-      reveal: (box: Parameters<typeof reveal>[1]) => {
+      reveal: (box: Box) => {
         const next = reveal(view.current, box, room());
         if (next !== view.current) change(next);
       },
       change,
+      room,
     };
   }, [frame, show, width, height]);
 
   useLayoutEffect(() => {
     if (!moved.current) control.fit();
+  }, [control]);
+  useEffect(() => {
     const { current } = frame;
     if (current === null) return undefined;
-    const watcher = new ResizeObserver(() => !moved.current && control.fit());
+    const watcher = new ResizeObserver(() => {
+      if (kept !== undefined) show(reveal(view.current, kept, control.room()));
+      else if (!moved.current) control.fit();
+    });
     watcher.observe(current);
     return () => watcher.disconnect();
-  }, [frame, control]);
+  }, [frame, control, kept, show]);
   useWheel(frame, view, control.change);
   const drag = useDrag(frame, view, control.change);
   return useMemo(() => ({ ...control, drag }), [control, drag]);

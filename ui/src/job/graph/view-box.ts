@@ -10,9 +10,14 @@ export interface Size {
   readonly height: number;
 }
 
+export interface Box extends Size {
+  readonly x: number;
+  readonly y: number;
+}
+
 const leastScale = 0.04;
 const mostScale = 2.5;
-const margin = 16;
+export const margin = 16;
 
 /** All of it in the middle, never larger than it was drawn. */
 export function fit(drawing: Size, frame: Size): View {
@@ -34,7 +39,7 @@ export function zoom(view: View, factor: number, at: { readonly x: number; reado
 }
 
 /** Moved no further than needed for a box of the drawing to be in sight. */
-export function reveal(view: View, box: Size & { readonly x: number; readonly y: number }, frame: Size): View {
+export function reveal(view: View, box: Box, frame: Size): View {
   const shift = (start: number, length: number, room: number): number => {
     if (start < margin) return margin - start;
     return start + length > room - margin ? Math.max(margin - start, room - margin - start - length) : 0;

@@ -5,14 +5,20 @@ import type { Range } from './window.ts';
 
 const levelFrom = 84;
 const levelHeight = 32;
-const slantedHeight = 108;
+const leastSlanted = 56;
+const mostSlanted = 112;
+/** What a letter of a slanted name adds to its height. */
+const letterHeight = 4.6;
 
 export function slanted(columnWidth: number): boolean {
   return columnWidth < levelFrom;
 }
 
-export function headHeight(columnWidth: number): number {
-  return slanted(columnWidth) ? slantedHeight : levelHeight;
+/** As high as the longest name needs. */
+export function headHeight(columnWidth: number, tasks: readonly GridTask[]): number {
+  if (!slanted(columnWidth)) return levelHeight;
+  const longest = tasks.reduce((most, { name }) => Math.max(most, name.length), 0);
+  return Math.min(mostSlanted, Math.max(leastSlanted, 18 + Math.round(longest * letterHeight)));
 }
 
 interface Props {
@@ -20,13 +26,14 @@ interface Props {
   readonly range: Range;
   readonly columnWidth: number;
   readonly instantWidth: number;
+  readonly width: number;
+  readonly height: number;
 }
 
-export const GridHead = memo(function GridHead({ tasks, range, columnWidth, instantWidth }: Props) {
+export const GridHead = memo(function GridHead({ tasks, range, columnWidth, instantWidth, width, height }: Props) {
   const slant = slanted(columnWidth);
-  const width = instantWidth + tasks.length * columnWidth + (slant ? slantedHeight : 0);
   return (
-    <div role="rowgroup" className="grid-head" style={{ height: headHeight(columnWidth), width }}>
+    <div role="rowgroup" className="grid-head" style={{ height, width }}>
       <div role="row" aria-rowindex={1}>
         <div role="columnheader" aria-colindex={1} className="grid-corner">
           Instant

@@ -21,7 +21,7 @@ interface Props {
   readonly open: (instant: string, task: GridTask | undefined) => void;
 }
 
-const instantWidth = 164;
+const instantWidth = 176;
 const leastColumn = 26;
 const mostColumn = 140;
 const noTasks: readonly GridTask[] = [];
@@ -34,7 +34,8 @@ export function GridTable({ job, at, chosen, open }: Props) {
   const tasks = pages.tasks ?? noTasks;
   const cellsWidth = Math.max(0, width - instantWidth);
   const columnWidth = Math.max(leastColumn, Math.min(mostColumn, Math.floor(cellsWidth / Math.max(1, tasks.length))));
-  const head = headHeight(columnWidth);
+  const head = headHeight(columnWidth, tasks);
+  const bodyWidth = instantWidth + tasks.length * columnWidth + (slanted(columnWidth) ? head : 0);
   const room = { width: cellsWidth, height: Math.max(rowHeight, height - head) };
   const rows = inSight({ ...sight, room: room.height, count: pages.total });
   const columns = inSight({ scroll: left, room: cellsWidth, size: columnWidth, count: tasks.length, more: 4 });
@@ -74,15 +75,15 @@ export function GridTable({ job, at, chosen, open }: Props) {
         onPointerOver={nameCell}
         {...focus.handlers}
       >
-        <GridHead tasks={tasks} range={columns} columnWidth={columnWidth} instantWidth={instantWidth} />
-        <div
-          className="grid-body"
-          role="rowgroup"
-          style={{
-            height: pages.total * rowHeight,
-            width: instantWidth + tasks.length * columnWidth + (slanted(columnWidth) ? head : 0),
-          }}
-        >
+        <GridHead
+          tasks={tasks}
+          range={columns}
+          columnWidth={columnWidth}
+          instantWidth={instantWidth}
+          width={bodyWidth}
+          height={head}
+        />
+        <div className="grid-body" role="rowgroup" style={{ height: pages.total * rowHeight, width: bodyWidth }}>
           {Array.from({ length: rows.end - rows.first }, (_, i) => {
             const row = rows.first + i;
             const item = pages.itemAt(row);

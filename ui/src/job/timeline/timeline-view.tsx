@@ -1,6 +1,113 @@
-/** Timeline of a job. */
+/** One instant of a job over time: when each task was queued, started and ended, and what the end waited for. */
+import { useMemo } from 'react';
+import { Answer } from '../../kit/answer.tsx';
+import { Empty } from '../../kit/empty.tsx';
+import { useNow } from '../../time/clock.ts';
+import { formatSpan } from '../../time/format.ts';
+import { InstantPicker, usePickedInstant } from '../instant-picker.tsx';
 import type { JobViewProps } from '../job-page.tsx';
+import '../state-colours.css';
+import { type Graph, useGraph } from '../use-job.ts';
+import { criticalPath, type InstantRun, rowsOf } from './rows.ts';
+import { makeScale, type Scale } from './scale.ts';
+import { TimelineTask, timesOf } from './timeline-row.tsx';
+import './timeline.css';
+import { mostRuns, useInstantRuns } from './use-instant-runs.ts';
 
 export default function TimelineView({ job }: JobViewProps) {
-  return <p>{job.name}</p>;
+  return (
+    <Answer of={useGraph(job.id)} what="Reading the graph">
+      {(graph) => <TimelineOf job={job.id} graph={graph} />}
+    </Answer>
+  );
+}
+
+function TimelineOf({ job, graph }: { readonly job: string; readonly graph: Graph }) {
+  const picked = usePickedInstant(job, graph.nodes.length);
+  const runs = useInstantRuns(job, picked.instant);
+  if (picked.instants?.length === 0 && picked.instant === undefined) {
+    return (
+      <Empty title="Nothing has run yet">
+        <p>The runs of an instant show here, one bar for each, the moment a trigger fires.</p>
+      </Empty>
+    );
+  }
+  return (
+    <section aria-label="Timeline">
+      <InstantPicker picked={picked} />
+      <Answer
+        of={picked.instants === undefined ? { ...runs, error: runs.error ?? picked.error } : runs}
+        what="Reading runs"
+      >
+        {(data) => {
+          if (data.length === 0) return <Empty title="No runs at this instant" />;
+          const props = { job, graph, runs: data };
+          return data.some((run) => run.finish_datetime === null) ? (
+            <LiveChart {...props} />
+          ) : (
+            <Chart {...props} now={0} />
+          );
+        }}
+      </Answer>
+    </section>
+  );
+}
+
+interface ChartProps {
+  readonly job: string;
+  readonly graph: Graph;
+  readonly runs: readonly InstantRun[];
+  readonly now: number;
+}
+
+function LiveChart(props: Omit<ChartProps, 'now'>) {
+  return <Chart {...props} now={useNow('second')} />;
+}
+
+function Chart({ job, graph, runs, now }: ChartProps) {
+  const rows = useMemo(() => rowsOf(job, graph, runs), [job, graph, runs]);
+  const critical = useMemo(() => criticalPath(graph.edges, runs), [graph, runs]);
+  const scale = useMemo(() => {
+    const busy = runs.map((run) => timesOf(run, now));
+    return makeScale(busy.map(({ queued, end }) => ({ from: queued, to: end })));
+  }, [runs, now]);
+  return (
+    <>
+      <div className="timeline">
+        <Axis scale={scale} />
+        <ol className="timeline-rows">
+          {rows.map((row) => (
+            <TimelineTask key={row.task} row={row} scale={scale} now={now} critical={critical} />
+          ))}
+        </ol>
+      </div>
+      <p className="timeline-legend">
+        <span className="timeline-key" data-part="wait" /> queued <span className="timeline-key" data-part="work" /> ran{' '}
+        <span className="timeline-key" data-part="critical" /> what the end waited for
+        {runs.length === mostRuns ? <>; only {mostRuns.toLocaleString('en')} runs are shown</> : null}
+      </p>
+    </>
+  );
+}
+
+function Axis({ scale }: { readonly scale: Scale }) {
+  return (
+    <div className="timeline-axis" aria-hidden="true">
+      {scale.ticks.map(({ at, sinceStart }) => (
+        <span key={at} className="timeline-tick" style={{ left: `${scale.place(at) * 100}%` }}>
+          {sinceStart === 0 ? '0' : formatSpan(sinceStart)}
+        </span>
+      ))}
+      {scale.stretches
+        .filter(({ folded }) => folded)
+        .map(({ from, to, start, end }) => (
+          <span
+            key={from}
+            className="timeline-fold"
+            title={`${formatSpan(to - from)} in which nothing ran`}
+            style={{ left: `${start * 100}%`, width: `${(end - start) * 100}%` }}
+          />
+        ))}
+    </div>
+  );
 }
