@@ -5,6 +5,8 @@ import { cellOf, Shape } from './cells.tsx';
 import type { GridItem, GridTask } from './use-grid-pages.ts';
 
 export const rowHeight = 26;
+export const instantWidth = 176;
+const gap = 5;
 
 interface Props {
   readonly row: number;
@@ -22,7 +24,13 @@ interface Props {
 export const GridRow = memo(function GridRow({ row, item, tasks, first, end, columnWidth, current, chosen }: Props) {
   const instant = item === undefined ? '' : formatInstant(item.instant);
   return (
-    <div role="row" aria-rowindex={row + 2} className="grid-row" data-row={row} style={{ top: row * rowHeight }}>
+    <div
+      role="row"
+      aria-rowindex={row + 2}
+      className="grid-row"
+      data-row={row}
+      style={{ transform: `translateY(${row * rowHeight}px)` }}
+    >
       <div
         role="rowheader"
         aria-colindex={1}
@@ -50,7 +58,7 @@ export const GridRow = memo(function GridRow({ row, item, tasks, first, end, col
             aria-selected={chosen === column}
             tabIndex={current === column ? 0 : -1}
             aria-label={item === undefined ? 'on its way' : `${task.name}, ${instant}, ${word}`}
-            style={{ left: (column - 1) * columnWidth, width: columnWidth }}
+            style={{ left: instantWidth + (column - 1) * columnWidth + gap / 2, width: columnWidth - gap }}
           >
             {shape}
           </div>

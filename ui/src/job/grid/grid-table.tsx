@@ -7,12 +7,12 @@ import { Empty } from '../../kit/empty.tsx';
 import { Failure } from '../../kit/failure.tsx';
 import { Loading } from '../../kit/loading.tsx';
 import { GridHead, headHeight, slanted } from './grid-head.tsx';
-import { GridRow, rowHeight } from './grid-row.tsx';
+import { GridRow, instantWidth, rowHeight } from './grid-row.tsx';
 import { type GridTask, useGridPages } from './use-grid-pages.ts';
 import { useGridFocus } from './use-grid-focus.ts';
 import { useScroll } from './use-scroll.ts';
 import { useSteadyRows } from './use-steady-rows.ts';
-import { inSight } from './window.ts';
+import { inSight, windowLength } from './window.ts';
 
 interface Props {
   readonly job: string;
@@ -21,7 +21,6 @@ interface Props {
   readonly open: (instant: string, task: GridTask | undefined) => void;
 }
 
-const instantWidth = 176;
 const leastColumn = 26;
 const mostColumn = 140;
 const noTasks: readonly GridTask[] = [];
@@ -58,7 +57,7 @@ export function GridTable({ job, at, chosen, open }: Props) {
 
   const current = focus.place.row >= rows.first && focus.place.row < rows.end ? focus.place.row : firstRow;
   const chosenColumn = chosen.task === undefined ? 0 : tasks.findIndex(({ id }) => id === chosen.task) + 1;
-  const pool = Math.ceil(room.height / rowHeight / sight.more + 4) * sight.more;
+  const pool = windowLength({ ...sight, room: room.height });
   const isEmpty = pages.newestOnTop && pages.oldestKnown && pages.total === 0;
   return (
     <>

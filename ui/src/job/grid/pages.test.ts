@@ -72,8 +72,10 @@ test('only pages that hold rows in sight are asked for, and the empty one on top
 
 test('the window holds what is in sight and a few more, within the list', () => {
   const sight = { room: 260, size: 26, count: 1_000, more: 4 };
-  expect(inSight({ ...sight, scroll: 0 })).toEqual({ first: 0, end: 16 });
-  expect(inSight({ ...sight, scroll: 2_600 })).toEqual({ first: 96, end: 116 });
+  expect(inSight({ ...sight, scroll: 0 })).toEqual({ first: 0, end: 22 });
+  expect(inSight({ ...sight, scroll: 2_600 })).toEqual({ first: 96, end: 118 });
+  expect(inSight({ ...sight, scroll: 2_600 + 4 * 26 - 1 })).toEqual({ first: 96, end: 118 });
+  expect(inSight({ ...sight, scroll: 2_600 + 4 * 26 })).toEqual({ first: 100, end: 122 });
   expect(inSight({ ...sight, scroll: 26_000 - 260 })).toEqual({ first: 984, end: 1_000 });
   expect(inSight({ ...sight, scroll: 99_999, count: 3 })).toEqual({ first: 3, end: 3 });
 });
