@@ -8,11 +8,12 @@ import { type ApiContext, type ApiHandlers, author } from './context.ts';
 import type { jobEndpoints } from './endpoints/jobs.ts';
 import { outlookOfApplying } from './triggers.ts';
 
-type Keys = 'POST /api/jobs' | 'PUT /api/jobs' | 'GET /api/jobs/schema';
+type Keys = 'POST /api/jobs' | 'PUT /api/jobs' | 'POST /api/jobs/check' | 'GET /api/jobs/schema';
 
 export const applyHandlers: ApiHandlers<Pick<typeof jobEndpoints, Keys>> = {
   'POST /api/jobs': apply,
   'PUT /api/jobs': apply,
+  'POST /api/jobs/check': check,
   'GET /api/jobs/schema': async () => jobJsonSchema(),
 };
 
@@ -20,14 +21,38 @@ export const applyHandlers: ApiHandlers<Pick<typeof jobEndpoints, Keys>> = {
 const mostTold = 100;
 
 async function apply(input: Input<(typeof jobEndpoints)['POST /api/jobs']>, context: ApiContext): Promise<Response> {
-  const { definition, warnings } = parsed(input.body);
   const { dry_run: dryRun, after } = input.query;
+  const applied = await applyDocument(input, context, { dryRun, after });
+  if (!dryRun) tell(context, applied.id);
+  return Response.json(applied, { status: dryRun ? 200 : 201 });
+}
+
+type Asked = Pick<Input<(typeof jobEndpoints)['POST /api/jobs']>, 'body' | 'caller'>;
+interface How {
+  readonly dryRun: boolean;
+  readonly after: Date | undefined;
+}
+
+async function applyDocument({ body, caller }: Asked, context: ApiContext, { dryRun, after }: How) {
+  const { definition, warnings } = parsed(body);
   // what is set off is told by what was there before
   const told = dryRun || definition.triggers.length <= mostTold;
   const outlook = told ? await outlookOfApplying(context, definition, after) : undefined;
-  const applied = await applyJob(context.db, { definition, warnings, ...author(context, input.caller), dryRun });
-  if (!dryRun) tell(context, applied.id);
-  return Response.json({ ...applied, outlook }, { status: dryRun ? 200 : 201 });
+  return { ...(await applyJob(context.db, { definition, warnings, ...author(context, caller), dryRun })), outlook };
+}
+
+/** What a document can be at fault for; anything else is no answer to whoever asks about it. */
+const faulty: ReadonlySet<string> = new Set(['bad_document', 'bad_reference', 'conflict']);
+
+async function check(input: Asked, context: ApiContext): Promise<Response> {
+  try {
+    const applied = await applyDocument(input, context, { dryRun: true, after: undefined });
+    return Response.json({ faults: [], applied });
+  } catch (error) {
+    if (!(error instanceof MillraceError) || !faulty.has(error.code)) throw error;
+    const faults = error.faults.length > 0 ? error.faults : [{ path: '', message: error.message }];
+    return Response.json({ faults, applied: null });
+  }
 }
 
 function parsed(body: DocumentText) {

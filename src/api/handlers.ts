@@ -23,7 +23,7 @@ import { taskHandlers } from './tasks.ts';
 import { tokenHandlers } from './tokens.ts';
 import { triggerHandlers } from './triggers.ts';
 
-export type DocumentKeys = 'POST /api/jobs' | 'PUT /api/jobs' | 'GET /api/jobs/schema';
+export type DocumentKeys = 'POST /api/jobs' | 'PUT /api/jobs' | 'POST /api/jobs/check' | 'GET /api/jobs/schema';
 
 export const tenantHandlers: ApiHandlers<Omit<TenantEndpoints, DocumentKeys>> = {
   ...projectHandlers,

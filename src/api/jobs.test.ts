@@ -234,3 +234,35 @@ describe('durations', () => {
     expect((await read({ before: day(2) })).duration.map((cell) => cell.trigger_datetime)).toEqual([day(1)]);
   });
 });
+
+describe('checking a document', () => {
+  const check = (document: object) => api.call('POST /api/jobs/check', { body: JSON.stringify(document) });
+
+  it('says what applying would do, and writes nothing', async () => {
+    const { id } = await makeJob(api, { project: 'checking', name: 'there' });
+    const { faults, applied } = await check({ project: 'checking', name: 'there', tasks: [{ name: 'another' }] });
+    expect(faults).toEqual([]);
+    expect(applied).toMatchObject({ id, outcome: 'changed', dry_run: true, outlook: { triggers: [] } });
+    expect(await api.call('GET /api/jobs/{id}', { params: { id } })).toMatchObject({ version: 1 });
+  });
+
+  it('answers with the faults of a document, of its references and of its name', async () => {
+    const tasks = [{ name: 'a', depends: ['task/none'] }];
+    const broken = await check({ project: 'checking', name: 'broken', tasks, more: 1 });
+    expect(broken.applied).toBeNull();
+    expect(broken.faults.map(({ path }) => path).sort()).toEqual(['more', 'tasks[0].depends[0]']);
+    expect(await check({ project: 'nowhere', name: 'x', tasks: [{ name: 'a' }] })).toMatchObject({
+      faults: [{ path: 'project' }],
+    });
+    await makeJob(api, { project: 'checking', name: 'taken' });
+    const taken = await check({ uuid: newId(), project: 'checking', name: 'taken', tasks: [{ name: 'a' }] });
+    expect(taken).toMatchObject({ applied: null, faults: [{ path: '', message: textWith('is called taken') }] });
+  });
+
+  it('is for operators, and refuses what is neither JSON nor YAML', async () => {
+    const as = (role: 'viewer' | 'operator', type: string) =>
+      api.fetch('POST', '/api/jobs/check', { caller: keyOf(role), body: '{}', headers: { 'content-type': type } });
+    expect((await as('viewer', 'application/json')).status).toBe(403);
+    expect((await as('operator', 'text/plain')).status).toBe(415);
+  });
+});

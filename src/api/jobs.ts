@@ -25,6 +25,7 @@ type Endpoints = typeof jobEndpoints;
 type OtherKeys =
   | 'POST /api/jobs'
   | 'PUT /api/jobs'
+  | 'POST /api/jobs/check'
   | 'GET /api/jobs/schema'
   | 'GET /api/jobs/{id}/runs/{instant}'
   | Extract<keyof Endpoints, `${string}/tokens${string}`>;

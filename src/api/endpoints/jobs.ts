@@ -105,6 +105,18 @@ export const jobEndpoints = endpoints({
   },
   'POST /api/jobs': apply,
   'PUT /api/jobs': apply,
+  'POST /api/jobs/check': {
+    summary: 'What is wrong with a document, or else what applying it would do: a dry run whose faults are an answer',
+    tag: 'jobs',
+    allow: ['operator'],
+    body: 'document',
+    answer: z.object({
+      faults: z.array(fault),
+      /** Null where there are faults. */
+      applied: applied.nullable(),
+    }),
+    others: { 415: 'not JSON or YAML' },
+  },
   'GET /api/jobs/schema': {
     summary: "The JSON Schema of a job document, made from the validator's own rules",
     tag: 'jobs',

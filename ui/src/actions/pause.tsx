@@ -4,7 +4,7 @@
  */
 import { useState } from 'react';
 import { createPortal } from 'react-dom';
-import { type TenantAnswer, tenant } from '../client.ts';
+import { tenant } from '../client.ts';
 import { Dialog } from '../kit/dialog.tsx';
 import { InlineFailure } from '../kit/failure.tsx';
 import { keys } from '../queries.ts';
@@ -24,8 +24,8 @@ async function missedBy(job: string): Promise<Outlook | undefined> {
     const { raw_definition: raw } = await tenant('GET /api/jobs/{id}', { params: { id: job } });
     const document = JSON.parse(raw) as object;
     const body = JSON.stringify({ ...document, paused: false });
-    const answer: TenantAnswer<'POST /api/jobs'> = await tenant('POST /api/jobs', { query: { dry_run: 'true' }, body });
-    return answer.outlook !== undefined && setsOff(answer.outlook) ? answer.outlook : undefined;
+    const { applied } = await tenant('POST /api/jobs/check', { body });
+    return applied?.outlook !== undefined && setsOff(applied.outlook) ? applied.outlook : undefined;
   } catch {
     // a document that no longer passes must not keep its job from being unpaused
     return undefined;

@@ -1,11 +1,20 @@
 /** A job's document as text to read and write: YAML, made from the JSON that is kept. */
-import { stringify } from 'yaml';
+import { Document, isScalar, visit } from 'yaml';
 
 /** The order in which people write a document; what is not named keeps its place after these. */
 const fieldOrder = ['uuid', 'project', 'name', 'description', 'paused', 'params'];
 
+/** Lists of plain values that are no longer than this stand on one line, as people write commands and dependencies. */
+const shortList = 80;
+
 export function yamlOf(document: unknown): string {
-  return stringify(inOrder(document), { lineWidth: 110, aliasDuplicateObjects: false });
+  const made = new Document(inOrder(document), { aliasDuplicateObjects: false });
+  visit(made, {
+    Seq: (_, list) => {
+      list.flow = list.items.every(isScalar) && JSON.stringify(list.items).length <= shortList;
+    },
+  });
+  return made.toString({ lineWidth: 110, flowCollectionPadding: false });
 }
 
 function inOrder(document: unknown): unknown {

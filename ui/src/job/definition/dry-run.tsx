@@ -9,12 +9,12 @@ const mostChanges = 60;
 
 function headline({ outcome, changes, version }: Applied): string {
   if (outcome === 'created') return 'A new job';
-  if (outcome === 'unchanged') return 'Nothing changes';
   return `${changes.length === 1 ? '1 change' : `${changes.length} changes`}, as version ${version}`;
 }
 
 export function DryRun({ answer, isCurrent }: { readonly answer: Applied; readonly isCurrent: boolean }) {
   const { outcome, changes, outlook } = answer;
+  if (outcome === 'unchanged') return null;
   return (
     <section className="dry-run" aria-busy={!isCurrent}>
       <h2>{headline(answer)}</h2>
@@ -26,7 +26,7 @@ export function DryRun({ answer, isCurrent }: { readonly answer: Applied; readon
           {changes.length > mostChanges ? <li className="muted">… and {changes.length - mostChanges} more</li> : null}
         </ul>
       ) : null}
-      {outlook === undefined || outcome === 'unchanged' ? null : (
+      {outlook === undefined ? null : (
         <>
           <h2>What fires</h2>
           <SetOff outlook={outlook} />

@@ -28,4 +28,7 @@ test('a document comes back from YAML as it was', () => {
   const text = yamlOf(document);
   expect(parse(text)).toEqual(document);
   expect(text.startsWith('name: x\n')).toBe(true);
+  expect(yamlOf({ depends: ['a b', 'c'], args: ['x'.repeat(90)] })).toBe(
+    `depends: [a b, c]\nargs:\n  - ${'x'.repeat(90)}\n`,
+  );
 });

@@ -32,7 +32,7 @@ function NewJob() {
   const { text, isDraft, change, drop, names } = useNewText();
   const [, go] = useLocation();
   const project = projectIn(text);
-  const check = useCheck({ text, isOn: true, on: `new ${names?.includes(project) ?? ''}` });
+  const check = useCheck({ text, isOn: names !== undefined, on: `new ${names?.includes(project) ?? ''}` });
   const save = useSave(undefined, ({ id }) => {
     drop();
     go(`/jobs/${id}`);

@@ -4,7 +4,6 @@
  */
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { useDeferredValue, useMemo } from 'react';
-import { CallFailed } from '../../../../src/http/client.ts';
 import { type TenantAnswer, tenant } from '../../client.ts';
 import { useSettled } from '../../kit/settled.ts';
 import { type PlacedFault, placeFault, readText } from './fault-places.ts';
@@ -40,34 +39,26 @@ export function useCheck({ text, isOn, on }: Wanted): Check {
   const syntax = useMemo(() => readText(seen), [seen]);
   const query = useQuery({
     queryKey: ['dry run', on, settled],
-    queryFn: ({ signal }) =>
-      tenant('POST /api/jobs', { query: { dry_run: 'true' }, body: settled, headers: yamlHeaders, signal }),
+    queryFn: ({ signal }) => tenant('POST /api/jobs/check', { body: settled, headers: yamlHeaders, signal }),
     enabled: isOn && syntax.faults.length === 0 && settled.trim() !== '',
     placeholderData: keepPreviousData,
     gcTime: 0,
   });
   const { data, error } = query;
-  const refused = error instanceof CallFailed && error.status < 500 ? error : undefined;
   const found = useMemo(() => {
     const { document } = readText(settled);
     const place = (fault: { path: string; message: string }) => placeFault(settled, document, fault);
-    return { faults: faultsOf(refused).map(place), warnings: (data?.warnings ?? []).map(place) };
-  }, [settled, refused, data]);
+    return { faults: (data?.faults ?? []).map(place), warnings: (data?.applied?.warnings ?? []).map(place) };
+  }, [settled, data]);
   const isCurrent = settled === text && seen === text && !query.isFetching && !query.isPlaceholderData;
   const isBroken = syntax.faults.length > 0;
   return {
     faults: isBroken ? syntax.faults : found.faults,
     warnings: isBroken ? none : found.warnings,
-    answer: data,
+    answer: data?.applied ?? undefined,
     isCurrent: isBroken ? seen === text : isCurrent,
-    error: error !== null && refused === undefined ? error : undefined,
+    error: error ?? undefined,
   };
-}
-
-/** A refusal that names no place is a fault of the whole. */
-function faultsOf(refused: CallFailed | undefined): readonly { path: string; message: string }[] {
-  if (refused === undefined) return [];
-  return refused.problem?.faults ?? [{ path: '', message: refused.message }];
 }
 
 export function useSchema(): Schema | undefined {
