@@ -6,7 +6,7 @@ import { useJob } from '../job/use-job.ts';
 import { useMayOperate } from '../session/session.ts';
 import type { Run } from './use-runs.ts';
 
-const failed: readonly Run['state'][] = ['failure', 'timeout', 'error'];
+const failed: ReadonlySet<Run['state']> = new Set(['failure', 'timeout', 'error']);
 
 export function RunActions({ run }: { readonly run: Run }) {
   if (!useMayOperate()) return null;
@@ -17,7 +17,7 @@ export function RunActions({ run }: { readonly run: Run }) {
 
 function Again({ run: { job, task, instant, state } }: { readonly run: Run }) {
   if (job === null || task === null || instant === null) return null;
-  return <AgainOf job={job.id} task={task} instant={instant} isFailed={failed.includes(state)} />;
+  return <AgainOf job={job.id} task={task} instant={instant} isFailed={failed.has(state)} />;
 }
 
 interface AgainProps {

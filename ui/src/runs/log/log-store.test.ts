@@ -53,7 +53,7 @@ test('a colour goes on over lines and blocks, also where its code is cut in two'
   const filler = 'x'.repeat(99);
   const lines = Array.from({ length: 5_000 }, () => filler);
   // the code stands across the end of the first block of 2^18 bytes
-  const before = `${'y'.repeat((1 << 18) - 3)}`;
+  const before = 'y'.repeat((1 << 18) - 3);
   const store = stored(`${before}${escape}[31mred\n${lines.join('\n')}\n${escape}[0mend\nplain\n`, 4_099);
   const [row] = store.read(store.rows - 100, store.rows - 99);
   expect(row?.style).toEqual({ ink: 1 });

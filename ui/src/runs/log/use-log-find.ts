@@ -68,7 +68,7 @@ function useSearching(search: LogSearch | undefined, { store, state }: LogSnapsh
   // a last row that may still grow is looked at when it has ended
   const end = state === 'complete' ? store.rows : store.rows - 1;
   useEffect(() => {
-    if (search === undefined) return;
+    if (search === undefined) return undefined;
     let toldAt = performance.now();
     let timer = setTimeout(slice);
     function slice(): void {

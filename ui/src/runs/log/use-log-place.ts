@@ -100,7 +100,7 @@ function useSettled(stay: Place, settle: () => void, isNeeded: boolean): void {
     latest.current = settle;
   });
   useEffect(() => {
-    if (!isNeeded) return;
+    if (!isNeeded) return undefined;
     const timer = setTimeout(() => latest.current(), settleMs);
     return () => clearTimeout(timer);
   }, [stay.scrollTop, isNeeded]);
@@ -111,7 +111,7 @@ function useSize(box: RefObject<HTMLDivElement | null>, probe: RefObject<HTMLSpa
   useLayoutEffect(() => {
     const { current: window } = box;
     const { current: letter } = probe;
-    if (window === null || letter === null) return;
+    if (window === null || letter === null) return undefined;
     const measure = (): void => {
       const { width, height } = letter.getBoundingClientRect();
       // hidden while there is nothing to show
