@@ -138,3 +138,34 @@ describe('the configuration', () => {
     }
   });
 });
+
+describe('the settings that are told to people', () => {
+  const told = (env: Record<string, string>) => new Map(readConfig(env).settings.map((each) => [each.name, each]));
+
+  it('show every variable with what it is for, and the defaults that really hold', () => {
+    for (const { name, value, set, about } of readConfig({}).settings) {
+      expect([name, set]).toEqual([name, false]);
+      expect(about).not.toBe('');
+      if (value !== null)
+        expect({ ...readConfig({ [name]: value }), settings: [] }).toEqual({ ...readConfig({}), settings: [] });
+    }
+    expect(told({}).get('MILLRACE_LEASE')).toMatchObject({ value: '30s' });
+  });
+
+  it('show what is set as it was written, but no secret', () => {
+    const settings = told({
+      MILLRACE_HOME: 'here',
+      MILLRACE_LEASE: '1m',
+      MILLRACE_DATABASE_URL: 'postgres://me:hunter2@db:5433/control?password=hunter2&sslmode=require',
+      MILLRACE_URL: 'http://me:hunter2@there:8080',
+      MILLRACE_ROOT_KEY: 'hunter2hunter2hunter2',
+      MILLRACE_SECRET_KEY: 'hunter2hunter2hunter2',
+      MILLRACE_KEY: 'hunter2',
+    });
+    expect(settings.get('MILLRACE_HOME')).toMatchObject({ value: resolve('here'), set: true });
+    expect(settings.get('MILLRACE_LEASE')).toMatchObject({ value: '1m', set: true });
+    expect(settings.get('MILLRACE_DATABASE_URL')).toMatchObject({ value: 'postgres://me@db:5433/control', set: true });
+    expect(settings.get('MILLRACE_ROOT_KEY')).toMatchObject({ value: null, set: true });
+    expect(JSON.stringify([...settings.values()])).not.toContain('hunter2');
+  });
+});

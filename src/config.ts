@@ -90,7 +90,45 @@ const schema = z.object({
   MILLRACE_CHECKPOINT: checkpoint.optional(),
 });
 
+type Name = keyof typeof schema.shape;
+
+/** What `GET /api/installation` tells of each variable: what it is for, and its default as one would write it. */
+const told: Readonly<Record<Exclude<Name, 'MILLRACE_CHECKPOINT'>, readonly [about: string, standard?: string]>> = {
+  MILLRACE_HOME: ['where everything of this installation is kept', '.millrace'],
+  MILLRACE_DATABASE_URL: ['the control database; without it, the embedded PostgreSQL'],
+  MILLRACE_DEFAULT_DATABASE_URL: ["the default tenant's database, where it is not beside the control database"],
+  MILLRACE_SESSION_POOLER: ['whether the database is reached through a pooler that pools by session', 'false'],
+  MILLRACE_HOST: ['the address to listen on', '127.0.0.1'],
+  MILLRACE_PORT: ['the port to listen on; 0 picks one', '8080'],
+  MILLRACE_PUBLIC_URL: ["how people and tasks reach the server; without it, the listener's address"],
+  MILLRACE_ALLOWED_HOSTS: ['further host names under which a browser may reach it'],
+  MILLRACE_TLS_CERT: ['the file with the certificate; with it and its key the listener speaks https'],
+  MILLRACE_TLS_KEY: ["the file with the certificate's key"],
+  MILLRACE_ROOT_KEY: ['the root key; without it, the file root-key in the home'],
+  MILLRACE_SECRET_KEY: ["encrypts the stash and signs tasks' credentials; without it, the file secret-key in the home"],
+  MILLRACE_MAX_TASKS: ['how many tasks a worker runs at once', '8'],
+  MILLRACE_DRAIN: ['how long running tasks may go on when their worker stops', '5s'],
+  MILLRACE_LEASE: ['how long a worker may be silent before its runs are handed out again', '30s'],
+  MILLRACE_RETENTION: ['how long finished runs and events are kept', '30d'],
+  MILLRACE_RETENTION_RUNS: ['how many finished runs of each job are kept at most', '100000'],
+  MILLRACE_RETENTION_EVENTS: ['how many events are kept at most', '50000000'],
+  MILLRACE_LOG: ['how much is logged', 'info'],
+  MILLRACE_URL: ['where workers and the command line find the server'],
+  MILLRACE_KEY: ['the key of workers and the command line'],
+};
+const secrets: ReadonlySet<string> = new Set(['MILLRACE_ROOT_KEY', 'MILLRACE_SECRET_KEY', 'MILLRACE_KEY']);
+
+export interface Setting {
+  readonly name: string;
+  /** As one would write it; null where nothing is set and there is no default, and of secrets. */
+  readonly value: string | null;
+  readonly set: boolean;
+  readonly about: string;
+}
+
 export interface Config {
+  /** All of it for people, secrets left out. */
+  readonly settings: readonly Setting[];
   readonly home: string;
   readonly databaseUrl: string | undefined;
   readonly defaultDatabaseUrl: string | undefined;
@@ -124,6 +162,12 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
   if (!parsed.success || faults.length > 0) throw faulty(faults);
   const e = parsed.data;
   return {
+    settings: Object.entries(told).map(([name, [about, standard]]) => ({
+      name,
+      value: secrets.has(name) ? null : shownValue(name, set[name] ?? standard),
+      set: set[name] !== undefined,
+      about,
+    })),
     home: resolve(e.MILLRACE_HOME),
     databaseUrl: e.MILLRACE_DATABASE_URL,
     defaultDatabaseUrl: e.MILLRACE_DEFAULT_DATABASE_URL,
@@ -148,6 +192,20 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
     key: e.MILLRACE_KEY,
     checkpoint: e.MILLRACE_CHECKPOINT,
   };
+}
+
+function shownValue(name: string, value: string | undefined): string | null {
+  if (value === undefined) return null;
+  if (name === 'MILLRACE_HOME') return resolve(value);
+  return name.endsWith('_URL') ? withoutPassword(value) : value;
+}
+
+/** Parameters may hold one too. */
+function withoutPassword(address: string): string {
+  const url = new URL(address);
+  url.password = '';
+  url.search = '';
+  return url.href;
 }
 
 function tlsOf(cert: string | undefined, key: string | undefined): Config['tls'] {

@@ -24,6 +24,9 @@ create table event (
 -- a tenant's runs (topic 3) make nearly all events there are: their readers walk the log itself
 create index event_topic on event (topic_id, seq) where topic_id <> 3;
 create index event_subject on event (subject, seq) where subject is not null;
+-- what people did, few among what machines do: the audit walks along it
+create index event_people on event (seq)
+  where actor not in ('scheduler', 'worker', 'installation') and actor not like 'run:%';
 
 create sequence event_seq cache 1;
 

@@ -1,5 +1,6 @@
 /** Every handler of a tenant's endpoints, but those that take job documents (apply.ts). */
 import { activityHandlers } from './activity.ts';
+import { auditOf } from './audit.ts';
 import { backfillHandlers } from './backfills.ts';
 import { changeHandlers } from './changes.ts';
 import type { ApiHandlers } from './context.ts';
@@ -11,7 +12,6 @@ import { instantHandlers } from './instants.ts';
 import { jobViewHandlers } from './job-views.ts';
 import { jobHandlers } from './jobs.ts';
 import { logHandlers } from './logs.ts';
-import { pendingHandlers } from './pending.ts';
 import { overviewHandlers } from './overview.ts';
 import { poolHandlers } from './pools.ts';
 import { projectHandlers } from './projects.ts';
@@ -44,7 +44,7 @@ export const tenantHandlers: ApiHandlers<Omit<TenantEndpoints, DocumentKeys>> = 
   ...stashHandlers,
   ...explainHandlers,
   'GET /api/search': search,
-  ...pendingHandlers,
+  'GET /api/audit': auditOf,
   ...overviewHandlers,
   ...activityHandlers,
 };

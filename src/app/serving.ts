@@ -66,6 +66,7 @@ export function makeServing(options: ServingOptions): Serving {
     cookieName,
     healthy: options.healthy,
     metrics: makeMetrics(telemetry, () => schedulerTallies(control, new Date(time.now() - schedulerLifeMs))),
+    settings: config.settings,
     openapi: once(() => openApi([gatewayEndpoints, tenantEndpoints], engineVersion)),
   };
   const hostNames = new Set(

@@ -1,4 +1,4 @@
-/** Keys, sessions and sign-in links. Making and revoking keys is told in the control database's event log. */
+/** Keys, sessions and sign-in links. Making and revoking keys, and signing in, is told in the control database's event log. */
 import type { Role } from '../contract/roles.ts';
 import { MillraceError } from '../errors.ts';
 import { append } from '../events/append.ts';
@@ -129,7 +129,10 @@ async function openSession(
   const at = new Date(time.now());
   const until = new Date(at.getTime() + sessionMs);
   const { keyId, role, tenant, actor } = who;
-  await queries.insertSession(control, { hash: hashOf(cookie), keyId, role, actor, at, until });
+  await control.transaction(async (tx) => {
+    await queries.insertSession(tx, { hash: hashOf(cookie), keyId, role, actor, at, until });
+    await append(tx, keyTopic, [{ type: 'session.opened', subject: keyId, body: { role, tenant } }], { actor, at });
+  });
   await queries.pruneSessions(control, at);
   const headers = { 'set-cookie': cookieText(cookieName, cookie, sessionMs, secureCookies) };
   return Response.json({ role, tenant, actor }, { status: 201, headers });

@@ -11,6 +11,7 @@ import { accessHandlers } from './access.ts';
 import type { GatewayContext } from './context.ts';
 import { gatewayEndpoints } from './endpoints.ts';
 import { healthHandlers } from './health.ts';
+import { installationHandlers } from './installation.ts';
 import { internalHandlers } from './internal.ts';
 import { refuseForeignOrigin, refuseUnknownHost } from './origin.ts';
 import { serveFile } from './static-files.ts';
@@ -27,16 +28,11 @@ const machinePaths = /^\/(api|int-api|bus|internal|t|healthz|readyz|metrics|heal
 const tenantPaths = /^\/(api|int-api|bus)\/|^\/healthcheck$/;
 const prefix = /^\/t\/([^/]+)(\/.*)?$/;
 
-async function pending(): Promise<never> {
-  throw new MillraceError('internal', 'not built yet');
-}
-
 const handlers: Handlers<typeof gatewayEndpoints, GatewayContext> = {
   ...healthHandlers,
   ...accessHandlers,
   ...internalHandlers,
-  'GET /api/installation': pending,
-  'GET /api/installation/audit': pending,
+  ...installationHandlers,
 };
 
 const route = makeRouter(gatewayEndpoints, handlers, (error, { request, ctx }) => logFault(ctx, error, request));

@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
 import { newId } from '../../src/kernel/id.ts';
 import { ask, bearer, type Reply } from '../harness/ask.ts';
+import { anyText } from '../harness/expected.ts';
 import { millrace, type Product, removeHome, startProduct } from '../harness/product.ts';
 
 let product: Product;
@@ -271,5 +272,36 @@ describe('the root key of an installation', () => {
       expect(refused.stderr).toContain('MILLRACE_ROOT_KEY');
       expect(refused.stderr).not.toContain(key);
     }
+  });
+});
+
+describe('the installation', () => {
+  it('tells its version to everybody who may look, and its settings to root, without secrets', async () => {
+    const root = await product.call('GET /api/installation');
+    expect(root).toMatchObject({ version: anyText, node: process.versions.node });
+    const home = root.settings?.find(({ name }) => name === 'MILLRACE_HOME');
+    expect(home).toMatchObject({ set: true, value: await realpath(product.home) });
+    expect(JSON.stringify(root)).not.toContain(product.rootKey);
+    const { key } = await product.call('POST /api/keys', { body: { name: 'looks', role: 'viewer' } });
+    const reply = await ask(`${product.url}/api/installation`, { headers: bearer(key) });
+    expect(reply.json()).toEqual({ ...root, settings: null });
+  });
+
+  it('remembers who made and revoked keys, and who signed in', async () => {
+    const { id, key } = await product.call('POST /api/keys', { body: { name: 'passing', role: 'operator' } });
+    await browser({ key });
+    await product.call('DELETE /api/keys/{id}', { params: { id } });
+    const { items, next } = await product.call('GET /api/installation/audit', { query: { limit: 3 } });
+    expect(items).toMatchObject([
+      { type: 'key.revoked', actor: 'key:root', subject: id, name: 'passing', page: null },
+      { type: 'session.opened', actor: 'key:passing', subject: id, body: { role: 'operator', tenant: 'default' } },
+      { type: 'key.created', actor: 'key:root', subject: id, name: 'passing', topic: 'millrace_keys' },
+    ]);
+    expect(next).toBe(items[2]?.seq);
+    const tenants = { query: { topic: 'millrace_tenants', machines: 'true' } } as const;
+    expect((await product.call('GET /api/installation/audit', tenants)).items).toMatchObject([
+      { type: 'tenant.created', actor: 'installation', name: 'default' },
+    ]);
+    expect(JSON.stringify(items)).not.toContain(key);
   });
 });

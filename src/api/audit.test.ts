@@ -1,0 +1,123 @@
+/** The audit: what people did, newest first, with the names and pages of what they did it to. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { refusal } from '../../test/harness/expected.ts';
+import { activate, claim, finish, makeJob, type MadeJob, runAll } from '../../test/harness/runs.ts';
+import { keyOf, makeTenantApi, type TenantApi } from '../../test/harness/tenant-api.ts';
+import { newestPosition } from '../events/queries.ts';
+import { type Sql, sql } from '../kernel/sql.ts';
+import { auditOf } from './audit.ts';
+
+let api: TenantApi;
+let job: MadeJob;
+let run: string;
+beforeAll(async () => {
+  api = await makeTenantApi();
+  job = await makeJob(api, { project: 'Shop', name: 'nightly' });
+  run = await activate(api, job.tasks['only'], '2026-01-01T00:00:00.000Z');
+  await runAll(api);
+});
+afterAll(() => api.close());
+
+const audit = (query: object = {}) => api.call('GET /api/audit', { query });
+const types = async (query: object = {}) => (await audit(query)).items.map(({ type }) => type);
+
+describe('the audit', () => {
+  it('tells what people did, newest first, to what, and where to look at it', async () => {
+    expect((await audit()).items).toMatchObject([
+      { type: 'run.created', actor: 'key:operator', name: 'Shop/nightly/only', page: { kind: 'run', id: run } },
+      { type: 'job.created', topic: 'millrace_jobs', name: 'Shop/nightly', page: { kind: 'job', id: job.id } },
+      { type: 'project.created', name: 'Shop', page: { kind: 'project' }, body: { name: 'Shop', description: '' } },
+    ]);
+  });
+
+  it('with machines tells everything, and of one actor what that one did', async () => {
+    expect(await types({ machines: 'true' })).toEqual([
+      'run.finished',
+      'run.created',
+      'job.created',
+      'project.created',
+    ]);
+    expect(await types({ actor: 'worker' })).toEqual(['run.finished']);
+    expect(await types({ actor: 'key:operator' })).toHaveLength(3);
+    expect(await types({ actor: 'key:nobody' })).toEqual([]);
+    await api.as(keyOf('root'))('PUT /api/jobs/{id}/paused', { params: { id: job.id }, body: { paused: true } });
+    expect(await types({ actor: 'key:root', machines: 'true' })).toEqual(['job.paused']);
+    await api.call('PUT /api/jobs/{id}/paused', { params: { id: job.id }, body: { paused: false } });
+  });
+
+  it('keeps to a topic, and refuses one that does not exist', async () => {
+    expect(await types({ topic: 'millrace_projects' })).toEqual(['project.created']);
+    expect(await types({ topic: 'millrace_projects', machines: 'true' })).toEqual(['project.created']);
+    expect(await types({ topic: 'millrace_runs' })).toEqual(['run.created']);
+    expect(await types({ topic: 'millrace_runs', machines: 'true' })).toEqual(['run.finished', 'run.created']);
+    await expect(audit({ topic: 'none' })).rejects.toEqual(refusal(400));
+  });
+
+  it('goes on page by page, each event once', async () => {
+    const all = (await audit({ limit: 1000 })).items.map(({ seq }) => seq);
+    const seen: number[] = [];
+    let before: number | undefined;
+    do {
+      const page = await audit({ limit: 2, before });
+      seen.push(...page.items.map(({ seq }) => seq));
+      before = page.next ?? undefined;
+    } while (before !== undefined);
+    expect(seen).toEqual(all);
+    expect(seen.length).toBeGreaterThan(3);
+  });
+
+  it('says who wished to cancel a run that was running', async () => {
+    const id = await activate(api, job.tasks['only'], '2026-01-02T00:00:00.000Z');
+    const runs = await claim(api);
+    await api.call('POST /api/runs/{id}/cancel', { params: { id } });
+    await finish(api, runs, 'failure');
+    expect((await audit({ limit: 1 })).items).toMatchObject([
+      { type: 'run.cancel_wished', actor: 'key:operator', page: { kind: 'run', id } },
+    ]);
+  });
+
+  it('names what is deleted, without a page of it, and what is forgotten as its event does', async () => {
+    const gone = await makeJob(api, { project: 'Old', name: 'gone' });
+    const forgotten = await activate(api, gone.tasks['only'], '2026-01-01T00:00:00.000Z');
+    await runAll(api);
+    await api.call('DELETE /api/jobs/{id}', { params: { id: gone.id } });
+    await api.db.exec(sql`delete from run where id = ${forgotten}`);
+    const [deleted, created] = (await audit({ limit: 2 })).items;
+    expect(deleted).toMatchObject({ type: 'job.deleted', name: 'Old/gone', page: null });
+    expect(created).toMatchObject({ type: 'run.created', subject: forgotten, name: null, page: null });
+  });
+});
+
+describe('among very many events of machines', () => {
+  it('a page reads what people did by its index, and a filter looks through a bounded stretch', async () => {
+    const first = await newestPosition(api.db);
+    await api.db.exec(sql`
+      insert into event (seq, topic_id, type, subject, actor, at, body)
+      select nextval('event_seq'), 3, 'run.finished', gen_random_uuid(), 'worker', ${new Date()}, '{}'
+        from generate_series(1, 12000)`);
+    await api.pool.query('analyze event');
+    const read: number[] = [];
+    const rows: typeof api.db.rows = async (query) => {
+      read.push(await rowsRead(query));
+      return api.db.rows(query);
+    };
+    const overheard = { ...api.ctx, db: { ...api.db, rows } };
+    const query = { limit: 5, before: undefined, actor: undefined, topic: undefined, machines: false };
+    const rest = { params: undefined, body: undefined, caller: keyOf('viewer'), request: new Request('http://tenant') };
+    expect((await auditOf({ ...rest, query }, overheard)).items).toHaveLength(5);
+    expect(read[0]).toBeLessThanOrEqual(6);
+    const cut = await auditOf({ ...rest, query: { ...query, actor: 'scheduler' } }, overheard);
+    expect(cut.items).toEqual([]);
+    expect(cut.next).toBeGreaterThan(first);
+    expect((await audit({ actor: 'scheduler', before: cut.next ?? 0 })).next).toBeNull();
+  });
+
+  /** Of the log, by the plan. */
+  async function rowsRead(query: Sql): Promise<number> {
+    const { text, values } = query.compile();
+    const { rows } = await api.pool.query<{ 'QUERY PLAN': string }>(`explain (analyze) ${text}`, values);
+    const scans = rows.map((row) => row['QUERY PLAN']).filter((line) => /(Scan|scan).* on event/.test(line));
+    expect(scans.filter((line) => line.includes('Seq Scan'))).toEqual([]);
+    return scans.reduce((sum, line) => sum + Number(/actual time.* rows=([\d.]+)/.exec(line)?.[1] ?? 0), 0);
+  }
+});

@@ -1,0 +1,95 @@
+/**
+ * The event log as an audit: who did what, newest first. What people did is few among what schedulers and workers did, and
+ * has an index of its own (event_people). A page that is asked for one actor or topic looks through a bounded stretch;
+ * where it comes out short, it still names where to go on.
+ */
+import { allOf, type Db, type Sql, sql } from '../kernel/sql.ts';
+import { topics } from './append.ts';
+import type { LoggedEvent } from './queries.ts';
+
+export interface AuditFilter {
+  /** Numbers below this, exclusive. */
+  readonly before: number | undefined;
+  readonly actor: string | undefined;
+  readonly topicId: number | undefined;
+  /** Also what schedulers, workers and tasks did; where one actor is asked for, it depends on which. */
+  readonly machines: boolean;
+  readonly limit: number;
+}
+
+export interface AuditPage {
+  readonly events: readonly LoggedEvent[];
+  /** The `before` of the next page. */
+  readonly next: number | null;
+}
+
+/** How many events a page looks through for those of an actor or topic. */
+const stretch = 10_000;
+
+/** As the index event_people has it, word for word. */
+const byPeople = sql`
+             event.actor not in ('scheduler', 'worker', 'installation') and event.actor not like 'run:%'`;
+
+const machineNames = new Set(['scheduler', 'worker', 'installation']);
+const isMachine = (actor: string): boolean => machineNames.has(actor) || actor.startsWith('run:');
+
+/** What an index can find by itself; runs are nearly all that is in the log, so that their topic has none. */
+function walkable({ before, actor, topicId, ...filter }: AuditFilter): Sql {
+  const machines = actor === undefined ? filter.machines : isMachine(actor);
+  const hasIndex = machines && topicId !== undefined && topicId !== topics.millrace_runs;
+  return allOf([
+    before === undefined ? sql`true` : sql`event.seq < ${before}`,
+    machines ? sql`true` : byPeople,
+    hasIndex ? sql`event.topic_id = ${topicId} and event.topic_id <> 3` : sql`true`,
+  ]);
+}
+
+type Row = { walked: number; floor: number | null } & { [K in keyof LoggedEvent]: LoggedEvent[K] | null };
+
+export async function readAudit(db: Db, filter: AuditFilter): Promise<AuditPage> {
+  const { actor, topicId, limit } = filter;
+  const most = actor === undefined && topicId === undefined ? limit + 1 : stretch;
+  const wanted = allOf([
+    actor === undefined ? sql`true` : sql`w.actor = ${actor}`,
+    topicId === undefined ? sql`true` : sql`w.topic_id = ${topicId}`,
+  ]);
+  const rows = await db.rows<Row>(sql`
+    with walked as materialized (
+      select event.seq, event.topic_id, event.type, event.subject, event.actor, event.cause, event.at, event.body
+        from event
+       where ${walkable(filter)}
+       order by event.seq desc
+       limit ${most}
+    )
+    select extent.walked, extent.floor, found.*
+      from (select count(*)::integer as walked, min(seq) as floor from walked) as extent
+      left join lateral (
+        select w.seq, topic.name as topic, w.type, w.subject, w.actor, w.cause, w.at, w.body
+          from walked w
+          join topic on topic.id = w.topic_id
+         where ${wanted}
+         order by w.seq desc
+         limit ${limit + 1}
+      ) as found on true`);
+  const found = rows.filter((row): row is Row & LoggedEvent => row.seq !== null);
+  const events = found.slice(0, limit);
+  if (found.length > limit) return { events, next: events.at(-1)?.seq ?? null };
+  const [extent] = rows;
+  const isCut = extent !== undefined && extent.walked === most;
+  return { events, next: isCut ? extent.floor : null };
+}
+
+/** What an event says, as data; text that is no JSON stays text. */
+export function bodyOf({ body }: Pick<LoggedEvent, 'body'>): unknown {
+  try {
+    return JSON.parse(body) as unknown;
+  } catch {
+    return body;
+  }
+}
+
+/** What an event itself calls its subject. */
+export function nameIn(body: unknown): string | null {
+  const name: unknown = typeof body === 'object' && body !== null ? Reflect.get(body, 'name') : undefined;
+  return typeof name === 'string' ? name : null;
+}
