@@ -249,32 +249,6 @@ describe('a host name', () => {
   });
 });
 
-describe('the root key of an installation', () => {
-  it('that was replaced opens nothing any more, and neither do its sessions', async () => {
-    const headers = await browser({ key: product.rootKey });
-    const link = await browser();
-    await product.stop();
-    const key = 'another-root-key-for-the-same-home';
-    product = await startProduct({ home: product.home, env: { MILLRACE_ROOT_KEY: key } });
-    expect(await statusOf('/api/projects', bearer(key))).toBe(200);
-    // the file still holds the old one
-    expect(await statusOf('/api/projects', bearer(product.rootKey))).toBe(401);
-    expect(await statusOf('/api/projects', headers)).toBe(401);
-    expect(await statusOf('/api/projects', link)).toBe(200);
-  });
-
-  it('that could never be sent is refused before anything starts', async () => {
-    for (const key of ['a key with spaces in it', 'name:password:and-more']) {
-      const refused = await millrace(['up', '--port', '0'], {
-        env: { MILLRACE_HOME: '/nowhere/at/all', MILLRACE_ROOT_KEY: key },
-      });
-      expect(refused.code).not.toBe(0);
-      expect(refused.stderr).toContain('MILLRACE_ROOT_KEY');
-      expect(refused.stderr).not.toContain(key);
-    }
-  });
-});
-
 describe('the installation', () => {
   it('tells its version to everybody who may look, and its settings to root, without secrets', async () => {
     const root = await product.call('GET /api/installation');
@@ -303,5 +277,31 @@ describe('the installation', () => {
       { type: 'tenant.created', actor: 'installation', name: 'default' },
     ]);
     expect(JSON.stringify(items)).not.toContain(key);
+  });
+});
+
+describe('the root key of an installation', () => {
+  it('that was replaced opens nothing any more, and neither do its sessions', async () => {
+    const headers = await browser({ key: product.rootKey });
+    const link = await browser();
+    await product.stop();
+    const key = 'another-root-key-for-the-same-home';
+    product = await startProduct({ home: product.home, env: { MILLRACE_ROOT_KEY: key } });
+    expect(await statusOf('/api/projects', bearer(key))).toBe(200);
+    // the file still holds the old one
+    expect(await statusOf('/api/projects', bearer(product.rootKey))).toBe(401);
+    expect(await statusOf('/api/projects', headers)).toBe(401);
+    expect(await statusOf('/api/projects', link)).toBe(200);
+  });
+
+  it('that could never be sent is refused before anything starts', async () => {
+    for (const key of ['a key with spaces in it', 'name:password:and-more']) {
+      const refused = await millrace(['up', '--port', '0'], {
+        env: { MILLRACE_HOME: '/nowhere/at/all', MILLRACE_ROOT_KEY: key },
+      });
+      expect(refused.code).not.toBe(0);
+      expect(refused.stderr).toContain('MILLRACE_ROOT_KEY');
+      expect(refused.stderr).not.toContain(key);
+    }
   });
 });
