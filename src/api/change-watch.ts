@@ -14,6 +14,7 @@ import { systemTime } from '../kernel/time.ts';
 import type { ApiContext } from './context.ts';
 import { Digest } from './digest.ts';
 import { fleetPicture } from './fleet.ts';
+import { latePicture } from './overview.ts';
 
 const pageSize = 500;
 /** Between two looks at the log, however often it rings. */
@@ -64,7 +65,8 @@ export class ChangeWatch {
   #stop: AbortController | undefined;
   #position = 0;
   #held = new Set<string>();
-  #picture = '';
+  #fleet = '';
+  #late = '';
   #lookedAt = Number.NEGATIVE_INFINITY;
 
   constructor(ctx: ApiContext) {
@@ -100,7 +102,8 @@ export class ChangeWatch {
     this.#position = position;
     this.#lookedAt = Number.NEGATIVE_INFINITY;
     this.#held = new Set();
-    this.#picture = '';
+    this.#fleet = '';
+    this.#late = '';
     void this.#run(stop.signal).catch((error: unknown) => {
       if (this.#stop !== stop) return;
       this.#end();
@@ -146,12 +149,15 @@ export class ChangeWatch {
   /** What has no events. The first look only learns how things are. */
   async #lookAround(digest: Digest): Promise<void> {
     const isFirst = this.#lookedAt === Number.NEGATIVE_INFINITY;
-    const [held, picture] = await Promise.all([listHeld(this.#ctx.db), fleetPicture(this.#ctx)]);
+    const ctx = this.#ctx;
+    const [held, fleet, late] = await Promise.all([listHeld(ctx.db), fleetPicture(ctx), latePicture(ctx)]);
     this.#lookedAt = performance.now();
     for (const { id, job_id } of held) if (!this.#held.has(id)) digest.addRun(id, job_id);
     this.#held = new Set(held.map(({ id }) => id));
-    if (!isFirst && picture !== this.#picture) digest.mark('fleet');
-    this.#picture = picture;
+    if (!isFirst && fleet !== this.#fleet) digest.mark('fleet');
+    if (!isFirst && late !== this.#late) digest.mark('late');
+    this.#fleet = fleet;
+    this.#late = late;
   }
 }
 

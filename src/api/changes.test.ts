@@ -127,6 +127,18 @@ describe('the stream of changes', () => {
     await stream.leave();
   });
 
+  it('tells when something has become late, which only the clock knows', async () => {
+    await api.call('POST /api/jobs/{id}/run', { params: { id: job }, body: {} });
+    api.advance(10_000);
+    const stream = await open();
+    await greeted(stream);
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    api.advance(120_000);
+    await first(stream, (data) => data.late === true);
+    await stream.leave();
+    await api.db.exec(sql`delete from live`);
+  });
+
   it('goes on where a reader stopped', async () => {
     const before = await newestPosition(api.db);
     await runEvents(2, () => job);

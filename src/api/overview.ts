@@ -104,24 +104,40 @@ function sum(numbers: readonly number[]): number {
   return numbers.reduce((total, each) => total + each, 0);
 }
 
+async function triggersToSee(ctx: ApiContext): Promise<queries.NextTrigger[]> {
+  const ids = await ctx.directory.nextTriggers();
+  return ids.length === 0 ? [] : queries.listTriggers(ctx.db, ids);
+}
+
+async function lateAmong(ctx: ApiContext, triggers: readonly queries.NextTrigger[], nowMs: number): Promise<Late[]> {
+  const runs = await queries.listLateRuns(ctx.db, new Date(nowMs - lateRunMs));
+  const late = [...triggers.flatMap((trigger) => lateInstant(trigger, nowMs)), ...runs.map(lateRun)];
+  return firstBy(late, (each) => each.since);
+}
+
+/** What is late in one line: it changes when something becomes late, which is told by nothing but the clock. */
+export async function latePicture(ctx: ApiContext): Promise<string> {
+  const late = await lateAmong(ctx, await triggersToSee(ctx), ctx.time.now());
+  return JSON.stringify(late.map(({ id, instant }) => [id, instant]));
+}
+
 export const overviewHandlers: ApiHandlers<Endpoints> = {
   'GET /api/overview': async (_, ctx) => {
     const nowMs = ctx.time.now();
     const health = await healthOf(ctx);
-    const [counts, lateRuns, failed, triggers] = await Promise.all([
+    const triggers = await triggersToSee(ctx);
+    const [counts, late, failed] = await Promise.all([
       queries.countLive(ctx.db),
-      queries.listLateRuns(ctx.db, new Date(nowMs - lateRunMs)),
+      lateAmong(ctx, triggers, nowMs),
       queries.listFailing(ctx.db),
-      ctx.directory.nextTriggers().then((ids) => (ids.length === 0 ? [] : queries.listTriggers(ctx.db, ids))),
     ]);
-    const late = [...triggers.flatMap((trigger) => lateInstant(trigger, nowMs)), ...lateRuns.map(lateRun)];
     // without a scheduler nothing is to come
     const next = health.schedulers.up === 0 ? [] : triggers.flatMap((trigger) => comingInstant(trigger, nowMs));
     return {
       at: new Date(nowMs).toISOString(),
       ...counts,
       counted_up_to: countedUpTo,
-      late: firstBy(late, (each) => each.since),
+      late,
       failing: failed.map(failing),
       next: firstBy(next, (each) => each.due),
       health,

@@ -6,7 +6,7 @@ import { keys } from '../queries.ts';
 export type JobRow = TenantAnswer<'GET /api/jobs/overview'>['items'][number];
 
 export const shows = ['all', 'running', 'failing', 'paused'] as const;
-export type Show = (typeof shows)[number];
+type Show = (typeof shows)[number];
 
 export interface JobsFilter {
   readonly q: string;

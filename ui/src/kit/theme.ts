@@ -1,7 +1,7 @@
 /** Light or dark: as the system has it, unless chosen otherwise in this browser. */
 import { useSyncExternalStore } from 'react';
 
-export const themes = ['system', 'light', 'dark'] as const;
+const themes = ['system', 'light', 'dark'] as const;
 export type Theme = (typeof themes)[number];
 
 const name = 'millrace theme';
