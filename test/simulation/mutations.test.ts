@@ -6,8 +6,11 @@ import { simulate } from './simulate.ts';
 
 vi.mock('node:timers/promises', async () => ({ setTimeout: (await import('./clock.ts')).sleepOnClock }));
 
-/** Worlds in which what seldom happens does (a token with many times its threshold, a retry beside a count), then others. */
-const seeds = [146, 220, 228, 116, 212, ...Array.from({ length: 400 }, (_, i) => i + 1)];
+/**
+ * Worlds in which what seldom happens does (a token with many times its threshold, a retry beside a count, one that is
+ * cleared while it waits), then others.
+ */
+const seeds = [146, 220, 228, 116, 212, 448, ...Array.from({ length: 400 }, (_, i) => i + 1)];
 const timeoutMs = 400_000;
 
 describe('the simulation notices that', () => {
