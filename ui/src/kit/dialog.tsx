@@ -3,6 +3,7 @@
  * back. It is there while it is rendered.
  */
 import { type ReactNode, useEffect, useId, useRef } from 'react';
+import './dialog.css';
 
 interface Props {
   readonly title: string;
