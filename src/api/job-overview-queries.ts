@@ -1,6 +1,7 @@
 /** Statements for the list of jobs at a glance. Each is bounded by the page, and by the number of jobs where it filters. */
 import { allOf, type Db, type Sql, sql } from '../kernel/sql.ts';
 import { queuedUpTo } from './endpoints/job-views.ts';
+import { failingTasks } from './failing-tasks.ts';
 import { tokenTimes } from './instant-queries.ts';
 import { patternsOf, wordsIn } from './name-search.ts';
 import { tokenState } from './token-state.ts';
@@ -10,29 +11,6 @@ export interface JobFilter {
   readonly project: string | undefined;
   readonly show: 'all' | 'running' | 'failing' | 'paused';
 }
-
-/** How many of the latest failures are looked through for tasks that have not succeeded since. */
-const latestFailures = 500;
-
-/** Jobs with a task whose newest finished run went wrong. */
-const failingJobs = sql`
-      select task.job_id
-        from (
-          select distinct latest.task_id
-            from (
-              select run.task_id
-                from run
-               where run.state in ('failure', 'timeout', 'error')
-               order by run.finished_at desc
-               limit ${latestFailures}
-            ) as latest
-        ) as failed
-        join task on task.id = failed.task_id and task.removed_at is null
-       where (select newest.state
-                from run newest
-               where newest.task_id = failed.task_id
-               order by newest.finished_at desc
-               limit 1) in ('failure', 'timeout', 'error')`;
 
 /** As many as the workers have places. */
 const runningJobs = sql`
@@ -45,7 +23,7 @@ const shows: Readonly<Record<JobFilter['show'], Sql>> = {
   all: sql`true`,
   paused: sql`job.paused`,
   running: sql`job.id in (${runningJobs})`,
-  failing: sql`job.id in (${failingJobs})`,
+  failing: sql`job.id in (select failing.job_id from (${failingTasks}) as failing)`,
 };
 
 const filtered = ({ words, project, show }: JobFilter): Sql => sql`
@@ -103,7 +81,7 @@ export type WorkRow = {
   readonly queued: number;
 };
 
-/** Runs of tasks that are gone count too, until they end. */
+/** Runs of tasks that are gone count too, until they end. The order within keeps the count on its index (live_task). */
 export function listWork(db: Db, jobs: readonly string[]): Promise<WorkRow[]> {
   return db.rows<WorkRow>(sql`
     with running as (
@@ -120,8 +98,14 @@ export function listWork(db: Db, jobs: readonly string[]): Promise<WorkRow[]> {
               from (
                 select 1
                   from task
-                  join live on live.task_id = task.id
-                 where task.job_id = j.id and live.worker_id is null
+                 cross join lateral (
+                   select 1
+                     from live
+                    where live.task_id = task.id and live.worker_id is null
+                    order by live.instant
+                    limit ${queuedUpTo}
+                 ) as queued
+                 where task.job_id = j.id
                  limit ${queuedUpTo}
               ) as counted) as queued
       from unnest(${jobs}::uuid[]) as j (id)`);

@@ -8,15 +8,13 @@ import { countedUpTo } from './endpoints/overview.ts';
 import type { State } from './endpoints/shapes.ts';
 import { ofTask, taskPart } from './explain-queries.ts';
 import type { Part } from './explain-words.ts';
+import { failingTasks } from './failing-tasks.ts';
 
 /** How many of each are shown. */
 export const mostShown = 10;
 /** The first of each lane are looked at, so that others' queues hide none; of a lane's no more than a claim passes by. */
 const lanesSeen = 50;
 const runsSeen = 100;
-/** Of the latest failures: one task that fails all the time may hide others, and is itself to be seen. */
-const failuresSeen = 500;
-const liveSeen = 100;
 
 export type Counts = { running: number; ready: number; held: number; retry: number };
 
@@ -93,40 +91,15 @@ export type FailingTask = Part & {
   readonly finished_at: Date;
 };
 
-/** Tasks whose newest finished run went wrong and that are not being tried again, the latest first. */
+/** The latest first. */
 export function listFailing(db: Db): Promise<FailingTask[]> {
   return db.rows<FailingTask>(sql`
-    with failed as (
-      select task_id
-        from run
-       where state in ('failure', 'timeout', 'error')
-       order by finished_at desc
-       limit ${failuresSeen}
-    )
-    select ${taskPart}, newest.id as run, newest.state, newest.instant, newest.reason, newest.finished_at
-      from (select distinct task_id from failed) as f
-      join task on task.id = f.task_id and task.removed_at is null
+    select ${taskPart}, failing.run, failing.state, failing.instant, failing.reason, failing.finished_at
+      from (${failingTasks}) as failing
+      join task on task.id = failing.task_id
       ${ofTask}
-     cross join lateral (
-       select run.id, run.state, run.instant, run.reason, run.queued_at, run.finished_at
-         from run
-        where run.task_id = f.task_id
-        order by run.finished_at desc, run.id desc
-        limit 1
-     ) as newest
-     where job.deleted_at is null and newest.state in ('failure', 'timeout', 'error')
-       and not exists (select 1 from retry where retry.task_id = f.task_id and retry.instant = newest.instant)
-       and not exists (
-         select 1
-           from (
-             select live.queued_at
-               from live
-              where live.task_id = f.task_id
-              order by live.instant desc
-              limit ${liveSeen}
-           ) as live
-          where live.queued_at > newest.queued_at)
-     order by newest.finished_at desc, newest.id desc
+     where job.deleted_at is null
+     order by failing.finished_at desc, failing.run desc
      limit ${mostShown}`);
 }
 
