@@ -19,6 +19,8 @@ export function Dialog({ title, close, children, wide = false }: Props) {
   useEffect(() => {
     const { current } = box;
     current?.showModal();
+    // to write something is what most are opened for; the browser would rather have the button that closes it
+    current?.querySelector<HTMLElement>('input, select, textarea')?.focus();
     return () => current?.close();
   }, []);
   return (

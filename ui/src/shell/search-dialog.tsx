@@ -81,8 +81,6 @@ export function SearchDialog({ close }: { readonly close: () => void }) {
         placeholder="Project, job, task, trigger, or an id"
         spellCheck={false}
         autoComplete="off"
-        // the dialog was asked for to type in it
-        autoFocus
         value={question}
         onChange={(event) => {
           ask(event.currentTarget.value);

@@ -1,0 +1,189 @@
+/**
+ * The web interface in a real Chromium against the real server: signing in, the keyboard, and being live: one stream for
+ * all tabs, no polling, going on after the server was away, and no growth however long it is open.
+ */
+import type { Browser } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { seriousFaults } from '../harness/axe.ts';
+import { startBrowser } from '../harness/browser.ts';
+import { millrace, type Product, removeHome, startProduct } from '../harness/product.ts';
+import { needs } from '../harness/services.ts';
+import { type SignedIn, signIn } from '../harness/signed-in.ts';
+import { until } from '../harness/until.ts';
+
+const document = {
+  project: 'shop',
+  name: 'nightly report',
+  description: 'What was sold yesterday',
+  tasks: [
+    { name: 'export', process: { command: ['sh', '-c', 'echo exporting; sleep 0.4'] } },
+    { name: 'send', depends: ['task/export'] },
+  ],
+};
+
+describe.skipIf(!needs('chromium'))('the web interface', () => {
+  let product: Product;
+  let browser: Browser;
+  let root: SignedIn;
+  let job: string;
+
+  beforeAll(async () => {
+    product = await startProduct();
+    await product.call('PUT /api/projects', { body: { name: 'shop' } });
+    ({ id: job } = await product.call('PUT /api/jobs', { body: JSON.stringify(document) }));
+    browser = await startBrowser();
+    root = await signIn(browser, product, product.rootKey);
+  });
+  afterAll(async () => {
+    await browser.close();
+    await product.stop();
+    await removeHome(product.home);
+  });
+
+  const run = () => product.call('POST /api/jobs/{id}/run', { params: { id: job }, body: {} });
+
+  it('signs in by a one-time link, which is then spent', async () => {
+    const { stdout } = await millrace(['open'], { home: product.home });
+    const link = /http\S+/.exec(stdout)?.[0] ?? '';
+    const page = await (await browser.newContext()).newPage();
+    await page.goto(link);
+    await page.getByRole('heading', { name: 'Home' }).waitFor();
+    expect(page.url()).not.toContain('#mrl_');
+    const second = await (await browser.newContext()).newPage();
+    await second.goto(link);
+    await second.getByText(/has been used/).waitFor();
+    await Promise.all([page.context().close(), second.context().close()]);
+  });
+
+  it('brings whoever is not signed in back to the page they asked for', async () => {
+    const page = await (await browser.newContext()).newPage();
+    await page.goto(`${product.url}/jobs?q=report`);
+    await page.getByLabel(/key/i).fill(product.rootKey);
+    await page.keyboard.press('Enter');
+    await page.getByRole('link', { name: 'nightly report' }).waitFor();
+    expect(new URL(page.url()).search).toBe('?q=report');
+    await page.context().close();
+  });
+
+  it('shows a run on every page the moment it starts and ends', async () => {
+    const [home, jobs, runs] = await Promise.all(['/', '/jobs', `/jobs/${job}/runs`].map((path) => root.open(path)));
+    await Promise.all([home, jobs, runs].map((page) => page?.getByText('Live', { exact: true }).waitFor()));
+    await run();
+    await runs?.getByText('running').first().waitFor();
+    await home?.getByRole('link', { name: /1 running/ }).waitFor();
+    await runs?.getByRole('link', { name: 'send' }).first().waitFor();
+    await home?.getByRole('link', { name: /0 running/ }).waitFor();
+    await jobs?.getByLabel(/latest 1 instants: 1 success/).waitFor();
+    await Promise.all([home, jobs, runs].map((page) => page?.close()));
+  });
+
+  it('holds one stream for all tabs, and asks for nothing while nothing happens', async () => {
+    const pages = await Promise.all(Array.from({ length: 8 }, () => root.open('/jobs')));
+    await Promise.all(pages.map((page) => page.getByText('Live', { exact: true }).waitFor()));
+    const devtools = await browser.newBrowserCDPSession();
+    const { targetInfos } = await devtools.send('Target.getTargets');
+    const context = targetInfos.find(({ url }) => url.endsWith('/jobs'))?.browserContextId;
+    const workers = targetInfos.filter((t) => t.type === 'shared_worker' && t.browserContextId === context);
+    expect(workers).toHaveLength(1);
+    const asked: string[] = [];
+    await pages[0]?.waitForTimeout(1_500);
+    for (const page of pages) page.on('request', (request) => asked.push(request.url()));
+    await pages[0]?.waitForTimeout(4_000);
+    expect(asked).toEqual([]);
+    await Promise.all(pages.map((page) => page.close()));
+  });
+
+  it('goes somewhere by the keyboard alone', async () => {
+    const page = await root.open('/');
+    await page.getByRole('heading', { name: 'Home' }).waitFor();
+    await page.keyboard.press('g');
+    await page.keyboard.press('w');
+    await page.getByRole('heading', { name: 'Workers' }).waitFor();
+    await page.keyboard.press('?');
+    await page.getByRole('dialog', { name: 'Keyboard' }).waitFor();
+    await page.keyboard.press('Escape');
+    await page.keyboard.press('/');
+    await page.keyboard.type('night');
+    await page.getByRole('option', { name: /nightly report/ }).waitFor();
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { name: 'nightly report' }).waitFor();
+    await page.close();
+  });
+
+  it('has no serious fault that axe finds, by day and by night', async () => {
+    for (const colorScheme of ['light', 'dark'] as const) {
+      const { context, open } = await signIn(browser, product, product.rootKey, { colorScheme });
+      const grounds = new Set<string>();
+      for (const path of ['/', '/jobs', `/jobs/${job}`, '/audit', '/keys', '/settings']) {
+        const page = await open(path);
+        await page.getByRole('heading').first().waitFor();
+        await page.waitForTimeout(500);
+        expect([path, await seriousFaults(page)]).toEqual([path, []]);
+        grounds.add(await page.evaluate<string>('getComputedStyle(document.documentElement).backgroundColor'));
+        await page.close();
+      }
+      expect([...grounds]).toEqual([colorScheme === 'light' ? 'rgb(245, 247, 247)' : 'rgb(13, 18, 20)']);
+      await context.close();
+    }
+  });
+
+  it('offers a viewer nothing that changes things', async () => {
+    const { key } = await product.call('POST /api/keys', { body: { name: 'wall', role: 'viewer' } });
+    const { context, open } = await signIn(browser, product, key);
+    const page = await open(`/jobs/${job}`);
+    await page.getByRole('heading', { name: 'nightly report' }).waitFor();
+    for (const name of [/^Pause/, /^Run now/, /^Backfill/]) {
+      expect(await page.getByRole('button', { name }).count()).toBe(0);
+    }
+    expect(await page.getByRole('link', { name: 'Keys' }).count()).toBe(0);
+    await context.close();
+  });
+
+  it('stays as small as it is, however much changes', async () => {
+    const page = await root.open('/');
+    await page.getByText('Live', { exact: true }).waitFor();
+    const devtools = await page.context().newCDPSession(page);
+    const heap = async (): Promise<number> => {
+      await devtools.send('HeapProfiler.collectGarbage');
+      const { usedSize } = await devtools.send('Runtime.getHeapUsage');
+      return usedSize;
+    };
+    const busy = async (rounds: number): Promise<void> => {
+      for (let n = 0; n < rounds; n++) {
+        await Promise.all(Array.from({ length: 3 }, run));
+        await page.waitForTimeout(200);
+      }
+    };
+    await busy(4);
+    const before = await heap();
+    await busy(12);
+    expect((await heap()) - before).toBeLessThan(3_000_000);
+    await page.close();
+  });
+
+  it('says that the server is away, and goes on where it stopped when it is back', async () => {
+    const page = await root.open(`/jobs/${job}/runs`);
+    await page.getByText('Live', { exact: true }).waitFor();
+    await until(
+      'all is done',
+      async () => {
+        const { items } = await product.call('GET /api/runs', { query: { state: 'active,running' } });
+        return items.length === 0 || undefined;
+      },
+      60_000,
+    );
+    await product.stop();
+    await page.getByText('Reconnecting').waitFor();
+    const { port } = new URL(product.url);
+    product = await startProduct({ home: product.home, args: ['--port', port] });
+    const rows = page.getByRole('row');
+    const shown = await rows.count();
+    await run();
+    await page.getByText('Live', { exact: true }).waitFor({ timeout: 20_000 });
+    await until('the new run is shown', async () => (await rows.count()) > shown || undefined);
+    await page.close();
+    // being away is the one thing that a browser says on its console by itself
+    const away = /ERR_CONNECTION_REFUSED|ERR_INCOMPLETE_CHUNKED|status of 503|ERR_EMPTY_RESPONSE|ERR_CONNECTION_RESET/;
+    expect(root.faults.filter((fault) => !away.test(fault))).toEqual([]);
+  }, 60_000);
+});
