@@ -10,8 +10,11 @@ import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { chmod, mkdir, mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { dirname, join, relative, sep } from 'node:path';
+import { promisify } from 'node:util';
+import { gzip } from 'node:zlib';
 import { isMain, messageOf, packageFolder, root, run, seconds } from './command.js';
 
+const deflate = promisify(gzip);
 const outputs = { code: join(root, 'dist'), ui: join(root, 'ui', 'dist') };
 const inputs = ['src', 'ui', 'package-lock.json', 'tsconfig.json', 'tsconfig.build.json', 'scripts/build.js'];
 const stampFile = join(root, 'node_modules', '.cache', 'millrace-build');
@@ -110,6 +113,19 @@ async function bundleUi(vite, to) {
   const env = { NODE_ENV: 'production' };
   const { code, output } = await run(process.execPath, args, { cwd: join(root, 'ui'), env, quiet: true });
   if (code !== 0) throw new Error(`ui/ does not build:\n${output}`);
+  await compress(to);
+}
+
+/**
+ * Beside each file that is worth it, the same in fewer bytes, for the server to send.
+ *
+ * @param {string} folder
+ */
+async function compress(folder) {
+  const worth = (await filesOf(folder)).filter((file) => /\.(js|css|html|svg)$/.test(file));
+  await Promise.all(
+    worth.map(async (file) => writeFile(`${file}.gz`, await deflate(await readFile(file), { level: 9 }))),
+  );
 }
 
 /**

@@ -110,7 +110,7 @@ export class Gateway {
     if (machinePaths.test(pathname) && !page) throw new MillraceError('not_found', `nothing is served at ${pathname}`);
     if (request.method !== 'GET' && request.method !== 'HEAD')
       throw new MillraceError('method_not_allowed', 'a page can only be read');
-    const file = await serveFile(this.#options.uiFolder, target.path);
+    const file = await serveFile(this.#options.uiFolder, target.path, request.headers.get('accept-encoding'));
     if (file !== undefined) return file;
     throw new MillraceError('not_found', `there is no page at ${pathname}`);
   }

@@ -36,6 +36,23 @@ describe('files of the web interface', () => {
     expect((await serveFile(folder, '/'))?.headers.get('cache-control')).toBe('no-cache');
   });
 
+  it('come compressed to those who take it', async () => {
+    await writeFile(join(folder, 'assets', 'big-1.js'), 'big');
+    await writeFile(join(folder, 'assets', 'big-1.js.gz'), 'small');
+    const told = async (accepts: string | null, path = '/assets/big-1.js') => {
+      const answer = await serveFile(folder, path, accepts);
+      const { headers } = answer ?? new Response();
+      return [await answer?.text(), headers.get('content-encoding'), headers.get('content-type'), headers.get('vary')];
+    };
+    const type = 'text/javascript; charset=utf-8';
+    for (const accepts of ['gzip', 'br, gzip;q=0.5', 'deflate , GZIP'])
+      expect(await told(accepts), accepts).toEqual(['small', 'gzip', type, 'accept-encoding']);
+    for (const accepts of [null, '', 'br', 'gzip;q=0', 'gzip;q=0.0', 'xgzip'])
+      expect(await told(accepts), String(accepts)).toEqual(['big', null, type, 'accept-encoding']);
+    // not every file has a smaller one
+    expect((await told('gzip', '/assets/app-1a2b.js')).slice(0, 2)).toEqual(['app', null]);
+  });
+
   it('that are not there are not there', async () => {
     for (const path of ['/nothing.js', '/assets/app-9.js', '/assets/folder.d'])
       expect(await textAt(path), path).toBeUndefined();

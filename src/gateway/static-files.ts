@@ -22,19 +22,39 @@ const guard = {
   'x-frame-options': 'DENY',
 };
 
-/** Answers `undefined` for a file that is not there; a path without an extension is a page. */
-export async function serveFile(folder: string, path: string): Promise<Response | undefined> {
+/**
+ * Answers `undefined` for a file that is not there; a path without an extension is a page. Who takes gzip (`accepts` is the
+ * request's Accept-Encoding) gets what the build has compressed.
+ */
+export async function serveFile(
+  folder: string,
+  path: string,
+  accepts: string | null = null,
+): Promise<Response | undefined> {
   const asked = decode(path);
   if (asked === undefined || asked.includes('\0')) return undefined;
   const inside = normalize(join('/', asked));
   const extension = extname(inside);
   const file = extension === '' ? 'index.html' : inside;
+  const whole = join(folder, file);
+  const small = takesGzip(accepts) ? await bytesOf(`${whole}.gz`) : undefined;
+  const body = small ?? (await bytesOf(whole));
+  if (body === undefined) return undefined;
+  const encoding: Record<string, string> = small === undefined ? {} : { 'content-encoding': 'gzip' };
+  return new Response(body, { headers: { ...guard, ...headersFor(file), vary: 'accept-encoding', ...encoding } });
+}
+
+async function bytesOf(file: string): Promise<Uint8Array<ArrayBuffer> | undefined> {
   try {
-    const body = await readFile(join(folder, file));
-    return new Response(new Uint8Array(body), { headers: { ...guard, ...headersFor(file) } });
+    return new Uint8Array(await readFile(file));
   } catch {
     return undefined;
   }
+}
+
+/** `gzip;q=0` is a refusal. */
+function takesGzip(accepts: string | null): boolean {
+  return (accepts ?? '').split(',').some((each) => /^\s*gzip\s*(;\s*q=(1|0\.\d*[1-9])\d*\s*)?$/i.test(each));
 }
 
 function decode(path: string): string | undefined {

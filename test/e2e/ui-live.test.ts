@@ -65,6 +65,18 @@ describe.skipIf(!needs('chromium'))('the web interface', () => {
     await page.context().close();
   });
 
+  it('is small at first, and comes compressed', async () => {
+    const page = await (await browser.newContext()).newPage();
+    const devtools = await page.context().newCDPSession(page);
+    await devtools.send('Network.enable');
+    let bytes = 0;
+    devtools.on('Network.loadingFinished', ({ encodedDataLength }) => (bytes += encodedDataLength));
+    await page.goto(`${product.url}/signin`, { waitUntil: 'networkidle' });
+    expect(bytes).toBeGreaterThan(50_000);
+    expect(bytes).toBeLessThan(300_000);
+    await page.context().close();
+  });
+
   it('shows a run on every page the moment it starts and ends', async () => {
     const [home, jobs, runs] = await Promise.all(['/', '/jobs', `/jobs/${job}/runs`].map((path) => root.open(path)));
     await Promise.all([home, jobs, runs].map((page) => page?.getByText('Live', { exact: true }).waitFor()));

@@ -12,18 +12,28 @@ export function Boundary({ children }: Props) {
   return <Catch key={path}>{children}</Catch>;
 }
 
-class Catch extends Component<Props, { readonly isBroken: boolean }> {
-  override readonly state = { isBroken: false };
+type Trouble = 'none' | 'unfetched' | 'broken';
 
-  static getDerivedStateFromError() {
-    return { isBroken: true };
+/** Of a part that is fetched when it is first opened. */
+const unfetched = /dynamically imported module|importing a module|preload css/i;
+
+class Catch extends Component<Props, { readonly trouble: Trouble }> {
+  override readonly state: { readonly trouble: Trouble } = { trouble: 'none' };
+
+  static getDerivedStateFromError(error: unknown) {
+    return { trouble: error instanceof Error && unfetched.test(error.message) ? 'unfetched' : 'broken' };
   }
 
   override render(): ReactNode {
-    if (!this.state.isBroken) return this.props.children;
+    const { trouble } = this.state;
+    if (trouble === 'none') return this.props.children;
     return (
-      <Empty title="This page cannot be drawn">
-        <p>That is a fault of the web interface; the browser's console has the details. The work itself goes on.</p>
+      <Empty title={trouble === 'unfetched' ? 'This page could not be fetched' : 'This page cannot be drawn'}>
+        <p>
+          {trouble === 'unfetched'
+            ? 'The server is away, or another version has been installed since this tab was opened.'
+            : 'That is a fault of the web interface; the browser’s console has the details. The work itself goes on.'}
+        </p>
         <button type="button" className="button" onClick={() => location.reload()}>
           Load again
         </button>
