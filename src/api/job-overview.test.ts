@@ -23,7 +23,7 @@ const overview = (query: object = {}) => api.call('GET /api/jobs/overview', { qu
 const names = async (query: object = {}) =>
   (await overview(query)).items.map((job) => `${job.project.name}/${job.name}`);
 const described = (project: string, name: string, description = '', more: object = {}): Promise<MadeJob> =>
-  makeJob(api, { project, name, ...{ description }, ...more });
+  makeJob(api, { project, name, description, ...more });
 
 describe('the filters', () => {
   it('find jobs whose project, name or description hold every word, whatever the case', async () => {

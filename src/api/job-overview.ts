@@ -42,11 +42,11 @@ async function glances(ctx: ApiContext, rows: readonly GlanceRow[]) {
   const [work, next] = await Promise.all([listWork(ctx.db, jobs), nextFirings(ctx, jobs)]);
   const recent = groupBy(await listRecent(ctx.db, sharesOf(work)), (row) => row.job_id);
   const ofJob = new Map(work.map((row) => [row.job_id, row]));
-  return rows.map(({ project_id, project, ...job }) => {
+  return rows.map(({ project_id, project: project_name, ...job }) => {
     const { tasks = 0, running = 0, queued = 0 } = ofJob.get(job.id) ?? {};
-    const project_ = { id: project_id, name: project };
+    const project = { id: project_id, name: project_name };
     const instants = (recent.get(job.id) ?? []).map(shown);
-    return { ...job, project: project_, tasks, running, queued, next: next.get(job.id) ?? null, recent: instants };
+    return { ...job, project, tasks, running, queued, next: next.get(job.id) ?? null, recent: instants };
   });
 }
 

@@ -151,7 +151,7 @@ describe('the environment of a run', () => {
           },
         },
       ],
-      ...{ params: { who: 'nobody', rest: 1 } },
+      params: { who: 'nobody', rest: 1 },
     });
     const { runs } = await api.call('POST /api/jobs/{id}/run', {
       params: { id: job.id },
@@ -209,7 +209,7 @@ describe('the environment of a run', () => {
 
   it('leaves a placeholder without a value as it was written', async () => {
     const process = { command: ['echo', '{{params.missing}}'], env: { X: '{{params.missing}}' } };
-    const job = await makeJob(api, { tasks: [{ name: 'a', process }], ...{ params: { missing: 1 } } });
+    const job = await makeJob(api, { tasks: [{ name: 'a', process }], params: { missing: 1 } });
     const id = await activate(api, job.tasks['a'], day(1));
     await api.db.exec(sql`
       update job_version

@@ -47,6 +47,8 @@ export async function eventTypes(db: Db, after = 0): Promise<string[]> {
 export interface JobParts {
   readonly project?: string;
   readonly name?: string;
+  readonly description?: string;
+  readonly params?: object;
   readonly paused?: boolean;
   readonly triggers?: readonly object[];
   readonly tasks?: readonly object[];
