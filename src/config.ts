@@ -118,7 +118,7 @@ const told: Readonly<Record<Exclude<Name, 'MILLRACE_CHECKPOINT'>, readonly [abou
 };
 const secrets: ReadonlySet<string> = new Set(['MILLRACE_ROOT_KEY', 'MILLRACE_SECRET_KEY', 'MILLRACE_KEY']);
 
-export interface Setting {
+interface Setting {
   readonly name: string;
   /** As one would write it; null where nothing is set and there is no default, and of secrets. */
   readonly value: string | null;
