@@ -51,20 +51,23 @@ export async function listGridInstants(db: Db, tasks: readonly string[], page: G
   return rows.map((row) => row.instant);
 }
 
-/** Whether there are older or newer ones; nothing is looked for where no time is given. */
+/**
+ * Whether there are older or newer ones; nothing is looked for where no time is given. The order keeps it on the index:
+ * one row of any kind could also be hoped for at the beginning of the table.
+ */
 export function findNeighbours(
   db: Db,
   tasks: readonly string[],
   { before, after }: { before: Date | null; after: Date | null },
 ): Promise<{ older: boolean; newer: boolean }> {
-  const some = (condition: Sql): Sql => sql`
+  const some = (nearest: Sql): Sql => sql`
     exists (
       select 1
         from unnest(${tasks}::uuid[]) as k (id)
-       cross join lateral (select 1 from token t where t.task_id = k.id and ${condition} limit 1) as near)`;
+       cross join lateral (select 1 from token t where t.task_id = k.id and ${nearest} limit 1) as near)`;
   return db.one(sql`
-    select ${some(sql`t.instant < ${before}::timestamptz`)} as older,
-           ${some(sql`t.instant > ${after}::timestamptz`)} as newer`);
+    select ${some(sql`t.instant < ${before}::timestamptz order by t.instant desc`)} as older,
+           ${some(sql`t.instant > ${after}::timestamptz order by t.instant`)} as newer`);
 }
 
 export type GridRow = {
