@@ -20,13 +20,18 @@ export function HistoryView({ run }: { readonly run: Run }) {
   );
 }
 
+/** Where a worker or scheduler brought it about, the message says so where it matters. */
+const machinery: ReadonlySet<string> = new Set(['worker', 'scheduler']);
+
 function MomentRow({ moment, before }: { readonly moment: Moment; readonly before: Moment | undefined }) {
   const since = before === undefined ? undefined : Date.parse(moment.at) - Date.parse(before.at);
   return (
     <li data-what={moment.what}>
       <span className="moment-what">
         {sentence(moment.message)}
-        {moment.actor === null ? null : <span className="muted"> By {moment.actor}.</span>}
+        {moment.actor === null || machinery.has(moment.actor) ? null : (
+          <span className="muted"> By {moment.actor}.</span>
+        )}
       </span>
       <span className="moment-at">
         <time dateTime={moment.at} title={formatLocal(moment.at)}>

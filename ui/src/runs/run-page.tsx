@@ -14,6 +14,7 @@ import { RunActions } from './run-actions.tsx';
 import { RunCrumbs } from './run-crumbs.tsx';
 import { RunFacts } from './run-facts.tsx';
 import './runs.css';
+import { sentence } from './sentence.ts';
 import { type Run, useRun } from './use-runs.ts';
 import { WhyView } from './why-view.tsx';
 
@@ -24,7 +25,7 @@ interface View {
 }
 
 const views: readonly View[] = [
-  { name: 'log', label: 'Log', Body: ({ run }) => <LogView run={run.id} /> },
+  { name: 'log', label: 'Log', Body: ({ run }) => <LogView run={run.id} hasEnded={run.finished_at !== null} /> },
   { name: 'why', label: 'Why', Body: WhyView },
   { name: 'history', label: 'History', Body: HistoryView },
   { name: 'attempts', label: 'Attempts', Body: AttemptsView },
@@ -47,7 +48,7 @@ export default function RunPage({ id }: { readonly id: string }) {
             </span>
             <RunActions run={data} />
           </header>
-          {data.reason === null ? null : <p className="lede">{data.reason}</p>}
+          {data.reason === null ? null : <p className="lede">{sentence(data.reason)}</p>}
           <RunFacts run={data} />
           <RunView run={data} />
         </>

@@ -63,6 +63,11 @@ function Row({ run, ofManyJobs, isCurrent }: RowProps) {
       <th scope="row">
         <Link href={`/runs/${run.id}`}>{run.task?.name ?? run.id.slice(0, 8)}</Link>
         {isCurrent ? <span className="tag">this one</span> : null}
+        {ofManyJobs && run.job !== null ? (
+          <span className="run-job">
+            {run.job.project}/{run.job.name}
+          </span>
+        ) : null}
       </th>
       {ofManyJobs ? <td className="wide">{run.job === null ? '–' : <JobLink job={run.job} />}</td> : null}
       <td className="wide">{run.instant === null ? '–' : <InstantLink run={run} at={run.instant} />}</td>

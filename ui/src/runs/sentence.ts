@@ -3,7 +3,7 @@
  * (`shop/nightly`, `key:root`), and ends with a stop.
  */
 export function sentence(clause: string, isBeginning = true): string {
-  const isWord = /^[a-z]+[ ,]/.test(clause);
+  const isWord = /^[a-z]+(?:[ ,]|: )/.test(clause);
   const begun = isBeginning && isWord ? clause.charAt(0).toUpperCase() + clause.slice(1) : clause;
   return /[.!?]$/.test(begun) ? begun : `${begun}.`;
 }

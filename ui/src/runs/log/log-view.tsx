@@ -20,7 +20,12 @@ const words: Readonly<Record<LogState, string>> = {
   lost: 'Connection lost, trying again…',
 };
 
-export function LogView({ run }: { readonly run: string }) {
+interface Props {
+  readonly run: string;
+  readonly hasEnded: boolean;
+}
+
+export function LogView({ run, hasEnded }: Props) {
   const snapshot = useLog(run);
   const { store, state } = snapshot;
   const [wrap, setWrap] = useUrlState('wrap');
@@ -65,15 +70,21 @@ export function LogView({ run }: { readonly run: string }) {
           isLive={state !== 'complete'}
         />
       </div>
-      <Foot snapshot={snapshot} />
+      <Foot snapshot={snapshot} hasEnded={hasEnded} />
     </section>
   );
 }
 
-function Foot({ snapshot: { store, state } }: { readonly snapshot: LogSnapshot }) {
+function Foot({
+  snapshot: { store, state },
+  hasEnded,
+}: {
+  readonly snapshot: LogSnapshot;
+  readonly hasEnded: boolean;
+}) {
   return (
     <p className="log-foot">
-      <span role="status">{words[state]}</span>
+      <span role="status">{hasEnded && state === 'following' ? 'Reading…' : words[state]}</span>
       {store.rows === 0 ? null : (
         <span>
           {store.lines.toLocaleString('en')} {store.lines === 1 ? 'line' : 'lines'}, {sizeOf(store.bytes)}
