@@ -1,8 +1,10 @@
 /** Why a run ran, or why it waits: one sentence, what can be done, the reasons, and back to where it all began. */
 import { Link } from 'wouter';
 import { Answer } from '../kit/answer.tsx';
+import { Command } from '../kit/command.tsx';
 import { Age } from '../time/times.tsx';
 import { type Run, useWhy, type Why } from './use-runs.ts';
+import { adviceOf } from './advice.ts';
 import { sentence } from './sentence.ts';
 import { linkOf, reasonLinks } from './why-links.ts';
 
@@ -17,7 +19,7 @@ export function WhyView({ run }: { readonly run: Run }) {
             <p>{waits ? whyItWaits(data) : sentence(data.summary)}</p>
             {data.next === null ? null : (
               <p className="why-next">
-                <strong>{waits ? 'What to do' : 'What next'}</strong> {sentence(data.next)}
+                <strong>{waits ? 'What to do' : 'What next'}</strong> <Advice next={data.next} />
               </p>
             )}
           </section>
@@ -26,6 +28,12 @@ export function WhyView({ run }: { readonly run: Run }) {
         </div>
       )}
     </Answer>
+  );
+}
+
+function Advice({ next }: { readonly next: string }) {
+  return adviceOf(next).map(({ kind, text }) =>
+    kind === 'command' ? <Command key={text}>{text}</Command> : <span key={text}>{text}</span>,
   );
 }
 

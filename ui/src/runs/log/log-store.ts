@@ -8,7 +8,7 @@ import { plain, type Style, styleAfter, unfinishedCode } from './ansi.ts';
 
 const blockBytes = 1 << 18;
 export const longestRow = 8_192;
-export const mostLogBytes = 256 * 1024 * 1024;
+const mostLogBytes = 256 * 1024 * 1024;
 
 const newline = 10;
 const escapeByte = 27;

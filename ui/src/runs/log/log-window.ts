@@ -23,7 +23,7 @@ const sparePx = 400;
 /** So few rows are all drawn where they wrap: then it is known how high they are. */
 export const fewRows = 300;
 
-export function wholePx({ rows, rowPx }: Frame): number {
+function wholePx({ rows, rowPx }: Frame): number {
   return rows * rowPx;
 }
 

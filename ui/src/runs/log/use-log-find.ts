@@ -7,7 +7,7 @@ import { hitFrom, LogSearch } from './log-search.ts';
 const sliceMs = 10;
 const tellEveryMs = 150;
 
-export interface Hit {
+interface Hit {
   readonly row: number;
   /** Which one of the row, from 0. */
   readonly nth: number;

@@ -1,0 +1,27 @@
+/** What an explanation advises, cut into words and the commands to type that stand among them. */
+import { sentence } from './sentence.ts';
+
+export interface AdvicePart {
+  readonly kind: 'words' | 'command';
+  readonly text: string;
+}
+
+/** A command ends where the sentence about it goes on. */
+const command = /millrace .+?(?= runs it\b| says\b| starts one\b|;|$)/g;
+
+export function adviceOf(next: string): readonly AdvicePart[] {
+  const parts: AdvicePart[] = [];
+  let from = 0;
+  const add = (kind: AdvicePart['kind'], text: string): void => {
+    if (text !== '') parts.push({ kind, text });
+  };
+  for (const { 0: found, index } of next.matchAll(command)) {
+    const words = next.slice(from, index);
+    add('words', from === 0 && words !== '' ? sentence(words, true, '') : words);
+    add('command', found);
+    from = index + found.length;
+  }
+  const rest = next.slice(from);
+  if (rest !== '') add('words', sentence(rest, from === 0));
+  return parts;
+}
