@@ -30,6 +30,13 @@ describe('a digest', () => {
     expect(digestOf({ ...applied, topic: 'millrace_tokens', actor: 'scheduler' }).message()).toEqual({ jobs: [job] });
   });
 
+  it('names the job of a backfill, whose document has not changed', () => {
+    const [job, backfill] = [newId(), newId()];
+    const body = JSON.stringify({ job, instants: 3 });
+    const done = { topic: 'millrace_jobs', subject: backfill, actor: 'scheduler', body };
+    expect(digestOf(done).message()).toEqual({ jobs: [job] });
+  });
+
   it('finds the job also where the body does not begin with it, and else takes any to have changed', () => {
     const job = newId();
     const event = { topic: 'millrace_runs', subject: 'r', actor: 'worker', body: `{"reason":"x","job":"${job}"}` };

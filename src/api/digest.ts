@@ -50,7 +50,13 @@ export class Digest {
     if (!machines.has(event.actor)) this.#marks.add('people');
     if (event.topic === 'millrace_runs') this.addRun(event.subject, jobOf(event.body));
     else if (event.topic === 'millrace_projects') this.#marks.add('projects');
-    else if (event.subject !== null) this.#addJob(event.subject, event.topic === 'millrace_jobs');
+    else if (event.subject !== null) this.#addJobEvent(event, event.subject);
+  }
+
+  /** A backfill's events are told by its own id, and name its job in the body: nothing of the document has changed. */
+  #addJobEvent({ topic, body }: DigestedEvent, subject: string): void {
+    const job = jobOf(body);
+    this.#addJob(job ?? subject, topic === 'millrace_jobs' && job === undefined);
   }
 
   addRun(run: string | null, job: string | undefined): void {

@@ -2,7 +2,7 @@
  * The button of an action and the dialog it opens. The dialog hangs below the page and not beside its button, so that a
  * table or a graph around the button does not dress it. A role that may not act is offered nothing.
  */
-import { type ReactNode, useState } from 'react';
+import { type ReactNode, useLayoutEffect, useRef, useState } from 'react';
 import { createPortal } from 'react-dom';
 import { Dialog } from '../kit/dialog.tsx';
 import { useMayOperate } from '../session/session.ts';
@@ -73,10 +73,18 @@ interface FormProps {
   readonly children: ReactNode;
 }
 
-/** Return submits, wherever the cursor stands. */
+/** Return submits, wherever the cursor stands; it begins in the first field. */
 export function ActionForm({ submit, children }: FormProps) {
+  const form = useRef<HTMLFormElement>(null);
+  useLayoutEffect(() => {
+    const field = form.current?.querySelector<HTMLElement>('input:not([type="checkbox"]), select, textarea');
+    // the attribute is for a dialog that is about to open, the call for one that is open already
+    field?.setAttribute('autofocus', '');
+    field?.focus();
+  }, []);
   return (
     <form
+      ref={form}
       className="action-form"
       noValidate
       onSubmit={(event) => {

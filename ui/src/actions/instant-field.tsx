@@ -3,6 +3,11 @@ import { Field } from '../kit/field.tsx';
 import { formatLocal } from '../time/format.ts';
 import { parseInstant } from './instant-text.ts';
 
+/** Who lives in UTC need not be told twice. */
+function localHint(at: string): string | undefined {
+  return new Date(at).getTimezoneOffset() === 0 ? undefined : `${formatLocal(at)} where you are`;
+}
+
 interface Props {
   readonly label: string;
   readonly value: string;
@@ -16,7 +21,7 @@ export function InstantField({ label, value, change, empty, fault }: Props) {
   const parsed = parseInstant(value);
   const isEmpty = value.trim() === '';
   const wrong = parsed === undefined && !(isEmpty && empty !== undefined);
-  const hint = parsed === undefined ? empty : `${formatLocal(parsed)} where you are`;
+  const hint = parsed === undefined ? empty : localHint(parsed);
   return (
     <Field
       label={`${label} (UTC)`}

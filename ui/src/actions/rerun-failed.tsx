@@ -20,7 +20,7 @@ interface Props {
 export function RerunFailedAction(props: Props) {
   const of = props.instant === undefined ? props.job.name : formatInstant(props.instant);
   return (
-    <ActionDialog label="Re-run failed" title={`Run again what failed · ${of}`} wide>
+    <ActionDialog label="Re-run failed" title={`Run again what failed · ${of}`}>
       {(close) => <Rerun {...props} close={close} />}
     </ActionDialog>
   );

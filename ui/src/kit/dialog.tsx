@@ -2,7 +2,7 @@
  * A question over the page: the browser's own dialog, which keeps the focus inside, closes on Escape and gives the focus
  * back. It is there while it is rendered.
  */
-import { type ReactNode, useEffect, useId, useRef } from 'react';
+import { type ReactNode, useId, useLayoutEffect, useRef } from 'react';
 import './dialog.css';
 
 interface Props {
@@ -16,7 +16,8 @@ interface Props {
 export function Dialog({ title, close, children, wide = false }: Props) {
   const box = useRef<HTMLDialogElement>(null);
   const id = useId();
-  useEffect(() => {
+  // closed before it is taken off the page: a dialog that is off the page gives no focus back
+  useLayoutEffect(() => {
     const { current } = box;
     current?.showModal();
     // to write something is what most are opened for; the browser would rather have the button that closes it

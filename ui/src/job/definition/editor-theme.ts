@@ -8,11 +8,12 @@ import { tags } from '@lezer/highlight';
 
 export const editorTheme = EditorView.theme({
   '&': { backgroundColor: 'var(--paper)', color: 'var(--ink)', height: '100%', fontSize: 'var(--size-text)' },
-  '&.cm-focused': { outline: '2px solid var(--focus)', outlineOffset: '-1px' },
+  // the frame around it shows the focus
+  '&.cm-focused': { outline: 'none' },
   '.cm-scroller': { fontFamily: 'var(--face-mono)', lineHeight: '1.55' },
   '.cm-content': { caretColor: 'var(--ink)', padding: 'var(--gap-2) 0' },
   '.cm-cursor, .cm-dropCursor': { borderLeftColor: 'var(--ink)' },
-  '.cm-gutters': { backgroundColor: 'var(--sunken)', borderRight: '1px solid var(--line)', color: 'var(--ink-faint)' },
+  '.cm-gutters': { backgroundColor: 'var(--sunken)', borderRight: '1px solid var(--line)', color: 'var(--ink-soft)' },
   '.cm-activeLine': { backgroundColor: 'color-mix(in srgb, var(--accent-soft) 35%, transparent)' },
   '.cm-activeLineGutter': { backgroundColor: 'var(--accent-soft)', color: 'var(--ink)' },
   '&.cm-focused > .cm-scroller > .cm-selectionLayer .cm-selectionBackground, .cm-selectionBackground': {

@@ -91,7 +91,8 @@ function stateOf({ label, text, isReadOnly, schema, changed, save }: EditorOptio
     highlightActiveLine(),
     highlightActiveLineGutter(),
     editorHelp(schema),
-    EditorView.contentAttributes.of({ 'aria-label': label }),
+    // what is editable can be reached anyway; this says so to tools that look for it
+    EditorView.contentAttributes.of({ 'aria-label': label, tabindex: '0' }),
     EditorView.updateListener.of((update) => update.docChanged && changed(update.state.doc.toString())),
     keymap.of([
       { key: 'Mod-s', preventDefault: true, run: () => (save(), true) },

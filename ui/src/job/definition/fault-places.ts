@@ -4,7 +4,7 @@
  */
 import { type Document, isMap, isNode, isScalar, isSeq, type Node, type Pair, parseDocument } from 'yaml';
 
-export interface Place {
+interface Place {
   readonly from: number;
   readonly to: number;
 }

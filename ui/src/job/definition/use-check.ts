@@ -48,7 +48,9 @@ export function useCheck({ text, isOn, on }: Wanted): Check {
   const found = useMemo(() => {
     const { document } = readText(settled);
     const place = (fault: { path: string; message: string }) => placeFault(settled, document, fault);
-    return { faults: (data?.faults ?? []).map(place), warnings: (data?.applied?.warnings ?? []).map(place) };
+    const inOrder = (faults: readonly { path: string; message: string }[] = []) =>
+      faults.map(place).sort((a, b) => a.from - b.from);
+    return { faults: inOrder(data?.faults), warnings: inOrder(data?.applied?.warnings) };
   }, [settled, data]);
   const isCurrent = settled === text && seen === text && !query.isFetching && !query.isPlaceholderData;
   const isBroken = syntax.faults.length > 0;

@@ -21,6 +21,7 @@ export function TriggerSection({ job, trigger }: Props) {
       <header className="trigger-head">
         <h2>{trigger.trigger_name}</h2>
         <p>{scheduleOf(trigger)}</p>
+        <Link href={`/jobs/${job}/grid`}>Its instants</Link>
         <button type="button" className="button" aria-expanded={isAsked} onClick={() => setAsked(!isAsked)}>
           Why?
         </button>

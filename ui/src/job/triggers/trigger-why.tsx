@@ -23,7 +23,7 @@ export function TriggerWhy({ job, trigger }: Props) {
           </p>
           <ul>
             {reasons
-              .filter(({ message }) => message !== summary)
+              .filter(({ message }) => !summary.includes(message))
               .map(({ code, message }) => (
                 <li key={`${code} ${message}`}>{message}</li>
               ))}
