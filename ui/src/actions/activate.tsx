@@ -33,8 +33,8 @@ function Activate({ job, task, instant, close }: Props & { readonly close: () =>
         <p>
           <strong>{task.name}</strong> gets a new run at <Instant at={instant} />, at once and whatever it waits for.
         </p>
-        <p>When it ends, the tasks that depend on it follow, also those that have run before.</p>
-        <p className="muted">A retry that waits gives way to it. Counts that its token has gathered stay.</p>
+        <p>Its end counts for the tasks that depend on it, as ever: one that waits for it alone follows.</p>
+        <p className="muted">A retry that waits gives way to it.</p>
       </div>
       {job.paused ? <p className="note warned">The job is paused: the run waits until it is unpaused.</p> : null}
       <ActionFoot close={close} act={run.isPending ? 'Starting…' : 'Run task'} disabled={run.isPending}>

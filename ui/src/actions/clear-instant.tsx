@@ -40,7 +40,7 @@ function Clear({ job, instant, close }: Props & { readonly close: () => void }) 
     <ActionForm submit={() => clear.mutate()}>
       <p className="note">
         Counts start again from nothing, and retries that wait are dropped. Nothing runs by this: a task runs again when
-        it is activated or its trigger fires. What is queued or running goes on, and its end counts.
+        it is activated, or when what it waits for comes again. What is queued or running goes on, and its end counts.
       </p>
       <Answer of={tokens} what="Reading tokens">
         {(data) => (

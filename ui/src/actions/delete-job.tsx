@@ -35,7 +35,7 @@ function Delete({ job, close }: Props & { readonly close: () => void }) {
       <div className="preview">
         <p>Its triggers stop. What is queued is cancelled, and what runs is killed.</p>
         <p>The history of its runs, with their logs, stays readable for as long as runs are kept.</p>
-        <p>A task of another job that depends on it will wait in vain. This cannot be taken back.</p>
+        <p>A task of another job that depends on it may wait in vain. This cannot be taken back.</p>
       </div>
       <Field label={`Type the name of the job to go on: ${job.name}`}>
         {(wiring) => (

@@ -2,13 +2,13 @@
 import { isMap, isScalar, parseDocument, stringify } from 'yaml';
 
 /** Small, and shows what there is: a trigger, a command with a placeholder, one task after another. */
-export function exampleDocument(project: string, today: string): string {
+export function exampleDocument(project: string, day: string): string {
   return `project: ${stringify(project).trim()}
 name: my job
 description: What it is for
 triggers:
   - name: every day
-    start: ${today}T00:00:00Z
+    start: ${day}T00:00:00Z
     period: 1d
     catchup: none
 tasks:

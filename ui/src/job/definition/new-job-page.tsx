@@ -18,12 +18,15 @@ export default function NewJobPage() {
   return <Empty title="Your role may look at jobs, but not make them" />;
 }
 
+const dayMs = 86_400_000;
+
 function useNewText() {
   const [wanted] = useUrlState('project');
   const names = useProjectNames();
-  const [today] = useState(() => new Date().toISOString().slice(0, 10));
+  // tomorrow: an example that begins today would have missed its first instant already
+  const [tomorrow] = useState(() => new Date(Date.now() + dayMs).toISOString().slice(0, 10));
   const [draft, setDraft] = useDraft('new job');
-  const example = exampleDocument(wanted || names?.[0] || 'demo', today);
+  const example = exampleDocument(wanted || names?.[0] || 'demo', tomorrow);
   const change = (text: string) => setDraft(text === example ? undefined : { text, version: 0 });
   return { text: draft?.text ?? example, isDraft: draft !== undefined, change, drop: () => setDraft(undefined), names };
 }
