@@ -23,6 +23,9 @@ export const editorTheme = EditorView.theme({
   '.cm-searchMatch-selected': { outline: '1px solid var(--timeout)' },
   '.cm-matchingBracket': { backgroundColor: 'var(--accent-soft)', outline: '1px solid var(--accent)' },
   '.cm-panels': { backgroundColor: 'var(--sunken)', color: 'var(--ink)', borderColor: 'var(--line)' },
+  '.cm-panel.cm-search': { fontSize: 'var(--size-small)' },
+  '.cm-panel.cm-search label': { fontSize: 'inherit' },
+  '.cm-textfield, .cm-button': { fontSize: 'inherit' },
   '.cm-panels .cm-textfield': { backgroundColor: 'var(--paper)', borderColor: 'var(--line-strong)' },
   '.cm-panels .cm-button': {
     backgroundColor: 'var(--paper)',
