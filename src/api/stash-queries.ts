@@ -42,8 +42,9 @@ export function findVisible(db: Db, project: string, names: readonly string[]): 
      order by name, place`);
 }
 
-export async function removeEntry(db: Db, stash: Stash, name: string): Promise<void> {
-  await db.exec(sql`delete from ${rowsOf(stash)} and name = ${name}`);
+/** Answers how many there were. */
+export function removeEntry(db: Db, stash: Stash, name: string): Promise<number> {
+  return db.exec(sql`delete from ${rowsOf(stash)} and name = ${name}`);
 }
 
 export async function putEntry(db: Db, stash: Stash, name: string, data: Buffer): Promise<void> {

@@ -54,6 +54,19 @@ describe('the global stash', () => {
     expect(data.includes('secret')).toBe(false);
   });
 
+  it('has on record who wrote and removed what, and never the value', async () => {
+    await put('/api/stash/audited', keyOf('operator'), 'a very secret text');
+    await api.call('DELETE /api/stash/{key}', { params: { key: 'audited' } });
+    // nothing was there any more, so nothing was done
+    await api.call('DELETE /api/stash/{key}', { params: { key: 'audited' } });
+    const { items } = await api.call('GET /api/audit');
+    const told = items.filter(({ body }) => JSON.stringify(body).includes('audited'));
+    expect(told.map(({ type, actor, body }) => [type, actor, body])).toEqual([
+      ['stash.removed', 'key:operator', { key: 'audited' }],
+      ['stash.written', 'key:operator', { key: 'audited' }],
+    ]);
+  });
+
   it('keeps an empty value', async () => {
     await api.call('PUT /api/stash/{key}', { params: { key: 'empty' }, body: Buffer.alloc(0) });
     expect(await read('/int-api/stash/empty')).toEqual(Buffer.alloc(0));

@@ -5,8 +5,9 @@
 import type { EngineContext } from '../contract/engine.ts';
 import type { Caller } from '../contract/roles.ts';
 import type { HeldRun } from '../contract/wire.ts';
-import { onPool } from '../kernel/sql.ts';
-import { type ApiContext, type ApiHandlers, found } from './context.ts';
+import { recording } from '../events/append.ts';
+import { type Db, onPool } from '../kernel/sql.ts';
+import { type ApiContext, type ApiHandlers, author, found } from './context.ts';
 import type { TenantEndpoints } from './endpoints/table.ts';
 import { findProject } from './project-queries.ts';
 import { knownJob } from './jobs.ts';
@@ -15,9 +16,9 @@ import { restrictTask, scopeOf } from './task-scope.ts';
 
 type Keys = Extract<keyof TenantEndpoints, `${string}/stash${string}`>;
 
-const shared: Stash = { kind: 'global' };
+const shared: PeoplesStash = { kind: 'global' };
 
-async function ofProject(ctx: ApiContext, project: string): Promise<Stash> {
+async function ofProject(ctx: ApiContext, project: string): Promise<PeoplesStash> {
   found(await findProject(ctx.db, project), 'project', project);
   return { kind: 'project', project };
 }
@@ -30,6 +31,40 @@ async function ofJob(ctx: ApiContext, path: { id: string; instant: Date }, calle
 
 function put(ctx: ApiContext, stash: Stash, name: string, plain: Buffer): Promise<void> {
   return putEntry(ctx.db, stash, name, ctx.secrets.encrypt(plain));
+}
+
+/** What people do to secrets is on record: the name, never the value. What tasks do to their job's own stash is not. */
+type PeoplesStash = Exclude<Stash, { kind: 'job' }>;
+
+interface Entry {
+  readonly stash: PeoplesStash;
+  readonly name: string;
+}
+
+async function recorded(
+  ctx: ApiContext,
+  caller: Caller | undefined,
+  { stash, name }: Entry,
+  change: { type: string; work: (tx: Db) => Promise<boolean> },
+): Promise<void> {
+  const subject = stash.kind === 'project' ? stash.project : null;
+  await recording(ctx.db, author(ctx, caller), async (tx) => {
+    if (await change.work(tx)) tx.record('millrace_projects', { type: change.type, subject, body: { key: name } });
+  });
+  ctx.wake.send(ctx.tenant.id, 'events');
+}
+
+function write(ctx: ApiContext, caller: Caller | undefined, entry: Entry, plain: Buffer): Promise<void> {
+  const work = async (tx: Db): Promise<boolean> => {
+    await putEntry(tx, entry.stash, entry.name, ctx.secrets.encrypt(plain));
+    return true;
+  };
+  return recorded(ctx, caller, entry, { type: 'stash.written', work });
+}
+
+function remove(ctx: ApiContext, caller: Caller | undefined, entry: Entry): Promise<void> {
+  const work = async (tx: Db): Promise<boolean> => (await removeEntry(tx, entry.stash, entry.name)) > 0;
+  return recorded(ctx, caller, entry, { type: 'stash.removed', work });
 }
 
 async function read(ctx: ApiContext, stash: Stash, name: string): Promise<Response> {
@@ -52,17 +87,18 @@ export async function stashValuesFor(
 
 export const stashHandlers: ApiHandlers<Pick<TenantEndpoints, Keys>> = {
   'GET /api/stash': (_, ctx) => listNames(ctx.db, shared),
-  'PUT /api/stash/{key}': ({ params, body }, ctx) => put(ctx, shared, params.key, body),
-  'DELETE /api/stash/{key}': ({ params }, ctx) => removeEntry(ctx.db, shared, params.key),
+  'PUT /api/stash/{key}': ({ params, body, caller }, ctx) =>
+    write(ctx, caller, { stash: shared, name: params.key }, body),
+  'DELETE /api/stash/{key}': ({ params, caller }, ctx) => remove(ctx, caller, { stash: shared, name: params.key }),
   'GET /int-api/stash/{key}': async ({ params, caller }, ctx) => {
     await restrictTask(ctx.db, caller, {});
     return read(ctx, shared, params.key);
   },
   'GET /api/projects/{id}/stash': async ({ params }, ctx) => listNames(ctx.db, await ofProject(ctx, params.id)),
-  'PUT /api/projects/{id}/stash/{key}': async ({ params, body }, ctx) =>
-    put(ctx, await ofProject(ctx, params.id), params.key, body),
-  'DELETE /api/projects/{id}/stash/{key}': async ({ params }, ctx) =>
-    removeEntry(ctx.db, await ofProject(ctx, params.id), params.key),
+  'PUT /api/projects/{id}/stash/{key}': async ({ params, body, caller }, ctx) =>
+    write(ctx, caller, { stash: await ofProject(ctx, params.id), name: params.key }, body),
+  'DELETE /api/projects/{id}/stash/{key}': async ({ params, caller }, ctx) =>
+    remove(ctx, caller, { stash: await ofProject(ctx, params.id), name: params.key }),
   'GET /int-api/projects/{id}/stash/{key}': async ({ params, caller }, ctx) => {
     await restrictTask(ctx.db, caller, { project: params.id });
     return read(ctx, await ofProject(ctx, params.id), params.key);
@@ -73,6 +109,7 @@ export const stashHandlers: ApiHandlers<Pick<TenantEndpoints, Keys>> = {
     read(ctx, await ofJob(ctx, params, caller), params.key),
   'PUT /int-api/jobs/{id}/stash/{instant}/{key}': async ({ params, caller, body }, ctx) =>
     put(ctx, await ofJob(ctx, params, caller), params.key, body),
-  'DELETE /int-api/jobs/{id}/stash/{instant}/{key}': async ({ params, caller }, ctx) =>
-    removeEntry(ctx.db, await ofJob(ctx, params, caller), params.key),
+  'DELETE /int-api/jobs/{id}/stash/{instant}/{key}': async ({ params, caller }, ctx) => {
+    await removeEntry(ctx.db, await ofJob(ctx, params, caller), params.key);
+  },
 };

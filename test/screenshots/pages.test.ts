@@ -59,7 +59,7 @@ const shots: readonly Shot[] = [
   { name: 'run-why', path: ({ waiting }) => `/runs/${waiting}?view=why`, shows: /gpu/ },
   { name: 'run-history', path: ({ failed }) => `/runs/${failed}?view=history`, shows: /queued/i },
   { name: 'run-environment', path: ({ failed }) => `/runs/${failed}?view=environment`, shows: /parsing/ },
-  { name: 'runs', path: () => '/runs', shows: 'parse' },
+  { name: 'runs', path: () => '/runs', shows: /extract|load/ },
   { name: 'project', path: () => '/jobs?q=warehouse', shows: 'marts' },
   { name: 'workers', path: () => '/workers', shows: 'attic' },
   { name: 'schedulers', path: () => '/schedulers', shows: /up/ },
@@ -125,7 +125,7 @@ describe.each(looks.map((look) => [`pictures${look.name}`, look] as const))('%s'
     page.on('console', (message) => message.type() === 'error' && faults.push(message.text()));
     try {
       await page.goto(product.url + shot.path(seeded));
-      await page.getByText(shot.shows).first().waitFor({ timeout: 10_000 });
+      await page.getByText(shot.shows).locator('visible=true').first().waitFor({ timeout: 10_000 });
       await shot.act?.(page);
       // charts and graphs lay themselves out after their data has come
       await page.waitForTimeout(400);

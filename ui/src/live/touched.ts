@@ -24,8 +24,8 @@ export function touchedBy(digest: DigestMessage): Touched {
       // too many to be named: whichever is on show may be one of them
       ...(hasRun && runs.length === 0 ? [anyRun] : runs.map((id) => keys.run(id))),
       ...written.flatMap((id) => [keys.jobWritten(id), keys.jobState(id)]),
-      ...(written.length > 0 ? [keys.jobs] : []),
-      ...(digest.projects ? [keys.projects, keys.jobs] : []),
+      ...(written.length > 0 ? [keys.jobs, keys.pools] : []),
+      ...(digest.projects ? [keys.projects, keys.jobs, keys.stash] : []),
       ...(digest.people ? [keys.audit] : []),
       ...(digest.fleet ? [keys.fleet] : []),
     ],
