@@ -80,11 +80,10 @@ describe.skipIf(!needs('chromium'))('runs in the web interface', () => {
   const isPressed = () => follow().getAttribute('aria-pressed');
   const row = (line: number) =>
     page.locator('.log-row', { has: page.getByRole('link', { name: `Line ${line}`, exact: true }) });
-  const isInSight = (line: number) =>
-    row(line).evaluate((element) => {
-      const [own, box] = [element, element.closest('[role=log]')].map((each) => each?.getBoundingClientRect());
-      return own !== undefined && box !== undefined && own.top >= box.top - 1 && own.bottom <= box.bottom + 1;
-    });
+  const isInSight = async (line: number): Promise<boolean> => {
+    const [own, box] = await Promise.all([row(line).boundingBox(), page.getByRole('log').boundingBox()]);
+    return own !== null && box !== null && own.y >= box.y - 1 && own.y + own.height <= box.y + box.height + 1;
+  };
 
   it('shows the end of a log of megabytes, in colour, with few rows in the page', async () => {
     await page.goto(`/runs/${runs.get('much')}`);
@@ -145,15 +144,18 @@ describe.skipIf(!needs('chromium'))('runs in the web interface', () => {
     await log.hover();
     await page.mouse.wheel(0, -600);
     await until('it no longer follows', async () => (await isPressed()) === 'false' || undefined);
-    const top = await log.evaluate((box) => box.scrollTop);
+    const scrolledTo = async () => (await log.evaluate((box) => box.scrollTop)) as number;
+    const top = await scrolledTo();
     const count = async () => Number(/^\d+/.exec((await page.getByText(/^\d+ lines/).textContent()) ?? '')?.[0]);
     const before = await count();
     await until('more has come', async () => (await count()) > before + 10 || undefined);
-    expect(await log.evaluate((box) => box.scrollTop)).toBe(top);
+    expect(await scrolledTo()).toBe(top);
     await follow().click();
     const newest = await count();
     await row(newest).waitFor();
-    await page.getByRole('button', { name: 'Cancel run' }).waitFor();
+    await product.call('POST /api/runs/{id}/cancel', { params: { id: ran.runs[0] ?? '' } });
+    await page.getByText('Complete', { exact: true }).waitFor();
+    await page.locator('.page-head').getByText('cancelled').waitFor();
   });
 
   it('says in one sentence why a run waits, and what to do', async () => {

@@ -101,9 +101,11 @@ test('a hundred megabytes: bounded memory, no long step, quick to read anywhere 
   const store = new LogStore();
   const steps: number[] = [];
   const timed = (work: () => unknown): void => {
-    const at = performance.now();
+    // of the processor's time, because others may want it, too
+    const before = process.cpuUsage();
     work();
-    steps.push(performance.now() - at);
+    const { user, system } = process.cpuUsage(before);
+    steps.push((user + system) / 1_000);
   };
   while (store.bytes < 100 * megabyte) for (const chunk of chunks) timed(() => store.append(chunk));
   const grown = process.memoryUsage();
@@ -119,7 +121,7 @@ test('a hundred megabytes: bounded memory, no long step, quick to read anywhere 
   for (let more = true; more; ) timed(() => (more = search.look(store.rows, 10)));
   expect(search.hits).toHaveLength((store.rows / 25_600) * 26);
   expect(store.textOf(search.hits.at(-1) ?? 0)).toContain('25000');
-  // one step in the page must not be felt; this machine may be busy with others
+  // one step in the page must not be felt
   steps.sort((a, b) => a - b);
   expect(steps.at(Math.floor(steps.length * 0.99))).toBeLessThan(50);
   expect(steps.reduce((sum, step) => sum + step, 0)).toBeLessThan(15_000);

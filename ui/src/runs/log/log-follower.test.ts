@@ -1,0 +1,58 @@
+import { expect, test } from 'vitest';
+import { LogFollower, type LogSnapshot } from './log-follower.ts';
+
+/** A server that each time sends the log from its beginning, as far as it has come; the first time it breaks off. */
+function server(answers: readonly { readonly text: string; readonly breaks: boolean }[]) {
+  let opened = 0;
+  return {
+    opened: () => opened,
+    open: async (): Promise<Response> => {
+      const answer = answers[opened++];
+      const body = new ReadableStream<Uint8Array>({
+        start(controller) {
+          for (const byte of new TextEncoder().encode(answer?.text)) controller.enqueue(new Uint8Array([byte]));
+          if (answer?.breaks) setTimeout(() => controller.error(new Error('gone')), 20);
+          else controller.close();
+        },
+      });
+      return new Response(body);
+    },
+  };
+}
+
+function textOf({ store }: LogSnapshot): string[] {
+  return store.read(0, store.rows).map((row) => row.text);
+}
+
+test('a log whose server went away goes on where it was, with nothing doubled', async () => {
+  const { open, opened } = server([
+    { text: 'one\ntw', breaks: true },
+    { text: 'one\ntwo\nthree\n', breaks: false },
+  ]);
+  let firsts = 0;
+  const follower = new LogFollower({ open, hasEnded: async () => true, onFirstOutput: () => firsts++ });
+  const states: string[] = [];
+  await new Promise<void>((resolve) => {
+    follower.subscribe(() => {
+      const { state } = follower.snapshot();
+      if (states.at(-1) !== state) states.push(state);
+      if (state === 'complete') resolve();
+    });
+  });
+  expect(textOf(follower.snapshot())).toEqual(['one', 'two', 'three']);
+  expect(states).toEqual(['following', 'lost', 'following', 'complete']);
+  expect([opened(), firsts]).toEqual([2, 1]);
+});
+
+test('it stops reading when nobody listens any more', async () => {
+  let signal: AbortSignal | undefined;
+  const open = (given: AbortSignal): Promise<Response> => {
+    signal = given;
+    return new Promise(() => {});
+  };
+  const follower = new LogFollower({ open, hasEnded: async () => false, onFirstOutput: () => {} });
+  const leave = follower.subscribe(() => {});
+  expect(signal?.aborted).toBe(false);
+  leave();
+  expect(signal?.aborted).toBe(true);
+});
