@@ -38,7 +38,7 @@ export function LogView({ run, hasEnded }: Props) {
     const hit = find.step(direction, topRowOf(store, at));
     if (hit !== undefined) at.goTo(hit.row);
   };
-  useFirstHit(find, () => step(1), linkedLine !== undefined);
+  useFirstHit(find, topRowOf(store, at), () => step(1), linkedLine !== undefined);
 
   const tools = { follows: at.follows, setFollows: at.setFollows, wraps };
   return (
@@ -128,9 +128,10 @@ function useGoneToLink(line: number | undefined, { store, state }: LogSnapshot, 
   });
 }
 
-/** What is looked for is gone to as soon as it is found. */
-function useFirstHit(find: LogFind, goThere: () => void, isElsewhere: boolean): void {
+/** What is looked for is gone to: to the next one below, so not before that is known. */
+function useFirstHit(find: LogFind, fromRow: number, goThere: () => void, isElsewhere: boolean): void {
+  const isKnown = find.lastRow !== undefined && (!find.isBusy || find.lastRow >= fromRow);
   useEffect(() => {
-    if (!isElsewhere && find.count > 0 && find.current === undefined) goThere();
+    if (!isElsewhere && isKnown && find.current === undefined) goThere();
   });
 }

@@ -18,6 +18,8 @@ export interface LogFind {
   readonly ask: (question: string) => void;
   readonly pattern: RegExp | undefined;
   readonly count: number;
+  /** Of the last one found so far. */
+  readonly lastRow: number | undefined;
   readonly isFull: boolean;
   readonly isBusy: boolean;
   /** From 0. */
@@ -48,6 +50,7 @@ export function useLogFind(snapshot: LogSnapshot): LogFind {
     ask,
     pattern: search?.pattern,
     count: hits.length,
+    lastRow: hits.at(-1),
     isFull: search?.isFull ?? false,
     isBusy,
     current,
