@@ -40,7 +40,7 @@ export function useCheck({ text, isOn, on }: Wanted): Check {
   const query = useQuery({
     queryKey: ['dry run', on, settled],
     queryFn: ({ signal }) => tenant('POST /api/jobs/check', { body: settled, headers: yamlHeaders, signal }),
-    enabled: isOn && syntax.faults.length === 0 && settled.trim() !== '',
+    enabled: isOn && syntax.faults.length === 0,
     placeholderData: keepPreviousData,
     gcTime: 0,
   });
@@ -52,7 +52,9 @@ export function useCheck({ text, isOn, on }: Wanted): Check {
       faults.map(place).sort((a, b) => a.from - b.from);
     return { faults: inOrder(data?.faults), warnings: inOrder(data?.applied?.warnings) };
   }, [settled, data]);
-  const isCurrent = settled === text && seen === text && !query.isFetching && !query.isPlaceholderData;
+  // that it is being asked again changes nothing: a button must not give way under the finger
+  const isAnswered = !query.isPlaceholderData && (data !== undefined || error !== null);
+  const isCurrent = settled === text && seen === text && isAnswered;
   const isBroken = syntax.faults.length > 0;
   return {
     faults: isBroken ? syntax.faults : found.faults,
