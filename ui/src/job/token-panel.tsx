@@ -4,6 +4,8 @@ import { ActivateAction } from '../actions/activate.tsx';
 import { ClearInstantAction } from '../actions/clear-instant.tsx';
 import { Answer } from '../kit/answer.tsx';
 import { State } from '../kit/state.tsx';
+import { sentence } from '../runs/sentence.ts';
+import { reasonLinks } from '../runs/why-links.ts';
 import { useMayOperate } from '../session/session.ts';
 import { Age, Instant, Span } from '../time/times.tsx';
 import { SidePanel } from './side-panel.tsx';
@@ -49,26 +51,46 @@ export function TokenPanel({ job, task, instant, close }: Props) {
 
 type TokenProps = Parameters<typeof useTokenRuns>[0];
 
+type Why = NonNullable<ReturnType<typeof useWhyToken>['data']>;
+
+/** The panel names task and instant already: the first reason says the most in the fewest words. */
 function Why(token: TokenProps) {
   return (
     <section>
       <h3>Why</h3>
       <Answer of={useWhyToken(token)} what="Reading why">
-        {({ summary, reasons, next }) => (
+        {({ summary, reasons: [first, ...rest], next }) => (
           <>
-            <p>{summary}</p>
-            {reasons.length < 2 && reasons[0]?.message === summary ? null : (
-              <ul className="why-reasons">
-                {reasons.map(({ code, message }) => (
-                  <li key={`${code} ${message}`}>{message}</li>
+            <p>{first === undefined ? sentence(summary) : <Reason reason={first} />}</p>
+            {rest.length === 0 ? null : (
+              <ul className="token-reasons">
+                {rest.map((reason, index) => (
+                  // two reasons may be worded alike
+                  <li key={index}>
+                    <Reason reason={reason} />
+                  </li>
                 ))}
               </ul>
             )}
-            {next === null ? null : <p className="why-next">{next}</p>}
+            {next === null ? null : <p className="token-next">{sentence(next)}</p>}
           </>
         )}
       </Answer>
     </section>
+  );
+}
+
+function Reason({ reason: { message, data } }: { readonly reason: Why['reasons'][number] }) {
+  return (
+    <>
+      {sentence(message)}
+      {reasonLinks(data).map(({ href, label }) => (
+        <span key={href}>
+          {' '}
+          <Link href={href}>{label}</Link>
+        </span>
+      ))}
+    </>
   );
 }
 

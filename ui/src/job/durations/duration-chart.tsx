@@ -18,7 +18,7 @@ export function DurationChart({ job, durations: { instants, totals }, task }: Pr
   const values = instants.map((_, i) => (task === undefined ? totals[i] : task.series[i]) ?? 0);
   const ticks = ticksFor(Math.max(...values) * 1_000, 4);
   const most = Math.max(1, ticks.at(-1) ?? 1);
-  const what = task === undefined ? 'all tasks together' : task.name;
+  const what = task === undefined ? 'All tasks together' : task.name;
   const open = (event: MouseEvent): void => {
     const at =
       event.target instanceof Element ? event.target.closest<HTMLElement>('[data-at]')?.dataset['at'] : undefined;

@@ -41,7 +41,6 @@ export const GraphNodeBox = memo(function GraphNodeBox({ node, place, foreign, s
       transform={`translate(${place.x} ${place.y})`}
       role={node.kind === 'task' && !foreign ? 'button' : 'link'}
       tabIndex={current ? 0 : -1}
-      aria-label={`${node.name}, ${word}`}
       aria-pressed={node.kind === 'task' && !foreign ? chosen : undefined}
       data-node={node.id}
       data-kind={foreign ? 'foreign' : node.kind}

@@ -31,6 +31,9 @@ const cells = new Map<string, Cell>(
   Object.entries(states).map(([letter, state]) => [letter, { state, word: state, shape: <Shape state={state} /> }]),
 );
 
+/** For the legend, in the order one asks for them. */
+export const shownStates: readonly State[] = Object.values(states);
+
 export function cellOf(letter: string | undefined): Cell {
   return cells.get(letter ?? '') ?? none;
 }

@@ -17,6 +17,8 @@ import { inSight, windowLength } from './window.ts';
 interface Props {
   readonly job: string;
   readonly at: number;
+  /** Whether that is simply now. */
+  readonly follow: boolean;
   readonly chosen: { readonly instant: string | undefined; readonly task: string | undefined };
   readonly open: (instant: string, task: GridTask | undefined) => void;
 }
@@ -25,9 +27,9 @@ const leastColumn = 26;
 const mostColumn = 140;
 const noTasks: readonly GridTask[] = [];
 
-export function GridTable({ job, at, chosen, open }: Props) {
+export function GridTable({ job, at, follow, chosen, open }: Props) {
   const box = useRef<HTMLDivElement>(null);
-  const { top, left, width, height } = useScroll(box);
+  const { top, left, width, height, read } = useScroll(box);
   const sight = { scroll: top, size: rowHeight, more: 6 };
   const pages = useGridPages(job, at, inSight({ ...sight, room: height, count: Number.MAX_SAFE_INTEGER }));
   const tasks = pages.tasks ?? noTasks;
@@ -53,7 +55,8 @@ export function GridTable({ job, at, chosen, open }: Props) {
     open: openAt,
   });
   const firstRow = Math.floor(top / rowHeight);
-  useSteadyRows({ box, pages, top: firstRow, onShift: focus.shift });
+  const { newer, newestOnTop } = pages;
+  useSteadyRows({ box, newer, newestOnTop, follow, onShift: focus.shift, onScroll: read });
 
   const current = focus.place.row >= rows.first && focus.place.row < rows.end ? focus.place.row : firstRow;
   const chosenColumn = chosen.task === undefined ? 0 : tasks.findIndex(({ id }) => id === chosen.task) + 1;
@@ -67,7 +70,7 @@ export function GridTable({ job, at, chosen, open }: Props) {
         className="grid"
         role="grid"
         aria-label="Instants by tasks"
-        aria-rowcount={pages.oldestKnown ? pages.total + 1 : -1}
+        aria-rowcount={pages.oldestKnown && newestOnTop ? pages.total + 1 : -1}
         aria-colcount={tasks.length + 1}
         tabIndex={-1}
         hidden={isEmpty}

@@ -1,5 +1,6 @@
 /** The grid of a job: instants by tasks, newest first; around a time where the address names one (`?at=`). */
 import { useState } from 'react';
+import { State } from '../../kit/state.tsx';
 import { useUrlState } from '../../kit/url-state.ts';
 import { InstantPanel } from '../instant-panel.tsx';
 import type { JobViewProps } from '../job-page.tsx';
@@ -7,6 +8,7 @@ import '../state-colours.css';
 import { TokenPanel } from '../token-panel.tsx';
 import { useGraph } from '../use-job.ts';
 import { useSelection } from '../use-selection.ts';
+import { shownStates } from './cells.tsx';
 import './grid.css';
 import { GridTable } from './grid-table.tsx';
 
@@ -36,6 +38,7 @@ export default function GridView({ job }: JobViewProps) {
         <button type="button" className="button" aria-pressed={at === oldest} onClick={() => setAt(oldest)}>
           Oldest
         </button>
+        <Legend />
       </div>
       <div className="with-panel">
         <div>
@@ -43,6 +46,7 @@ export default function GridView({ job }: JobViewProps) {
             key={start}
             job={job.id}
             at={start}
+            follow={at === ''}
             chosen={{ instant, task: chosen }}
             open={(instant, task) => select({ instant, task: task?.id })}
           />
@@ -59,5 +63,17 @@ export default function GridView({ job }: JobViewProps) {
         )}
       </div>
     </section>
+  );
+}
+
+function Legend() {
+  return (
+    <ul className="grid-legend" aria-label="States">
+      {shownStates.map((state) => (
+        <li key={state}>
+          <State state={state} />
+        </li>
+      ))}
+    </ul>
   );
 }

@@ -27,7 +27,7 @@ test('a chain begins with what is newer and what is older than a time, which its
 test('a page that was read says how long it is and where the next begins, until there is none', () => {
   let chain = taught(begin(at), 1, 100, 'a');
   expect(totalRows(chain)).toBe(200);
-  expect(chain.at(-1)).toEqual({ side: 'older', cursor: 'a', count: undefined });
+  expect(chain.at(-1)).toEqual({ side: 'older', cursor: 'a', limit: 200, count: undefined });
   chain = taught(chain, 2, 30, null);
   expect(totalRows(chain)).toBe(130);
 });
@@ -43,7 +43,7 @@ test('newer rows come in on top, and a full page begins another above it', () =>
   chain = taught(chain, 0, 3, null);
   expect([totalRows(chain), reachesNewest(chain)]).toEqual([53, true]);
   chain = taught(chain, 0, 100, null, 'b');
-  expect(chain[0]).toEqual({ side: 'newer', cursor: 'b', count: undefined });
+  expect(chain[0]).toEqual({ side: 'newer', cursor: 'b', limit: 200, count: undefined });
   expect([totalRows(chain), reachesNewest(chain)]).toEqual([150, false]);
 });
 

@@ -9,6 +9,8 @@
 export interface Page {
   readonly side: 'newer' | 'older';
   readonly cursor: string;
+  /** How many it is asked for. */
+  readonly limit: number;
   readonly count: number | undefined;
 }
 
@@ -20,23 +22,25 @@ interface Answer {
   readonly newer: string | null;
 }
 
-export const pageRows = 100;
+/** Those beside the time are few, because they are read again most; far ones are many, for whoever scrolls far. */
+const nearRows = 100;
+const farRows = 200;
 
 /** Rows up to and including `at` come first behind it. */
 export function begin(at: number): Chain {
   return [
-    { side: 'newer', cursor: new Date(at).toISOString(), count: undefined },
-    { side: 'older', cursor: new Date(at + 1).toISOString(), count: undefined },
+    { side: 'newer', cursor: new Date(at).toISOString(), limit: nearRows, count: undefined },
+    { side: 'older', cursor: new Date(at + 1).toISOString(), limit: nearRows, count: undefined },
   ];
 }
 
-export function rowsOf({ side, count }: Page, assumed: number): number {
+function rowsOf({ side, count }: Page, assumed: number): number {
   return count ?? (side === 'older' ? assumed : 0);
 }
 
-/** As long as the pages that were read: there are fewer instants in one where there are many tasks. */
-export function assumedRows(chain: Chain): number {
-  return chain.find(({ side, count }) => side === 'older' && count !== undefined && count > 0)?.count ?? pageRows;
+/** As long as the last that was read: there are fewer instants in one where there are many tasks. */
+function assumedRows(chain: Chain): number {
+  return chain.findLast(({ side, count }) => side === 'older' && count !== undefined && count > 0)?.count ?? nearRows;
 }
 
 export function totalRows(chain: Chain): number {
@@ -44,7 +48,11 @@ export function totalRows(chain: Chain): number {
   return chain.reduce((sum, page) => sum + rowsOf(page, assumed), 0);
 }
 
-export interface PageInSight {
+export function newerRows(chain: Chain): number {
+  return chain.reduce((sum, { side, count = 0 }) => sum + (side === 'newer' ? count : 0), 0);
+}
+
+interface PageInSight {
   readonly index: number;
   readonly page: Page;
   /** Of its first row. */
@@ -73,7 +81,7 @@ export function learn(chain: Chain, page: Page, answer: Answer): Chain {
   const neighbour = known[beside];
   if (next === null) return neighbour === undefined ? known : cutFrom(known, index, page.side);
   if (neighbour?.cursor === next) return known;
-  const fresh: Page = { side: page.side, cursor: next, count: neighbour?.count };
+  const fresh: Page = { side: page.side, cursor: next, limit: farRows, count: neighbour?.count };
   if (neighbour !== undefined) return known.with(beside, fresh);
   return page.side === 'older' ? [...known, fresh] : [fresh, ...known];
 }

@@ -10,8 +10,8 @@ import {
   begin,
   type Chain,
   learn,
+  newerRows,
   type Page,
-  pageRows,
   pagesInSight,
   reachesNewest,
   reachesOldest,
@@ -25,8 +25,8 @@ export type GridTask = Answer['tasks'][number];
 
 const keptPages = 40;
 
-function pageQuery(job: string, { side, cursor }: Page) {
-  const query = { limit: pageRows, ...(side === 'older' ? { before: cursor } : { after: cursor }) };
+function pageQuery(job: string, { side, cursor, limit }: Page) {
+  const query = { limit, ...(side === 'older' ? { before: cursor } : { after: cursor }) };
   return {
     queryKey: keys.jobState(job, 'grid', side, cursor),
     queryFn: ({ signal }: { signal: AbortSignal }) =>
@@ -37,6 +37,8 @@ function pageQuery(job: string, { side, cursor }: Page) {
 export interface GridPages {
   /** How many rows there are, as far as is known. */
   readonly total: number;
+  /** How many of them are newer than the time. */
+  readonly newer: number;
   /** Whether the newest instant is the first row. */
   readonly newestOnTop: boolean;
   /** Whether there are no more rows than `total`. */
@@ -44,8 +46,6 @@ export interface GridPages {
   readonly tasks: readonly GridTask[] | undefined;
   /** Undefined for one that has not been read. */
   readonly itemAt: (row: number) => GridItem | undefined;
-  /** The row of an instant in sight. */
-  readonly rowOf: (instant: string) => number | undefined;
   readonly error: Error | null;
   readonly refetch: () => unknown;
 }
@@ -68,19 +68,13 @@ export function useGridPages(job: string, at: number, rows: Range): GridPages {
   const failed = answers.find(({ error, data }) => error !== null && data === undefined);
   return {
     total: totalRows(chain),
+    newer: newerRows(chain),
     newestOnTop: reachesNewest(chain),
     oldestKnown: reachesOldest(chain),
     tasks,
     itemAt: (row) => {
       const page = loaded.find(({ row: first, items }) => row >= first && row < first + items.length);
       return page?.items[row - page.row];
-    },
-    rowOf: (instant) => {
-      for (const page of loaded) {
-        const place = page.items.findIndex((item) => item.instant === instant);
-        if (place !== -1) return page.row + place;
-      }
-      return undefined;
     },
     error: failed?.error ?? null,
     refetch: () => failed?.refetch(),

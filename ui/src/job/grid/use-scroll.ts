@@ -1,5 +1,5 @@
-/** How far a box is scrolled and how large it is, as it changes. */
-import { type RefObject, useEffect, useLayoutEffect, useState } from 'react';
+/** How far a box is scrolled and how large it is, as it changes; `read` looks at once, after a scroll by program. */
+import { type RefObject, useCallback, useEffect, useLayoutEffect, useState } from 'react';
 
 export interface Scrolled {
   readonly top: number;
@@ -8,9 +8,9 @@ export interface Scrolled {
   readonly height: number;
 }
 
-export function useScroll(box: RefObject<HTMLElement | null>): Scrolled {
+export function useScroll(box: RefObject<HTMLElement | null>): Scrolled & { readonly read: () => void } {
   const [scrolled, setScrolled] = useState<Scrolled>({ top: 0, left: 0, width: 0, height: 0 });
-  const read = (): void => {
+  const read = useCallback((): void => {
     const { current } = box;
     if (current === null) return;
     const { scrollTop: top, scrollLeft: left, clientWidth: width, clientHeight: height } = current;
@@ -19,8 +19,8 @@ export function useScroll(box: RefObject<HTMLElement | null>): Scrolled {
         ? old
         : { top, left, width, height },
     );
-  };
-  useLayoutEffect(read, [box]);
+  }, [box]);
+  useLayoutEffect(read, [read]);
   useEffect(() => {
     const { current } = box;
     if (current === null) return undefined;
@@ -31,6 +31,6 @@ export function useScroll(box: RefObject<HTMLElement | null>): Scrolled {
       watcher.disconnect();
       current.removeEventListener('scroll', read);
     };
-  }, [box]);
-  return scrolled;
+  }, [box, read]);
+  return { ...scrolled, read };
 }

@@ -1,0 +1,230 @@
+/**
+ * The pictures of a job in a real Chromium: its graph changes as runs do and opens a token, its grid slides through ten
+ * thousand instants, its timeline and durations show what ran.
+ */
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Browser, CDPSession, Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { onDatabase } from '../../src/postgres/address.ts';
+import { withClient } from '../../src/postgres/databases.ts';
+import { seriousFaults } from '../harness/axe.ts';
+import { startBrowser } from '../harness/browser.ts';
+import { type Product, removeHome, startProduct } from '../harness/product.ts';
+import { controlAddress } from '../harness/second-tenant.ts';
+import { needs } from '../harness/services.ts';
+import { until } from '../harness/until.ts';
+
+const instants = 10_000;
+const oldest = '2026-01-01T00:00:00.000Z';
+const newest = new Date(Date.parse(oldest) + (instants - 1) * 60_000).toISOString();
+
+/** `wait` ends when a file is there; `check` ends badly, and `tell` hears of it. */
+const pipeline = (file: string) => ({
+  project: 'shop',
+  name: 'pipeline',
+  tasks: [
+    { name: 'wait', process: { command: ['sh', '-c', `until [ -e ${file} ]; do sleep 0.05; done`] } },
+    { name: 'check', depends: ['task/wait'], process: { command: ['sh', '-c', 'exit 3'] } },
+    { name: 'load', depends: ['task/check'] },
+    { name: 'tell', depends_failure: ['task/check'] },
+  ],
+});
+
+const long = {
+  project: 'shop',
+  name: 'long',
+  tasks: ['extract', 'clean', 'join', 'count', 'send', 'tidy'].map((name, n, names) => ({
+    name,
+    ...(n === 0 ? {} : { depends: [`task/${names[n - 1]}`] }),
+  })),
+};
+
+async function writeInstants(product: Product, job: string): Promise<void> {
+  const control = await controlAddress(product.home);
+  const tenant = await withClient(control, async (client) => {
+    const { rows } = await client.query<{ database: string }>(
+      `select database from control.tenant where name = 'default'`,
+    );
+    return onDatabase(control, rows[0]?.database ?? '');
+  });
+  await withClient(tenant, async (client) => {
+    await client.query('set search_path to millrace');
+    const from = `from task, generate_series(0, ${instants - 1}) n where task.job_id = '${job}'`;
+    const at = `timestamptz '${oldest}' + n * interval '1 minute'`;
+    await client.query(
+      `insert into token (task_id, instant, count, fire, reach, priority) select id, ${at}, 0, 1, 1, 'normal' ${from}`,
+    );
+    await client.query(
+      `insert into run (id, task_id, instant, origin, version, attempt, priority, lease, state, queued_at, started_at,
+                        finished_at)
+       select new_id(), id, ${at}, 'token', 1, 1, 'normal', 1,
+              case when name = 'send' and n % 7 = 0 then 'failure' else 'success' end::run_state, ${at}, ${at},
+              ${at} + interval '2 seconds' ${from}`,
+    );
+    await client.query('analyze token; analyze run');
+  });
+}
+
+describe.skipIf(!needs('chromium'))('the views of a job', () => {
+  let product: Product;
+  let browser: Browser;
+  let page: Page;
+  let file: string;
+  const jobs = { pipeline: '', long: '' };
+  const faults: string[] = [];
+
+  beforeAll(async () => {
+    product = await startProduct();
+    file = join(product.home, 'go-on');
+    await product.call('PUT /api/projects', { body: { name: 'shop' } });
+    jobs.pipeline = (await product.call('PUT /api/jobs', { body: JSON.stringify(pipeline(file)) })).id;
+    jobs.long = (await product.call('PUT /api/jobs', { body: JSON.stringify(long) })).id;
+    await writeInstants(product, jobs.long);
+    browser = await startBrowser();
+    page = await browser.newPage({ viewport: { width: 1280, height: 900 } });
+    page.setDefaultTimeout(12_000);
+    page.on('pageerror', (error) => faults.push(error.message));
+    page.on('console', (message) => message.type() === 'error' && faults.push(message.text()));
+    await page.request.post(`${product.url}/api/session`, {
+      data: { key: product.rootKey },
+      headers: { origin: product.url },
+    });
+  });
+  afterAll(async () => {
+    await browser.close();
+    await product.stop();
+    await removeHome(product.home);
+  });
+
+  const open = (job: string, rest = ''): Promise<unknown> => page.goto(`${product.url}/jobs/${job}${rest}`);
+  const node = (name: string, word: string) => page.getByRole('button', { name: `${name}, ${word}`, exact: true });
+
+  it('colours the graph as runs begin and end', async () => {
+    await open(jobs.pipeline);
+    await node('wait', 'not begun').waitFor();
+    await product.call('POST /api/jobs/{id}/run', { params: { id: jobs.pipeline }, body: {} });
+    await node('wait', 'running').waitFor();
+    await writeFile(file, '');
+    await node('wait', 'success').waitFor();
+    await node('check', 'failure').waitFor();
+    await node('tell', 'success').waitFor();
+    await node('load', 'not begun').waitFor();
+    expect(await page.getByRole('list', { name: 'Kinds of edges' }).innerText()).toContain('after failure');
+  });
+
+  it('opens a token beside the graph by keyboard, with why and its runs, and closes it on Escape', async () => {
+    await node('wait', 'success').focus();
+    await page.keyboard.press('ArrowRight');
+    await page.keyboard.press('Enter');
+    const panel = page.getByRole('complementary', { name: 'check' });
+    await panel
+      .getByText(/exit code 3/)
+      .first()
+      .waitFor();
+    await panel.getByRole('link', { name: 'Attempt 1' }).waitFor();
+    await panel.getByRole('button', { name: 'Run task' }).waitFor();
+    expect(new URL(page.url()).searchParams.has('task')).toBe(true);
+    expect(await seriousFaults(page)).toEqual([]);
+    await page.keyboard.press('Escape');
+    await panel.waitFor({ state: 'detached' });
+    expect(await node('check', 'failure').evaluate((element) => element.matches(':focus'))).toBe(true);
+  });
+
+  it('shows the runs of an instant on a timeline, each a link to its page', async () => {
+    await open(jobs.pipeline, '/timeline');
+    const bar = page.getByRole('link', { name: /^check, failure, .*critical path$/ });
+    await bar.waitFor();
+    expect(await seriousFaults(page)).toEqual([]);
+    await bar.click();
+    await page.getByRole('heading', { name: 'check' }).waitFor();
+  });
+
+  it('shows how long tasks take, of one or of all', async () => {
+    await open(jobs.long, '/durations');
+    await page.getByRole('button', { name: 'join' }).click();
+    await page.getByText('join, by instant').waitFor();
+    expect(await page.locator('.duration-bar').count()).toBe(30);
+    expect(await page.getByRole('row', { name: /^join/ }).innerText()).toContain('2.0s');
+    expect(await seriousFaults(page)).toEqual([]);
+  });
+
+  it('walks the grid by keyboard and opens a cell', async () => {
+    await open(jobs.long, '/grid');
+    await page.getByRole('gridcell', { name: `extract, ${shown(newest)}, success` }).focus();
+    for (const key of ['PageDown', 'ArrowDown', 'End', 'ArrowLeft', 'Enter']) await page.keyboard.press(key);
+    const panel = page.getByRole('complementary', { name: 'send' });
+    await panel.getByRole('link', { name: 'Attempt 1' }).waitFor();
+    const instant = new URL(page.url()).searchParams.get('instant') ?? '';
+    expect(await page.locator(':focus').getAttribute('aria-label')).toContain(`send, ${shown(instant)}`);
+    expect(Date.parse(instant)).toBeLessThan(Date.parse(newest) - 10 * 60_000);
+    expect(await seriousFaults(page)).toEqual([]);
+  });
+
+  it('slides through ten thousand instants with short frames and a small page, then rests', async () => {
+    await open(jobs.long, '/grid');
+    await page.getByRole('gridcell').first().waitFor();
+    const cdp = await page.context().newCDPSession(page);
+    await cdp.send('Performance.enable', { timeDomain: 'threadTicks' });
+    const before = await busyMs(cdp);
+    const { frames, elements } = await page.getByRole('grid').evaluate(slide, instants);
+    // what the page itself works for a frame, whoever else uses this machine
+    expect(((await busyMs(cdp)) - before) / frames).toBeLessThan(40);
+    expect(elements).toBeLessThan(2_500);
+    await page.getByRole('rowheader', { name: `${shown(oldest)}, failure` }).waitFor();
+    const asked: string[] = [];
+    page.on('request', (request) => asked.push(request.url()));
+    await page.waitForTimeout(600);
+    expect(asked).toEqual([]);
+  });
+
+  it('goes to a time, and on from there to newer and older instants', async () => {
+    await open(jobs.long, '/grid?at=2026-01-03T12:00');
+    const row = (at: string) => page.getByRole('rowheader', { name: new RegExp(`^${shown(at)}`) });
+    await row('2026-01-03T12:00:00Z').waitFor();
+    const grid = page.getByRole('grid');
+    await until('newer rows are above', async () => (await grid.evaluate((box) => box.scrollTop)) > 0 || undefined);
+    expect(await row('2026-01-03T12:00:00Z').isVisible()).toBe(true);
+    await grid.evaluate((box) => box.scrollBy(0, -260));
+    await row('2026-01-03T12:09:00Z').waitFor();
+    await page.getByRole('button', { name: 'Oldest' }).click();
+    await row(oldest).waitFor();
+  });
+
+  it('reports no fault on its console', () => expect(faults).toEqual([]));
+});
+
+/** As the page writes an instant. */
+function shown(instant: string): string {
+  return `${instant.slice(0, 10)} ${instant.slice(11, 16)}Z`;
+}
+
+async function busyMs(cdp: CDPSession): Promise<number> {
+  const { metrics } = await cdp.send('Performance.getMetrics');
+  return (metrics.find(({ name }) => name === 'TaskDuration')?.value ?? 0) * 1_000;
+}
+
+/** What of the page's own world `slide` names: the compiler knows that of Node. */
+interface InPage {
+  readonly ownerDocument: { querySelectorAll(selector: string): { readonly length: number } };
+  scrollTop: number;
+  readonly clientHeight: number;
+  readonly scrollHeight: number;
+  getAttribute(name: string): string | null;
+}
+
+/** In the page: a screen or so further with each frame, until the last row; how many frames, and the most elements. */
+async function slide(grid: InPage, rows: number): Promise<{ frames: number; elements: number }> {
+  const { requestAnimationFrame } = globalThis as unknown as { requestAnimationFrame(done: () => void): void };
+  const isDone = (): boolean =>
+    grid.getAttribute('aria-rowcount') === String(rows + 1) &&
+    grid.scrollTop + grid.clientHeight >= grid.scrollHeight - 1;
+  let [frames, elements] = [0, 0];
+  while (!isDone()) {
+    grid.scrollTop += 900;
+    await new Promise<void>((done) => requestAnimationFrame(done));
+    frames++;
+    if (frames % 20 === 0) elements = Math.max(elements, grid.ownerDocument.querySelectorAll('*').length);
+  }
+  return { frames, elements };
+}
