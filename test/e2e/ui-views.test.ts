@@ -75,7 +75,8 @@ describe.skipIf(!needs('chromium'))('the views of a job', () => {
   const faults: string[] = [];
 
   beforeAll(async () => {
-    product = await startProduct();
+    // the instants that are written below are long past
+    product = await startProduct({ env: { MILLRACE_RETENTION: 'forever', MILLRACE_RETENTION_RUNS: 'forever' } });
     file = join(product.home, 'go-on');
     await product.call('PUT /api/projects', { body: { name: 'shop' } });
     jobs.pipeline = (await product.call('PUT /api/jobs', { body: JSON.stringify(pipeline(file)) })).id;
@@ -176,7 +177,7 @@ describe.skipIf(!needs('chromium'))('the views of a job', () => {
     page.on('request', (request) => asked.push(request.url()));
     await page.waitForTimeout(600);
     expect(asked).toEqual([]);
-  });
+  }, 60_000);
 
   it('goes to a time, and on from there to newer and older instants', async () => {
     await open(jobs.long, '/grid?at=2026-01-03T12:00');
