@@ -3,7 +3,7 @@
  * nothing anew, so it is as quick with 500 boxes as with five. Until somebody moves it, it stays fitted to the frame.
  */
 import { type PointerEvent, type RefObject, useCallback, useEffect, useLayoutEffect, useMemo, useRef } from 'react';
-import { type Box, fit, reveal, type Size, type View, zoom } from './view-box.ts';
+import { type Box, fit, opening, reveal, type Size, type View, zoom } from './view-box.ts';
 
 /** A press that moves further than this is a drag and no click. */
 const dragBeyondPx = 4;
@@ -49,10 +49,8 @@ export function useView(
       show(next);
     };
     return {
-      fit: () => {
-        moved.current = false;
-        show(fit({ width, height }, room()));
-      },
+      open: () => show(opening({ width, height }, room())),
+      fit: () => change(fit({ width, height }, room())),
       zoomBy: (factor: number) => {
         const { width: w, height: h } = room();
         change(zoom(view.current, factor, { x: w / 2, y: h / 2 }));
@@ -67,14 +65,14 @@ export function useView(
   }, [frame, show, width, height]);
 
   useLayoutEffect(() => {
-    if (!moved.current) control.fit();
+    if (!moved.current) control.open();
   }, [control]);
   useEffect(() => {
     const { current } = frame;
     if (current === null) return undefined;
     const watcher = new ResizeObserver(() => {
       if (kept !== undefined) show(reveal(view.current, kept, control.room()));
-      else if (!moved.current) control.fit();
+      else if (!moved.current) control.open();
     });
     watcher.observe(current);
     return () => watcher.disconnect();

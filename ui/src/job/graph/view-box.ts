@@ -17,7 +17,7 @@ export interface Box extends Size {
 
 const leastScale = 0.04;
 const mostScale = 2.5;
-export const margin = 16;
+const margin = 16;
 
 /** All of it in the middle, never larger than it was drawn. */
 export function fit(drawing: Size, frame: Size): View {
@@ -29,6 +29,17 @@ export function fit(drawing: Size, frame: Size): View {
     x: (frame.width - drawing.width * scale) / 2,
     y: (frame.height - drawing.height * scale) / 2,
   };
+}
+
+const phone = 600;
+const readable = 0.6;
+
+/** As it is opened: fitted; on a phone, where nothing of that could be read, from its beginning. */
+export function opening(drawing: Size, frame: Size): View {
+  const fitted = fit(drawing, frame);
+  if (frame.width >= phone || fitted.scale >= readable) return fitted;
+  const y = Math.max(margin, (frame.height - drawing.height * readable) / 2);
+  return { scale: readable, x: margin, y };
 }
 
 /** What lies under a point of the frame stays under it. */
