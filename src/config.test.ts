@@ -92,6 +92,7 @@ describe('the configuration', () => {
       MILLRACE_SECRET_KEY: 'short',
       MILLRACE_MAX_TASKS: '0',
       MILLRACE_DRAIN: '1.5',
+      MILLRACE_LOG_LIMIT: '1025',
       MILLRACE_LEASE: '2s',
       MILLRACE_RETENTION: '1ms',
       MILLRACE_RETENTION_RUNS: '0',

@@ -80,6 +80,7 @@ const schema = z.object({
   MILLRACE_SECRET_KEY: secretKeys.optional(),
   MILLRACE_MAX_TASKS: count(8, 1, 10_000),
   MILLRACE_DRAIN: duration.default(5_000),
+  MILLRACE_LOG_LIMIT: count(10, 1, 1_024),
   MILLRACE_LEASE: duration.refine((ms) => ms >= 3_000 && ms <= 3_600_000, 'a lease lasts 3s to 1h').default(30_000),
   MILLRACE_RETENTION: keptFor.default(30 * 86_400_000),
   MILLRACE_RETENTION_RUNS: keptCount.default(100_000),
@@ -108,6 +109,7 @@ const told: Readonly<Record<Exclude<Name, 'MILLRACE_CHECKPOINT'>, readonly [abou
   MILLRACE_SECRET_KEY: ["encrypts the stash and signs tasks' credentials; without it, the file secret-key in the home"],
   MILLRACE_MAX_TASKS: ['how many tasks a worker runs at once', '8'],
   MILLRACE_DRAIN: ['how long running tasks may go on when their worker stops', '5s'],
+  MILLRACE_LOG_LIMIT: ["how many MiB of a run's output are kept, beside its end", '10'],
   MILLRACE_LEASE: ['how long a worker may be silent before its runs are handed out again', '30s'],
   MILLRACE_RETENTION: ['how long finished runs and events are kept', '30d'],
   MILLRACE_RETENTION_RUNS: ['how many finished runs of each job are kept at most', '100000'],
@@ -143,6 +145,8 @@ export interface Config {
   readonly secretKeys: readonly string[] | undefined;
   readonly maxTasks: number;
   readonly drainMs: number;
+  /** Of one run's output. */
+  readonly logLimitBytes: number;
   /** How long a worker may be silent before its runs are handed out again. */
   readonly leaseMs: number;
   /** What is kept of runs (where their job does not say) and events; null: for ever. */
@@ -181,6 +185,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
     secretKeys: e.MILLRACE_SECRET_KEY,
     maxTasks: e.MILLRACE_MAX_TASKS,
     drainMs: e.MILLRACE_DRAIN,
+    logLimitBytes: e.MILLRACE_LOG_LIMIT * 1024 * 1024,
     leaseMs: e.MILLRACE_LEASE,
     retention: {
       ageMs: e.MILLRACE_RETENTION,

@@ -167,6 +167,7 @@ async function makeInProcessWorker({ config, log }: Installation, serving: Servi
     log: own,
     maxTasks: config.maxTasks,
     drainMs: config.drainMs,
+    logLimitBytes: config.logLimitBytes,
   });
 }
 

@@ -58,6 +58,7 @@ export async function runWorker({ config, signal, say }: Role, options: WorkerOp
     queues: options.queues,
     maxTasks: options.maxTasks ?? config.maxTasks,
     drainMs: config.drainMs,
+    logLimitBytes: config.logLimitBytes,
   });
   await worker.start();
   say(`Millrace worker for ${options.url}`);
