@@ -1,4 +1,4 @@
-/** `npm run screenshots`: a picture of every page, of an installation with a past, into docs/screenshots. */
+/** `npm run screenshots`: a picture of every page, of an installation with a past, into screenshots/. */
 import { defineConfig } from 'vitest/config';
 
 export default defineConfig({

@@ -2,7 +2,7 @@
  * A picture of every page, at the width of a desk and of a phone, by day and by night; each is checked for faults on the
  * console and for what axe finds serious. Look at them.
  */
-import { mkdir, rm } from 'node:fs/promises';
+import { copyFile, mkdir, rm } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import type { Browser, BrowserContext, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -11,7 +11,10 @@ import { startBrowser } from '../harness/browser.ts';
 import { type Product, removeHome, startProduct } from '../harness/product.ts';
 import { seed, type Seeded } from '../harness/realistic/seed.ts';
 
-const folder = fileURLToPath(new URL('../../docs/screenshots', import.meta.url));
+const folder = fileURLToPath(new URL('../../screenshots', import.meta.url));
+/** Those that the README shows are kept with it. */
+const kept = fileURLToPath(new URL('../../docs/screenshots', import.meta.url));
+const best = new Set(['home', 'graph', 'grid', 'run-failed-dark', 'definition', 'timeline-dark']);
 
 interface Shot {
   readonly name: string;
@@ -93,7 +96,7 @@ beforeAll(async () => {
   seeded = await seed(product);
   browser = await startBrowser();
   await rm(folder, { recursive: true, force: true });
-  await mkdir(folder, { recursive: true });
+  for (const each of [folder, kept]) await mkdir(each, { recursive: true });
 });
 afterAll(async () => {
   await browser.close();
@@ -129,7 +132,9 @@ describe.each(looks.map((look) => [`pictures${look.name}`, look] as const))('%s'
       await shot.act?.(page);
       // charts and graphs lay themselves out after their data has come
       await page.waitForTimeout(400);
-      await page.screenshot({ path: `${folder}/${shot.name}${look.name}.png` });
+      const name = shot.name + look.name;
+      await page.screenshot({ path: `${folder}/${name}.png` });
+      if (best.has(name)) await copyFile(`${folder}/${name}.png`, `${kept}/${name}.png`);
       expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBeLessThanOrEqual(0);
       expect([...faults, ...(await seriousFaults(page))]).toEqual([]);
     } finally {

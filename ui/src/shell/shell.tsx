@@ -59,7 +59,7 @@ export function Shell({ children }: { readonly children: ReactNode }) {
 
 function SearchButton({ search }: { readonly search: () => void }) {
   return (
-    <button type="button" className="side-search" onClick={search} aria-keyshortcuts="/">
+    <button type="button" className="side-search" aria-label="Search" onClick={search} aria-keyshortcuts="/">
       <svg className="icon" viewBox="0 0 16 16" aria-hidden="true">
         <path d="M7 12A5 5 0 1 0 7 2a5 5 0 0 0 0 10ZM10.7 10.7 14 14" />
       </svg>
