@@ -57,7 +57,7 @@ export async function seed(product: Product): Promise<Seeded> {
   await anna('POST /api/jobs/{id}/run', { params: { id: idOf('warehouse/train recommender') }, body: {} });
   await change(anna, idOf('shop/nightly report'));
   const failed = await runOf(product, idOf('shop/price feed'), 'parse', (run) => run.finished_at !== null);
-  const waiting = await runOf(product, idOf('warehouse/train recommender'), 'train', () => true);
+  const waiting = await runOf(product, idOf('warehouse/train recommender'), 'train', (run) => run.finished_at === null);
   await withClient(tenant, (client) =>
     client.query(`update millrace.live set queued_at = queued_at - interval '25 minutes' where id = $1`, [waiting]),
   );

@@ -22,6 +22,7 @@ export function BackfillProgress({ job, id, children }: Props) {
       {(data) => (
         <div className="action-form">
           <BackfillBar backfill={data} />
+          <RunsBar runs={data.runs} />
           <p role="status" className="note">
             {sentenceOf(data)}
           </p>
@@ -46,6 +47,23 @@ export function BackfillBar({ backfill: { instants } }: { readonly backfill: Out
       parts={[
         { name: 'fired', count: instants.fired },
         { name: 'skipped', count: instants.skipped, state: 'skipped' },
+      ]}
+    />
+  );
+}
+
+/** Of the runs it has made so far: those that are over, and how. */
+function RunsBar({ runs }: { readonly runs: Backfill['runs'] }) {
+  const total = Object.values(runs).reduce((sum, count) => sum + count, 0);
+  const wrong = runs.failure + runs.timeout + runs.error;
+  return (
+    <Progress
+      label="Runs over"
+      total={total}
+      parts={[
+        { name: 'succeeded', count: runs.success, state: 'success' },
+        { name: 'failed', count: wrong, state: 'failure' },
+        { name: 'cancelled', count: runs.cancelled, state: 'skipped' },
       ]}
     />
   );

@@ -27,15 +27,33 @@ export function AuditTable({ entries, choose }: Props) {
         </tr>
       </thead>
       <tbody>
-        {entries.map((entry) => (
-          <Row key={entry.seq} entry={entry} choose={choose} />
+        {grouped(entries).map(({ entry, more }) => (
+          <Row key={entry.seq} entry={entry} more={more} choose={choose} />
         ))}
       </tbody>
     </table>
   );
 }
 
-function Row({ entry, choose }: { readonly entry: Entry; readonly choose: Props['choose'] }) {
+interface Group {
+  readonly entry: Entry;
+  /** How many more of the kind were done at the same moment. */
+  readonly more: number;
+}
+
+/** What one act did to many stands in one line. */
+function grouped(entries: readonly Entry[]): readonly Group[] {
+  const groups: Group[] = [];
+  for (const entry of entries) {
+    const last = groups.at(-1);
+    const isSame = last?.entry.at === entry.at && last.entry.type === entry.type && last.entry.actor === entry.actor;
+    if (isSame) groups.splice(-1, 1, { ...last, more: last.more + 1 });
+    else groups.push({ entry, more: 0 });
+  }
+  return groups;
+}
+
+function Row({ entry, more, choose }: Group & { readonly choose: Props['choose'] }) {
   const { at, actor, type } = entry;
   return (
     <tr>
@@ -54,6 +72,7 @@ function Row({ entry, choose }: { readonly entry: Entry; readonly choose: Props[
       <th scope="row">{type.replaceAll(/[._]/g, ' ')}</th>
       <td>
         <Subject entry={entry} />
+        {more === 0 ? null : <span className="muted"> and {more} more</span>}
       </td>
       <td className="wide">
         <Details body={entry.body} />

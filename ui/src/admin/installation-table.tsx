@@ -29,7 +29,11 @@ export function InstallationTable({ installation }: { readonly installation: Ins
                   <code>{name}</code>
                 </th>
                 <td>
-                  {value === null ? <span className="muted">hidden</span> : <code>{value === '' ? '–' : value}</code>}{' '}
+                  {value === null ? (
+                    <span className="muted">{set ? 'hidden' : 'not set'}</span>
+                  ) : (
+                    <code>{value === '' ? '–' : value}</code>
+                  )}{' '}
                   {set ? <span className="tag">set</span> : null}
                 </td>
                 <td className="wide muted">{about}</td>

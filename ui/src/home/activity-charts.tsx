@@ -1,4 +1,4 @@
-/** Runs per minute by how they ended; and how late triggers fired and runs started. */
+/** Runs per minute by how they ended; how late triggers fired; and how long runs waited until a worker took them. */
 import { useMemo } from 'react';
 import { Answer } from '../kit/answer.tsx';
 import '../kit/chart.css';
@@ -24,17 +24,24 @@ function Charts({ activity: { step, items } }: { readonly activity: Activity }) 
   );
   const lateness = useMemo(
     (): Series[] => [
-      { name: 'triggers, worst', colour: 'failure', values: items.map((item) => item.late_worst) },
-      { name: 'triggers, mean', colour: 'running', values: items.map((item) => item.late_mean) },
-      { name: 'runs until started, mean', colour: 'active', values: items.map((item) => item.wait_mean) },
+      { name: 'worst', colour: 'failure', values: items.map((item) => item.late_worst) },
+      { name: 'mean', colour: 'running', values: items.map((item) => item.late_mean) },
+    ],
+    [items],
+  );
+  const waits = useMemo(
+    (): Series[] => [
+      { name: 'worst', colour: 'failure', values: items.map((item) => item.wait_worst) },
+      { name: 'mean', colour: 'running', values: items.map((item) => item.wait_mean) },
     ],
     [items],
   );
   const total = (end: (typeof ends)[number]): number => items.reduce((sum, item) => sum + item[end], 0);
   const failed = total('failure') + total('timeout') + total('error');
-  const worst = Math.max(0, ...items.map((item) => item.late_worst ?? 0));
+  const worst = (key: 'late_worst' | 'wait_worst'): string =>
+    `worst ${formatSpan(Math.max(0, ...items.map((item) => item[key] ?? 0)))}`;
   return (
-    <div className="home-chart-pair">
+    <div className="home-chart-row">
       <TimeChart
         title="Runs per minute"
         kind="bars"
@@ -44,12 +51,20 @@ function Charts({ activity: { step, items } }: { readonly activity: Activity }) 
         summary={`${total('success').toLocaleString('en')} succeeded, ${failed.toLocaleString('en')} failed`}
       />
       <TimeChart
-        title="Lateness"
+        title="Lateness of triggers"
         kind="lines"
         times={times}
         series={lateness}
         format={formatSpan}
-        summary={items.some(({ fired }) => fired > 0) ? `worst ${formatSpan(worst)}` : 'no trigger fired'}
+        summary={items.some(({ fired }) => fired > 0) ? worst('late_worst') : 'no trigger fired'}
+      />
+      <TimeChart
+        title="Wait for a place"
+        kind="lines"
+        times={times}
+        series={waits}
+        format={formatSpan}
+        summary={items.some(({ wait_mean: wait }) => wait !== null) ? worst('wait_worst') : 'nothing started'}
       />
     </div>
   );

@@ -53,6 +53,11 @@ export function JobPage({ id, view = '' }: { readonly id: string; readonly view?
   );
 }
 
+/** On a phone the row of views is longer than the screen. */
+function intoView(tab: HTMLAnchorElement | null): void {
+  tab?.scrollIntoView({ block: 'nearest', inline: 'nearest' });
+}
+
 function JobTabs({ id, view }: { readonly id: string; readonly view: string }) {
   return (
     <nav className="tabs" aria-label="Views of this job">
@@ -61,6 +66,7 @@ function JobTabs({ id, view }: { readonly id: string; readonly view: string }) {
           key={name}
           href={name === '' ? `/jobs/${id}` : `/jobs/${id}/${name}`}
           aria-current={name === view ? 'page' : undefined}
+          ref={name === view ? intoView : undefined}
         >
           {label}
         </Link>

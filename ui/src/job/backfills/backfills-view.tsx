@@ -87,7 +87,8 @@ function BackfillItem({ job, backfill, isOpen, toggle }: ItemProps) {
           <Age at={createdAt} /> by {by}
         </span>
       </button>
-      {isOpen ? null : <BackfillBar backfill={backfill} />}
+      {isOpen || state === 'running' ? null : <BackfillBar backfill={backfill} />}
+      {!isOpen && state === 'running' ? <BackfillProgress job={job} id={id} /> : null}
       {isOpen ? (
         <>
           <p className="note">
