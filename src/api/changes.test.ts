@@ -98,6 +98,13 @@ describe('the stream of changes', () => {
        where id = ${runs[0] ?? ''}`);
     const told = await first(stream, (data) => data.runs !== undefined);
     expect(told.data).toMatchObject({ jobs: [job], runs });
+    // who comes back while others follow learns of it as well
+    const other = await open(`?after=${told.id}`);
+    expect((await first(other, (data) => data.runs !== undefined)).data).toMatchObject({ jobs: [job], runs });
+    await other.leave();
+    // given back, for which there is no event either
+    await api.db.exec(sql`update live set worker_id = null, incarnation = null, claimed_at = null`);
+    expect((await first(stream, (data) => data.runs !== undefined)).data).toMatchObject({ jobs: [job], runs });
     await stream.leave();
     await api.db.exec(sql`delete from live`);
   });
@@ -134,7 +141,7 @@ describe('the stream of changes', () => {
     await greeted(stream);
     await new Promise((resolve) => setTimeout(resolve, 300));
     api.advance(120_000);
-    await first(stream, (data) => data.late === true);
+    expect((await first(stream, (data) => data.late === true)).data).toMatchObject({ minute: true });
     await stream.leave();
     await api.db.exec(sql`delete from live`);
   });

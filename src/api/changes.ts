@@ -20,14 +20,14 @@ async function* digests(
   const follower = await watch.follow(after);
   try {
     // where it begins is told at once: who is cut off before the first change can go on from there
-    yield encoder.encode(`${greeting}id: ${after ?? follower.begunAt}\ndata: {}\n\n`);
+    yield encoder.encode(`${greeting}id: ${after ?? follower.position}\ndata: {}\n\n`);
     while (!signal.aborted) {
       await follower.bell.wait(heartbeatMs, signal);
-      const { digest, position } = follower.take();
+      const digest = follower.take();
       yield encoder.encode(
-        digest.isEmpty ? heartbeat : `id: ${position}\ndata: ${JSON.stringify(digest.message())}\n\n`,
+        digest.isEmpty ? heartbeat : `id: ${follower.position}\ndata: ${JSON.stringify(digest.message())}\n\n`,
       );
-      await pause(paceMs);
+      await pause(paceMs, undefined, { signal }).catch(() => {});
     }
   } finally {
     watch.leave(follower);

@@ -4,6 +4,7 @@ import { Digest, type DigestedEvent } from './digest.ts';
 
 const run = (subject: string, job: string): DigestedEvent => ({
   topic: 'millrace_runs',
+  type: 'run.finished',
   subject,
   actor: 'worker',
   body: JSON.stringify({ job, task: newId() }),
@@ -23,8 +24,14 @@ describe('a digest', () => {
 
   it('tells documents from runs, and people from machines', () => {
     const job = newId();
-    const applied = { topic: 'millrace_jobs', subject: job, actor: 'key:ann', body: '{}' };
-    const project = { topic: 'millrace_projects', subject: newId(), actor: 'key:ann', body: '{}' };
+    const applied = { topic: 'millrace_jobs', type: 'job.changed', subject: job, actor: 'key:ann', body: '{}' };
+    const project = {
+      topic: 'millrace_projects',
+      type: 'project.changed',
+      subject: newId(),
+      actor: 'key:ann',
+      body: '{}',
+    };
     expect(digestOf(applied).message()).toEqual({ people: true, jobs: [job], written: [job] });
     expect(digestOf(project).message()).toEqual({ people: true, projects: true });
     expect(digestOf({ ...applied, topic: 'millrace_tokens', actor: 'scheduler' }).message()).toEqual({ jobs: [job] });
@@ -33,13 +40,26 @@ describe('a digest', () => {
   it('names the job of a backfill, whose document has not changed', () => {
     const [job, backfill] = [newId(), newId()];
     const body = JSON.stringify({ job, instants: 3 });
-    const done = { topic: 'millrace_jobs', subject: backfill, actor: 'scheduler', body };
+    const done = { topic: 'millrace_jobs', type: 'backfill.done', subject: backfill, actor: 'scheduler', body };
     expect(digestOf(done).message()).toEqual({ jobs: [job] });
+  });
+
+  it('tells of pools, and that tasks and the installation are no people', () => {
+    const pool = { topic: 'millrace_jobs', type: 'pool.changed', subject: newId(), actor: 'key:ann', body: '{}' };
+    expect(digestOf(pool).message()).toEqual({ people: true, pools: true });
+    for (const actor of ['worker', 'scheduler', 'installation', `run:${newId()}`])
+      expect(digestOf({ ...pool, actor }).message()).toEqual({ pools: true });
   });
 
   it('finds the job also where the body does not begin with it, and else takes any to have changed', () => {
     const job = newId();
-    const event = { topic: 'millrace_runs', subject: 'r', actor: 'worker', body: `{"reason":"x","job":"${job}"}` };
+    const event = {
+      topic: 'millrace_runs',
+      type: 'run.finished',
+      subject: 'r',
+      actor: 'worker',
+      body: `{"reason":"x","job":"${job}"}`,
+    };
     expect(digestOf(event).message()).toEqual({ jobs: [job], runs: ['r'] });
     for (const body of ['{}', 'no json', '{"job":7}'])
       expect(digestOf({ ...event, body }).message()).toEqual({ many: true });
@@ -53,7 +73,7 @@ describe('a digest', () => {
     for (let i = 0; i < 1_000; i++) merged.addAll(digestOf(run(newId(), newId())));
     expect(merged.message()).toEqual({ many: true });
     for (let i = 0; i < 300; i++)
-      merged.addEvent({ topic: 'millrace_jobs', subject: newId(), actor: 'worker', body: '{}' });
+      merged.addEvent({ topic: 'millrace_jobs', type: 'job.changed', subject: newId(), actor: 'worker', body: '{}' });
     expect(merged.message()).toEqual({ all: true });
   });
 

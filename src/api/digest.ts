@@ -2,6 +2,7 @@
  * A digest: what has changed since the one before, without what happened in between. It names jobs, runs and documents
  * to read again, and stays small however much happens: where a list would be long, it says `many` instead.
  */
+import { isMachine } from '../events/audit.ts';
 import type { LoggedEvent } from '../events/queries.ts';
 
 /** As it is sent. What is left out has not changed. */
@@ -15,22 +16,25 @@ export interface DigestMessage {
   readonly runs?: readonly string[];
   /** Jobs whose documents have changed, or that came or went. */
   readonly written?: readonly string[];
+  /** Projects, their configuration or the stash. */
   readonly projects?: true;
+  readonly pools?: true;
   /** Somebody did something: the audit is longer. */
   readonly people?: true;
   /** Workers or schedulers came, went, or have other work. */
   readonly fleet?: true;
   /** Something is late, or no longer. */
   readonly late?: true;
+  /** Another minute has begun: what counts by the clock is another count. */
+  readonly minute?: true;
 }
 
 const mostNamed = 200;
-const machines = new Set<string | null>(['scheduler', 'worker', null]);
 
 /** The part of an event that a digest looks at. */
-export type DigestedEvent = Pick<LoggedEvent, 'topic' | 'subject' | 'actor' | 'body'>;
+export type DigestedEvent = Pick<LoggedEvent, 'topic' | 'type' | 'subject' | 'actor' | 'body'>;
 
-type Mark = 'all' | 'many' | 'projects' | 'people' | 'fleet' | 'late';
+type Mark = 'all' | 'many' | 'projects' | 'pools' | 'people' | 'fleet' | 'late' | 'minute';
 
 export class Digest {
   readonly #marks = new Set<Mark>();
@@ -47,9 +51,10 @@ export class Digest {
   }
 
   addEvent(event: DigestedEvent): void {
-    if (!machines.has(event.actor)) this.#marks.add('people');
+    if (event.actor !== null && !isMachine(event.actor)) this.#marks.add('people');
     if (event.topic === 'millrace_runs') this.addRun(event.subject, jobOf(event.body));
     else if (event.topic === 'millrace_projects') this.#marks.add('projects');
+    else if (event.type.startsWith('pool.')) this.#marks.add('pools');
     else if (event.subject !== null) this.#addJobEvent(event, event.subject);
   }
 

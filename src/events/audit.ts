@@ -31,7 +31,8 @@ const byPeople = sql`
              event.actor not in ('scheduler', 'worker', 'installation') and event.actor not like 'run:%'`;
 
 const machineNames = new Set(['scheduler', 'worker', 'installation']);
-const isMachine = (actor: string): boolean => machineNames.has(actor) || actor.startsWith('run:');
+/** Schedulers, workers, the installation itself, and tasks that call the API. */
+export const isMachine = (actor: string): boolean => machineNames.has(actor) || actor.startsWith('run:');
 
 /** What an index can find by itself; runs are nearly all that is in the log, so that their topic has none. */
 function walkable({ before, actor, topicId, ...filter }: AuditFilter): Sql {

@@ -3,7 +3,7 @@
  * otherwise (`live/touched.ts`), so a page that is opened again shows at once what it showed before.
  *
  * What runs do touches `state` names, several times a second where much runs; what people write touches `written` ones.
- * A page asks for the two apart, so that a busy job does not have its document read over and over.
+ * A page asks for the two apart, so that a busy job does not have its graph and versions read over and over.
  */
 import type { QueryKey } from '@tanstack/react-query';
 
@@ -19,6 +19,8 @@ export const keys = {
   backfills: ['backfills'],
   fleet: ['fleet'],
   audit: ['audit'],
+  /** With what machines did. */
+  auditOfAll: ['audit', 'everything'],
   accessKeys: ['access keys'],
   pools: ['pools'],
   stash: ['stash'],

@@ -32,17 +32,22 @@ async function missedBy(job: string): Promise<Outlook | undefined> {
   }
 }
 
+/** What was on the button when it was pressed: meanwhile somebody else may have paused or unpaused. */
+interface Wish {
+  readonly paused: boolean;
+  readonly isSure: boolean;
+}
+
 export function PauseAction({ job }: Props) {
   const [missed, setMissed] = useState<Outlook>();
   const isOffered = useMayOperate();
   const { mutate, isPending, error } = useAction({
     job: job.id,
     outdates: [keys.jobWritten(job.id)],
-    act: async (isSure: boolean) => {
-      const outlook = job.paused && !isSure ? await missedBy(job.id) : undefined;
-      if (outlook === undefined) {
-        await tenant('PUT /api/jobs/{id}/paused', { params: { id: job.id }, body: { paused: !job.paused } });
-      }
+    act: async ({ paused, isSure }: Wish) => {
+      const outlook = paused || isSure ? undefined : await missedBy(job.id);
+      if (outlook === undefined)
+        await tenant('PUT /api/jobs/{id}/paused', { params: { id: job.id }, body: { paused } });
       return outlook;
     },
     onDone: setMissed,
@@ -51,7 +56,12 @@ export function PauseAction({ job }: Props) {
   return (
     <>
       {missed === undefined ? <InlineFailure error={error} /> : null}
-      <button type="button" className="button" disabled={isPending} onClick={() => mutate(false)}>
+      <button
+        type="button"
+        className="button"
+        disabled={isPending}
+        onClick={() => mutate({ paused: !job.paused, isSure: false })}
+      >
         {job.paused ? 'Unpause' : 'Pause'}
         <span className="unseen"> {job.name}</span>
       </button>
@@ -59,7 +69,7 @@ export function PauseAction({ job }: Props) {
         ? null
         : createPortal(
             <Dialog title={`Unpause ${job.name}`} close={() => setMissed(undefined)}>
-              <ActionForm submit={() => mutate(true)}>
+              <ActionForm submit={() => mutate({ paused: false, isSure: true })}>
                 <p className="note">While it was paused instants were missed. As its triggers say about catching up:</p>
                 <SetOff outlook={missed} />
                 <ActionFoot close={() => setMissed(undefined)} act="Unpause" disabled={isPending}>

@@ -50,7 +50,15 @@ export default function AuditPage() {
         <h1>Audit</h1>
         <SearchField label="Of whom, exactly" value={actor} change={setActor} />
       </header>
-      <Choice label="Which log" options={offered} value={log} change={choose} />
+      <div className="bar">
+        <Choice label="Which log" options={offered} value={log} change={choose} />
+        {log === 'installation' ? (
+          // it is in another database, of which no stream tells
+          <button type="button" className="button" onClick={() => void audit.refetch()}>
+            Read again
+          </button>
+        ) : null}
+      </div>
       <Answer of={audit} what="Reading the audit">
         {({ items, next }) =>
           items.length === 0 ? (

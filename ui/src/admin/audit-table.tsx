@@ -37,8 +37,8 @@ export function AuditTable({ entries, choose }: Props) {
 
 interface Group {
   readonly entry: Entry;
-  /** How many more of the kind were done at the same moment. */
-  readonly more: number;
+  /** More of the kind that were done at the same moment. */
+  readonly more: readonly Entry[];
 }
 
 /** What one act did to many stands in one line. */
@@ -47,8 +47,8 @@ function grouped(entries: readonly Entry[]): readonly Group[] {
   for (const entry of entries) {
     const last = groups.at(-1);
     const isSame = last?.entry.at === entry.at && last.entry.type === entry.type && last.entry.actor === entry.actor;
-    if (isSame) groups.splice(-1, 1, { ...last, more: last.more + 1 });
-    else groups.push({ entry, more: 0 });
+    if (isSame) groups.splice(-1, 1, { ...last, more: [...last.more, entry] });
+    else groups.push({ entry, more: [] });
   }
   return groups;
 }
@@ -72,7 +72,18 @@ function Row({ entry, more, choose }: Group & { readonly choose: Props['choose']
       <th scope="row">{type.replaceAll(/[._]/g, ' ')}</th>
       <td>
         <Subject entry={entry} />
-        {more === 0 ? null : <span className="muted"> and {more} more</span>}
+        {more.length === 0 ? null : (
+          <details className="audit-details">
+            <summary>and {more.length} more</summary>
+            <ul>
+              {more.map((each) => (
+                <li key={each.seq}>
+                  <Subject entry={each} />
+                </li>
+              ))}
+            </ul>
+          </details>
+        )}
       </td>
       <td className="wide">
         <Details body={entry.body} />

@@ -4,8 +4,10 @@ import { type GatewayAnswer, gateway } from '../client.ts';
 import { ActionDialog, ActionFoot, ActionForm } from '../actions/action-dialog.tsx';
 import { Answer } from '../kit/answer.tsx';
 import { InlineFailure } from '../kit/failure.tsx';
+import { NotFound } from '../kit/not-found.tsx';
 import { useTitle } from '../kit/title.ts';
 import { keys } from '../queries.ts';
+import { useMe } from '../session/session.ts';
 import { Age } from '../time/times.tsx';
 import './admin.css';
 import { NewKey } from './new-key.tsx';
@@ -13,6 +15,11 @@ import { NewKey } from './new-key.tsx';
 type Key = GatewayAnswer<'GET /api/keys'>['items'][number];
 
 export default function KeysPage() {
+  const isRoot = useMe().data?.role === 'root';
+  return isRoot ? <Keys /> : <NotFound />;
+}
+
+function Keys() {
   useTitle('Keys');
   const list = useQuery({
     queryKey: keys.accessKeys,

@@ -1,7 +1,7 @@
 /** Makes a key, and shows its secret the one time that it can be seen. */
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
-import { type GatewayAnswer, gateway } from '../client.ts';
+import { type GatewayAnswer, gateway, tenantBase, tenantLabel } from '../client.ts';
 import { ActionFoot, ActionForm } from '../actions/action-dialog.tsx';
 import { CopyButton } from '../kit/copy-button.tsx';
 import { Field, SelectField } from '../kit/field.tsx';
@@ -17,12 +17,18 @@ const roles: readonly { readonly value: Role; readonly label: string }[] = [
   { value: 'root', label: 'root: everything, keys as well' },
 ];
 
+/** A viewer's or operator's key opens the tenant whose pages one looks at; the others' open all. */
+function tenantOf(role: Role): { tenant?: string } {
+  const isOfTenant = role === 'viewer' || role === 'operator';
+  return isOfTenant && tenantBase !== '' ? { tenant: tenantLabel() } : {};
+}
+
 export function NewKey({ close }: { readonly close: () => void }) {
   const [name, setName] = useState('');
   const [role, setRole] = useState<Role>('viewer');
   const client = useQueryClient();
   const make = useMutation({
-    mutationFn: () => gateway('POST /api/keys', { body: { name: name.trim(), role } }),
+    mutationFn: () => gateway('POST /api/keys', { body: { name: name.trim(), role, ...tenantOf(role) } }),
     onSuccess: () => client.invalidateQueries({ queryKey: keys.accessKeys }),
   });
   if (make.data !== undefined) return <Made secret={make.data.key} name={make.data.name} close={close} />;

@@ -27,7 +27,7 @@ export function JobHead({ job }: { readonly job: Job }) {
         {mayOperate ? (
           <div className="page-actions">
             <PauseAction job={job} />
-            {job.failed_tasks_last_hour + job.error_tasks_last_hour > 0 ? <RerunFailedAction job={job} /> : null}
+            <RerunFailedAction job={job} />
             <BackfillAction job={job} />
             <RunNowAction job={job} />
           </div>

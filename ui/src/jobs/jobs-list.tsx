@@ -1,4 +1,5 @@
 /** Jobs that the address asks for (`?q=`, `?show=`, `?n=`), all or those of one project. */
+import { useSearchParams } from 'wouter';
 import { Answer } from '../kit/answer.tsx';
 import { Choice } from '../kit/choice.tsx';
 import { Command } from '../kit/command.tsx';
@@ -18,15 +19,14 @@ const choices = [
 ] as const;
 
 export function JobsList({ project }: { readonly project?: string }) {
-  const [question, ask] = useUrlState('q');
+  const [question] = useUrlState('q');
   const [asked, choose] = useUrlState('show', 'all');
   const [shown, showMore] = useShown(firstRows, mostRows);
   const show = shows.find((name) => name === asked) ?? 'all';
   const jobs = useJobs({ q: question, show, limit: shown, ...(project === undefined ? {} : { project }) });
-  const reset = (): void => {
-    ask('');
-    choose('all');
-  };
+  const [, setSearch] = useSearchParams();
+  // at once: two changes of the address would each undo the other's
+  const reset = (): void => setSearch({});
   return (
     <section aria-label="Jobs">
       <div className="bar">

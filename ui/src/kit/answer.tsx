@@ -1,7 +1,11 @@
-/** What a query brought: room while it is on its way, the reason where it failed, else whatever is made of it. */
+/**
+ * What a query brought: room while it is on its way, the reason where it failed, else whatever is made of it. What was
+ * read before stays in sight when it cannot be read again, and a line says so; what is gone, or forbidden by now, does not.
+ */
 import type { UseQueryResult } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
-import { Failure } from './failure.tsx';
+import { statusOf } from '../client.ts';
+import { Failure, sentenceOf } from './failure.tsx';
 import { Loading } from './loading.tsx';
 
 interface Props<T> {
@@ -11,7 +15,20 @@ interface Props<T> {
   readonly children: (data: T) => ReactNode;
 }
 
+const gone = new Set<number | undefined>([403, 404]);
+
 export function Answer<T>({ of: { data, error, refetch }, what, children }: Props<T>) {
-  if (data !== undefined) return children(data);
-  return error === null ? <Loading what={what} /> : <Failure error={error} retry={refetch} />;
+  if (data === undefined || gone.has(statusOf(error))) {
+    return error === null ? <Loading what={what} /> : <Failure error={error} retry={refetch} />;
+  }
+  return (
+    <>
+      {error === null ? null : (
+        <p className="outdated" role="status">
+          Could not be read again, so this may be old. {sentenceOf(error)}
+        </p>
+      )}
+      {children(data)}
+    </>
+  );
 }

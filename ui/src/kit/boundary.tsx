@@ -4,12 +4,13 @@ import { useLocation } from 'wouter';
 import { Empty } from './empty.tsx';
 
 interface Props {
+  readonly path: string;
   readonly children: ReactNode;
 }
 
-export function Boundary({ children }: Props) {
+export function Boundary({ children }: Pick<Props, 'children'>) {
   const [path] = useLocation();
-  return <Catch key={path}>{children}</Catch>;
+  return <Catch path={path}>{children}</Catch>;
 }
 
 type Trouble = 'none' | 'unfetched' | 'broken';
@@ -17,10 +18,20 @@ type Trouble = 'none' | 'unfetched' | 'broken';
 /** Of a part that is fetched when it is first opened. */
 const unfetched = /dynamically imported module|importing a module|preload css/i;
 
-class Catch extends Component<Props, { readonly trouble: Trouble }> {
-  override readonly state: { readonly trouble: Trouble } = { trouble: 'none' };
+interface State {
+  readonly trouble: Trouble;
+  readonly path: string;
+}
 
-  static getDerivedStateFromError(error: unknown) {
+class Catch extends Component<Props, State> {
+  override readonly state: State = { trouble: 'none', path: this.props.path };
+
+  /** Not by a key: that would make every page anew at every step, and take the focus with it. */
+  static getDerivedStateFromProps({ path }: Props, state: State): Partial<State> | null {
+    return path === state.path ? null : { path, trouble: 'none' };
+  }
+
+  static getDerivedStateFromError(error: unknown): Partial<State> {
     return { trouble: error instanceof Error && unfetched.test(error.message) ? 'unfetched' : 'broken' };
   }
 

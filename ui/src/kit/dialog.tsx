@@ -33,7 +33,8 @@ export function Dialog({ title, close, children, wide = false }: Props) {
         event.preventDefault();
         close();
       }}
-      onClick={(event) => event.target === box.current && close()}
+      // who selects a text and lets go outside has not asked to close it
+      onPointerDown={(event) => event.target === box.current && close()}
     >
       <div className="dialog-body">
         <header className="dialog-head">

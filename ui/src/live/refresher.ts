@@ -12,6 +12,9 @@ interface RefresherOptions {
   readonly isHidden: () => boolean;
 }
 
+/** Beyond this everything on show is read again. */
+const mostNames = 500;
+
 export class Refresher {
   readonly #options: RefresherOptions;
   #touched = new Map<string, QueryKey>();
@@ -25,6 +28,8 @@ export class Refresher {
 
   touch(keys: readonly QueryKey[]): void {
     for (const key of keys) this.#touched.set(JSON.stringify(key), key);
+    // a tab that is hidden for long must neither remember every run nor read them one by one
+    if (this.#touched.size > mostNames) this.#touched = new Map([['[]', []]]);
     this.wake();
   }
 

@@ -12,7 +12,19 @@ interface Touched {
 const anyJob: QueryKey = [keys.jobState('')[0]];
 const anyRun: QueryKey = [keys.run('')[0]];
 const everything: QueryKey = [];
-const sums: readonly QueryKey[] = [keys.jobs, keys.overview, keys.activity, keys.runs, keys.backfills, keys.pools];
+const sums: readonly QueryKey[] = [
+  keys.jobs,
+  keys.overview,
+  keys.activity,
+  keys.runs,
+  keys.backfills,
+  keys.pools,
+  // what a worker holds changes, though its places stay full
+  keys.fleet,
+  keys.auditOfAll,
+];
+/** What counts by the clock: the last hour is another one. */
+const clocked: readonly QueryKey[] = [keys.overview, keys.activity, anyJob];
 
 export function touchedBy(digest: DigestMessage): Touched {
   if (digest.all) return { soon: [everything], later: [] };
@@ -24,11 +36,16 @@ export function touchedBy(digest: DigestMessage): Touched {
       // too many to be named: whichever is on show may be one of them
       ...(hasRun && runs.length === 0 ? [anyRun] : runs.map((id) => keys.run(id))),
       ...written.flatMap((id) => [keys.jobWritten(id), keys.jobState(id)]),
-      ...(written.length > 0 ? [keys.jobs, keys.pools] : []),
-      ...(digest.projects ? [keys.projects, keys.jobs, keys.stash] : []),
+      ...(written.length > 0 ? [keys.jobs, keys.search] : []),
+      ...(digest.pools ? [keys.pools] : []),
+      ...(digest.projects ? [keys.projects, keys.jobs, keys.stash, keys.search] : []),
       ...(digest.people ? [keys.audit] : []),
       ...(digest.fleet ? [keys.fleet] : []),
     ],
-    later: [...(hasRun ? sums : []), ...(digest.fleet || digest.late ? [keys.overview] : [])],
+    later: [
+      ...(hasRun ? sums : []),
+      ...(digest.fleet || digest.late ? [keys.overview] : []),
+      ...(digest.minute ? clocked : []),
+    ],
   };
 }

@@ -11,7 +11,7 @@ export function Gate({ children }: { readonly children: ReactNode }) {
   const [path] = useLocation();
   const search = useSearch();
   if (statusOf(me.error) === 401) {
-    const here = search === '' ? path : `${path}?${search}`;
+    const here = (search === '' ? path : `${path}?${search}`) + location.hash;
     return <Redirect to={here === '/' ? '/signin' : `/signin?next=${encodeURIComponent(here)}`} replace />;
   }
   if (me.data !== undefined) return children;

@@ -13,7 +13,7 @@ import { SignInFailure } from './sign-in-failure.tsx';
 
 /** A place inside this site; anything else becomes the first page. */
 function inside(next: string | null): string {
-  return next !== null && /^\/(?![/\\])/.test(next) ? next : '/';
+  return next !== null && /^\/(?![/\\\s])/.test(next) ? next : '/';
 }
 
 function takeLink(): string {

@@ -19,7 +19,7 @@ interface Place {
   readonly only?: Role;
 }
 
-export const places: readonly (readonly Place[])[] = [
+const places: readonly (readonly Place[])[] = [
   [
     { to: '/', label: 'Home', letter: 'h', holds: /^\/$/, icon: 'M2.5 8 8 3l5.5 5M4 7v6h8V7' },
     { to: '/jobs', label: 'Jobs', letter: 'j', holds: /^\/(jobs|projects)(\/|$)/, icon: 'M3 4h10M3 8h10M3 12h6' },

@@ -1,6 +1,6 @@
 /** Finds anything by name or id, and goes there: type, choose with the arrows, Enter. */
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
-import { type KeyboardEvent, useDeferredValue, useId, useState } from 'react';
+import { type KeyboardEvent, useDeferredValue, useEffect, useId, useState } from 'react';
 import { useLocation } from 'wouter';
 import { type TenantAnswer, tenant } from '../client.ts';
 import { Dialog } from '../kit/dialog.tsx';
@@ -34,25 +34,36 @@ function foundOf(hit: Hit): Found {
 }
 
 /** Places of the house that begin with the question, then what the server finds. */
-function useFound(question: string): { readonly items: readonly Found[]; readonly error: Error | null } {
+interface Search {
+  readonly items: readonly Found[];
+  readonly error: Error | null;
+  /** Whether what is shown answers the question, and not the one before. */
+  readonly isSettled: boolean;
+}
+
+function useFound(question: string): Search {
   const q = question.trim();
-  const { data, error } = useQuery({
+  const { data, error, isPlaceholderData, isFetching } = useQuery({
     queryKey: [...keys.search, q],
     queryFn: ({ signal }) => tenant('GET /api/search', { query: { q }, signal }),
     enabled: q !== '',
+    staleTime: 0,
     placeholderData: keepPreviousData,
   });
   const places = usePlaces()
     .flat()
     .filter(({ label }) => label.toLowerCase().startsWith(q.toLowerCase()))
     .map(({ to, label }): Found => ({ id: to, kind: 'page', name: label, where: '', to }));
-  return { items: q === '' ? places : [...places, ...(data?.items ?? []).map(foundOf)], error };
+  const items = q === '' ? places : [...places, ...(data?.items ?? []).map(foundOf)];
+  return { items, error, isSettled: q === '' || (!isPlaceholderData && !isFetching) };
 }
 
 export function SearchDialog({ close }: { readonly close: () => void }) {
   const [question, ask] = useState('');
   const [chosen, choose] = useState(0);
-  const { items, error } = useFound(useDeferredValue(question));
+  const asked = useDeferredValue(question);
+  const { items, error, isSettled } = useFound(asked);
+  const isAnswered = isSettled && asked === question;
   const [, navigate] = useLocation();
   const id = useId();
   const at = Math.min(chosen, items.length - 1);
@@ -61,10 +72,17 @@ export function SearchDialog({ close }: { readonly close: () => void }) {
     close();
     navigate(found.to);
   };
+  // Enter may come before the answer does
+  const [isWished, wish] = useState(false);
+  useEffect(() => {
+    if (!isWished || !isAnswered) return;
+    wish(false);
+    open(items[at]);
+  });
   const press = (event: KeyboardEvent): void => {
     const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (by !== undefined) choose(Math.max(0, Math.min(items.length - 1, at + by)));
-    else if (event.key === 'Enter') open(items[at]);
+    else if (event.key === 'Enter') wish(true);
     else return;
     event.preventDefault();
   };
@@ -89,7 +107,9 @@ export function SearchDialog({ close }: { readonly close: () => void }) {
         onKeyDown={press}
       />
       <InlineFailure error={error} />
-      {items.length === 0 && question.trim() !== '' ? <p className="muted">Nothing has that name or id.</p> : null}
+      {items.length === 0 && isAnswered && error === null ? (
+        <p className="muted">Nothing has that name or id.</p>
+      ) : null}
       <div id={id} role="listbox" aria-label="Found" className="search-found">
         {items.map((found, i) => (
           <Option key={`${found.kind} ${found.id}`} id={`${id}-${i}`} found={found} isChosen={i === at} open={open} />

@@ -6,7 +6,7 @@ import { LiveStatus } from '../live/live-status.tsx';
 import { useMe } from '../session/session.ts';
 import { SignOut } from '../session/sign-out.tsx';
 import { HelpDialog } from './help-dialog.tsx';
-import { Navigation, places } from './navigation.tsx';
+import { Navigation, usePlaces } from './navigation.tsx';
 import { SearchDialog } from './search-dialog.tsx';
 import './shell.css';
 import { useShortcuts } from './shortcuts.ts';
@@ -15,15 +15,16 @@ import { Wordmark } from './wordmark.tsx';
 export function Shell({ children }: { readonly children: ReactNode }) {
   const [open, setOpen] = useState<'search' | 'help'>();
   const [, navigate] = useLocation();
+  const places = usePlaces().flat();
   const close = useCallback(() => setOpen(undefined), []);
   const search = useCallback(() => setOpen('search'), []);
   const help = useCallback(() => setOpen('help'), []);
   const go = useCallback(
     (letter: string) => {
-      const place = places.flat().find((candidate) => candidate.letter === letter);
+      const place = places.find((candidate) => candidate.letter === letter);
       if (place !== undefined) navigate(place.to);
     },
-    [navigate],
+    [navigate, places],
   );
   useShortcuts({ search, help, go });
   return (

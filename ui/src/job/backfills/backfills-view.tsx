@@ -14,6 +14,8 @@ type Outline = TenantAnswer<'GET /api/jobs/{id}/backfills'>['items'][number];
 
 const firstRows = 25;
 const mostRows = 1_000;
+/** Of those under way so many show how their runs stand: each is read by itself. */
+const mostDetailed = 3;
 
 export default function BackfillsView({ job }: JobViewProps) {
   const [shown, showMore] = useShown(firstRows, mostRows);
@@ -25,12 +27,13 @@ export default function BackfillsView({ job }: JobViewProps) {
         <section aria-label="Backfills">
           {items.length === 0 ? <NoBackfills job={job} /> : null}
           <ul className="backfills">
-            {items.map((backfill) => (
+            {items.map((backfill, i) => (
               <BackfillItem
                 key={backfill.id}
                 job={job.id}
                 backfill={backfill}
                 isOpen={backfill.id === opened}
+                isDetailed={backfill.state === 'running' && i < mostDetailed}
                 toggle={() => open(backfill.id === opened ? '' : backfill.id)}
               />
             ))}
@@ -66,10 +69,11 @@ interface ItemProps {
   readonly job: string;
   readonly backfill: Outline;
   readonly isOpen: boolean;
+  readonly isDetailed: boolean;
   readonly toggle: () => void;
 }
 
-function BackfillItem({ job, backfill, isOpen, toggle }: ItemProps) {
+function BackfillItem({ job, backfill, isOpen, isDetailed, toggle }: ItemProps) {
   const { id, name, first, last, instants, state, created_at: createdAt, by, triggers, order, priority } = backfill;
   return (
     <li>
@@ -87,8 +91,7 @@ function BackfillItem({ job, backfill, isOpen, toggle }: ItemProps) {
           <Age at={createdAt} /> by {by}
         </span>
       </button>
-      {isOpen || state === 'running' ? null : <BackfillBar backfill={backfill} />}
-      {!isOpen && state === 'running' ? <BackfillProgress job={job} id={id} /> : null}
+      {isOpen ? null : isDetailed ? <BackfillProgress job={job} id={id} /> : <BackfillBar backfill={backfill} />}
       {isOpen ? (
         <>
           <p className="note">
