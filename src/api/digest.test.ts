@@ -33,6 +33,7 @@ describe('a digest', () => {
       body: '{}',
     };
     expect(digestOf(applied).message()).toEqual({ people: true, jobs: [job], written: [job] });
+    expect(digestOf({ ...applied, type: 'job.run' }).message()).toEqual({ people: true, jobs: [job] });
     expect(digestOf(project).message()).toEqual({ people: true, projects: true });
     expect(digestOf({ ...applied, topic: 'millrace_tokens', actor: 'scheduler' }).message()).toEqual({ jobs: [job] });
   });

@@ -58,10 +58,12 @@ export class Digest {
     else if (event.subject !== null) this.#addJobEvent(event, event.subject);
   }
 
-  /** A backfill's events are told by its own id, and name its job in the body: nothing of the document has changed. */
-  #addJobEvent({ topic, body }: DigestedEvent, subject: string): void {
+  /** A backfill's events are told by its own id, and name its job in the body: nothing of the document has changed. Nor has it
+   * when the job is run by hand. */
+  #addJobEvent({ topic, type, body }: DigestedEvent, subject: string): void {
     const job = jobOf(body);
-    this.#addJob(job ?? subject, topic === 'millrace_jobs' && job === undefined);
+    const isWritten = topic === 'millrace_jobs' && job === undefined && type !== 'job.run';
+    this.#addJob(job ?? subject, isWritten);
   }
 
   addRun(run: string | null, job: string | undefined): void {

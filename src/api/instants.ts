@@ -14,7 +14,8 @@ type InstantState = (typeof instantStates)[number];
 
 /** Which states of tokens make an instant's, the strongest first. */
 const rules: readonly (readonly [state: InstantState, made: readonly TokenState[]])[] = [
-  ['running', ['running', 'ready']],
+  ['running', ['running']],
+  ['ready', ['ready']],
   ['retry', ['retry']],
   ['failure', ['failure', 'timeout', 'error']],
   ['cancelled', ['cancelled']],
@@ -22,7 +23,8 @@ const rules: readonly (readonly [state: InstantState, made: readonly TokenState[
 ];
 
 /** Not over: something of it will go on by itself. */
-export const isMoving = (state: InstantState): boolean => state === 'running' || state === 'retry';
+const moving: ReadonlySet<InstantState> = new Set(['running', 'ready', 'retry']);
+export const isMoving = (state: InstantState): boolean => moving.has(state);
 
 export function instantState(tasks: Readonly<Record<TokenState, number>>): InstantState {
   return rules.find(([, made]) => made.some((state) => tasks[state] > 0))?.[0] ?? 'success';

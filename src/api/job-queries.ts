@@ -60,7 +60,12 @@ export type JobWithCounts = JobRow & {
   readonly error_tasks_last_hour: number;
 };
 
-export function findJobWithCounts(db: Db, id: string, at: Date): Promise<JobWithCounts | undefined> {
+export function findJobWithCounts(
+  db: Db,
+  id: string,
+  at: Date,
+  withDocument: boolean,
+): Promise<JobWithCounts | undefined> {
   return db.maybeOne<JobWithCounts>(sql`
     with tasks as (
       select id
@@ -69,9 +74,12 @@ export function findJobWithCounts(db: Db, id: string, at: Date): Promise<JobWith
     ),
     counts as (${runCounts(at)})
     select job.id, job.project_id, job.name, job.description, job.paused, project.name as project, job.version,
-           (select definition::text
-              from job_version
-             where job_version.job_id = job.id and job_version.version = job.version) as raw_definition,
+           case when ${withDocument}::boolean
+             then (select definition::text
+                     from job_version
+                    where job_version.job_id = job.id and job_version.version = job.version)
+             else ''
+           end as raw_definition,
            coalesce(sum(counts.running), 0)::integer as active_tasks, ${totals}
       from job
       join project on project.id = job.project_id

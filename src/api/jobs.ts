@@ -72,8 +72,12 @@ export function readCursor(cursor: string): readonly [string, string] {
 
 export const jobHandlers: ApiHandlers<Omit<Endpoints, OtherKeys>> = {
   'GET /api/jobs': async ({ query }, ctx) => (await findByName(ctx, query)) ?? pageOfJobs(ctx, query),
-  'GET /api/jobs/{id}': async ({ params }, ctx) => {
-    const job = found(await findJobWithCounts(ctx.db, params.id, new Date(ctx.time.now())), 'job', params.id);
+  'GET /api/jobs/{id}': async ({ params, query }, ctx) => {
+    const job = found(
+      await findJobWithCounts(ctx.db, params.id, new Date(ctx.time.now()), query.document === 'true'),
+      'job',
+      params.id,
+    );
     return { ...job, next_firing: (await nextFirings(ctx, [job.id])).get(job.id) ?? null };
   },
   'DELETE /api/jobs/{id}': removeJob,

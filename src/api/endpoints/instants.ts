@@ -18,8 +18,8 @@ export const tokenStates = [
 export type TokenState = (typeof tokenStates)[number];
 const tokenState = z.enum(tokenStates);
 
-/** Of a whole instant. */
-export const instantStates = ['running', 'retry', 'failure', 'cancelled', 'waiting', 'success'] as const;
+/** Of a whole instant; `ready`: something of it is queued, and nothing runs. */
+export const instantStates = ['running', 'ready', 'retry', 'failure', 'cancelled', 'waiting', 'success'] as const;
 
 const instantRow = z.object({
   instant: time,

@@ -125,7 +125,8 @@ export const jobEndpoints = endpoints({
   },
   'GET /api/jobs/{id}': {
     ...view,
-    summary: 'A job with its document and counts',
+    summary: 'A job with its document and counts; with `document=false` the document is left empty',
+    query: z.object({ document: z.enum(['true', 'false']).default('true') }),
     answer: z.object({
       ...job.shape,
       project: z.string(),

@@ -2,7 +2,7 @@
 import { useState } from 'react';
 import { Link } from 'wouter';
 import { tenant } from '../client.ts';
-import { useGraph, useJob } from '../job/use-job.ts';
+import { useDocument, useGraph } from '../job/use-job.ts';
 import { Answer } from '../kit/answer.tsx';
 import { InlineFailure } from '../kit/failure.tsx';
 import { Instant } from '../time/times.tsx';
@@ -32,12 +32,10 @@ interface InnerProps extends Props {
 }
 
 function RunNow({ job, close }: InnerProps) {
-  const known = useJob(job.id);
+  const known = useDocument(job.id);
   return (
     <Answer of={known} what="Reading the job">
-      {(data) => (
-        <RunForm job={{ ...job, paused: data.paused }} standard={paramsOf(data.raw_definition)} close={close} />
-      )}
+      {(document) => <RunForm job={job} standard={paramsOf(document)} close={close} />}
     </Answer>
   );
 }

@@ -41,8 +41,8 @@ export function JobHead({ job }: { readonly job: Job }) {
 
 function Figures({ job }: { readonly job: Job }) {
   const figures = [
-    { label: 'queued or running', value: job.active_tasks },
-    { label: 'waiting', value: job.waiting_tasks },
+    { label: 'running', value: job.active_tasks },
+    { label: 'ready or held', value: job.waiting_tasks },
     { label: 'succeeded, last hour', value: job.succeeded_tasks_last_hour },
     { label: 'failed, last hour', value: job.failed_tasks_last_hour, bad: true },
     { label: 'in error, last hour', value: job.error_tasks_last_hour, bad: true },

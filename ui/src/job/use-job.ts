@@ -1,15 +1,25 @@
-/** Data of one job: how it fares and its document; its graph; the tokens of one instant. */
+/** Data of one job: how it fares; its document and its graph; the tokens of one instant. */
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { type TenantAnswer, tenant } from '../client.ts';
 import { keys } from '../queries.ts';
 
-export type Job = TenantAnswer<'GET /api/jobs/{id}'>;
+/** How it fares. The document is another answer, since it is long and seldom changes. */
+export type Job = Omit<TenantAnswer<'GET /api/jobs/{id}'>, 'raw_definition'>;
 export type Graph = TenantAnswer<'GET /api/jobs/{id}/graph'>;
 
 export function useJob(id: string) {
   return useQuery({
     queryKey: keys.jobState(id, 'job'),
-    queryFn: ({ signal }) => tenant('GET /api/jobs/{id}', { params: { id }, signal }),
+    queryFn: ({ signal }): Promise<Job> =>
+      tenant('GET /api/jobs/{id}', { params: { id }, query: { document: 'false' }, signal }),
+  });
+}
+
+/** The newest version of its document, as JSON. */
+export function useDocument(id: string) {
+  return useQuery({
+    queryKey: keys.jobWritten(id, 'document'),
+    queryFn: async ({ signal }) => (await tenant('GET /api/jobs/{id}', { params: { id }, signal })).raw_definition,
   });
 }
 

@@ -1,10 +1,19 @@
 /** The state of a run or token: a shape, a word and a colour, so that none of them is needed to tell. */
 import type { State as StateName } from '../../../src/api/endpoints/shapes.ts';
 
+/** Waterwheel's paths say `active` for what is called `ready` everywhere else. */
+export type Shown = StateName | 'ready';
+
+const ready = [
+  'M8 13.5a5.5 5.5 0 1 0 0-11 5.5 5.5 0 0 0 0 11ZM8 8h.01',
+  'ready to run, not yet taken by a worker',
+] as const;
+
 /** The shape on a 16 × 16 field, and what the state means to a person. */
-const states: Readonly<Record<StateName, readonly [shape: string, meaning: string]>> = {
+const states: Readonly<Record<Shown, readonly [shape: string, meaning: string]>> = {
   waiting: ['M8 13.5a5.5 5.5 0 1 0 0-11 5.5 5.5 0 0 0 0 11Z', 'waits for other tasks or for its trigger'],
-  active: ['M8 13.5a5.5 5.5 0 1 0 0-11 5.5 5.5 0 0 0 0 11ZM8 8h.01', 'ready to run, not yet taken by a worker'],
+  active: ready,
+  ready,
   running: ['M5 3.2v9.6L12.8 8Z', 'a worker runs it now'],
   success: ['m3 8.6 3.4 3.4L13 4.5', 'ended well'],
   failure: ['m4 4 8 8M12 4l-8 8', 'ended badly'],
@@ -14,14 +23,19 @@ const states: Readonly<Record<StateName, readonly [shape: string, meaning: strin
   retry: ['M13 8a5 5 0 1 1-1.5-3.5M13 2.5v2.8h-2.8', 'will be tried again'],
 };
 
-export function State({ state }: { readonly state: StateName }) {
+/** What people call it. */
+export function wordOf(state: Shown): string {
+  return state === 'active' ? 'ready' : state;
+}
+
+export function State({ state }: { readonly state: Shown }) {
   const [shape, meaning] = states[state];
   return (
-    <span className="state" data-state={state} title={meaning}>
+    <span className="state" data-state={wordOf(state)} title={meaning}>
       <svg className="icon" viewBox="0 0 16 16" aria-hidden="true">
         <path d={shape} />
       </svg>
-      {state}
+      {wordOf(state)}
     </span>
   );
 }
@@ -31,7 +45,7 @@ export function isStateName(text: string | undefined): text is StateName {
 }
 
 /** Of an SVG path on a 16 × 16 field, for pictures that draw many states. */
-export function shapeOf(state: StateName): string {
+export function shapeOf(state: Shown): string {
   return states[state][0];
 }
 
@@ -39,12 +53,12 @@ export function shapeOf(state: StateName): string {
 export function StateCount({ state, count }: { readonly state: StateName; readonly count: number }) {
   if (count === 0) return null;
   return (
-    <span className="state count" data-state={state}>
+    <span className="state count" data-state={wordOf(state)}>
       <svg className="icon" viewBox="0 0 16 16" aria-hidden="true">
         <path d={states[state][0]} />
       </svg>
       {count}
-      <span className="unseen"> {state}</span>
+      <span className="unseen"> {wordOf(state)}</span>
     </span>
   );
 }

@@ -5,9 +5,11 @@
 import { useEffect, useMemo } from 'react';
 import { Link, useLocation } from 'wouter';
 import { DeleteJobAction } from '../../actions/delete-job.tsx';
+import { Answer } from '../../kit/answer.tsx';
 import { useUrlState } from '../../kit/url-state.ts';
 import { useMayOperate } from '../../session/session.ts';
 import type { JobViewProps } from '../job-page.tsx';
+import { useDocument } from '../use-job.ts';
 import { useVersion } from '../versions/use-versions.ts';
 import { CodeEditor } from './code-editor.tsx';
 import './definition.css';
@@ -21,7 +23,15 @@ const nothing: readonly never[] = [];
 const ignore = () => undefined;
 
 export default function DefinitionView({ job }: JobViewProps) {
-  const text = useMemo(() => yamlOfJson(job.raw_definition), [job.raw_definition]);
+  return (
+    <Answer of={useDocument(job.id)} what="Reading the document">
+      {(document) => <Definition job={job} document={document} />}
+    </Answer>
+  );
+}
+
+function Definition({ job, document }: JobViewProps & { readonly document: string }) {
+  const text = useMemo(() => yamlOfJson(document), [document]);
   if (useMayOperate()) return <Editing key={job.id} job={job} base={text} />;
   return (
     <CodeEditor

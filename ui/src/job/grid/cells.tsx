@@ -2,7 +2,7 @@
 import type { ReactElement } from 'react';
 import type { cellLetters } from '../../../../src/api/endpoints/job-views.ts';
 import type { State } from '../../../../src/api/endpoints/shapes.ts';
-import { shapeOf } from '../../kit/state.tsx';
+import { type Shown, shapeOf, wordOf } from '../../kit/state.tsx';
 
 type Letter = (typeof cellLetters)[keyof typeof cellLetters];
 
@@ -28,7 +28,7 @@ export interface Cell {
 const none: Cell = { state: undefined, word: 'not begun', shape: null };
 
 const cells = new Map<string, Cell>(
-  Object.entries(states).map(([letter, state]) => [letter, { state, word: state, shape: <Shape state={state} /> }]),
+  Object.entries(states).map(([letter, state]) => [letter, { state, word: wordOf(state), shape: <Shape state={state} /> }]),
 );
 
 /** For the legend, in the order one asks for them. */
@@ -38,7 +38,7 @@ export function cellOf(letter: string | undefined): Cell {
   return cells.get(letter ?? '') ?? none;
 }
 
-export function Shape({ state }: { readonly state: State }) {
+export function Shape({ state }: { readonly state: Shown }) {
   return (
     <svg className="icon" viewBox="0 0 16 16" aria-hidden="true">
       <path d={shapeOf(state)} />
