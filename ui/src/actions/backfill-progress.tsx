@@ -4,7 +4,7 @@ import { Answer } from '../kit/answer.tsx';
 import { InlineFailure } from '../kit/failure.tsx';
 import { Progress } from '../kit/progress.tsx';
 import { StateCount } from '../kit/state.tsx';
-import { useMayOperate } from '../session/session.ts';
+import { ActionDialog, ActionFoot, ActionForm } from './action-dialog.tsx';
 import './actions.css';
 import { type Backfill, useBackfill, useCancelBackfill } from './use-backfill.ts';
 
@@ -93,20 +93,30 @@ function RunCounts({ runs, isComplete }: { readonly runs: Backfill['runs']; read
 }
 
 function CancelBackfill({ job, id }: { readonly job: string; readonly id: string }) {
-  const cancel = useCancelBackfill(job, id);
-  if (!useMayOperate()) return null;
   return (
-    <>
-      <InlineFailure error={cancel.error} />
-      <button
-        type="button"
-        className="button danger"
-        title="It fires nothing more, and its queued runs are cancelled; what runs finishes"
-        disabled={cancel.isPending}
-        onClick={() => cancel.mutate()}
-      >
-        Cancel backfill
-      </button>
-    </>
+    <ActionDialog label="Cancel backfill" title="Cancel the backfill" kind="danger">
+      {(close) => <Cancelling job={job} id={id} close={close} />}
+    </ActionDialog>
+  );
+}
+
+interface CancellingProps {
+  readonly job: string;
+  readonly id: string;
+  readonly close: () => void;
+}
+
+function Cancelling({ job, id, close }: CancellingProps) {
+  const cancel = useCancelBackfill(job, id);
+  return (
+    <ActionForm submit={() => cancel.mutate(undefined, { onSuccess: close })}>
+      <p className="preview">
+        It fires nothing more, and those of its runs that wait are cancelled. What runs now finishes, and what has ended
+        stays as it is.
+      </p>
+      <ActionFoot close={close} act="Cancel backfill" kind="danger" disabled={cancel.isPending}>
+        <InlineFailure error={cancel.error} />
+      </ActionFoot>
+    </ActionForm>
   );
 }

@@ -1,4 +1,4 @@
-/** The stash that all projects share: names to see, values to put in, never to read. */
+/** A stash, that of one project or the one that all share: names to see, values to put in, never to read. */
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { tenant } from '../client.ts';
@@ -7,15 +7,31 @@ import { Answer } from '../kit/answer.tsx';
 import { Field } from '../kit/field.tsx';
 import { InlineFailure } from '../kit/failure.tsx';
 import { keys } from '../queries.ts';
+import './admin.css';
 
-export function Stash() {
-  const names = useQuery({ queryKey: keys.stash, queryFn: ({ signal }) => tenant('GET /api/stash', { signal }) });
+interface Owner {
+  /** Left out: the stash of all projects. */
+  readonly project?: string | undefined;
+}
+
+function useNames(project: string | undefined) {
+  return useQuery({
+    queryKey: [...keys.stash, project ?? 'all'],
+    queryFn: ({ signal }) =>
+      project === undefined
+        ? tenant('GET /api/stash', { signal })
+        : tenant('GET /api/projects/{id}/stash', { params: { id: project }, signal }),
+  });
+}
+
+export function Stash({ project }: Owner) {
+  const names = useNames(project);
   return (
     <section aria-labelledby="stash">
       <header className="settings-head">
         <h2 id="stash">Stash</h2>
         <ActionDialog label="New entry" title="New entry of the stash">
-          {(close) => <NewEntry close={close} />}
+          {(close) => <NewEntry project={project} close={close} />}
         </ActionDialog>
       </header>
       <p className="muted">Secrets for tasks, encrypted. Values are never shown, here or anywhere.</p>
@@ -26,7 +42,7 @@ export function Stash() {
               <li key={name}>
                 <code>{name}</code>
                 <ActionDialog label="Remove" title={`Remove ${name}`} kind="danger">
-                  {(close) => <Removal name={name} close={close} />}
+                  {(close) => <Removal project={project} name={name} close={close} />}
                 </ActionDialog>
               </li>
             ))}
@@ -48,12 +64,19 @@ function useStashChange(close: () => void, change: () => Promise<unknown>) {
   });
 }
 
-function NewEntry({ close }: { readonly close: () => void }) {
+interface Inner extends Owner {
+  readonly close: () => void;
+}
+
+function NewEntry({ project, close }: Inner) {
   const [name, setName] = useState('');
   const [value, setValue] = useState('');
-  const save = useStashChange(close, () =>
-    tenant('PUT /api/stash/{key}', { params: { key: name.trim() }, body: new TextEncoder().encode(value) }),
-  );
+  const save = useStashChange(close, () => {
+    const [key, body] = [name.trim(), new TextEncoder().encode(value)];
+    return project === undefined
+      ? tenant('PUT /api/stash/{key}', { params: { key }, body })
+      : tenant('PUT /api/projects/{id}/stash/{key}', { params: { id: project, key }, body });
+  });
   return (
     <ActionForm submit={() => save.mutate()}>
       <Field label="Name" hint="An entry of that name is replaced.">
@@ -80,8 +103,12 @@ function NewEntry({ close }: { readonly close: () => void }) {
   );
 }
 
-function Removal({ name, close }: { readonly name: string; readonly close: () => void }) {
-  const remove = useStashChange(close, () => tenant('DELETE /api/stash/{key}', { params: { key: name } }));
+function Removal({ project, name, close }: Inner & { readonly name: string }) {
+  const remove = useStashChange(close, () =>
+    project === undefined
+      ? tenant('DELETE /api/stash/{key}', { params: { key: name } })
+      : tenant('DELETE /api/projects/{id}/stash/{key}', { params: { id: project, key: name } }),
+  );
   return (
     <ActionForm submit={() => remove.mutate()}>
       <p className="preview">Tasks that name it will fail to start. The value cannot be brought back.</p>

@@ -14,7 +14,7 @@ export function JobHead({ job }: { readonly job: Job }) {
   return (
     <>
       <nav className="crumbs" aria-label="Where this is">
-        <Link href="/jobs">Jobs</Link>
+        <Link href="/projects">Projects</Link>
         <span aria-hidden="true">/</span>
         <Link href={`/projects/${job.project_id}`}>{job.project}</Link>
       </nav>

@@ -1,6 +1,7 @@
 /** One project: its jobs, its configuration, and the names in its stash. */
 import { useQuery } from '@tanstack/react-query';
 import { Link } from 'wouter';
+import { Stash } from '../admin/stash.tsx';
 import { tenant } from '../client.ts';
 import { Answer } from '../kit/answer.tsx';
 import { SearchField } from '../kit/search-field.tsx';
@@ -31,11 +32,10 @@ function Head({ project }: { readonly project: Project }) {
   return (
     <>
       <nav className="crumbs" aria-label="Where this is">
-        <Link href="/jobs">Jobs</Link>
+        <Link href="/projects">Projects</Link>
       </nav>
       <header className="page-head">
         <h1>{project.name}</h1>
-        <span className="tag plain">project</span>
         <SearchField label="Find a job" value={question} change={ask} />
       </header>
       {project.description === '' ? null : <p className="lede">{project.description}</p>}
@@ -43,40 +43,24 @@ function Head({ project }: { readonly project: Project }) {
   );
 }
 
-/** What its tasks are given. */
+/** What its tasks are given: configuration in clear, and the stash. */
 function Belongings({ id }: { readonly id: string }) {
-  const config = useQuery({
+  const { data: config = {} } = useQuery({
     queryKey: [...keys.projects, id, 'config'],
     queryFn: ({ signal }) => tenant('GET /api/projects/{id}/config', { params: { id }, signal }),
   });
-  const stash = useQuery({
-    queryKey: [...keys.stash, id],
-    queryFn: ({ signal }) => tenant('GET /api/projects/{id}/stash', { params: { id }, signal }),
-  });
-  const settings = Object.entries(config.data ?? {});
-  const names = stash.data ?? [];
-  if (settings.length + names.length === 0) return null;
   return (
-    <section className="project-belongings" aria-label="What its tasks are given">
-      {settings.length === 0 ? null : (
-        <>
-          <h2>Configuration</h2>
-          <pre className="project-config">{JSON.stringify(config.data, null, 2)}</pre>
-        </>
+    <div className="project-belongings">
+      {Object.keys(config).length === 0 ? null : (
+        <section aria-labelledby="config">
+          <h2 id="config">Configuration</h2>
+          {/* a region that scrolls must be reachable by keyboard */}
+          <pre className="project-config" tabIndex={0}>
+            {JSON.stringify(config, null, 2)}
+          </pre>
+        </section>
       )}
-      {names.length === 0 ? null : (
-        <>
-          <h2>Stash</h2>
-          <p className="muted">Names only; values are never shown.</p>
-          <ul className="project-stash">
-            {names.map((name) => (
-              <li key={name}>
-                <code>{name}</code>
-              </li>
-            ))}
-          </ul>
-        </>
-      )}
-    </section>
+      <Stash project={id} />
+    </div>
   );
 }

@@ -43,6 +43,7 @@ const NewJobPage = lazy(() => import('../job/definition/new-job-page.tsx'));
 const WorkerPage = lazy(() => import('../fleet/worker-page.tsx'));
 
 const further: readonly (readonly [path: string, Page: ComponentType])[] = [
+  ['/projects', lazy(() => import('../jobs/projects-page.tsx'))],
   ['/runs', lazy(() => import('../runs/runs-page.tsx'))],
   ['/workers', lazy(() => import('../fleet/workers-page.tsx'))],
   ['/schedulers', lazy(() => import('../fleet/schedulers-page.tsx'))],

@@ -22,7 +22,14 @@ interface Place {
 const places: readonly (readonly Place[])[] = [
   [
     { to: '/', label: 'Home', letter: 'h', holds: /^\/$/, icon: 'M2.5 8 8 3l5.5 5M4 7v6h8V7' },
-    { to: '/jobs', label: 'Jobs', letter: 'j', holds: /^\/(jobs|projects)(\/|$)/, icon: 'M3 4h10M3 8h10M3 12h6' },
+    {
+      to: '/projects',
+      label: 'Projects',
+      letter: 'p',
+      holds: /^\/projects(\/|$)/,
+      icon: 'M2 4.5h4l1.5 2H14v6.5H2Z',
+    },
+    { to: '/jobs', label: 'Jobs', letter: 'j', holds: /^\/jobs(\/|$)/, icon: 'M3 4h10M3 8h10M3 12h6' },
     { to: '/runs', label: 'Runs', letter: 'r', holds: /^\/runs(\/|$)/, icon: 'M5 3.2v9.6L12.8 8Z' },
   ],
   [

@@ -28,7 +28,10 @@ export interface Cell {
 const none: Cell = { state: undefined, word: 'not begun', shape: null };
 
 const cells = new Map<string, Cell>(
-  Object.entries(states).map(([letter, state]) => [letter, { state, word: wordOf(state), shape: <Shape state={state} /> }]),
+  Object.entries(states).map(([letter, state]) => [
+    letter,
+    { state, word: wordOf(state), shape: <Shape state={state} /> },
+  ]),
 );
 
 /** For the legend, in the order one asks for them. */
