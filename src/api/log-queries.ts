@@ -28,6 +28,24 @@ export function readLog(db: Db, run: string, after: LogPosition): Promise<LogRow
      order by lease, number`);
 }
 
+/** The chunk that ends last within the first `bytes` of the output, and where it ends. */
+export async function findLogPlace(
+  db: Db,
+  run: string,
+  bytes: number,
+): Promise<(LogPosition & { readonly end: number }) | undefined> {
+  return db.maybeOne(sql`
+    select lease, number, "end"
+      from (
+        select lease, number, sum(octet_length(data)) over (order by lease, number)::float8 as "end"
+          from log
+         where run_id = ${run}
+      ) as measured
+     where "end" <= ${bytes}
+     order by lease desc, number desc
+     limit 1`);
+}
+
 export async function isLive(db: Db, run: string): Promise<boolean> {
   return (await db.maybeOne(sql`select 1 from live where id = ${run}`)) !== undefined;
 }

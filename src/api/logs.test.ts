@@ -43,6 +43,23 @@ describe("a run's log", () => {
     expect(await (await open(run.id)).text()).toBe('one\ntwo\nthree é\nagain\n');
   });
 
+  it('is read on from a byte that a reader has come to, followed or not', async () => {
+    const run = await startRun();
+    await write(run, 0, 'one\n');
+    await write(run, 1, 'two\n');
+    await write(run, 0, 'again\n', 2);
+    const all = 'one\ntwo\nagain\n';
+    const followed = readText(await open(run.id, '?follow=true&from=6'));
+    expect(await followed.until((text) => text.endsWith('again\n'))).toBe('o\nagain\n');
+    await followed.leave();
+    await finish(api, [run]);
+    for (const from of [0, 1, 4, 5, 8, 13, 14, 99]) {
+      expect(await (await open(run.id, `?from=${from}`)).text()).toBe(all.slice(from));
+      expect(await (await open(run.id, `?follow=true&from=${from}`)).text()).toBe(all.slice(from));
+    }
+    expect((await open(run.id, '?from=-1')).status).toBe(400);
+  });
+
   it('is empty for a run that said nothing', async () => {
     const run = await startRun();
     expect(await (await open(run.id)).text()).toBe('');

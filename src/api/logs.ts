@@ -8,7 +8,7 @@ import { pause } from '../kernel/service.ts';
 import type { Db } from '../kernel/sql.ts';
 import type { ApiContext, ApiHandlers } from './context.ts';
 import type { runEndpoints } from './endpoints/runs.ts';
-import { isLive, type LogPosition, readLog } from './log-queries.ts';
+import { findLogPlace, isLive, type LogPosition, readLog } from './log-queries.ts';
 import { knownRun } from './runs.ts';
 import { streamOf } from './streaming.ts';
 
@@ -31,8 +31,8 @@ async function* readOn(db: Db, run: string, after: LogPosition): Chunks<LogPosit
   }
 }
 
-async function* followLog(db: Db, run: string, bell: HungBell, signal: AbortSignal): Chunks<void> {
-  let position = start;
+async function* followLog(db: Db, run: string, from: LogPosition, bell: HungBell, signal: AbortSignal): Chunks<void> {
+  let position = from;
   try {
     while (!signal.aborted) {
       const live = await isLive(db, run);
@@ -46,21 +46,36 @@ async function* followLog(db: Db, run: string, bell: HungBell, signal: AbortSign
   }
 }
 
-async function* wholeLog(db: Db, run: string): Chunks<void> {
-  yield* readOn(db, run, start);
+interface Asked {
+  readonly follow: boolean;
+  /** In bytes: what a reader has already. */
+  readonly from: number;
 }
 
-function chunksOf(ctx: ApiContext, run: string, follow: boolean, signal: AbortSignal): Chunks<void> {
-  if (!follow) return wholeLog(ctx.db, run);
-  // the end of a run is an event; new output is not
-  return followLog(ctx.db, run, hangBell(ctx.wake, ctx.tenant.id, ['logs', 'events']), signal);
+async function* chunksOf(ctx: ApiContext, run: string, { follow, from }: Asked, signal: AbortSignal): Chunks<void> {
+  const place = from === 0 ? undefined : await findLogPlace(ctx.db, run, from);
+  const known = from - (place?.end ?? 0);
+  const chunks = follow
+    ? // the end of a run is an event; new output is not
+      followLog(ctx.db, run, place ?? start, hangBell(ctx.wake, ctx.tenant.id, ['logs', 'events']), signal)
+    : readOn(ctx.db, run, place ?? start);
+  yield* without(chunks, known);
+}
+
+/** All but the first bytes. */
+async function* without(chunks: Chunks<unknown>, bytes: number): Chunks<void> {
+  let left = bytes;
+  for await (const chunk of chunks) {
+    if (chunk.length > left) yield chunk.subarray(left);
+    left = Math.max(0, left - chunk.length);
+  }
 }
 
 export const logHandlers: ApiHandlers<Pick<typeof runEndpoints, 'GET /api/runs/{id}/logs'>> = {
   'GET /api/runs/{id}/logs': async ({ params, query }, ctx) => {
     const { id } = await knownRun(ctx, params.id);
     const body = streamOf(
-      (signal) => chunksOf(ctx, id, query.follow, signal),
+      (signal) => chunksOf(ctx, id, query, signal),
       (error) => ctx.log.warn({ err: error, run: id }, 'a log could not be sent to its end'),
     );
     return new Response(body, {

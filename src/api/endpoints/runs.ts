@@ -99,11 +99,15 @@ export const runEndpoints = endpoints({
     answer: environment,
   },
   'GET /api/runs/{id}/logs': {
-    summary: "A run's output, both streams in order; with `follow` until the run ends",
+    summary:
+      "A run's output, both streams in order, or what comes after its first `from` bytes; with `follow` until the run ends",
     tag: 'runs',
     allow: ['viewer', 'operator'],
     params: idPath,
-    query: z.object({ follow: flag }),
+    query: z.object({
+      follow: flag,
+      from: z.coerce.number().int().min(0).max(Number.MAX_SAFE_INTEGER).default(0),
+    }),
     answer: 'text',
   },
   'POST /api/runs/{id}/cancel': {
