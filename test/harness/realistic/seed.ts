@@ -19,17 +19,22 @@ export interface Seeded {
   readonly failed: string;
   /** One that waits for a worker which nobody has. */
   readonly waiting: string;
-  readonly viewerKey: string;
-  readonly operatorKey: string;
+  /** By name. */
+  readonly projects: ReadonlyMap<string, string>;
+  readonly worker: string;
 }
 
 export async function seed(product: Product): Promise<Seeded> {
   const { call } = product;
-  const viewer = await call('POST /api/keys', { body: { name: 'wall display', role: 'viewer' } });
+  await call('POST /api/keys', { body: { name: 'wall display', role: 'viewer' } });
   const operator = await call('POST /api/keys', { body: { name: 'anna', role: 'operator' } });
   await call('POST /api/keys', { body: { name: 'deploy', role: 'operator' } });
   const anna = makeClient<Endpoints>({ base: product.url, headers: { authorization: `Bearer ${operator.key}` } });
-  for (const project of projects) await anna('PUT /api/projects', { body: project });
+  const projectIds = new Map<string, string>();
+  for (const project of projects) {
+    const { id } = await anna('PUT /api/projects', { body: project });
+    projectIds.set(project.name, id);
+  }
   await anna('PUT /api/pools/{name}', { params: { name: 'lake' }, body: { places: 2 } });
   await anna('PUT /api/stash/{key}', { params: { key: 'lake-password' }, body: new TextEncoder().encode('x') });
   const jobs = new Map<string, string>();
@@ -71,7 +76,9 @@ export async function seed(product: Product): Promise<Seeded> {
       name: 'new source',
     },
   });
-  return { jobs, failed, waiting, viewerKey: viewer.key, operatorKey: operator.key };
+  const workers = await anna('GET /api/workers');
+  const worker = workers.find(({ status }) => status === 'up')?.uuid ?? '';
+  return { jobs, failed, waiting, projects: projectIds, worker };
 }
 
 /** Another version, for the diff. */
