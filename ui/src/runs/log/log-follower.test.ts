@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { LogFollower, type LogSnapshot } from './log-follower.ts';
 
 /** A server that each time sends the log from its beginning, as far as it has come; the first time it breaks off. */
@@ -42,6 +42,48 @@ test('a log whose server went away goes on where it was, with nothing doubled', 
   expect(textOf(follower.snapshot())).toEqual(['one', 'two', 'three']);
   expect(states).toEqual(['following', 'lost', 'following', 'complete']);
   expect([opened(), firsts]).toEqual([2, 1]);
+});
+
+test('a refusal is final, and keeps the words of the server', async () => {
+  let opened = 0;
+  const open = async (): Promise<Response> => {
+    opened++;
+    return Response.json({ title: 'There is no such thing', detail: 'there is no run 7' }, { status: 404 });
+  };
+  const follower = new LogFollower({ open, hasEnded: async () => false, onFirstOutput: () => {} });
+  vi.useFakeTimers();
+  try {
+    follower.subscribe(() => {});
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect(follower.snapshot()).toMatchObject({
+      state: 'refused',
+      refusal: { status: 404, message: 'there is no run 7' },
+    });
+    expect(opened).toBe(1);
+  } finally {
+    vi.useRealTimers();
+  }
+});
+
+test('it waits longer from try to try, and begins anew when something has come', async () => {
+  vi.useFakeTimers();
+  const at: number[] = [];
+  const begun = Date.now();
+  /** The fifth try brings a byte, the others nothing. */
+  const open = async (): Promise<Response> => {
+    at.push(Date.now() - begun);
+    if (at.length === 5) return new Response('x');
+    throw new Error('gone');
+  };
+  const follower = new LogFollower({ open, hasEnded: async () => false, onFirstOutput: () => {} });
+  try {
+    const leave = follower.subscribe(() => {});
+    await vi.advanceTimersByTimeAsync(9_200);
+    leave();
+    expect(at).toEqual([0, 500, 1_500, 3_500, 7_500, 8_000, 9_000]);
+  } finally {
+    vi.useRealTimers();
+  }
 });
 
 test('it stops reading when nobody listens any more', async () => {

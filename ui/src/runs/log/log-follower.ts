@@ -3,16 +3,20 @@
  * 1. reads the stream as it comes and tells its listeners at most ten times a second;
  * 2. gives way to the page after every few milliseconds of work, however fast the bytes come;
  * 3. when the stream ends, asks whether the run has: if not, the server went away, and it reads on where it was;
- * 4. stops reading when nobody listens any more.
+ * 4. waits longer from try to try, until one brings something new; a refusal is final;
+ * 5. stops reading when nobody listens any more.
  */
+import { CallFailed } from '../../../../src/http/client.ts';
 import { LogStore } from './log-store.ts';
 
-export type LogState = 'opening' | 'following' | 'complete' | 'lost';
+export type LogState = 'opening' | 'following' | 'complete' | 'lost' | 'refused';
 
 /** The store is the same one all the time; a new snapshot says that there is more in it. */
 export interface LogSnapshot {
   readonly state: LogState;
   readonly store: LogStore;
+  /** Why it was refused. */
+  readonly refusal?: CallFailed;
 }
 
 interface FollowerOptions {
@@ -24,7 +28,10 @@ interface FollowerOptions {
 
 const tellEveryMs = 100;
 const giveWayAfterMs = 12;
+const firstWaitMs = 500;
 const longestWaitMs = 15_000;
+/** To ask again later may help with these, as it does not with other refusals: too slow, too often. */
+const passing: ReadonlySet<number> = new Set([408, 429]);
 
 export class LogFollower {
   readonly #options: FollowerOptions;
@@ -54,21 +61,27 @@ export class LogFollower {
   };
 
   async #follow(signal: AbortSignal): Promise<void> {
-    for (let waitMs = 500; !signal.aborted; waitMs = Math.min(waitMs * 2, longestWaitMs)) {
+    const { store } = this.#snapshot;
+    let waitMs = firstWaitMs;
+    while (!signal.aborted) {
+      const known = store.bytes;
       try {
         await this.#read(signal);
         if (await this.#options.hasEnded()) return this.#become('complete', signal);
-      } catch {
+      } catch (error) {
+        if (isRefusal(error)) return this.#become('refused', signal, error);
         this.#become('lost', signal);
       }
+      if (store.bytes > known) waitMs = firstWaitMs;
       await pause(waitMs, signal);
+      waitMs = Math.min(waitMs * 2, longestWaitMs);
     }
   }
 
   /** A stream begins with the first byte of the log; what is there already is passed over. */
   async #read(signal: AbortSignal): Promise<void> {
     const response = await this.#options.open(signal);
-    if (!response.ok || response.body === null) throw new Error(`the log answers ${response.status}`);
+    if (!response.ok || response.body === null) throw await failureOf(response);
     this.#become('following', signal);
     const { store } = this.#snapshot;
     let known = store.bytes;
@@ -85,9 +98,10 @@ export class LogFollower {
     }
   }
 
-  #become(state: LogState, signal: AbortSignal): void {
+  #become(state: LogState, signal: AbortSignal, refusal?: CallFailed): void {
     if (signal.aborted) return;
-    this.#snapshot = { ...this.#snapshot, state };
+    const { store } = this.#snapshot;
+    this.#snapshot = { state, store, ...(refusal === undefined ? {} : { refusal }) };
     this.#tell();
   }
 
@@ -96,6 +110,19 @@ export class LogFollower {
     this.#telling = undefined;
     this.#snapshot = { ...this.#snapshot };
     for (const listener of this.#listeners) listener();
+  }
+}
+
+function isRefusal(error: unknown): error is CallFailed {
+  return error instanceof CallFailed && error.status >= 400 && error.status < 500 && !passing.has(error.status);
+}
+
+async function failureOf(response: Response): Promise<CallFailed> {
+  const text = await response.text();
+  try {
+    return new CallFailed(response.status, JSON.parse(text) as CallFailed['problem'], text);
+  } catch {
+    return new CallFailed(response.status, undefined, text);
   }
 }
 

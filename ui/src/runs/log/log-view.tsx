@@ -3,6 +3,7 @@
  * A line (`#L120`), what is looked for (`?find=`) and whether lines wrap (`?wrap=`) are in the address.
  */
 import { useEffect, useState, useSyncExternalStore } from 'react';
+import { sentenceOf } from '../../kit/failure.tsx';
 import { useUrlState } from '../../kit/url-state.ts';
 import { LogBar } from './log-bar.tsx';
 import type { LogSnapshot, LogState } from './log-follower.ts';
@@ -13,7 +14,7 @@ import { type LogFind, useLogFind } from './use-log-find.ts';
 import { type LogPlace, useLogPlace } from './use-log-place.ts';
 import { useLog } from './use-log.ts';
 
-const words: Readonly<Record<LogState, string>> = {
+const words: Readonly<Record<Exclude<LogState, 'refused'>, string>> = {
   opening: 'Opening…',
   following: 'Live',
   complete: 'Complete',
@@ -55,7 +56,7 @@ export function LogView({ run, hasEnded }: Props) {
         setWraps={(on) => setWrap(on ? 'on' : '')}
         {...tools}
       />
-      {store.rows === 0 ? (
+      {store.rows === 0 && state !== 'refused' ? (
         <p className="log-silence">
           {state === 'complete' ? 'This run wrote nothing.' : 'Nothing has been written yet.'}
         </p>
@@ -67,7 +68,7 @@ export function LogView({ run, hasEnded }: Props) {
           find={find}
           wraps={wraps}
           linkedLine={linkedLine}
-          isLive={state !== 'complete'}
+          isLive={state !== 'complete' && state !== 'refused'}
         />
       </div>
       <Foot snapshot={snapshot} hasEnded={hasEnded} />
@@ -75,16 +76,16 @@ export function LogView({ run, hasEnded }: Props) {
   );
 }
 
-function Foot({
-  snapshot: { store, state },
-  hasEnded,
-}: {
-  readonly snapshot: LogSnapshot;
-  readonly hasEnded: boolean;
-}) {
+function wordsOf({ state, refusal }: LogSnapshot, hasEnded: boolean): string {
+  if (state === 'refused') return refusal === undefined ? '' : sentenceOf(refusal);
+  return hasEnded && state === 'following' ? 'Reading…' : words[state];
+}
+
+function Foot({ snapshot, hasEnded }: { readonly snapshot: LogSnapshot; readonly hasEnded: boolean }) {
+  const { store } = snapshot;
   return (
     <p className="log-foot">
-      <span role="status">{hasEnded && state === 'following' ? 'Reading…' : words[state]}</span>
+      <span role="status">{wordsOf(snapshot, hasEnded)}</span>
       {store.rows === 0 ? null : (
         <span>
           {store.lines.toLocaleString('en')} {store.lines === 1 ? 'line' : 'lines'}, {sizeOf(store.bytes)}

@@ -28,6 +28,7 @@ export interface LogPlace {
   readonly place: Place;
   readonly linePx: number;
   readonly follows: boolean;
+  /** Off, it stays where it is. */
   readonly setFollows: (follows: boolean) => void;
   readonly goTo: (row: number) => void;
   readonly onScroll: () => void;
@@ -68,7 +69,11 @@ export function useLogPlace(store: LogStore, wraps: boolean): LogPlace {
     setFollows(false);
     setStay({ firstRow, ...placeOfRow(frame, row - firstRow, wraps) });
   };
-  return { box, probe, frame, place, linePx: size.linePx, follows, setFollows, goTo, onScroll, setDrawnPx };
+  const follow = (on: boolean): void => {
+    if (!on) setStay({ firstRow, ...place });
+    setFollows(on);
+  };
+  return { box, probe, frame, place, linePx: size.linePx, follows, setFollows: follow, goTo, onScroll, setDrawnPx };
 }
 
 function evenFrame(store: LogStore, { windowPx, linePx }: Size): Frame {
