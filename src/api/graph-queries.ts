@@ -76,3 +76,14 @@ export function listEdges(db: Db, job: string): Promise<EdgeRow[]> {
      where parent_id in (select id from own) or child_id in (select id from own)
      order by 1, 2, 3`);
 }
+
+export type JobNameRow = { readonly id: string; readonly name: string; readonly project: string };
+
+export function listJobNames(db: Db, jobs: readonly string[]): Promise<JobNameRow[]> {
+  return db.rows<JobNameRow>(sql`
+    select job.id, job.name, project.name as project
+      from job
+      join project on project.id = job.project_id
+     where job.id = any(${jobs}::uuid[])
+     order by project.name, job.name`);
+}

@@ -186,7 +186,7 @@ describe('the graph', () => {
       name: 'down',
       tasks: [{ name: 'sink', depends: ['mid/task/c'] }],
     });
-    const { nodes, edges } = await api.call('GET /api/jobs/{id}/graph', { params: { id: mid.id } });
+    const { nodes, edges, jobs } = await api.call('GET /api/jobs/{id}/graph', { params: { id: mid.id } });
     expect(nodes.map((node) => [node.kind, node.name, node.job_id, node.state])).toEqual([
       ['trigger', 't', mid.id, null],
       ['task', 'a', mid.id, null],
@@ -194,6 +194,10 @@ describe('the graph', () => {
       ['task', 'c', mid.id, null],
       ['task', 'sink', down.id, null],
       ['task', 'source', up.id, null],
+    ]);
+    expect(jobs).toEqual([
+      { id: down.id, name: 'down', project: 'graph' },
+      { id: up.id, name: 'up', project: 'graph' },
     ]);
     const names = new Map(nodes.map((node) => [node.id, node.name]));
     expect(edges.map((edge) => `${names.get(edge.from)} ${edge.kind} ${names.get(edge.to)}`).sort()).toEqual([

@@ -3,7 +3,7 @@ import { MillraceError } from '../errors.ts';
 import type { Input } from '../http/endpoint.ts';
 import { type ApiContext, type ApiHandlers, found } from './context.ts';
 import type { jobEndpoints } from './endpoints/jobs.ts';
-import { listEdges, listNodes } from './graph-queries.ts';
+import { listEdges, listJobNames, listNodes } from './graph-queries.ts';
 import { pauseJob, removeJob, runJobNow } from './job-changes.ts';
 import {
   findJob,
@@ -100,7 +100,8 @@ export const jobHandlers: ApiHandlers<Omit<Endpoints, OtherKeys>> = {
       listNodes(ctx.db, params.id, query.trigger_datetime),
       listEdges(ctx.db, params.id),
     ]);
-    return { nodes, edges };
+    const others = new Set(nodes.map((node) => node.job_id).filter((id) => id !== params.id));
+    return { nodes, edges, jobs: others.size === 0 ? [] : await listJobNames(ctx.db, [...others]) };
   },
   'GET /api/jobs/{id}/duration': async ({ params, query }, ctx) => {
     await knownJob(ctx, params.id);

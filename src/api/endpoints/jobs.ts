@@ -211,6 +211,8 @@ export const jobEndpoints = endpoints({
         }),
       ),
       edges: z.array(z.object({ from: id, to: id, kind: z.enum(['success', 'failure', 'done', 'trigger']) })),
+      /** The other jobs that nodes are of. */
+      jobs: z.array(z.object({ id, name: z.string(), project: z.string() })),
     }),
   },
   'GET /api/jobs/{id}/duration': {

@@ -14,13 +14,15 @@ import { useView, type ViewControl } from './use-view.ts';
 interface Props {
   readonly job: string;
   readonly graph: Graph;
-  readonly states: ReadonlyMap<string, State>;
+  /** Of the tasks that have begun; undefined while that is not known. */
+  readonly states: ReadonlyMap<string, State> | undefined;
   readonly chosen: string | undefined;
   readonly open: (node: GraphNode) => void;
 }
 
 export function GraphCanvas({ job, graph, states, chosen, open }: Props) {
-  const layout = useMemo(() => layOut(graph.nodes, graph.edges), [graph]);
+  const others = useMemo(() => new Map(graph.jobs.map(({ id, project, name }) => [id, `${project}/${name}`])), [graph]);
+  const layout = useMemo(() => layOut(withRoom(graph, others), graph.edges), [graph, others]);
   const frame = useRef<SVGSVGElement>(null);
   const drawn = useRef<SVGGElement>(null);
   const kept = useMemo(() => {
@@ -74,8 +76,9 @@ export function GraphCanvas({ job, graph, states, chosen, open }: Props) {
                 key={node.id}
                 node={node}
                 place={place}
+                word={wordOf(node, others.get(node.job_id), states)}
                 foreign={node.job_id !== job}
-                state={states.get(node.id)}
+                state={states?.get(node.id)}
                 chosen={node.id === chosen}
                 current={node.id === current}
               />
@@ -87,6 +90,20 @@ export function GraphCanvas({ job, graph, states, chosen, open }: Props) {
       <Zoom view={view} />
     </div>
   );
+}
+
+/** A box is as wide as the longer of its two lines. */
+function withRoom({ nodes }: Graph, others: ReadonlyMap<string, string>): readonly { id: string; name: string }[] {
+  return nodes.map(({ id, name, job_id }) => {
+    const job = others.get(job_id) ?? '';
+    return { id, name: job.length > name.length ? job : name };
+  });
+}
+
+function wordOf(node: GraphNode, otherJob: string | undefined, states: Props['states']): string {
+  if (otherJob !== undefined) return otherJob;
+  if (node.kind === 'trigger' || states === undefined) return node.kind;
+  return states.get(node.id) ?? 'not begun';
 }
 
 function nodeAt(target: EventTarget): string | undefined {

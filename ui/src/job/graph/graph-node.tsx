@@ -10,6 +10,8 @@ export type GraphNode = Graph['nodes'][number];
 interface Props {
   readonly node: GraphNode;
   readonly place: LaidNode;
+  /** What the second line says. */
+  readonly word: string;
   readonly foreign: boolean;
   /** Undefined where nothing has begun, and for what has no state here. */
   readonly state: State | undefined;
@@ -21,19 +23,12 @@ interface Props {
 const clock = 'M8 13.5a5.5 5.5 0 1 0 0-11 5.5 5.5 0 0 0 0 11ZM8 5v3.2l2.2 1.3';
 const elsewhere = 'M6 3.5H3.5v9h9V10M9 3.5h3.5V7M12.5 3.5 7.5 8.5';
 
-/** What the second line says. */
-function wordOf({ node, foreign, state }: Pick<Props, 'node' | 'foreign' | 'state'>): string {
-  if (foreign) return 'another job';
-  return node.kind === 'trigger' ? 'trigger' : (state ?? 'not begun');
-}
-
 function cut(name: string, width: number): string {
   const fits = Math.floor((width - textLeft - 8) / letterWidth);
   return name.length > fits ? `${name.slice(0, fits - 1)}…` : name;
 }
 
-export const GraphNodeBox = memo(function GraphNodeBox({ node, place, foreign, state, chosen, current }: Props) {
-  const word = wordOf({ node, foreign, state });
+export const GraphNodeBox = memo(function GraphNodeBox({ node, place, word, foreign, state, chosen, current }: Props) {
   const shape = foreign ? elsewhere : node.kind === 'trigger' ? clock : shapeOf(state ?? 'waiting');
   return (
     <g
@@ -60,7 +55,7 @@ export const GraphNodeBox = memo(function GraphNodeBox({ node, place, foreign, s
         {cut(node.name, place.width)}
       </text>
       <text className="graph-word" x={textLeft} y={32}>
-        {word}
+        {cut(word, place.width)}
       </text>
     </g>
   );
