@@ -1,21 +1,26 @@
-/** One token, that is one task at one instant: how it stands, why, its runs, and what may be done with it. */
+/**
+ * One token, that is one task at one instant: how it stands, why, its runs, and what may be done with it. In a job that
+ * has had no instant yet: what the task waits for.
+ */
 import { Link } from 'wouter';
 import { ActivateAction } from '../actions/activate.tsx';
 import { ClearInstantAction } from '../actions/clear-instant.tsx';
+import { RunNowAction } from '../actions/run-now.tsx';
+import { BriefExplanation } from '../explain/explanation.tsx';
 import { Answer } from '../kit/answer.tsx';
+import { Failure } from '../kit/failure.tsx';
 import { State } from '../kit/state.tsx';
-import { sentence } from '../runs/sentence.ts';
-import { reasonLinks } from '../runs/why-links.ts';
 import { useMayOperate } from '../session/session.ts';
 import { Age, Instant, Span } from '../time/times.tsx';
 import { SidePanel } from './side-panel.tsx';
-import { type Job, useTokensAt } from './use-job.ts';
+import { type Graph, type Job, useGraph, useTokensAt } from './use-job.ts';
 import { type TokenRun, useTokenRuns, useWhyToken } from './use-token.ts';
 
 interface Props {
   readonly job: Job;
   readonly task: { readonly id: string; readonly name: string };
-  readonly instant: string;
+  /** Undefined where the job has had none yet. */
+  readonly instant: string | undefined;
   readonly close: () => void;
 }
 
@@ -23,20 +28,32 @@ interface Props {
 const mostRuns = 12;
 
 export function TokenPanel({ job, task, instant, close }: Props) {
-  const mayOperate = useMayOperate();
-  const token = useTokensAt(job.id, instant).data?.find(({ task_id }) => task_id === task.id);
-  const at = { job: job.id, task: task.id, instant };
   return (
     <SidePanel title={task.name} close={close}>
+      {instant === undefined ? (
+        <NeverBegun job={job} task={task} />
+      ) : (
+        <AtInstant job={job} task={task} instant={instant} />
+      )}
+    </SidePanel>
+  );
+}
+
+type TaskProps = Pick<Props, 'job' | 'task'>;
+
+function AtInstant({ job, task, instant }: TaskProps & { readonly instant: string }) {
+  const mayOperate = useMayOperate();
+  const tokens = useTokensAt(job.id, instant);
+  const at = { job: job.id, task: task.id, instant };
+  return (
+    <>
       <p className="side-panel-facts">
-        {token === undefined ? <span className="muted">not begun</span> : <State state={token.state} />}
         <Instant at={instant} />
-        {token === undefined || token.state !== 'waiting' ? null : (
-          <span className="muted">
-            {token.count} of {token.threshold} counted
-          </span>
-        )}
+        {tokens.data === undefined ? null : <Standing token={tokens.data.find(({ task_id }) => task_id === task.id)} />}
       </p>
+      {tokens.data === undefined && tokens.error !== null ? (
+        <Failure error={tokens.error} retry={tokens.refetch} />
+      ) : null}
       {mayOperate ? (
         <div className="side-panel-actions">
           <ActivateAction job={job} task={task} instant={instant} />
@@ -45,56 +62,89 @@ export function TokenPanel({ job, task, instant, close }: Props) {
       ) : null}
       <Why {...at} />
       <Runs {...at} />
-    </SidePanel>
+    </>
   );
 }
 
-type TokenProps = Parameters<typeof useTokenRuns>[0];
+type Token = NonNullable<ReturnType<typeof useTokensAt>['data']>[number];
 
-type Why = NonNullable<ReturnType<typeof useWhyToken>['data']>;
+function Standing({ token }: { readonly token: Token | undefined }) {
+  return (
+    <>
+      {token === undefined ? <span className="muted">not begun</span> : <State state={token.state} />}
+      {token?.state === 'waiting' ? (
+        <span className="muted">
+          {token.count} of {token.threshold} counted
+        </span>
+      ) : null}
+    </>
+  );
+}
 
-/** The panel names task and instant already: the first reason says the most in the fewest words. */
-function Why(token: TokenProps) {
+function NeverBegun({ job, task }: TaskProps) {
+  return (
+    <>
+      <p className="side-panel-facts muted">never run</p>
+      {useMayOperate() ? (
+        <div className="side-panel-actions">
+          <RunNowAction job={job} />
+        </div>
+      ) : null}
+      <section>
+        <h3>Waits for</h3>
+        <Answer of={useGraph(job.id)} what="Reading the graph">
+          {(graph) => <Waits graph={graph} task={task.id} />}
+        </Answer>
+      </section>
+      <Why job={job.id} task={task.id} instant={undefined} />
+    </>
+  );
+}
+
+const kinds: Readonly<Record<Graph['edges'][number]['kind'], string>> = {
+  success: 'to succeed',
+  failure: 'to fail',
+  done: 'to end',
+  trigger: 'to fire',
+};
+
+function Waits({ graph: { nodes, edges, jobs }, task }: { readonly graph: Graph; readonly task: string }) {
+  const parents = edges.filter(({ to }) => to === task);
+  if (parents.length === 0) return <p>Nothing: it runs when the job is run.</p>;
+  return (
+    <ul className="token-waits">
+      {parents.map(({ from, kind }) => {
+        const node = nodes.find(({ id }) => id === from);
+        const other = jobs.find(({ id }) => id === node?.job_id);
+        return (
+          <li key={`${from} ${kind}`}>
+            {node?.name}
+            {other === undefined ? null : (
+              <>
+                {' '}
+                of <Link href={`/jobs/${other.id}`}>{`${other.project}/${other.name}`}</Link>
+              </>
+            )}{' '}
+            <span className="muted">{kinds[kind]}</span>
+          </li>
+        );
+      })}
+    </ul>
+  );
+}
+
+function Why(token: Parameters<typeof useWhyToken>[0]) {
   return (
     <section>
       <h3>Why</h3>
       <Answer of={useWhyToken(token)} what="Reading why">
-        {({ summary, reasons: [first, ...rest], next }) => (
-          <>
-            <p>{first === undefined ? sentence(summary) : <Reason reason={first} />}</p>
-            {rest.length === 0 ? null : (
-              <ul className="token-reasons">
-                {rest.map((reason, index) => (
-                  // two reasons may be worded alike
-                  <li key={index}>
-                    <Reason reason={reason} />
-                  </li>
-                ))}
-              </ul>
-            )}
-            {next === null ? null : <p className="token-next">{sentence(next)}</p>}
-          </>
-        )}
+        {(why) => <BriefExplanation why={why} />}
       </Answer>
     </section>
   );
 }
 
-function Reason({ reason: { message, data } }: { readonly reason: Why['reasons'][number] }) {
-  return (
-    <>
-      {sentence(message)}
-      {reasonLinks(data).map(({ href, label }) => (
-        <span key={href}>
-          {' '}
-          <Link href={href}>{label}</Link>
-        </span>
-      ))}
-    </>
-  );
-}
-
-function Runs(token: TokenProps) {
+function Runs(token: Parameters<typeof useTokenRuns>[0]) {
   return (
     <section>
       <h3>Runs</h3>
@@ -106,12 +156,9 @@ function Runs(token: TokenProps) {
             <>
               <table className="table">
                 <tbody>
-                  {runs
-                    .toReversed()
-                    .slice(0, mostRuns)
-                    .map((run) => (
-                      <RunRow key={run.task_run_id} run={run} />
-                    ))}
+                  {runs.slice(0, mostRuns).map((run) => (
+                    <RunRow key={run.task_run_id} run={run} />
+                  ))}
                 </tbody>
               </table>
               {runs.length > mostRuns ? <p className="muted">and {runs.length - mostRuns} earlier ones</p> : null}

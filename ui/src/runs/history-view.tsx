@@ -1,7 +1,8 @@
 /** A run's life, moment by moment, with how long it was from one to the next. */
 import { Answer } from '../kit/answer.tsx';
+import '../kit/moments.css';
 import { formatLocal, formatSpan } from '../time/format.ts';
-import { sentence } from './sentence.ts';
+import { sentence } from '../explain/sentence.ts';
 import { type Moment, type Run, useHistory } from './use-runs.ts';
 
 export function HistoryView({ run }: { readonly run: Run }) {

@@ -4,7 +4,6 @@ import { type TenantAnswer, tenant } from '../client.ts';
 import { keys } from '../queries.ts';
 
 export type Run = TenantAnswer<'GET /api/runs/{id}'>;
-export type Why = TenantAnswer<'GET /api/explain/run/{id}'>;
 export type Moment = TenantAnswer<'GET /api/runs/{id}/history'>['items'][number];
 export type Environment = TenantAnswer<'GET /api/runs/{id}/environment'>;
 

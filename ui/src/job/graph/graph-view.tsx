@@ -3,7 +3,8 @@ import { useMemo } from 'react';
 import { useLocation } from 'wouter';
 import { Answer } from '../../kit/answer.tsx';
 import { Empty } from '../../kit/empty.tsx';
-import { InstantPicker, usePickedInstant } from '../instant-picker.tsx';
+import { Failure } from '../../kit/failure.tsx';
+import { InstantPicker, type Picked, usePickedInstant } from '../instant-picker.tsx';
 import type { JobViewProps } from '../job-page.tsx';
 import { TokenPanel } from '../token-panel.tsx';
 import { type Graph, type Job, useGraph, useTokensAt } from '../use-job.ts';
@@ -23,13 +24,24 @@ export default function GraphView({ job }: JobViewProps) {
   );
 }
 
+/** The state of each task that has begun. Unknown is not the same as not begun. */
+function useStates(job: string, { instant, instants, error, refetch }: Picked) {
+  const tokens = useTokensAt(job, instant);
+  const hasNone = instant === undefined && instants !== undefined;
+  const known = hasNone ? none : tokens.data;
+  const states = useMemo(() => known && new Map(known.map(({ task_id, state }) => [task_id, state])), [known]);
+  const failed = instant === undefined ? { error, refetch } : tokens;
+  return { states, hasNone, error: states === undefined ? failed.error : null, refetch: failed.refetch };
+}
+
+const none: readonly never[] = [];
+
 function GraphAtInstant({ job, graph }: { readonly job: Job; readonly graph: Graph }) {
   const picked = usePickedInstant(job.id, graph.nodes.length);
   const { task: chosen, select } = useSelection();
   const [, navigate] = useLocation();
-  const { data: tokens } = useTokensAt(job.id, picked.instant);
-  const states = useMemo(() => new Map((tokens ?? []).map(({ task_id, state }) => [task_id, state])), [tokens]);
-  const task = graph.nodes.find(({ id, kind }) => id === chosen && kind === 'task');
+  const { states, hasNone, error, refetch } = useStates(job.id, picked);
+  const task = graph.nodes.find(({ id, kind, job_id }) => id === chosen && kind === 'task' && job_id === job.id);
 
   const open = (node: GraphNode): void => {
     if (node.job_id !== job.id) navigate(`/jobs/${node.job_id}`);
@@ -38,14 +50,15 @@ function GraphAtInstant({ job, graph }: { readonly job: Job; readonly graph: Gra
   };
   return (
     <section aria-label="Graph">
-      {picked.instants?.length === 0 ? (
+      {hasNone ? (
         <p className="muted graph-none">Nothing has run yet. States show here the moment a trigger fires.</p>
       ) : (
         <InstantPicker picked={picked} />
       )}
+      {error === null ? null : <Failure error={error} retry={refetch} />}
       <div className="with-panel">
         <GraphCanvas job={job.id} graph={graph} states={states} chosen={task?.id} open={open} />
-        {task === undefined || picked.instant === undefined ? null : (
+        {task === undefined || error !== null || (picked.instant === undefined && !hasNone) ? null : (
           <TokenPanel job={job} task={task} instant={picked.instant} close={() => select({ task: undefined })} />
         )}
       </div>

@@ -1,6 +1,7 @@
 /** One trigger: its schedule in words, facts, and the next firings. */
-import { type ReactNode, useState } from 'react';
+import { useState } from 'react';
 import { Link } from 'wouter';
+import { Fact } from '../../kit/facts.tsx';
 import { formatSpan } from '../../time/format.ts';
 import { Due, Instant } from '../../time/times.tsx';
 import { cronWords, periodWords } from './schedule-words.ts';
@@ -83,15 +84,6 @@ function TriggerFacts({ job, trigger }: Props) {
         <Fired job={job} at={trigger.latest_trigger_datetime} />
       </Fact>
     </dl>
-  );
-}
-
-function Fact({ term, children }: { readonly term: string; readonly children: ReactNode }) {
-  return (
-    <div>
-      <dt>{term}</dt>
-      <dd>{children}</dd>
-    </div>
   );
 }
 

@@ -1,6 +1,7 @@
 /** Why a trigger fires when it does, or what keeps it: the server's explanation, on demand. */
 import { useQuery } from '@tanstack/react-query';
 import { tenant } from '../../client.ts';
+import { BriefExplanation } from '../../explain/explanation.tsx';
 import { Answer } from '../../kit/answer.tsx';
 import { keys } from '../../queries.ts';
 
@@ -16,19 +17,9 @@ export function TriggerWhy({ job, trigger }: Props) {
   });
   return (
     <Answer of={why} what="Finding out why">
-      {({ summary, reasons, next }) => (
+      {(data) => (
         <div className="trigger-why">
-          <p>
-            <strong>{summary}</strong>
-          </p>
-          <ul>
-            {reasons
-              .filter(({ message }) => !summary.includes(message))
-              .map(({ code, message }) => (
-                <li key={`${code} ${message}`}>{message}</li>
-              ))}
-          </ul>
-          {next === null ? null : <p className="muted">{next}</p>}
+          <BriefExplanation why={data} />
         </div>
       )}
     </Answer>

@@ -1,5 +1,5 @@
 /** Which page shows what an explanation speaks of. */
-import type { Why } from './use-runs.ts';
+import type { Why } from './explanation.tsx';
 
 type Link = Why['chain'][number];
 
