@@ -1,4 +1,5 @@
 /** What may be done about a run: cancel it while it is under way, run its task again, run again all that failed with it. */
+import { type RefObject, useLayoutEffect, useRef } from 'react';
 import { ActivateAction } from '../actions/activate.tsx';
 import { CancelRunAction } from '../actions/cancel-run.tsx';
 import { RerunFailedAction } from '../actions/rerun-failed.tsx';
@@ -8,10 +9,39 @@ import type { Run } from './use-runs.ts';
 
 const failed: ReadonlySet<Run['state']> = new Set(['failure', 'timeout', 'error']);
 
-export function RunActions({ run }: { readonly run: Run }) {
+interface Props {
+  readonly run: Run;
+  /** Takes the focus of whoever was about to cancel the run when it ended. */
+  readonly heading: RefObject<HTMLElement | null>;
+}
+
+export function RunActions({ run, heading }: Props) {
   if (!useMayOperate()) return null;
   return (
-    <div className="page-actions">{run.finished_at === null ? <CancelRunAction run={run} /> : <Again run={run} />}</div>
+    <div className="page-actions">
+      {run.finished_at === null ? <Cancel run={run} heading={heading} /> : <Again run={run} />}
+    </div>
+  );
+}
+
+/** It goes with the run's end, and with it button and dialog, which had the focus. */
+function Cancel({ run, heading }: Props) {
+  const place = useRef<HTMLSpanElement>(null);
+  useLayoutEffect(() => {
+    const { current: button } = place;
+    return () => {
+      const hadFocus = document.querySelector('dialog[open]') !== null || button?.contains(document.activeElement);
+      if (!hadFocus) return;
+      // once it is off the page; another dialog keeps what it has
+      queueMicrotask(() => {
+        if (document.activeElement === document.body) heading.current?.focus({ preventScroll: true });
+      });
+    };
+  }, [heading]);
+  return (
+    <span ref={place}>
+      <CancelRunAction run={run} />
+    </span>
   );
 }
 

@@ -1,5 +1,5 @@
 /** One run: how it stands, when it did what, and one of its views. Which one is in the address (`?view=`). */
-import type { ComponentType } from 'react';
+import { type ComponentType, useRef } from 'react';
 import { Link } from 'wouter';
 import { Answer } from '../kit/answer.tsx';
 import { NotFound } from '../kit/not-found.tsx';
@@ -14,7 +14,7 @@ import { RunActions } from './run-actions.tsx';
 import { RunCrumbs } from './run-crumbs.tsx';
 import { RunFacts } from './run-facts.tsx';
 import './runs.css';
-import { sentence } from './sentence.ts';
+import { sentence } from '../explain/sentence.ts';
 import { type Run, useRun } from './use-runs.ts';
 import { WhyView } from './why-view.tsx';
 
@@ -34,6 +34,7 @@ const views: readonly View[] = [
 
 export default function RunPage({ id }: { readonly id: string }) {
   const run = useRun(id);
+  const heading = useRef<HTMLHeadingElement>(null);
   const name = run.data?.task?.name ?? `Run ${id.slice(0, 8)}`;
   useTitle(run.data === undefined ? undefined : `${name} · ${run.data.state}`);
   return (
@@ -42,11 +43,13 @@ export default function RunPage({ id }: { readonly id: string }) {
         <>
           <RunCrumbs run={data} />
           <header className="page-head">
-            <h1>{name}</h1>
+            <h1 ref={heading} tabIndex={-1}>
+              {name}
+            </h1>
             <span role="status">
               <State state={data.state} />
             </span>
-            <RunActions run={data} />
+            <RunActions run={data} heading={heading} />
           </header>
           {data.reason === null ? null : <p className="lede">{sentence(data.reason)}</p>}
           <RunFacts run={data} />

@@ -7,22 +7,8 @@ import { useTitle } from '../kit/title.ts';
 import { RunsFilters } from './runs-filters.tsx';
 import { RunsTable } from './runs-table.tsx';
 import './runs.css';
+import { stateChoice, stateChoices } from './state-choices.ts';
 import { useRuns } from './use-runs.ts';
-
-const choices = [
-  { value: '', label: 'All' },
-  { value: 'unfinished', label: 'Under way' },
-  { value: 'failed', label: 'Failed' },
-  { value: 'success', label: 'Succeeded' },
-  { value: 'cancelled', label: 'Cancelled' },
-] as const;
-
-const statesOf: Readonly<Record<string, string>> = {
-  unfinished: 'active,running',
-  failed: 'failure,timeout,error,retry',
-  success: 'success',
-  cancelled: 'cancelled',
-};
 
 const pageRows = 100;
 
@@ -30,9 +16,9 @@ export default function RunsPage() {
   useTitle('Runs');
   const [search, setSearch] = useSearchParams();
   const asked = (name: string): string | undefined => search.get(name) ?? undefined;
-  const state = asked('state') ?? '';
+  const { value: state, states } = stateChoice(asked('state'));
   const [job, instant, cursor] = [asked('job'), asked('instant'), asked('cursor')];
-  const runs = useRuns({ state: statesOf[state], job, instant, cursor, limit: pageRows });
+  const runs = useRuns({ state: states, job, instant, cursor, limit: pageRows });
   // another filter is another list: it begins at its newest
   const change = (name: string, value: string): void => setSearch(changed(search, { [name]: value, cursor: '' }));
   return (
@@ -41,14 +27,17 @@ export default function RunsPage() {
         <h1>Runs</h1>
       </header>
       <div className="bar">
-        <Choice label="Which runs" options={choices} value={state} change={(value) => change('state', value)} />
+        <Choice label="Which runs" options={stateChoices} value={state} change={(value) => change('state', value)} />
         <RunsFilters job={job} instant={instant} drop={(name) => change(name, '')} />
       </div>
       <Answer of={runs} what="Reading runs">
         {({ items, next }) => (
           <>
             {items.length === 0 ? (
-              <NoRuns filtered={search.size > 0} more={next !== null} />
+              <NoRuns
+                filtered={[state || undefined, job, instant, cursor].some((each) => each !== undefined)}
+                more={next !== null}
+              />
             ) : (
               <RunsTable runs={items} ofManyJobs={job === undefined} />
             )}
