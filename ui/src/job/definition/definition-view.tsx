@@ -6,6 +6,7 @@ import { useEffect, useMemo } from 'react';
 import { Link, useLocation } from 'wouter';
 import { DeleteJobAction } from '../../actions/delete-job.tsx';
 import { Answer } from '../../kit/answer.tsx';
+import { Failure } from '../../kit/failure.tsx';
 import { useUrlState } from '../../kit/url-state.ts';
 import { useMayOperate } from '../../session/session.ts';
 import type { JobViewProps } from '../job-page.tsx';
@@ -66,11 +67,30 @@ function useText({ job, base }: EditingProps) {
     setDraft(wanted === base ? undefined : { text: wanted, version: job.version });
     setRestore('');
   }, [restore, wanted, base, job.version, setDraft, setRestore]);
-  return { text: draft?.text ?? base, draft, change, drop: () => setDraft(undefined) };
+  const restoring = restore === '' ? null : <Restoring version={restore} of={old} />;
+  return { text: draft?.text ?? base, draft, change, drop: () => setDraft(undefined), restoring };
+}
+
+interface RestoringProps {
+  readonly version: string;
+  readonly of: ReturnType<typeof useVersion>;
+}
+
+/** Why the version that the address asks for is not in the editor. */
+function Restoring({ version, of: { data, error, refetch, fetchStatus } }: RestoringProps) {
+  if (error !== null) return <Failure error={error} retry={refetch} />;
+  if (data === null || (data === undefined && fetchStatus === 'idle')) {
+    return (
+      <p className="note warned" role="alert">
+        Nothing was restored: the job has no version {version}.
+      </p>
+    );
+  }
+  return null;
 }
 
 function Editing({ job, base }: EditingProps) {
-  const { text, draft, change, drop } = useText({ job, base });
+  const { text, draft, change, drop, restoring } = useText({ job, base });
   const [, go] = useLocation();
   const check = useCheck({ text, isOn: true, on: job.version });
   const save = useSave(job.id, (answer) => {
@@ -96,6 +116,7 @@ function Editing({ job, base }: EditingProps) {
         }}
         notes={
           <>
+            {restoring}
             {draft === undefined || draft.version === job.version ? null : (
               <p className="note warned">
                 This text was begun from version {draft.version}; the job is at version {job.version} now. Saving

@@ -2,6 +2,7 @@
 import { useState } from 'react';
 import { Link, useLocation } from 'wouter';
 import { Empty } from '../../kit/empty.tsx';
+import { Failure } from '../../kit/failure.tsx';
 import { useTitle } from '../../kit/title.ts';
 import { useUrlState } from '../../kit/url-state.ts';
 import { useMayOperate } from '../../session/session.ts';
@@ -22,20 +23,32 @@ const dayMs = 86_400_000;
 
 function useNewText() {
   const [wanted] = useUrlState('project');
-  const names = useProjectNames();
+  const projects = useProjectNames();
+  const names = projects.data;
   // tomorrow: an example that begins today would have missed its first instant already
   const [tomorrow] = useState(() => new Date(Date.now() + dayMs).toISOString().slice(0, 10));
   const [draft, setDraft] = useDraft('new job');
   const example = exampleDocument(wanted || names?.[0] || 'demo', tomorrow);
   const change = (text: string) => setDraft(text === example ? undefined : { text, version: 0 });
-  return { text: draft?.text ?? example, isDraft: draft !== undefined, change, drop: () => setDraft(undefined), names };
+  return {
+    text: draft?.text ?? example,
+    isDraft: draft !== undefined,
+    change,
+    drop: () => setDraft(undefined),
+    projects,
+  };
 }
 
 function NewJob() {
-  const { text, isDraft, change, drop, names } = useNewText();
+  const { text, isDraft, change, drop, projects } = useNewText();
+  const { data: names, error: unread, refetch } = projects;
   const [, go] = useLocation();
   const project = projectIn(text);
-  const check = useCheck({ text, isOn: names !== undefined, on: `new ${names?.includes(project) ?? ''}` });
+  const check = useCheck({
+    text,
+    isOn: names !== undefined || unread !== null,
+    on: `new ${names?.includes(project) ?? ''}`,
+  });
   const save = useSave(undefined, ({ id }) => {
     drop();
     go(`/jobs/${id}`);
@@ -50,6 +63,7 @@ function NewJob() {
       <header className="page-head">
         <h1>New job</h1>
       </header>
+      {unread === null || names !== undefined ? null : <Failure error={unread} retry={refetch} />}
       <ProjectField value={project} names={names} change={(name) => change(withProject(text, name))} />
       <DocumentEditor
         text={text}

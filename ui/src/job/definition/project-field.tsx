@@ -8,15 +8,14 @@ import { keys } from '../../queries.ts';
 
 const mostProjects = 1_000;
 
-export function useProjectNames(): readonly string[] | undefined {
-  const query = useQuery({
+export function useProjectNames() {
+  return useQuery({
     queryKey: [...keys.projects, 'names'],
     queryFn: async ({ signal }) => {
       const answer = await tenant('GET /api/projects', { query: { limit: mostProjects }, signal });
       return [answer].flat().map((project) => project.name);
     },
   });
-  return query.data;
 }
 
 interface Props {
