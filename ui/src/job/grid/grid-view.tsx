@@ -22,7 +22,12 @@ function parsed(at: string): number | undefined {
 
 export default function GridView({ job }: JobViewProps) {
   const [at, setAt] = useUrlState('at');
-  const [opened] = useState(Date.now);
+  const [opened, setOpened] = useState(Date.now);
+  // opened anew, also by whoever has only scrolled away from the newest
+  const goToNewest = (): void => {
+    setOpened(Date.now());
+    setAt('');
+  };
   const { instant, task: chosen, select } = useSelection();
   const task = useGraph(job.id).data?.nodes.find(({ id, kind }) => id === chosen && kind === 'task');
   const start = at === '' ? opened : (parsed(at) ?? opened);
@@ -32,7 +37,7 @@ export default function GridView({ job }: JobViewProps) {
         <label>
           Go to <input type="datetime-local" value={at} onChange={(event) => setAt(event.currentTarget.value)} /> UTC
         </label>
-        <button type="button" className="button" aria-pressed={at === ''} onClick={() => setAt('')}>
+        <button type="button" className="button" aria-pressed={at === ''} onClick={goToNewest}>
           Newest
         </button>
         <button type="button" className="button" aria-pressed={at === oldest} onClick={() => setAt(oldest)}>
