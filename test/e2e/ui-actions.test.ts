@@ -190,6 +190,10 @@ describe.skipIf(!needs('chromium'))('actions in the web interface', () => {
     await page.getByText('1 change, as version 3').waitFor();
     await button('Discard changes').click();
     await page.getByText('No changes').waitFor();
+    await page.goto(`${product.url}/jobs/${job}/definition?restore=99`);
+    await page.getByText('Nothing was restored: the job has no version 99.').waitFor();
+    await page.goto(`${product.url}/jobs/${job}/definition?restore=old`);
+    await page.getByText('Nothing was restored: the job has no version old.').waitFor();
   });
 
   it('makes a new job, and the project it is for', async () => {
@@ -201,6 +205,16 @@ describe.skipIf(!needs('chromium'))('actions in the web interface', () => {
     await page.getByRole('heading', { name: 'my job' }).waitFor();
     const made = await product.call('GET /api/jobs', { query: { project: 'bakery', name: 'my job' } });
     expect(made).toMatchObject({ name: 'my job' });
+  });
+
+  it('says that projects cannot be read, and checks the document all the same', async () => {
+    const other = await page.context().newPage();
+    const json = { title: 'No', detail: 'projects are not to be seen' };
+    await other.route(/\/api\/projects\?/, (route) => route.fulfill({ status: 403, json }));
+    await other.goto(`${product.url}/jobs/new?project=shop`);
+    await other.getByRole('alert').getByText('Projects are not to be seen').waitFor();
+    await other.getByText('A new job').waitFor();
+    await other.close();
   });
 
   it('offers a viewer none of it, and the server refuses', async () => {

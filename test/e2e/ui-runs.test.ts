@@ -153,9 +153,31 @@ describe.skipIf(!needs('chromium'))('runs in the web interface', () => {
     await follow().click();
     const newest = await count();
     await row(newest).waitFor();
+    // switched off at the end it stays there, and does not leap to the beginning
+    const end = await scrolledTo();
+    await follow().click();
+    await until('more has come', async () => (await count()) > newest + 10 || undefined);
+    expect(await isPressed()).toBe('false');
+    expect(await scrolledTo()).toBeGreaterThanOrEqual(end);
+    expect(await row(1).count()).toBe(0);
     await product.call('POST /api/runs/{id}/cancel', { params: { id: ran.runs[0] ?? '' } });
     await page.getByText('Complete', { exact: true }).waitFor();
     await page.locator('.page-head').getByText('cancelled').waitFor();
+  });
+
+  it('says in the server’s words why there is no log, and asks no more', async () => {
+    const other = await page.context().newPage();
+    let asked = 0;
+    await other.route(/\/logs\?follow/, (route) => {
+      asked++;
+      return route.fulfill({ status: 403, json: { title: 'No', detail: 'this key may not see logs' } });
+    });
+    await other.goto(`/runs/${runs.get('much')}`);
+    await other.getByRole('status').getByText('This key may not see logs').waitFor();
+    await other.waitForTimeout(800);
+    expect(asked).toBe(1);
+    expect(await other.getByText('Nothing has been written yet.').count()).toBe(0);
+    await other.close();
   });
 
   it('says in one sentence why a run waits, and what to do', async () => {
@@ -187,8 +209,28 @@ describe.skipIf(!needs('chromium'))('runs in the web interface', () => {
     await page.getByRole('link', { name: 'elsewhere', exact: true }).waitFor();
     expect(page.url()).toMatch(/\/runs\?state=unfinished$/);
     expect(await seriousFaults(page)).toEqual([]);
-    await product.call('POST /api/runs/{id}/cancel', { params: { id: runs.get('elsewhere') ?? '' } });
+    await page.getByRole('button', { name: 'Running' }).click();
     await page.getByRole('link', { name: 'elsewhere', exact: true }).waitFor({ state: 'detached' });
+    // as Home links to it
+    await page.goto('/runs?state=active');
+    await page.getByRole('button', { name: 'Queued', pressed: true }).waitFor();
+    await page.getByRole('link', { name: 'elsewhere', exact: true }).waitFor();
+    expect(await page.locator('tbody tr').count()).toBe(1);
+    await page.goto('/runs?state=nonsense');
+    await page.getByRole('button', { name: 'All', pressed: true }).waitFor();
+    await until('a full page', async () => (await page.locator('tbody tr').count()) === 100 || undefined);
+  });
+
+  it('leads on from the heading when a queued run is cancelled', async () => {
+    await page.goto(`/runs/${runs.get('elsewhere')}`);
+    await page.getByRole('button', { name: 'Cancel run' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByText('it ends at once and never starts').waitFor();
+    await dialog.getByRole('button', { name: 'Cancel run' }).click();
+    await page.locator('.page-head').getByText('cancelled').waitFor();
+    await dialog.waitFor({ state: 'detached' });
+    expect(await page.locator('h1').evaluate((heading) => heading.matches(':focus'))).toBe(true);
+    await page.getByRole('button', { name: 'Run task' }).waitFor();
   });
 
   it('shows workers and what each did, and schedulers', async () => {

@@ -31,6 +31,14 @@ const pipeline = (file: string) => ({
   ],
 });
 
+/** Nothing of it ever runs. */
+const idle = {
+  project: 'shop',
+  name: 'idle',
+  triggers: [{ name: 'yearly', start: '2100-01-01T00:00:00Z', period: '365d' }],
+  tasks: [{ name: 'sum up', depends: ['trigger/yearly', 'long/task/tidy'] }],
+};
+
 const long = {
   project: 'shop',
   name: 'long',
@@ -71,7 +79,7 @@ describe.skipIf(!needs('chromium'))('the views of a job', () => {
   let browser: Browser;
   let page: Page;
   let file: string;
-  const jobs = { pipeline: '', long: '' };
+  const jobs = { pipeline: '', long: '', idle: '' };
   const faults: string[] = [];
 
   beforeAll(async () => {
@@ -81,9 +89,11 @@ describe.skipIf(!needs('chromium'))('the views of a job', () => {
     await product.call('PUT /api/projects', { body: { name: 'shop' } });
     jobs.pipeline = (await product.call('PUT /api/jobs', { body: JSON.stringify(pipeline(file)) })).id;
     jobs.long = (await product.call('PUT /api/jobs', { body: JSON.stringify(long) })).id;
+    jobs.idle = (await product.call('PUT /api/jobs', { body: JSON.stringify(idle) })).id;
     await writeInstants(product, jobs.long);
     browser = await startBrowser();
-    page = await browser.newPage({ viewport: { width: 1280, height: 900 } });
+    const context = await browser.newContext({ viewport: { width: 1280, height: 900 } });
+    page = await context.newPage();
     page.setDefaultTimeout(12_000);
     page.on('pageerror', (error) => faults.push(error.message));
     page.on('console', (message) => message.type() === 'error' && faults.push(message.text()));
@@ -130,6 +140,29 @@ describe.skipIf(!needs('chromium'))('the views of a job', () => {
     await page.keyboard.press('Escape');
     await panel.waitFor({ state: 'detached' });
     expect(await node('check', 'failure').evaluate((element) => element.matches(':focus'))).toBe(true);
+  });
+
+  it('says of a job that never ran what a task waits for, names other jobs, and offers to run it', async () => {
+    await open(jobs.idle);
+    await page.getByRole('link', { name: 'tidy, shop/long', exact: true }).waitFor();
+    await node('sum up', 'not begun').click();
+    const panel = page.getByRole('complementary', { name: 'sum up' });
+    await panel.getByText('No instant of its job has begun yet.').waitFor();
+    expect(await panel.getByRole('listitem').allInnerTexts()).toEqual(
+      expect.arrayContaining(['yearly to fire', 'tidy of shop/long to succeed']),
+    );
+    await panel.getByRole('button', { name: 'Run now' }).waitFor();
+    expect(await seriousFaults(page)).toEqual([]);
+  });
+
+  it('shows why states cannot be read, and calls no task “not begun” for it', async () => {
+    // its own page: a refusal is a fault on the console
+    const other = await page.context().newPage();
+    await other.goto(`${product.url}/jobs/${jobs.pipeline}?instant=yesterday`);
+    await other.getByRole('alert').waitFor();
+    expect(await other.getByRole('button', { name: 'wait, task', exact: true }).count()).toBe(1);
+    expect(await other.getByText('not begun').count()).toBe(0);
+    await other.close();
   });
 
   it('shows the runs of an instant on a timeline, each a link to its page', async () => {
@@ -190,6 +223,13 @@ describe.skipIf(!needs('chromium'))('the views of a job', () => {
     await row('2026-01-03T12:09:00Z').waitFor();
     await page.getByRole('button', { name: 'Oldest' }).click();
     await row(oldest).waitFor();
+    await page.getByRole('button', { name: 'Newest' }).click();
+    await row(newest).waitFor();
+    await grid.evaluate((box) => box.scrollBy(0, 3_000));
+    await row(newest).waitFor({ state: 'detached' });
+    await page.getByRole('button', { name: 'Newest' }).click();
+    await row(newest).waitFor();
+    expect(await grid.evaluate((box) => box.scrollTop)).toBe(0);
   });
 
   it('reports no fault on its console', () => expect(faults).toEqual([]));
