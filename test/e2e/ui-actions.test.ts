@@ -152,7 +152,9 @@ describe.skipIf(!needs('chromium'))('actions in the web interface', () => {
     await dialog().getByRole('textbox', { name: 'Name' }).fill('again');
     await button('Start backfill').click();
     await dialog().getByText('Done: 25 of 25 instants fired').waitFor();
-    expect(await dialog().getByRole('progressbar', { name: 'Instants fired' }).getAttribute('aria-valuenow')).toBe('25');
+    expect(await dialog().getByRole('progressbar', { name: 'Instants fired' }).getAttribute('aria-valuenow')).toBe(
+      '25',
+    );
     await dialog().getByRole('link', { name: 'All backfills' }).click();
     await page.getByRole('button', { name: /^again done/, expanded: true }).waitFor();
     expect(await seriousFaults(page)).toEqual([]);

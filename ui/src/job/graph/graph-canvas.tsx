@@ -4,6 +4,7 @@
  */
 import { type KeyboardEvent, type MouseEvent, useMemo, useRef, useState } from 'react';
 import type { State } from '../../../../src/api/endpoints/shapes.ts';
+import { wordOf } from '../../kit/state.tsx';
 import type { Graph } from '../use-job.ts';
 import { EdgeEnds, GraphEdges, EdgeLegend } from './graph-edges.tsx';
 import { type GraphNode, GraphNodeBox } from './graph-node.tsx';
@@ -76,7 +77,7 @@ export function GraphCanvas({ job, graph, states, chosen, open }: Props) {
                 key={node.id}
                 node={node}
                 place={place}
-                word={wordOf(node, others.get(node.job_id), states)}
+                word={secondLine(node, others.get(node.job_id), states)}
                 foreign={node.job_id !== job}
                 state={states?.get(node.id)}
                 chosen={node.id === chosen}
@@ -100,10 +101,11 @@ function withRoom({ nodes }: Graph, others: ReadonlyMap<string, string>): readon
   });
 }
 
-function wordOf(node: GraphNode, otherJob: string | undefined, states: Props['states']): string {
+function secondLine(node: GraphNode, otherJob: string | undefined, states: Props['states']): string {
   if (otherJob !== undefined) return otherJob;
   if (node.kind === 'trigger' || states === undefined) return node.kind;
-  return states.get(node.id) ?? 'not begun';
+  const state = states.get(node.id);
+  return state === undefined ? 'not begun' : wordOf(state);
 }
 
 function nodeAt(target: EventTarget): string | undefined {
