@@ -1,16 +1,17 @@
 import { expect, test, vi } from 'vitest';
 import { LogFollower, type LogSnapshot } from './log-follower.ts';
 
-/** A server that each time sends the log from its beginning, as far as it has come; the first time it breaks off. */
+/** A server that sends the log from the byte asked for, as far as it has come; the first time it breaks off. */
 function server(answers: readonly { readonly text: string; readonly breaks: boolean }[]) {
   let opened = 0;
   return {
     opened: () => opened,
-    open: async (): Promise<Response> => {
+    open: async (_: AbortSignal, from: number): Promise<Response> => {
       const answer = answers[opened++];
       const body = new ReadableStream<Uint8Array>({
         start(controller) {
-          for (const byte of new TextEncoder().encode(answer?.text)) controller.enqueue(new Uint8Array([byte]));
+          for (const byte of new TextEncoder().encode(answer?.text).subarray(from))
+            controller.enqueue(new Uint8Array([byte]));
           if (answer?.breaks) setTimeout(() => controller.error(new Error('gone')), 20);
           else controller.close();
         },

@@ -20,7 +20,8 @@ export interface LogSnapshot {
 }
 
 interface FollowerOptions {
-  readonly open: (signal: AbortSignal) => Promise<Response>;
+  /** The output after its first `from` bytes. */
+  readonly open: (signal: AbortSignal, from: number) => Promise<Response>;
   readonly hasEnded: () => Promise<boolean>;
   /** The first output has come: the run is under way. */
   readonly onFirstOutput: () => void;
@@ -78,19 +79,16 @@ export class LogFollower {
     }
   }
 
-  /** A stream begins with the first byte of the log; what is there already is passed over. */
   async #read(signal: AbortSignal): Promise<void> {
-    const response = await this.#options.open(signal);
+    const { store } = this.#snapshot;
+    const response = await this.#options.open(signal, store.bytes);
     if (!response.ok || response.body === null) throw await failureOf(response);
     this.#become('following', signal);
-    const { store } = this.#snapshot;
-    let known = store.bytes;
     let workedSince = performance.now();
     for await (const chunk of chunksOf(response.body)) {
       if (signal.aborted) return;
       if (store.bytes === 0) this.#options.onFirstOutput();
-      store.append(chunk.subarray(Math.min(known, chunk.length)));
-      known = Math.max(0, known - chunk.length);
+      store.append(chunk);
       this.#telling ??= setTimeout(() => this.#tell(), tellEveryMs);
       if (performance.now() - workedSince < giveWayAfterMs) continue;
       await pause(0, signal);
