@@ -1,10 +1,10 @@
 /** The newest runs of a job, live; which states to see is in the address (`?state=`). */
 import { Answer } from '../kit/answer.tsx';
-import { Choice } from '../kit/choice.tsx';
 import { Empty } from '../kit/empty.tsx';
 import { useShown, useUrlState } from '../kit/url-state.ts';
 import { RunsTable } from '../runs/runs-table.tsx';
-import { stateChoice, stateChoices } from '../runs/state-choices.ts';
+import { StateChoice } from '../runs/state-choice.tsx';
+import { stateChoice } from '../runs/state-choices.ts';
 import { useRunsOf } from '../runs/use-runs.ts';
 import type { JobViewProps } from './job-page.tsx';
 
@@ -17,7 +17,7 @@ export function JobRuns({ job: { id } }: JobViewProps) {
   const [shown, showMore] = useShown(firstRows, mostRows);
   return (
     <section aria-label="Runs">
-      <Choice label="Which runs" options={stateChoices} value={choice} change={choose} />
+      <StateChoice value={choice} change={choose} />
       <Answer of={useRunsOf(id, { state: states, limit: shown })} what="Reading runs">
         {({ items, next }) =>
           items.length === 0 ? (

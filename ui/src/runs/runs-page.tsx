@@ -1,13 +1,13 @@
 /** All runs of the tenant, newest first, live. Which of them, and from where on, is in the address. */
 import { Link, useSearchParams } from 'wouter';
 import { Answer } from '../kit/answer.tsx';
-import { Choice } from '../kit/choice.tsx';
 import { Empty } from '../kit/empty.tsx';
 import { useTitle } from '../kit/title.ts';
 import { RunsFilters } from './runs-filters.tsx';
 import { RunsTable } from './runs-table.tsx';
 import './runs.css';
-import { stateChoice, stateChoices } from './state-choices.ts';
+import { StateChoice } from './state-choice.tsx';
+import { stateChoice } from './state-choices.ts';
 import { useRuns } from './use-runs.ts';
 
 const pageRows = 100;
@@ -27,7 +27,7 @@ export default function RunsPage() {
         <h1>Runs</h1>
       </header>
       <div className="bar">
-        <Choice label="Which runs" options={stateChoices} value={state} change={(value) => change('state', value)} />
+        <StateChoice value={state} change={(value) => change('state', value)} />
         <RunsFilters job={job} instant={instant} drop={(name) => change(name, '')} />
       </div>
       <Answer of={runs} what="Reading runs">
