@@ -1,7 +1,8 @@
 /**
  * Applying a job document: one transaction that replaces the job by what the document says, or changes nothing (I11).
  * Triggers and tasks are known by their names, so their history and marks outlive an edit; what is no longer named
- * stops. A dry run does all of it and then takes it back.
+ * stops. A dry run does it and then takes it back, all but the work on runs and tokens: an editor asks at every pause in
+ * the typing, and nobody's runs wait for that.
  */
 import type { Fault } from '../errors.ts';
 import { isUniqueViolation, MillraceError } from '../errors.ts';
@@ -82,7 +83,7 @@ async function write(tx: Recording, application: Application): Promise<Applied> 
   const same = unchanged && job.paused === before.row?.paused;
   if (!same) await queries.writeJob(tx, job);
   if (!unchanged) await queries.writeVersion(tx, job, actor);
-  const lost = await writeParts(tx, job, { actor, wasPaused: before.row?.paused ?? false });
+  const lost = await writeParts(tx, job, { actor, dryRun, wasPaused: before.row?.paused ?? false });
   const outcome = before.row === undefined ? 'created' : unchanged ? 'unchanged' : 'changed';
   if (!same) announce(tx, job, { outcome, wasPaused: before.row?.paused ?? false });
   return {
@@ -115,12 +116,14 @@ async function previous(tx: Db, definition: JobDefinition): Promise<Previous> {
   return { projectId, row, document };
 }
 
+interface Circumstances {
+  readonly actor: string;
+  readonly dryRun: boolean;
+  readonly wasPaused: boolean;
+}
+
 /** Triggers, tasks and edges; answers warnings about jobs that depended on what is gone. */
-async function writeParts(
-  tx: Db,
-  job: queries.JobWrite,
-  { actor, wasPaused }: { actor: string; wasPaused: boolean },
-): Promise<Fault[]> {
+async function writeParts(tx: Db, job: queries.JobWrite, how: Circumstances): Promise<Fault[]> {
   const { definition, at } = job;
   await queries.lockTriggers(tx, job.id);
   const triggers = await queries.writeTriggers(tx, job.id, definition.triggers);
@@ -133,18 +136,29 @@ async function writeParts(
   await queries.dropEdges(tx, job.id);
   const foreign = await resolve(tx, definition);
   await queries.writeEdges(tx, edgesOf(definition, { triggers, tasks, foreign }));
+  const pools = how.dryRun
+    ? await queries.missingPools(tx, definition)
+    : await workOnRuns(tx, job, { ...how, tasks, gone, lowered: lowered.flatMap(({ name }) => tasks.get(name) ?? []) });
+  return [...lost.map(lostWarning), ...pools.map((pool) => newPoolWarning(definition, pool))];
+}
+
+interface Affected extends Circumstances {
+  readonly tasks: Ids;
+  readonly gone: readonly string[];
+  readonly lowered: readonly string[];
+}
+
+/** What the edit means for what is queued or waits; answers the names of pools that were made for it. */
+async function workOnRuns(tx: Db, job: queries.JobWrite, affected: Affected): Promise<string[]> {
+  const { actor, wasPaused, tasks, gone, lowered } = affected;
+  const { definition, at } = job;
   const limited = hasLimits(definition) || (await queries.isLimited(tx, job.id));
   if (limited) await queries.lockRuns(tx, job.id);
-  if (lowered.length > 0)
-    await queries.lowerThresholds(
-      tx,
-      lowered.flatMap((task) => tasks.get(task.name) ?? []),
-      at,
-    );
+  if (lowered.length > 0) await queries.lowerThresholds(tx, lowered, at);
   const pools = limited ? await queries.setLimits(tx, job, tasks) : [];
   if (job.paused && !wasPaused) await queries.parkRuns(tx, [...tasks.values()], at);
   if (gone.length > 0) await queries.retireTasks(tx, gone, { actor, at });
-  return [...lost.map(lostWarning), ...pools.map((pool) => newPoolWarning(definition, pool))];
+  return pools;
 }
 
 function hasLimits({ maxActiveInstants, tasks }: JobDefinition): boolean {

@@ -170,6 +170,16 @@ export async function setLimits(
   return made;
 }
 
+/** The names of pools that setLimits would make. */
+export async function missingPools(db: Db, { tasks }: JobDefinition): Promise<string[]> {
+  const rows = await db.rows<{ name: string }>(sql`
+    select distinct p.name
+      from unnest(${tasks.map((t) => t.pool)}::text[]) as p (name)
+     where p.name is not null and not exists (select 1 from gate where gate.name = p.name)
+     order by 1`);
+  return rows.map((row) => row.name);
+}
+
 /** What is queued of tasks that are paused from now on waits, and gives up what it holds of limits. */
 export async function parkRuns(db: Db, tasks: readonly string[], at: Date): Promise<void> {
   await db.exec(sql`select park_runs(${tasks}::uuid[], ${at}::timestamptz)`);
