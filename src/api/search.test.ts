@@ -96,6 +96,17 @@ describe('by words', () => {
     expect(await found('passing')).toEqual([]);
   });
 
+  it('of very many that hold the words none hides the one that is meant', async () => {
+    const many = Array.from({ length: 1_100 }, (_, n) => ({ name: `haul ${n}` }));
+    for (let n = 0; n < 10; n++) await makeJob(api, { project: 'crowd', name: `crowd ${n}`, tasks: many });
+    const tasks = [{ name: 'haul' }, { name: 'haul by rail' }];
+    const meant = await makeJob(api, { project: 'billing', name: 'invoices', tasks });
+    for (const q of ['billing/invoices/haul', 'billing haul', 'haul', 'HAUL invoices'])
+      expect((await search(q))[0], q).toMatchObject({ kind: 'task', id: meant.tasks['haul'] });
+    expect(await found('rail bill haul')).toEqual(['task haul by rail']);
+    expect(await found('haul', 50)).toHaveLength(50);
+  });
+
   it('nothing to look for is refused', async () => {
     await expect(search('  ')).rejects.toEqual(refusal(400));
   });
