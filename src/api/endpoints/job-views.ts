@@ -20,8 +20,8 @@ export const cellLetters = {
   cancelled: 'c',
 } as const;
 
-/** Of each job in the list no more than this many queued runs are counted. */
-export const queuedUpTo = 1_000;
+/** Of each job in the list no more than this many queued runs are counted: each is a row to be read, of every job shown. */
+export const queuedUpTo = 100;
 
 const recentInstant = z.object({
   instant: time,
@@ -48,7 +48,9 @@ const jobAtAGlance = z.object({
 
 export const jobViewEndpoints = endpoints({
   'GET /api/jobs/overview': {
-    summary: 'Jobs at a glance by project and name, a page at a time: what runs, the latest instants, the next firing',
+    summary:
+      'Jobs at a glance by project and name, a page at a time: what runs, what is queued (counted up to ' +
+      `${queuedUpTo}), the latest instants, the next firing`,
     tag: 'jobs',
     allow: ['viewer', 'operator'],
     query: z.object({
