@@ -184,7 +184,7 @@ function contextOf(pool: Pool, hub: WakeHub): EngineContext {
     time: systemTime,
     log: silent,
     telemetry: makeTelemetry(() => {}),
-    settings: { serverUrl: 'http://127.0.0.1:8080', leaseMs: 30_000, retention: keepAll },
+    settings: { publicUrl: 'http://127.0.0.1:8080', leaseMs: 30_000, retention: keepAll },
     directory: {
       workers: async () => [worker],
       schedulers: async () => [],

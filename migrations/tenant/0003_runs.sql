@@ -97,8 +97,9 @@ create table run (
 );
 create index run_task on run (task_id, instant);
 create index run_finished on run using brin (finished_at) with (autosummarize = on);
--- the latest that went wrong, of whatever task
-create index run_failed on run (finished_at) where state in ('failure', 'timeout', 'error');
+-- which tasks went wrong lately, hour by hour: one that does all the time is passed by in one step for each hour
+create index run_failed on run (date_bin('1 hour', finished_at, '2000-01-01 00:00:00+00'), task_id)
+  where state in ('failure', 'timeout', 'error') and task_id is not null;
 
 create table retry (
   run_id uuid primary key,

@@ -77,6 +77,17 @@ describe('the audit', () => {
     ]);
   });
 
+  it('tells whose stash was written, and which entry of it', async () => {
+    const page = (await audit({ topic: 'millrace_projects' })).items.at(-1)?.page;
+    const id = page?.id ?? '';
+    await api.call('PUT /api/stash/{key}', { params: { key: 'token' }, body: Buffer.from('x') });
+    await api.call('PUT /api/projects/{id}/stash/{key}', { params: { id, key: 'a/b' }, body: Buffer.from('x') });
+    expect((await audit({ limit: 2 })).items).toMatchObject([
+      { type: 'stash.written', subject: id, name: 'Shop/stash/a/b', page: { kind: 'project', id } },
+      { type: 'stash.written', subject: null, name: 'stash/token', page: null },
+    ]);
+  });
+
   it('names what is deleted, without a page of it, and what is forgotten as its event does', async () => {
     const gone = await makeJob(api, { project: 'Old', name: 'gone' });
     const forgotten = await activate(api, gone.tasks['only'], '2026-01-01T00:00:00.000Z');

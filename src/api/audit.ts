@@ -16,9 +16,10 @@ const namings: Readonly<Record<Kind, (db: Db, ids: readonly string[]) => Promise
   run: nameRuns,
 };
 
-/** By the first word of an event's type; a pool has no page of its own. */
+/** By the first word of an event's type; a pool has no page of its own, and what is in a project's stash is on its page. */
 const kinds: Readonly<Record<string, Kind>> = {
   project: 'project',
+  stash: 'project',
   job: 'job',
   tokens: 'job',
   backfill: 'backfill',
@@ -61,9 +62,16 @@ function shown(event: LoggedEvent, names: ReadonlyMap<string, NamedRow>) {
     topic,
     type,
     subject,
-    // of what is forgotten, or has no page: as the event itself calls it
-    name: known?.name ?? nameIn(body),
+    name: nameOf(event, known, body),
     page: kind === undefined || known === undefined || known.gone ? null : { kind, id: known.id },
     body,
   };
+}
+
+/** Of what is forgotten, or has no page: as the event itself calls it. */
+function nameOf({ type, subject }: LoggedEvent, known: NamedRow | undefined, body: unknown): string | null {
+  const own = known?.name ?? nameIn(body);
+  const key = type.startsWith('stash.') ? nameIn(body, 'key') : null;
+  if (key === null) return own;
+  return subject === null ? `stash/${key}` : `${own ?? subject}/stash/${key}`;
 }

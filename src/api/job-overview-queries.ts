@@ -9,7 +9,9 @@ import { tokenState } from './token-state.ts';
 export interface JobFilter {
   readonly words: readonly string[];
   readonly project: string | undefined;
-  readonly show: 'all' | 'running' | 'failing' | 'paused';
+  readonly show: 'all' | 'running' | 'paused';
+  /** Only of these, where they are given. */
+  readonly among: readonly string[] | undefined;
 }
 
 /** As many as the workers have places. */
@@ -23,10 +25,16 @@ const shows: Readonly<Record<JobFilter['show'], Sql>> = {
   all: sql`true`,
   paused: sql`job.paused`,
   running: sql`job.id in (${runningJobs})`,
-  failing: sql`job.id in (select failing.job_id from (${failingTasks}) as failing)`,
 };
 
-const filtered = ({ words, project, show }: JobFilter): Sql => sql`
+/** Those with a task that fails. */
+export async function listFailingJobs(db: Db): Promise<string[]> {
+  const rows = await db.rows<{ job_id: string }>(sql`
+    select distinct failing.job_id from (${failingTasks}) as failing`);
+  return rows.map((row) => row.job_id);
+}
+
+const filtered = ({ words, project, show, among }: JobFilter): Sql => sql`
       from job
       join project on project.id = job.project_id
      where ${allOf([
@@ -36,6 +44,7 @@ const filtered = ({ words, project, show }: JobFilter): Sql => sql`
          ? sql`true`
          : wordsIn(sql`project.name || '/' || job.name || ' ' || job.description`, patternsOf(words)),
        shows[show],
+       among === undefined ? sql`true` : sql`job.id = any (${among}::uuid[])`,
      ])}`;
 
 export type GlanceRow = {

@@ -6,6 +6,7 @@ import { instantState, isMoving, tallied } from './instants.ts';
 import {
   countGlances,
   type GlanceRow,
+  listFailingJobs,
   listGlances,
   listRecent,
   listWork,
@@ -25,7 +26,9 @@ const mostTokens = 2_000;
 
 export async function overviewOfJobs({ query }: Asked, ctx: ApiContext) {
   const { project, show, limit, cursor } = query;
-  const filter = { words: wordsOf(query.q ?? ''), project, show };
+  const isFailing = show === 'failing';
+  const among = isFailing ? await listFailingJobs(ctx.db) : undefined;
+  const filter = { words: wordsOf(query.q ?? ''), project, show: isFailing ? ('all' as const) : show, among };
   const after = cursor === undefined ? undefined : readCursor(cursor);
   const [rows, total] = await Promise.all([
     listGlances(ctx.db, { ...filter, after, limit: limit + 1 }),

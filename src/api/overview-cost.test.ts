@@ -77,7 +77,7 @@ it.each<[string, (db: Db) => Promise<unknown>, Record<string, number>]>([
   [
     'the overview',
     (db) => overviewHandlers['GET /api/overview']({ ...rest, query: undefined }, { ...api.ctx, db }),
-    { live: 4 * countedUpTo + 5_000, retry: countedUpTo + 100, run: 1_000, firing: 10 },
+    { live: 4 * countedUpTo + 5_000, retry: countedUpTo + 100, run: 1_200, firing: 10 },
   ],
   [
     'the last hour',

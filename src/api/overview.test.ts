@@ -212,6 +212,20 @@ describe('failing', () => {
     expect((await names()).toSorted()).toEqual(['a', 'b']);
   });
 
+  it('is one that failed once, last night, whatever has failed all the time since', async () => {
+    const job = await makeJob(api, { tasks: ['nightly', 'x', 'y', 'z'].map((name) => ({ name })) });
+    await activate(api, job.tasks['nightly'], day(1));
+    await runAll(api, 'failure');
+    for (const name of ['x', 'y', 'z'])
+      await api.db.exec(sql`
+        insert into run (id, task_id, instant, origin, version, attempt, priority, lease, state, queued_at, finished_at)
+        select new_id(), ${job.tasks[name]}, at, 'token', 1, 1, 'normal', 1, 'failure', at, at
+          from generate_series(1, 8000) as n,
+               lateral (select ${new Date(now())}::timestamptz + n * interval '5 seconds' as at) as later`);
+    expect(await names()).toEqual(expect.arrayContaining(['nightly', 'x', 'y', 'z']));
+    await api.db.exec(sql`delete from run where task_id in (select id from task where job_id = ${job.id})`);
+  });
+
   it('is no task that was removed or whose job was deleted', async () => {
     const tasks = [{ name: 'a' }, { name: 'b' }];
     const job = await makeJob(api, { project: 'p', name: 'shrinking', tasks });

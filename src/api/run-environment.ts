@@ -1,6 +1,7 @@
 /**
  * What a run is given, told to people: its version of the document with the placeholders filled in as a worker does it.
  * No secret is read: of what comes from the stash the entry's name is told, of the run's credential only that there is one.
+ * Where the API is, a worker tells its tasks: unless it is the same for all of them, it is not told here.
  */
 import type { RuntimeBlock, TaskDefinition } from '../contract/wire.ts';
 import { MillraceError } from '../errors.ts';
@@ -18,6 +19,10 @@ import { findParams } from './run-view-queries.ts';
 type Environment = CallAnswer<(typeof runEndpoints)['GET /api/runs/{id}/environment']>;
 type Variable = Environment['variables'][number];
 
+/** What stands for the address where it is not known: the placeholder itself. */
+const asWritten = '{{url}}';
+const addresses: ReadonlySet<string> = new Set(['MILLRACE_URL', 'WATERWHEEL_SERVER_ADDR']);
+
 export async function environmentOfRun(ctx: ApiContext, run: FullRun): Promise<Environment> {
   const { definition, queue } = await definitionOf(ctx, run);
   const facts = await factsOfRun(ctx, run, definition);
@@ -27,7 +32,7 @@ export async function environmentOfRun(ctx: ApiContext, run: FullRun): Promise<E
     queue,
     ...shownWork(orAsWritten(() => expandBlock(block, facts), block)),
     timeout_seconds: block.kind === 'none' ? null : definition.timeout_ms / 1_000,
-    variables: block.kind === 'none' ? [] : variablesOf(block, facts),
+    variables: block.kind === 'none' ? [] : variablesOf(block, facts, ctx.settings.publicUrl !== undefined),
     params: { ...facts.params },
   };
 }
@@ -54,7 +59,9 @@ async function factsOfRun(ctx: ApiContext, run: FullRun, definition: TaskDefinit
     params: await findParams(ctx.db, definition.job.id, instant),
     credential: '',
   };
-  return factsOf(handOut, definition, ctx.settings.serverUrl);
+  const { publicUrl } = ctx.settings;
+  const facts = factsOf(handOut, definition, publicUrl ?? '');
+  return publicUrl === undefined ? { ...facts, url: asWritten } : facts;
 }
 
 function shownWork(work: Work): Pick<Environment, 'command' | 'image' | 'cwd' | 'input'> {
@@ -83,7 +90,7 @@ function orAsWritten<T>(expanded: () => T, written: T): T {
 }
 
 /** What Millrace adds goes over what the document declares. */
-function variablesOf(block: RuntimeBlock, facts: RunFacts): Variable[] {
+function variablesOf(block: RuntimeBlock, facts: RunFacts, isUrlKnown: boolean): Variable[] {
   const ours = added(facts);
   const declared = Object.entries(declaredIn(block))
     .filter(([name]) => !(name in ours))
@@ -91,8 +98,9 @@ function variablesOf(block: RuntimeBlock, facts: RunFacts): Variable[] {
       if (typeof value !== 'string') return { name, value: null, stash: value.stash, from: 'document' };
       return { name, value: orAsWritten(() => expand(value, facts), value), stash: null, from: 'document' };
     });
-  const more = Object.entries(ours).map(
-    ([name, value]): Variable => ({ name, value: secretNames.has(name) ? null : value, stash: null, from: 'millrace' }),
-  );
+  const more = Object.entries(ours).map(([name, value]): Variable => {
+    if (!isUrlKnown && addresses.has(name)) return { name, value: null, stash: null, from: 'worker' };
+    return { name, value: secretNames.has(name) ? null : value, stash: null, from: 'millrace' };
+  });
   return [...declared, ...more];
 }

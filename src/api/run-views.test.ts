@@ -5,6 +5,8 @@ import { activate, aWorker, claim, finish, fire, makeJob, runAll } from '../../t
 import { keyOf, makeTenantApi, type TenantApi } from '../../test/harness/tenant-api.ts';
 import { newId } from '../kernel/id.ts';
 import { sql } from '../kernel/sql.ts';
+import { environmentOfRun } from './run-environment.ts';
+import { knownRun } from './runs.ts';
 
 let api: TenantApi;
 beforeAll(async () => {
@@ -175,6 +177,21 @@ describe('the environment of a run', () => {
     expect(found.variables.filter(({ name }) => name === 'MILLRACE_TENANT')).toMatchObject([{ value: 'default' }]);
     for (const name of ['MILLRACE_CREDENTIAL', 'WATERWHEEL_JWT']) expect(valueOf(found, name)?.value).toBeNull();
     expect(JSON.stringify(found)).not.toContain('sesame');
+  });
+
+  it('tells where the API is only where that does not depend on the worker', async () => {
+    const process = { command: ['curl', '{{url}}/api/status'], env: { AT: 'see {{url}}' } };
+    const job = await makeJob(api, { tasks: [{ name: 'a', process }] });
+    const id = await activate(api, job.tasks['a'], day(1));
+    const certain = await environment(id);
+    expect(certain.command).toEqual(['curl', 'http://127.0.0.1:8080/api/status']);
+    expect(valueOf(certain, 'MILLRACE_URL')).toMatchObject({ value: 'http://127.0.0.1:8080', from: 'millrace' });
+    const ctx = { ...api.ctx, settings: { ...api.ctx.settings, publicUrl: undefined } };
+    const found = await environmentOfRun(ctx, await knownRun(ctx, id));
+    expect(found.command).toEqual(['curl', '{{url}}/api/status']);
+    expect(valueOf(found, 'AT')?.value).toBe('see {{url}}');
+    for (const name of ['MILLRACE_URL', 'WATERWHEEL_SERVER_ADDR'])
+      expect(valueOf(found, name)).toEqual({ name, value: null, stash: null, from: 'worker' });
   });
 
   it('is that of its own version, also when the job is gone', async () => {

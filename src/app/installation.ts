@@ -38,8 +38,6 @@ export interface Installation {
   readonly loader: Loader;
   readonly statuses: ReadonlyMap<string, SchedulerStatus>;
   readonly addressOf: (row: TenantRow) => Address;
-  /** What tasks are told as the API's address; set once it is known. */
-  readonly setServerUrl: (url: string) => void;
   readonly close: () => Promise<void>;
 }
 
@@ -127,7 +125,7 @@ function assemble(
   const broker = postgresBroker(hub);
   const statuses = new Map<string, SchedulerStatus>();
   const { leaseMs, retention } = config;
-  const settings = { serverUrl: config.publicUrl ?? '', leaseMs, retention };
+  const settings = { publicUrl: config.publicUrl, leaseMs, retention };
   const addressOf = (row: TenantRow): Address => tenantAddress(config, controlAddress, row);
   const contextFor = (row: TenantRow, pool: Pool): EngineContext => ({
     tenant: { id: row.id, name: row.name },
@@ -152,7 +150,6 @@ function assemble(
     allowPooler: config.sessionPooler,
     log,
   });
-  const setServerUrl = (url: string): void => void Object.assign(settings, { serverUrl: config.publicUrl ?? url });
   return {
     config,
     log,
@@ -165,7 +162,6 @@ function assemble(
     loader,
     statuses,
     addressOf,
-    setServerUrl,
   };
 }
 

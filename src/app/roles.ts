@@ -48,7 +48,6 @@ export async function runApi({ config, signal, say }: Role): Promise<void> {
   const serving = makeServing({ installation, rootKey, healthy: async () => true });
   try {
     await serving.start();
-    installation.setServerUrl(serving.url());
     say(`Millrace API at ${serving.url()}`);
     await untilAborted(signal);
   } finally {

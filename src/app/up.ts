@@ -125,7 +125,6 @@ function announced(installation: Installation, serving: Serving): Service {
   return {
     name: 'server.json',
     async start() {
-      installation.setServerUrl(serving.url());
       await writeServerFile(installation.config.home, serving.url());
     },
     stop: () => removeServerFile(installation.config.home),

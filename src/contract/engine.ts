@@ -100,7 +100,8 @@ export interface Retention {
 
 /** What differs between installations, already parsed. */
 interface EngineSettings {
-  readonly serverUrl: string;
+  /** How people and tasks reach the API, where somebody has said it. */
+  readonly publicUrl: string | undefined;
   readonly leaseMs: number;
   readonly retention: Retention;
 }

@@ -89,8 +89,8 @@ export function bodyOf({ body }: Pick<LoggedEvent, 'body'>): unknown {
   }
 }
 
-/** What an event itself calls its subject. */
-export function nameIn(body: unknown): string | null {
-  const name: unknown = typeof body === 'object' && body !== null ? Reflect.get(body, 'name') : undefined;
+/** What an event itself calls its subject, or what of it was changed. */
+export function nameIn(body: unknown, field: 'name' | 'key' = 'name'): string | null {
+  const name: unknown = typeof body === 'object' && body !== null ? Reflect.get(body, field) : undefined;
   return typeof name === 'string' ? name : null;
 }

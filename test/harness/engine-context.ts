@@ -51,7 +51,7 @@ export function makeContext({
     time,
     log: { ...silent, warn: note, error: note, child: () => silent },
     telemetry: makeTelemetry((error) => faults.push(error)),
-    settings: { serverUrl: 'http://127.0.0.1:8080', leaseMs: 30_000, retention },
+    settings: { publicUrl: 'http://127.0.0.1:8080', leaseMs: 30_000, retention },
     directory: {
       workers: async () => [],
       schedulers: async () => [],

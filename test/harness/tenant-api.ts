@@ -103,7 +103,7 @@ export async function makeTenantApi(): Promise<TenantApi> {
     time: { ...systemTime, now },
     log: silent,
     telemetry: makeTelemetry(() => {}),
-    settings: { serverUrl: 'http://127.0.0.1:8080', leaseMs: 30_000, retention: everything },
+    settings: { publicUrl: 'http://127.0.0.1:8080', leaseMs: 30_000, retention: everything },
     directory: {
       workers: async (since) => workers.filter((worker) => worker.lastSeenAt > since),
       schedulers: async (since) => schedulers.filter((scheduler) => scheduler.lastSeenAt > since),

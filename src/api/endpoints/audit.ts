@@ -10,7 +10,7 @@ const entry = z.object({
   topic: z.string(),
   type: z.string(),
   subject: z.string().nullable(),
-  /** What the subject is called, where it still has a name: `project/job`, `project/job/task`. */
+  /** What the subject is called, where it still has a name: `project/job`, `project/job/task`, `project/stash/key`. */
   name: z.string().nullable(),
   /** The page of it, for who wants to look: a run, a job, a project; null where there is none. */
   page: z.object({ kind: z.enum(['run', 'job', 'project', 'backfill']), id: z.string() }).nullable(),

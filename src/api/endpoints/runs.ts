@@ -41,13 +41,16 @@ const environment = z.object({
   image: z.string().nullable(),
   cwd: z.string().nullable(),
   timeout_seconds: z.number().nullable(),
-  /** `value` is null where it is a secret: `stash` then names the entry it comes from, if it comes from one. */
+  /**
+   * `value` is null where it is a secret: `stash` then names the entry it comes from, if it comes from one; and where only
+   * the worker knows it.
+   */
   variables: z.array(
     z.object({
       name: z.string(),
       value: z.string().nullable(),
       stash: z.string().nullable(),
-      from: z.enum(['document', 'millrace']),
+      from: z.enum(['document', 'millrace', 'worker']),
     }),
   ),
   params: z.record(z.string(), z.unknown()),
