@@ -238,6 +238,27 @@ describe('a scheduler', () => {
     expect(await firings(all.line.db, new Date(after(0)))).toEqual({ fired: 1, late: 40, worst_late: 40 });
   });
 
+  it('of very many that are due at once also counts how long the last ones waited for the first', async () => {
+    const many = await Schedule.make();
+    try {
+      const { line: own, ctx } = many;
+      const triggers = Array.from({ length: 5_001 }, (_, n) => ({ name: `t${n}`, start: after(minute), period: '1d' }));
+      await own.job({ triggers });
+      await many.start();
+      await many.waitsFor(after(minute));
+      let fired = 0;
+      ctx.telemetry.on('fired', (some) => {
+        if (fired === 0) own.time.advance(1_000);
+        fired += some.triggers;
+      });
+      own.time.moveTo(after(minute));
+      await until('all have fired', () => fired === triggers.length || undefined);
+      expect(await firings(own.db, new Date(after(minute)))).toEqual({ fired, late: 1_000, worst_late: 1_000 });
+    } finally {
+      await many.close();
+    }
+  });
+
   it('tells which triggers come next, the first first', async () => {
     const later = await all.triggered({ start: after(20 * minute) });
     const sooner = await all.triggered({ start: after(10 * minute) });

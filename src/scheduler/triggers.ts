@@ -97,7 +97,7 @@ export class TriggerProcessor {
     for (const entry of overslept) this.#stale.add(entry.trigger.row.job_id);
     const left = cutInto(largestFiring, onTime);
     const fire = async (): Promise<void> => {
-      for (let some = left.shift(); some !== undefined; some = left.shift()) await this.#fire(some, nowMs);
+      for (let some = left.shift(); some !== undefined; some = left.shift()) await this.#fire(some);
     };
     this.#firing = onTime;
     const done = await Promise.allSettled(Array.from({ length: Math.min(firingsAtOnce, left.length) }, fire));
@@ -107,13 +107,14 @@ export class TriggerProcessor {
     for (const outcome of done) if (outcome.status === 'rejected') throw outcome.reason;
   }
 
-  async #fire(onTime: readonly Due<Trigger>[], nowMs: number): Promise<void> {
+  async #fire(onTime: readonly Due<Trigger>[]): Promise<void> {
     const { db, time, ctx } = this.#scheduling;
     try {
       const firings = onTime.map((entry) => ({ triggerId: entry.id, instantMs: entry.instantMs }));
       checkpoint('triggers.fire');
       const dues = onTime.map((entry) => new Date(entry.dueMs));
-      const how = { priority: 'normal', at: new Date(nowMs), dues } as const;
+      // not when the turn began: of many, these may have waited for others
+      const how = { priority: 'normal', at: new Date(time.now()), dues } as const;
       const { fired, created, killed } = await fireTriggers(db, firings, how);
       checkpoint('triggers.fired');
       this.#scheduling.ready(created);
