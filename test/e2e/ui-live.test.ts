@@ -80,15 +80,15 @@ describe.skipIf(!needs('chromium'))('the web interface', () => {
   });
 
   it('shows a run on every page the moment it starts and ends', async () => {
-    const [home, jobs, runs] = await Promise.all(['/', '/jobs', `/jobs/${job}/runs`].map((path) => root.open(path)));
-    await Promise.all([home, jobs, runs].map((page) => page?.getByText('Live', { exact: true }).waitFor()));
+    const [home, jobs, runs] = [await root.open('/'), await root.open('/jobs'), await root.open(`/jobs/${job}/runs`)];
+    for (const page of [home, jobs, runs]) await page.getByText('Live', { exact: true }).waitFor();
     await run();
-    await runs?.getByText('running').first().waitFor();
-    await home?.getByRole('link', { name: /1 running/ }).waitFor();
-    await runs?.getByRole('link', { name: 'send' }).first().waitFor();
-    await home?.getByRole('link', { name: /0 running/ }).waitFor();
-    await jobs?.getByLabel(/latest 1 instants: 1 success/).waitFor();
-    await Promise.all([home, jobs, runs].map((page) => page?.close()));
+    await runs.getByText('running').first().waitFor();
+    await home.getByRole('link', { name: /1 running/ }).waitFor();
+    await runs.getByRole('link', { name: 'send' }).first().waitFor();
+    await home.getByRole('link', { name: /0 running/ }).waitFor();
+    await jobs.getByLabel(/latest 1 instants: 1 success/).waitFor();
+    for (const page of [home, jobs, runs]) await page.close();
   });
 
   it('holds one stream for all tabs, and asks for nothing while nothing happens', async () => {

@@ -256,7 +256,9 @@ interface InPage {
 
 /** In the page: a screen or so further with each frame, until the last row; how many frames, and the most elements. */
 async function slide(grid: InPage, rows: number): Promise<{ frames: number; elements: number }> {
-  const { requestAnimationFrame } = globalThis as unknown as { requestAnimationFrame(done: () => void): void };
+  const { requestAnimationFrame } = globalThis as unknown as {
+    requestAnimationFrame: (done: () => void) => void;
+  };
   const isDone = (): boolean =>
     grid.getAttribute('aria-rowcount') === String(rows + 1) &&
     grid.scrollTop + grid.clientHeight >= grid.scrollHeight - 1;

@@ -6,7 +6,7 @@ export interface SignedIn {
   readonly context: BrowserContext;
   /** What pages said on their consoles as errors, or threw. */
   readonly faults: string[];
-  open(path: string): Promise<Page>;
+  readonly open: (path: string) => Promise<Page>;
 }
 
 export async function signIn(

@@ -3,7 +3,7 @@ export const stateChoices = [
   { value: '', label: 'All' },
   { value: 'unfinished', label: 'Under way', states: 'active,running' },
   { value: 'running', label: 'Running', states: 'running' },
-  { value: 'active', label: 'Queued', states: 'active' },
+  { value: 'active', label: 'Ready', states: 'active' },
   { value: 'failed', label: 'Failed', states: 'failure,timeout,error' },
   { value: 'success', label: 'Succeeded', states: 'success' },
   { value: 'cancelled', label: 'Cancelled', states: 'cancelled' },
