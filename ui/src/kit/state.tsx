@@ -40,10 +40,6 @@ export function State({ state }: { readonly state: Shown }) {
   );
 }
 
-export function isStateName(text: string | undefined): text is StateName {
-  return text !== undefined && Object.hasOwn(states, text);
-}
-
 /** Of an SVG path on a 16 × 16 field, for pictures that draw many states. */
 export function shapeOf(state: Shown): string {
   return states[state][0];

@@ -16,7 +16,7 @@ export interface LaidNode {
   readonly layer: number;
 }
 
-export interface LaidEdge {
+interface LaidEdge {
   readonly from: string;
   readonly to: string;
   /** Of an SVG path. */

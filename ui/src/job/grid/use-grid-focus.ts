@@ -100,7 +100,7 @@ function isCell(element: Element | null, box: HTMLElement): boolean {
 }
 
 /** Where an event happened; undefined outside of cells. */
-export function placeAt(target: EventTarget): Place | undefined {
+function placeAt(target: EventTarget): Place | undefined {
   const cell = target instanceof Element ? target.closest<HTMLElement>('[data-col]') : null;
   const row = cell?.closest<HTMLElement>('[data-row]')?.dataset['row'];
   return cell === null || row === undefined ? undefined : { row: Number(row), column: Number(cell.dataset['col']) };

@@ -9,7 +9,7 @@ export interface Busy {
   readonly to: number;
 }
 
-export interface Stretch extends Busy {
+interface Stretch extends Busy {
   readonly start: number;
   readonly end: number;
   readonly folded: boolean;
