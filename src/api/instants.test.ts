@@ -45,7 +45,7 @@ describe("an instant's state", () => {
     [{ success: 1, timeout: 1 }, 'failure'],
     [{ success: 1, error: 1 }, 'failure'],
     [{ failure: 1, retry: 1 }, 'retry'],
-    [{ failure: 1, retry: 1, ready: 1 }, 'running'],
+    [{ failure: 1, retry: 1, ready: 1 }, 'ready'],
     [{ failure: 1, retry: 1, running: 1 }, 'running'],
   ])('of %j is %s', (tasks, state) => expect(instantState({ ...none, ...tasks })).toBe(state));
 
@@ -55,7 +55,7 @@ describe("an instant's state", () => {
     const [queued] = (await list(job)).items;
     expect(queued).toMatchObject({
       instant: day(1),
-      state: 'running',
+      state: 'ready',
       started_at: null,
       finished_at: null,
       active: null,
@@ -65,7 +65,7 @@ describe("an instant's state", () => {
     expect(nonzero((await list(job)).items[0]?.tasks ?? {})).toEqual({ running: 1 });
     await finish(api, runs);
     const [half] = (await list(job)).items;
-    expect([half?.state, half?.finished_at]).toEqual(['running', null]);
+    expect([half?.state, half?.finished_at]).toEqual(['ready', null]);
     expect(nonzero(half?.tasks ?? {})).toEqual({ success: 1, ready: 1 });
     const last = await runAll(api);
     const [over] = (await list(job)).items;

@@ -141,7 +141,7 @@ describe('a job', () => {
     }));
     expect(recent).toEqual(listed);
     expect(recent.map((each) => each.state)).toContain('success');
-    expect(recent.at(-1)).toEqual({ instant: day(19), state: 'running', seconds: null });
+    expect(recent.at(-1)).toEqual({ instant: day(19), state: 'ready', seconds: null });
     expect(recent.filter(({ seconds }) => (seconds ?? 0) >= 1.5).length).toBeGreaterThan(10);
   });
 });
