@@ -13,10 +13,13 @@ const types: Readonly<Record<string, string>> = {
   '.woff2': 'font/woff2',
 };
 
-/** Nothing from elsewhere, nothing inline, no framing: a page that shows what tasks print must not run it. */
+/**
+ * Nothing from elsewhere, nothing inline, no framing: a page that shows what tasks print must not run it. Only `style`
+ * attributes are let through, which the editor writes and which can run nothing.
+ */
 const guard = {
   'content-security-policy':
-    "default-src 'self'; style-src 'self'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'; form-action 'self'",
+    "default-src 'self'; style-src 'self'; style-src-attr 'unsafe-inline'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'; form-action 'self'",
   'x-content-type-options': 'nosniff',
   'referrer-policy': 'no-referrer',
   'x-frame-options': 'DENY',

@@ -1,5 +1,6 @@
 /** One thing that is done to a job. When it is done, whatever shows the job is read again. */
 import { type QueryKey, useMutation, useQueryClient } from '@tanstack/react-query';
+import { useOnce } from '../kit/once.ts';
 import { keys } from '../queries.ts';
 
 interface Options<I, O> {
@@ -14,8 +15,9 @@ const lists = [keys.jobs, keys.overview, keys.runs, keys.activity] as const;
 
 export function useAction<I = void, O = unknown>({ job, act, outdates = [], onDone }: Options<I, O>) {
   const client = useQueryClient();
+  const once = useOnce(act);
   return useMutation({
-    mutationFn: act,
+    mutationFn: once,
     onSuccess: (answer) => {
       onDone?.(answer);
       const names = [...lists, ...outdates, ...(job === undefined ? [] : [keys.jobState(job)])];

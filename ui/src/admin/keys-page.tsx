@@ -86,6 +86,10 @@ function KeysTable({ items }: { readonly items: readonly Key[] }) {
   );
 }
 
+const installationKey =
+  'It is the key of the installation itself, which the command line on that machine uses. It comes back when the server ' +
+  'starts again, unless its file root-key, or MILLRACE_ROOT_KEY, is changed.';
+
 function Revoke({ item, close }: { readonly item: Key; readonly close: () => void }) {
   const client = useQueryClient();
   const revoke = useMutation({
@@ -100,7 +104,7 @@ function Revoke({ item, close }: { readonly item: Key; readonly close: () => voi
       <div className="preview">
         <p>
           Whoever uses <strong>{item.name}</strong> is refused from now on, and browsers signed in with it are signed
-          out. A revoked key cannot be brought back.
+          out. {item.created_by === 'installation' ? installationKey : 'A revoked key cannot be brought back.'}
         </p>
       </div>
       <ActionFoot close={close} act="Revoke" kind="danger" disabled={revoke.isPending}>

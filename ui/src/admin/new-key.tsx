@@ -6,6 +6,7 @@ import { ActionFoot, ActionForm } from '../actions/action-dialog.tsx';
 import { CopyButton } from '../kit/copy-button.tsx';
 import { Field, SelectField } from '../kit/field.tsx';
 import { InlineFailure } from '../kit/failure.tsx';
+import { useOnce } from '../kit/once.ts';
 import { keys } from '../queries.ts';
 
 type Role = GatewayAnswer<'GET /api/keys'>['items'][number]['role'];
@@ -27,8 +28,9 @@ export function NewKey({ close }: { readonly close: () => void }) {
   const [name, setName] = useState('');
   const [role, setRole] = useState<Role>('viewer');
   const client = useQueryClient();
+  const once = useOnce(() => gateway('POST /api/keys', { body: { name: name.trim(), role, ...tenantOf(role) } }));
   const make = useMutation({
-    mutationFn: () => gateway('POST /api/keys', { body: { name: name.trim(), role, ...tenantOf(role) } }),
+    mutationFn: once,
     onSuccess: () => client.invalidateQueries({ queryKey: keys.accessKeys }),
   });
   if (make.data !== undefined) return <Made secret={make.data.key} name={make.data.name} close={close} />;

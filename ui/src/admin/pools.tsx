@@ -6,6 +6,7 @@ import { ActionDialog, ActionFoot, ActionForm } from '../actions/action-dialog.t
 import { Answer } from '../kit/answer.tsx';
 import { Field } from '../kit/field.tsx';
 import { InlineFailure } from '../kit/failure.tsx';
+import { useOnce } from '../kit/once.ts';
 import { keys } from '../queries.ts';
 
 type Pool = TenantAnswer<'GET /api/pools'>['items'][number];
@@ -136,8 +137,9 @@ function PoolDeletion({ name, close }: { readonly name: string; readonly close: 
 
 function usePoolChange(close: () => void, change: () => Promise<unknown>) {
   const client = useQueryClient();
+  const once = useOnce(change);
   return useMutation({
-    mutationFn: change,
+    mutationFn: once,
     onSuccess: () => {
       close();
       return client.invalidateQueries({ queryKey: keys.pools });

@@ -6,6 +6,7 @@ import { ActionDialog, ActionFoot, ActionForm } from '../actions/action-dialog.t
 import { Answer } from '../kit/answer.tsx';
 import { Field } from '../kit/field.tsx';
 import { InlineFailure } from '../kit/failure.tsx';
+import { useOnce } from '../kit/once.ts';
 import { keys } from '../queries.ts';
 import './admin.css';
 
@@ -55,8 +56,9 @@ export function Stash({ project }: Owner) {
 
 function useStashChange(close: () => void, change: () => Promise<unknown>) {
   const client = useQueryClient();
+  const once = useOnce(change);
   return useMutation({
-    mutationFn: change,
+    mutationFn: once,
     onSuccess: () => {
       close();
       return client.invalidateQueries({ queryKey: keys.stash });
@@ -86,11 +88,13 @@ function NewEntry({ project, close }: Inner) {
       </Field>
       <Field label="Value">
         {(wiring) => (
-          <input
+          // more than one line, as certificates have
+          <textarea
             {...wiring}
             className="input"
-            type="password"
-            autoComplete="new-password"
+            rows={4}
+            spellCheck={false}
+            autoComplete="off"
             value={value}
             onChange={(event) => setValue(event.currentTarget.value)}
           />

@@ -39,7 +39,7 @@ function Charts({ activity: { step, items } }: { readonly activity: Activity }) 
   const total = (end: (typeof ends)[number]): number => items.reduce((sum, item) => sum + item[end], 0);
   const failed = total('failure') + total('timeout') + total('error');
   const worst = (key: 'late_worst' | 'wait_worst'): string =>
-    `worst ${formatSpan(Math.max(0, ...items.map((item) => item[key] ?? 0)))}`;
+    `worst ${span(Math.max(0, ...items.map((item) => item[key] ?? 0)))}`;
   return (
     <div className="home-chart-row">
       <TimeChart
@@ -55,7 +55,7 @@ function Charts({ activity: { step, items } }: { readonly activity: Activity }) 
         kind="lines"
         times={times}
         series={lateness}
-        format={formatSpan}
+        format={span}
         summary={items.some(({ fired }) => fired > 0) ? worst('late_worst') : 'no trigger fired'}
       />
       <TimeChart
@@ -63,11 +63,16 @@ function Charts({ activity: { step, items } }: { readonly activity: Activity }) 
         kind="lines"
         times={times}
         series={waits}
-        format={formatSpan}
+        format={span}
         summary={items.some(({ wait_mean: wait }) => wait !== null) ? worst('wait_worst') : 'nothing started'}
       />
     </div>
   );
+}
+
+/** As fine as it must be for two ticks to differ. */
+function span(ms: number): string {
+  return ms < 10 && !Number.isInteger(ms) ? `${ms.toFixed(1)}ms` : formatSpan(ms);
 }
 
 function rate(value: number): string {

@@ -8,6 +8,9 @@ import { PausedTag } from './paused-tag.tsx';
 import { RecentBars } from './recent-bars.tsx';
 import type { JobRow } from './use-jobs.ts';
 
+/** As far as the server counts. */
+const queuedUpTo = 100;
+
 interface Props {
   readonly jobs: readonly JobRow[];
   readonly isOneProject: boolean;
@@ -69,7 +72,7 @@ function Row({ job, isOneProject, mayOperate }: RowProps) {
       </th>
       <td className="counts">
         <StateCount state="running" count={job.running} />
-        <StateCount state="active" count={job.queued} />
+        <StateCount state="active" count={job.queued} upTo={queuedUpTo} />
       </td>
       <td>
         <RecentBars job={job.id} recent={job.recent} />

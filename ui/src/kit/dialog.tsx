@@ -1,6 +1,6 @@
 /**
  * A question over the page: the browser's own dialog, which keeps the focus inside, closes on Escape and gives the focus
- * back. It is there while it is rendered.
+ * back. It is there while it is rendered. A click beside it does nothing: it may hold what cannot be had again.
  */
 import { type ReactNode, useId, useLayoutEffect, useRef } from 'react';
 import './dialog.css';
@@ -33,8 +33,6 @@ export function Dialog({ title, close, children, wide = false }: Props) {
         event.preventDefault();
         close();
       }}
-      // who selects a text and lets go outside has not asked to close it
-      onPointerDown={(event) => event.target === box.current && close()}
     >
       <div className="dialog-body">
         <header className="dialog-head">

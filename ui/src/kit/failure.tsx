@@ -28,7 +28,7 @@ export function Failure({ error, retry }: Props) {
     <section className="notice failed" role="alert">
       <h2>{titleOf(error)}</h2>
       <p>{sentenceOf(error)}</p>
-      {problem?.faults === undefined ? null : (
+      {problem?.faults === undefined || problem.faults.length < 2 ? null : (
         <ul className="faults">
           {problem.faults.map(({ path, message }) => (
             <li key={`${path} ${message}`}>

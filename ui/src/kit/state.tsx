@@ -46,7 +46,14 @@ export function shapeOf(state: Shown): string {
 }
 
 /** How many are in a state; none is a quiet dash. */
-export function StateCount({ state, count }: { readonly state: StateName; readonly count: number }) {
+interface CountProps {
+  readonly state: StateName;
+  readonly count: number;
+  /** Where counting ended: there may be more. */
+  readonly upTo?: number;
+}
+
+export function StateCount({ state, count, upTo = Number.POSITIVE_INFINITY }: CountProps) {
   if (count === 0) return null;
   return (
     <span className="state count" data-state={wordOf(state)}>
@@ -54,6 +61,7 @@ export function StateCount({ state, count }: { readonly state: StateName; readon
         <path d={states[state][0]} />
       </svg>
       {count}
+      {count >= upTo ? '+' : ''}
       <span className="unseen"> {wordOf(state)}</span>
     </span>
   );

@@ -76,8 +76,14 @@ function Variables({ variables }: { readonly variables: Environment['variables']
               <th scope="row">
                 <code>{name}</code>
               </th>
-              <td>{value === null ? <Hidden stash={stash} /> : <code className="variable-value">{value}</code>}</td>
-              <td className="wide muted">{from === 'document' ? 'the job document' : 'millrace'}</td>
+              <td>
+                {value === null ? (
+                  <Hidden stash={stash} from={from} />
+                ) : (
+                  <code className="variable-value">{value}</code>
+                )}
+              </td>
+              <td className="wide muted">{givenBy[from]}</td>
             </tr>
           ))}
         </tbody>
@@ -86,7 +92,15 @@ function Variables({ variables }: { readonly variables: Environment['variables']
   );
 }
 
-function Hidden({ stash }: { readonly stash: string | null }) {
+const givenBy = { document: 'the job document', millrace: 'millrace', worker: 'the worker' } as const;
+
+interface HiddenProps {
+  readonly stash: string | null;
+  readonly from: keyof typeof givenBy;
+}
+
+function Hidden({ stash, from }: HiddenProps) {
+  if (from === 'worker') return <span className="muted">depends on the worker</span>;
   if (stash === null) return <span className="muted">hidden</span>;
   return (
     <span className="muted">

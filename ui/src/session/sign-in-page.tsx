@@ -7,7 +7,7 @@ import { useLocation, useSearchParams } from 'wouter';
 import { homeOf, tenantBase } from '../client.ts';
 import { Wordmark } from '../shell/wordmark.tsx';
 import { KeyForm } from './key-form.tsx';
-import { useSignIn } from './session.ts';
+import { useMe, useSignIn } from './session.ts';
 import './sign-in.css';
 import { SignInFailure } from './sign-in-failure.tsx';
 
@@ -32,6 +32,13 @@ export function SignInPage() {
     else navigate(inside(search.get('next')), { replace: true });
   });
   const { mutate } = signIn;
+
+  // another tab may have signed in meanwhile: then there is nothing to ask
+  const isKnown = useMe().data !== undefined;
+  const isIdle = signIn.isIdle && location.hash === '';
+  useEffect(() => {
+    if (isKnown && isIdle) navigate(inside(search.get('next')), { replace: true });
+  }, [isKnown, isIdle, navigate, search]);
 
   useEffect(() => {
     const spend = () => {

@@ -90,7 +90,7 @@ export function SearchDialog({ close }: { readonly close: () => void }) {
     <Dialog title="Search" close={close}>
       <input
         className="search-input"
-        type="search"
+        type="text"
         role="combobox"
         aria-label="Search by name or id"
         aria-expanded="true"

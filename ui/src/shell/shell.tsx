@@ -2,6 +2,7 @@
 import { type ReactNode, useCallback, useState } from 'react';
 import { Link, useLocation } from 'wouter';
 import { tenantBase, tenantLabel } from '../client.ts';
+import { LostBanner } from '../live/lost-banner.tsx';
 import { LiveStatus } from '../live/live-status.tsx';
 import { useMe } from '../session/session.ts';
 import { SignOut } from '../session/sign-out.tsx';
@@ -50,6 +51,7 @@ export function Shell({ children }: { readonly children: ReactNode }) {
         </div>
       </header>
       <main id="main" className="page" tabIndex={-1}>
+        <LostBanner />
         {children}
       </main>
       {open === 'search' ? <SearchDialog close={close} /> : null}

@@ -99,8 +99,10 @@ function Editing({ job, base }: EditingProps) {
   });
   const { answer } = check;
   const isOther = answer !== undefined && answer.id !== job.id;
+  // another job is edited on its own page, where one sees what one replaces
+  const isMine = !isOther || answer.outcome === 'created';
   const isPossible =
-    check.isCurrent && check.faults.length === 0 && answer !== undefined && answer.outcome !== 'unchanged';
+    isMine && check.isCurrent && check.faults.length === 0 && answer !== undefined && answer.outcome !== 'unchanged';
   return (
     <>
       <DocumentEditor
@@ -148,7 +150,7 @@ function OtherJob({ id, outcome, other }: { readonly id: string; readonly outcom
         'This is the name of a new job: saving creates it and leaves this one as it is. '
       ) : (
         <>
-          This is the name of <Link href={`/jobs/${other}`}>another job</Link>: saving replaces that one.{' '}
+          This is the name of <Link href={`/jobs/${other}`}>another job</Link>, which is edited on its own page.{' '}
         </>
       )}
       To rename this job, add <code>uuid: {id}</code>.

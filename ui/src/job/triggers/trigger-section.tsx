@@ -77,10 +77,10 @@ function TriggerFacts({ job, trigger }: Props) {
           <Instant at={trigger.end_datetime} />
         </Fact>
       )}
-      <Fact term="Earliest fired">
+      <Fact term="Dealt with from">
         <Fired job={job} at={trigger.earliest_trigger_datetime} />
       </Fact>
-      <Fact term="Latest fired">
+      <Fact term="Dealt with until">
         <Fired job={job} at={trigger.latest_trigger_datetime} />
       </Fact>
     </dl>

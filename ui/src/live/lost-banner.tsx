@@ -1,0 +1,20 @@
+/** Across the top while the server is away: what is below may be old. A hiccup is not worth a word. */
+import { useEffect, useState } from 'react';
+import { useLiveState } from './live.tsx';
+
+const patienceMs = 2_000;
+
+export function LostBanner() {
+  const isLost = useLiveState() === 'lost';
+  const [isShown, show] = useState(false);
+  useEffect(() => {
+    const timer = setTimeout(() => show(isLost), isLost ? patienceMs : 0);
+    return () => clearTimeout(timer);
+  }, [isLost]);
+  if (!isShown) return null;
+  return (
+    <p className="lost-banner" role="alert">
+      The server cannot be reached. What you see may be old; it goes on by itself when the server is back.
+    </p>
+  );
+}
