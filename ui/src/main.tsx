@@ -5,6 +5,7 @@ import { createRoot } from 'react-dom/client';
 import './tokens.css';
 import './base.css';
 import './kit/kit.css';
+import './kit/table.css';
 import { makeQueryClient } from './query-client.ts';
 import { App } from './shell/app.tsx';
 import { applyTheme } from './kit/theme.ts';

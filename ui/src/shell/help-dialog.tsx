@@ -1,5 +1,6 @@
 /** What the keyboard can do. */
 import { Dialog } from '../kit/dialog.tsx';
+import './dialogs.css';
 import { usePlaces } from './navigation.tsx';
 
 const everywhere = [

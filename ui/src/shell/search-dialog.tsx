@@ -4,6 +4,7 @@ import { type KeyboardEvent, useDeferredValue, useEffect, useId, useState } from
 import { useLocation } from 'wouter';
 import { type TenantAnswer, tenant } from '../client.ts';
 import { Dialog } from '../kit/dialog.tsx';
+import './dialogs.css';
 import { InlineFailure } from '../kit/failure.tsx';
 import { keys } from '../queries.ts';
 import { usePlaces } from './navigation.tsx';
