@@ -65,6 +65,18 @@ describe.skipIf(!needs('chromium'))('the web interface', () => {
     await page.context().close();
   });
 
+  it('signs all tabs out and in together', async () => {
+    const { context, open } = await signIn(browser, product, product.rootKey);
+    const [one, other] = [await open('/jobs'), await open('/workers')];
+    for (const page of [one, other]) await page.getByText('Live', { exact: true }).waitFor();
+    await one.getByRole('button', { name: 'Sign out' }).click();
+    for (const page of [one, other]) await page.getByLabel(/key/i).waitFor();
+    await one.getByLabel(/key/i).fill(product.rootKey);
+    await one.keyboard.press('Enter');
+    await other.getByRole('heading', { name: 'Workers' }).waitFor();
+    await context.close();
+  });
+
   it('is small at first, and comes compressed', async () => {
     const { context } = await signIn(browser, product, product.rootKey);
     const page = await context.newPage();

@@ -1,16 +1,21 @@
 /** Lets through who is signed in; sends all others to the sign-in page, which brings them back to where they were. */
-import type { ReactNode } from 'react';
+import { type ReactNode, useEffect } from 'react';
 import { Redirect, useLocation, useSearch } from 'wouter';
 import { statusOf } from '../client.ts';
 import { Failure } from '../kit/failure.tsx';
 import { Loading } from '../kit/loading.tsx';
-import { useMe } from './session.ts';
+import { noteSession, useMe } from './session.ts';
 
 export function Gate({ children }: { readonly children: ReactNode }) {
   const me = useMe();
   const [path] = useLocation();
   const search = useSearch();
-  if (statusOf(me.error) === 401) {
+  const isSignedOut = statusOf(me.error) === 401;
+  const isSignedIn = me.data !== undefined;
+  useEffect(() => {
+    if (isSignedOut || isSignedIn) noteSession(isSignedIn);
+  }, [isSignedOut, isSignedIn]);
+  if (isSignedOut) {
     const here = (search === '' ? path : `${path}?${search}`) + location.hash;
     return <Redirect to={here === '/' ? '/signin' : `/signin?next=${encodeURIComponent(here)}`} replace />;
   }

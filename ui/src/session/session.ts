@@ -7,6 +7,18 @@ import { keys } from '../queries.ts';
 
 type Me = GatewayAnswer<'GET /api/me'>;
 
+/** That somebody is signed in, for other tabs to know: asking the server would be an error on the console where nobody is. */
+const hint = 'millrace signed in';
+
+export function hintsAtSession(): boolean {
+  return localStorage.getItem(hint) !== null;
+}
+
+export function noteSession(isThere: boolean): void {
+  if (isThere) localStorage.setItem(hint, 'yes');
+  else localStorage.removeItem(hint);
+}
+
 export function useMe() {
   return useQuery<Me>({
     queryKey: keys.me,
@@ -42,6 +54,7 @@ export function useSignIn(onSignedIn: (me: Me) => void) {
     onSuccess: (me) => {
       client.clear();
       client.setQueryData(keys.me, me);
+      noteSession(true);
       onSignedIn(me);
     },
   });
@@ -52,6 +65,7 @@ export function useSignOut(onSignedOut: () => void) {
   return useMutation({
     mutationFn: () => gateway('DELETE /api/session'),
     onSuccess: () => {
+      noteSession(false);
       onSignedOut();
       client.clear();
     },

@@ -2,12 +2,14 @@
  * The sign-in page. The one-time link carries its secret in the fragment, which no server or prefetch sees: a script
  * takes it out of the address bar and spends it by a POST. Without a link, or with a spent one, a key will do.
  */
+import { useQueryClient } from '@tanstack/react-query';
 import { useEffect } from 'react';
 import { useLocation, useSearchParams } from 'wouter';
 import { homeOf, tenantBase } from '../client.ts';
+import { keys } from '../queries.ts';
 import { Wordmark } from '../shell/wordmark.tsx';
 import { KeyForm } from './key-form.tsx';
-import { useMe, useSignIn } from './session.ts';
+import { hintsAtSession, useSignIn } from './session.ts';
 import './sign-in.css';
 import { SignInFailure } from './sign-in-failure.tsx';
 
@@ -25,6 +27,7 @@ function takeLink(): string {
 export function SignInPage() {
   const [, navigate] = useLocation();
   const [search] = useSearchParams();
+  const client = useQueryClient();
   const signIn = useSignIn((me) => {
     const home = homeOf(me.tenant);
     // a key of another tenant opens that tenant's pages, which are another app as far as addresses go
@@ -33,12 +36,18 @@ export function SignInPage() {
   });
   const { mutate } = signIn;
 
-  // another tab may have signed in meanwhile: then there is nothing to ask
-  const isKnown = useMe().data !== undefined;
-  const isIdle = signIn.isIdle && location.hash === '';
   useEffect(() => {
-    if (isKnown && isIdle) navigate(inside(search.get('next')), { replace: true });
-  }, [isKnown, isIdle, navigate, search]);
+    // another tab has signed in, meanwhile or before: then there is nothing to ask
+    const look = () => {
+      if (!hintsAtSession() || location.hash !== '') return;
+      // that it was refused before is no longer known
+      client.removeQueries({ queryKey: keys.me });
+      navigate(inside(search.get('next')), { replace: true });
+    };
+    look();
+    addEventListener('storage', look);
+    return () => removeEventListener('storage', look);
+  }, [client, navigate, search]);
 
   useEffect(() => {
     const spend = () => {

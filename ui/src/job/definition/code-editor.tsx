@@ -24,7 +24,13 @@ export function CodeEditor({ label, text, isReadOnly, faults, warnings, schema, 
   const host = useRef<HTMLDivElement>(null);
   const editor = useRef<Editor>(undefined);
   const current = useEffectEvent(() => ({ text, schema, faults, warnings }));
-  const changed = useEffectEvent((next: string) => next !== text && change(next));
+  // what was typed and has not come back as `text` yet: on a busy page more is typed before it does, and must not be undone
+  const told = useRef<readonly string[]>([]);
+  const changed = useEffectEvent((next: string) => {
+    if (next === text) return;
+    told.current = [...told.current, next];
+    change(next);
+  });
   const saved = useEffectEvent(() => save());
   useEffect(() => {
     const { current: element } = host;
@@ -44,7 +50,11 @@ export function CodeEditor({ label, text, isReadOnly, faults, warnings, schema, 
       editor.current = undefined;
     };
   }, [label, isReadOnly]);
-  useEffect(() => editor.current?.show(text), [text]);
+  useEffect(() => {
+    const at = told.current.lastIndexOf(text);
+    told.current = at === -1 ? [] : told.current.slice(at + 1);
+    if (at === -1) editor.current?.show(text);
+  }, [text]);
   useEffect(() => editor.current?.mark(faults, warnings), [faults, warnings]);
   useImperativeHandle(ref, () => ({ goTo: (at) => editor.current?.goTo(at) }), []);
   return <div ref={host} className="code-editor" />;
