@@ -213,7 +213,7 @@ describe.skipIf(!needs('chromium'))('runs in the web interface', () => {
     await page.getByRole('link', { name: 'elsewhere', exact: true }).waitFor({ state: 'detached' });
     // as Home links to it
     await page.goto('/runs?state=active');
-    await page.getByRole('button', { name: 'Queued', pressed: true }).waitFor();
+    await page.getByRole('button', { name: 'Ready', pressed: true }).waitFor();
     await page.getByRole('link', { name: 'elsewhere', exact: true }).waitFor();
     expect(await page.locator('tbody tr').count()).toBe(1);
     await page.goto('/runs?state=nonsense');
