@@ -5,8 +5,11 @@
  */
 import { defineConfig } from 'vitest/config';
 
-const endToEnd = ['test/e2e/**/*.test.ts'];
-const serial = ['test/chaos/**/*.test.ts', ...['bench', 'smoke', 'torture'].map((name) => `test/e2e/${name}.test.ts`)];
+const endToEnd = ['test/e2e/**/*.test.ts', 'test/chaos/crash-points.test.ts'];
+const serial = [
+  ...['kill-tree', 'rivals', 'storm'].map((name) => `test/chaos/${name}.test.ts`),
+  ...['smoke', 'torture'].map((name) => `test/e2e/${name}.test.ts`),
+];
 const shared = { pool: 'forks', testTimeout: 30_000, hookTimeout: 60_000 } as const;
 
 export default defineConfig({
@@ -21,7 +24,7 @@ export default defineConfig({
           name: 'parallel',
           include: ['src/**/*.test.ts', 'ui/src/**/*.test.ts', 'bench/**/*.test.ts', 'test/**/*.test.ts'],
           // a picture of every page: `npm run screenshots`
-          exclude: [...endToEnd, ...serial, 'test/screenshots/**'],
+          exclude: [...endToEnd, ...serial, 'test/screenshots/**', 'test/chaos/long/**'],
           sequence: { groupOrder: 0 },
         },
       },
@@ -33,8 +36,6 @@ export default defineConfig({
           ...shared,
           name: 'serial',
           include: serial,
-          // about ten minutes long: `npm run chaos`
-          exclude: ['test/chaos/long/**'],
           fileParallelism: false,
           sequence: { groupOrder: 2 },
         },
