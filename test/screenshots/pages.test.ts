@@ -33,7 +33,7 @@ const shots: readonly Shot[] = [
   { name: 'home', path: () => '/', shows: 'Health' },
   { name: 'jobs', path: () => '/jobs', shows: 'nightly report' },
   { name: 'jobs-failing', path: () => '/jobs?show=failing', shows: 'price feed' },
-  { name: 'graph', path: job('warehouse/ingest'), shows: 'publish' },
+  { name: 'graph', path: job('warehouse/ingest'), shows: 'load orders' },
   { name: 'graph-large', path: job('warehouse/marts'), shows: 'release' },
   { name: 'graph-report', path: job('shop/nightly report'), shows: 'join' },
   { name: 'grid', path: job('warehouse/ingest', '/grid'), shows: /extract orders/ },
