@@ -1,5 +1,5 @@
 /** The keys of the installation: who can do what. Only root comes here. */
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { useQuery } from '@tanstack/react-query';
 import { type GatewayAnswer, gateway } from '../client.ts';
 import { ActionDialog, ActionFoot, ActionForm } from '../actions/action-dialog.tsx';
 import { Answer } from '../kit/answer.tsx';
@@ -11,6 +11,7 @@ import { useMe } from '../session/session.ts';
 import { Age } from '../time/times.tsx';
 import './admin.css';
 import { NewKey } from './new-key.tsx';
+import { useChange } from './use-change.ts';
 
 type Key = GatewayAnswer<'GET /api/keys'>['items'][number];
 
@@ -91,13 +92,10 @@ const installationKey =
   'starts again, unless its file root-key, or MILLRACE_ROOT_KEY, is changed.';
 
 function Revoke({ item, close }: { readonly item: Key; readonly close: () => void }) {
-  const client = useQueryClient();
-  const revoke = useMutation({
-    mutationFn: () => gateway('DELETE /api/keys/{id}', { params: { id: item.id } }),
-    onSuccess: () => {
-      close();
-      return client.invalidateQueries({ queryKey: keys.accessKeys });
-    },
+  const revoke = useChange({
+    outdates: keys.accessKeys,
+    change: () => gateway('DELETE /api/keys/{id}', { params: { id: item.id } }),
+    onDone: close,
   });
   return (
     <ActionForm submit={() => revoke.mutate()}>

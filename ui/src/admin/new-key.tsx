@@ -1,13 +1,12 @@
 /** Makes a key, and shows its secret the one time that it can be seen. */
-import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { type GatewayAnswer, gateway, tenantBase, tenantLabel } from '../client.ts';
 import { ActionFoot, ActionForm } from '../actions/action-dialog.tsx';
 import { CopyButton } from '../kit/copy-button.tsx';
 import { Field, SelectField } from '../kit/field.tsx';
 import { InlineFailure } from '../kit/failure.tsx';
-import { useOnce } from '../kit/once.ts';
 import { keys } from '../queries.ts';
+import { useChange } from './use-change.ts';
 
 type Role = GatewayAnswer<'GET /api/keys'>['items'][number]['role'];
 
@@ -27,11 +26,9 @@ function tenantOf(role: Role): { tenant?: string } {
 export function NewKey({ close }: { readonly close: () => void }) {
   const [name, setName] = useState('');
   const [role, setRole] = useState<Role>('viewer');
-  const client = useQueryClient();
-  const once = useOnce(() => gateway('POST /api/keys', { body: { name: name.trim(), role, ...tenantOf(role) } }));
-  const make = useMutation({
-    mutationFn: once,
-    onSuccess: () => client.invalidateQueries({ queryKey: keys.accessKeys }),
+  const make = useChange({
+    outdates: keys.accessKeys,
+    change: () => gateway('POST /api/keys', { body: { name: name.trim(), role, ...tenantOf(role) } }),
   });
   if (make.data !== undefined) return <Made secret={make.data.key} name={make.data.name} close={close} />;
   return (

@@ -1,13 +1,13 @@
 /** Pools: places that tasks of several jobs share. An operator changes how many there are. */
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { type TenantAnswer, tenant } from '../client.ts';
 import { ActionDialog, ActionFoot, ActionForm } from '../actions/action-dialog.tsx';
 import { Answer } from '../kit/answer.tsx';
 import { Field } from '../kit/field.tsx';
 import { InlineFailure } from '../kit/failure.tsx';
-import { useOnce } from '../kit/once.ts';
 import { keys } from '../queries.ts';
+import { useChange } from './use-change.ts';
 
 type Pool = TenantAnswer<'GET /api/pools'>['items'][number];
 
@@ -136,13 +136,5 @@ function PoolDeletion({ name, close }: { readonly name: string; readonly close: 
 }
 
 function usePoolChange(close: () => void, change: () => Promise<unknown>) {
-  const client = useQueryClient();
-  const once = useOnce(change);
-  return useMutation({
-    mutationFn: once,
-    onSuccess: () => {
-      close();
-      return client.invalidateQueries({ queryKey: keys.pools });
-    },
-  });
+  return useChange({ outdates: keys.pools, change, onDone: close });
 }

@@ -1,14 +1,14 @@
 /** A stash, that of one project or the one that all share: names to see, values to put in, never to read. */
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { tenant } from '../client.ts';
 import { ActionDialog, ActionFoot, ActionForm } from '../actions/action-dialog.tsx';
 import { Answer } from '../kit/answer.tsx';
 import { Field } from '../kit/field.tsx';
 import { InlineFailure } from '../kit/failure.tsx';
-import { useOnce } from '../kit/once.ts';
 import { keys } from '../queries.ts';
 import './admin.css';
+import { useChange } from './use-change.ts';
 
 interface Owner {
   /** Left out: the stash of all projects. */
@@ -55,15 +55,7 @@ export function Stash({ project }: Owner) {
 }
 
 function useStashChange(close: () => void, change: () => Promise<unknown>) {
-  const client = useQueryClient();
-  const once = useOnce(change);
-  return useMutation({
-    mutationFn: once,
-    onSuccess: () => {
-      close();
-      return client.invalidateQueries({ queryKey: keys.stash });
-    },
-  });
+  return useChange({ outdates: keys.stash, change, onDone: close });
 }
 
 interface Inner extends Owner {

@@ -67,7 +67,7 @@ export function Late({ items }: { readonly items: Overview['late'] }) {
         <li key={`${kind} ${id}`}>
           <span className="tag">{kind === 'run' ? 'not started' : 'not fired'}</span>
           <span className="home-what">
-            <Link href={kind === 'run' ? `/runs/${id}?view=why` : `/jobs/${job.id}/triggers`}>{name}</Link>{' '}
+            <Link href={kind === 'run' ? `/runs/${id}?view=why` : `/jobs/${job.id}/triggers?why=${id}`}>{name}</Link>{' '}
             <Of job={job} />
           </span>
           <span className="home-when">

@@ -1,7 +1,7 @@
 /** One trigger: its schedule in words, facts, and the next firings. */
-import { useState } from 'react';
 import { Link } from 'wouter';
 import { Fact } from '../../kit/facts.tsx';
+import { useUrlState } from '../../kit/url-state.ts';
 import { formatSpan } from '../../time/format.ts';
 import { Due, Instant } from '../../time/times.tsx';
 import { cronWords, periodWords } from './schedule-words.ts';
@@ -16,14 +16,20 @@ interface Props {
 }
 
 export function TriggerSection({ job, trigger }: Props) {
-  const [isAsked, setAsked] = useState(false);
+  const [asked, ask] = useUrlState('why');
+  const isAsked = asked === trigger.trigger_id;
   return (
     <section className="trigger" aria-label={`Trigger ${trigger.trigger_name}`}>
       <header className="trigger-head">
         <h2>{trigger.trigger_name}</h2>
         <p>{scheduleOf(trigger)}</p>
         <Link href={`/jobs/${job}/grid`}>Its instants</Link>
-        <button type="button" className="button" aria-expanded={isAsked} onClick={() => setAsked(!isAsked)}>
+        <button
+          type="button"
+          className="button"
+          aria-expanded={isAsked}
+          onClick={() => ask(isAsked ? '' : trigger.trigger_id)}
+        >
           Why?
         </button>
       </header>
