@@ -3,11 +3,12 @@
  * Written as rows, in the order in which the product would have written them, with the tokens, firings and events.
  */
 import { type Client, Pool } from 'pg';
+import { migrateTenant } from '../src/launcher/install.ts';
 import { engine } from '../src/engine/engine.ts';
 import { applyJob } from '../src/jobs/apply.ts';
 import { parseJob } from '../src/jobs/parse-job.ts';
 import { type Db, onPool, sql } from '../src/kernel/sql.ts';
-import { type Address, clientConfig } from '../src/postgres/address.ts';
+import type { Address } from '../src/postgres/address.ts';
 import { withClient } from '../src/postgres/databases.ts';
 import { openPool } from '../src/postgres/pool.ts';
 import { addEventPartitions } from './copied-rows.ts';
@@ -24,10 +25,7 @@ export interface Past {
 }
 
 export async function makeHistory(address: Address, past: Past, progress: (line: string) => void): Promise<void> {
-  const migrating = new Pool(clientConfig(address, 'millrace bench'));
-  migrating.on('error', () => {});
-  await engine.migrate(migrating);
-  await migrating.end();
+  await migrateTenant(address, engine);
   progress(`applying ${past.jobs} jobs`);
   const pool = openHistory(address);
   await applyJobs(onPool(pool), past.jobs);

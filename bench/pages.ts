@@ -193,6 +193,7 @@ function contextOf(pool: Pool, hub: WakeHub): EngineContext {
       servingSince: async () => undefined,
     },
     secrets: makeSecrets(['a master key of the benchmark'], () => Date.now()),
+    housekeeping: (_, work) => work(),
   };
 }
 

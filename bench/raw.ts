@@ -7,7 +7,8 @@
  * tokens, live, `run.created`), claimed (live), finished (live → run, tokens downstream, `run.finished`).
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Client, Pool } from 'pg';
+import { Client } from 'pg';
+import { migrateTenant } from '../src/launcher/install.ts';
 import { engine } from '../src/engine/engine.ts';
 import { newId } from '../src/kernel/id.ts';
 import { type Db, type Sql, sql } from '../src/kernel/sql.ts';
@@ -63,12 +64,7 @@ export async function openRaw(address: Address): Promise<RawWriter> {
 }
 
 async function makeTables(address: Address): Promise<void> {
-  const pool = new Pool({ ...clientConfig(address, 'millrace bench raw'), max: 1 });
-  try {
-    await engine.migrate(pool);
-  } finally {
-    await pool.end();
-  }
+  await migrateTenant(address, engine);
 }
 
 async function connect(address: Address): Promise<Client> {

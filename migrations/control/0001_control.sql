@@ -4,37 +4,53 @@ create table tenant (
   id uuid primary key,
   name text not null unique,
   database text not null unique,
-  -- what an operator wants; the scheduler table says what is
+  -- the database itself, whatever it is called: tells a rename from a drop; null until it was seen on our server
+  database_oid oid unique,
+  -- what an operator wants; `launch` says what is
   desired text not null default 'on' check (desired in ('on', 'off')),
+  -- found on the server, not registered by anyone: forgotten when its database is gone
+  discovered boolean not null default false,
+  -- shares its host with no other tenant
+  own_host boolean not null default false,
   created_at timestamptz not null
 );
 
--- a process that runs schedulers of many tenants
+-- a process that runs schedulers of many tenants, all of one engine version
 create table host (
   id uuid primary key,
   machine text not null,
   pid integer not null,
   engine text not null,
-  epoch bigint not null default 0,
+  -- resident memory, in bytes
+  memory bigint not null default 0,
+  -- it has been told to end, or has decided to: gets no more tenants
+  leaving boolean not null default false,
   started_at timestamptz not null,
   beat_at timestamptz not null
 );
 
--- the newest word about each tenant's scheduler; every state that is not STARTED has a reason
+-- a host's word about the newest order it was given for a tenant; only hosts write here. A word on an older order than the
+-- one that is recorded changes nothing: a host that was asleep cannot overwrite its successor's.
 create table scheduler (
   tenant_id uuid primary key references tenant on delete cascade,
   id uuid not null,
-  state text not null check (state in ('ENABLED', 'ALLOCATED', 'STARTED', 'DISABLED')),
+  host_id uuid not null,
+  order_no bigint not null,
+  phase text not null check (phase in ('starting', 'running', 'ended')),
+  -- why it ended or has not come to run: a code of src/launcher/reasons.ts, and a sentence
+  code text,
   reason text,
-  host_id uuid references host on delete set null,
   engine text not null,
   queued_triggers integer not null default 0,
   next_trigger_id uuid,
   -- some of those that fire next, the first first
   next_triggers uuid[] not null default '{}',
+  -- whether runs were ready when it last looked: gateways need not ask every tenant
+  ready boolean not null default false,
+  -- what it has done since its host started (src/contract/tally.ts): the host serves no metrics, whoever does reads this
+  tally jsonb,
   changed_at timestamptz not null,
-  beat_at timestamptz not null,
-  check (state = 'STARTED' or reason is not null)
+  beat_at timestamptz not null
 );
 
 -- a process that serves HTTP; leases run out only while one of them has been serving for a while

@@ -2,7 +2,7 @@
  * What every role that touches the database stands on: the control database (made and migrated if need be), wake-ups,
  * a clock disciplined to the server's, the loader, and the default tenant.
  */
-import { type ClientBase, Pool } from 'pg';
+import type { ClientBase, Pool } from 'pg';
 import type { Config } from '../config.ts';
 import type { EngineContext, SchedulerStatus } from '../contract/engine.ts';
 import { postgresBroker } from '../broker/postgres.ts';
@@ -18,8 +18,9 @@ import { makeTelemetry, type Telemetry } from '../kernel/telemetry.ts';
 import { DisciplinedTime } from '../kernel/time.ts';
 import { findTenant, registerTenant, type TenantRow } from '../launcher/control-queries.ts';
 import { makeDirectory } from '../launcher/directory.ts';
+import { migrateTenant, pendingMigrations } from '../launcher/install.ts';
 import { Loader } from '../launcher/loader.ts';
-import { type Address, addressOfUrl, clientConfig, describe, onDatabase } from '../postgres/address.ts';
+import { type Address, addressOfUrl, describe, onDatabase } from '../postgres/address.ts';
 import { clock } from '../postgres/clock.ts';
 import { ensureDatabases, withClient } from '../postgres/databases.ts';
 import { migrate, readMigrations } from '../postgres/migrate.ts';
@@ -138,6 +139,7 @@ function assemble(
     settings,
     directory: makeDirectory(control, row.id, time, leaseMs, (status) => statuses.set(row.id, status)),
     secrets,
+    housekeeping: (_, work) => work(),
   });
   const { poolSize, role } = options;
   const loader = new Loader({
@@ -196,18 +198,12 @@ function unreachable(address: Address, cause: unknown): MillraceError {
 async function prepareControl(address: Address): Promise<void> {
   const migrations = await readMigrations(migrationsFolder('control'));
   await withClient(address, (client) =>
-    migrate(client, { schema: 'control', migrations, version: engineVersion, drain: false }),
+    migrate(client, { schema: 'control', migrations, version: engineVersion }),
   );
 }
 
 async function prepareTenant(address: Address): Promise<void> {
-  const pool = new Pool({ ...clientConfig(address, 'millrace setup'), max: 1 });
-  pool.on('error', () => {});
-  try {
-    await engine.migrate(pool);
-  } finally {
-    await pool.end();
-  }
+  if ((await pendingMigrations(address, engine)).length > 0) await migrateTenant(address, engine);
 }
 
 async function registerDefault(client: ClientBase, database: string): Promise<void> {

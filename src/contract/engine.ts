@@ -3,7 +3,7 @@
  * owns. Two versions of an engine may live in one process, so nothing here shares classes: a plain `pg` pool, plain
  * data, web-standard requests.
  */
-import type { Pool } from 'pg';
+import type { ClientBase, Pool } from 'pg';
 import type { Log } from '../kernel/log.ts';
 import type { Service } from '../kernel/service.ts';
 import type { Telemetry } from '../kernel/telemetry.ts';
@@ -12,7 +12,9 @@ import type { Caller } from './roles.ts';
 import type { ClaimedRun, DefinitionKey, HeldRun, Invalidation, LogChunk, Report, TaskDefinition } from './wire.ts';
 
 /** Changes when the shape below changes in a way that an older shell or engine could not live with. */
-export const contractNumber = 1;
+export const contractNumber = 2;
+/** The oldest engines that this shell can work with. */
+export const oldestContract = 2;
 
 interface Tenant {
   readonly id: string;
@@ -75,6 +77,8 @@ export interface SchedulerStatus {
   readonly nextTriggerId: string | null;
   /** Some of the next triggers to fire, and of those that are being fired; the first comes first. */
   readonly nextTriggers: readonly string[];
+  /** Runs were ready when it last looked. */
+  readonly ready: boolean;
 }
 
 export interface Directory {
@@ -117,6 +121,11 @@ export interface EngineContext {
   readonly settings: EngineSettings;
   readonly directory: Directory;
   readonly secrets: Secrets;
+  /**
+   * Does work that can wait (retention, vacuum) in a slot of its own; undefined when none was free for long. Many at once
+   * are many slots: one piece of work at a time.
+   */
+  housekeeping<T>(reason: string, work: () => Promise<T>): Promise<T | undefined>;
 }
 
 /** One worker's wish for work. */
@@ -142,13 +151,23 @@ export interface Reported {
   readonly created: number;
 }
 
+export interface Scheduler extends Service {
+  /** Resolves when each of its parts has come round lately, and its database answers; rejects with what is stuck. */
+  probe(): Promise<void>;
+}
+
 export interface Engine {
   readonly contract: number;
   readonly version: string;
-  /** Brings a tenant's schema to this version. The pool must be of a process that has no other pool to that tenant. */
-  migrate(pool: Pool): Promise<void>;
+  /** The names of the migrations that `migrate` would apply; rejects where it could not. Changes nothing, locks nothing. */
+  pending(client: ClientBase): Promise<string[]>;
+  /**
+   * Brings a tenant's schema to this version and records it; answers the names of what was applied. In a transaction of the
+   * caller's, which holds `drain` exclusively (`postgres/drained.ts`).
+   */
+  migrate(client: ClientBase): Promise<string[]>;
   /** The one scheduler of a tenant. */
-  scheduler(ctx: EngineContext): Service;
+  scheduler(ctx: EngineContext): Scheduler;
   /** A tenant's HTTP routes; the path carries no tenant prefix. */
   fetch(request: Request, ctx: EngineContext, caller: Caller | undefined): Promise<Response>;
   /**

@@ -1,5 +1,5 @@
 /** This version's engine: the contract of `contract/engine.ts`, put together from the rooms below. */
-import type { Pool } from 'pg';
+import type { ClientBase } from 'pg';
 import { applyHandlers } from '../api/apply.ts';
 import type { ApiContext, ApiHandlers } from '../api/context.ts';
 import { tenantHandlers } from '../api/handlers.ts';
@@ -10,8 +10,8 @@ import { MillraceError } from '../errors.ts';
 import { makeRouter, problemResponse } from '../http/router.ts';
 import { cacheOf, readDefinitions } from '../jobs/task-definitions.ts';
 import { packageFile, packageVersion } from '../kernel/package-files.ts';
-import { onPool } from '../kernel/sql.ts';
-import { migrate, readMigrations } from '../postgres/migrate.ts';
+import { onClient, onPool } from '../kernel/sql.ts';
+import { migrateWithin, pendingMigrations, readMigrations } from '../postgres/migrate.ts';
 import { cancellations, claimRuns, renewLeases } from '../scheduler/claim.ts';
 import { keepLogs } from '../scheduler/logs.ts';
 import { pruneTenant } from '../scheduler/prune.ts';
@@ -24,6 +24,7 @@ export const migrationsFolder = (set: 'control' | 'tenant'): string => packageFi
 export const engine: Engine = {
   contract: contractNumber,
   version: engineVersion,
+  pending: async (client) => pendingMigrations(client, { schema: 'millrace', migrations: await tenantMigrations() }),
   migrate: migrateTenant,
   scheduler: makeScheduler,
   fetch: serve,
@@ -37,19 +38,13 @@ export const engine: Engine = {
   prune: pruneTenant,
 };
 
-async function migrateTenant(pool: Pool): Promise<void> {
-  const migrations = await readMigrations(migrationsFolder('tenant'));
-  const client = await pool.connect();
-  client.on('error', () => {});
-  let failed: Error | undefined;
-  try {
-    await migrate(client, { schema: 'millrace', migrations, version: engineVersion, drain: true });
-  } catch (error) {
-    failed = error instanceof Error ? error : new Error(String(error));
-    throw error;
-  } finally {
-    client.release(failed);
-  }
+function tenantMigrations(): ReturnType<typeof readMigrations> {
+  return readMigrations(migrationsFolder('tenant'));
+}
+
+async function migrateTenant(client: ClientBase): Promise<string[]> {
+  const migrations = await tenantMigrations();
+  return migrateWithin(client, onClient(client), { schema: 'millrace', migrations, version: engineVersion });
 }
 
 const handlers: ApiHandlers<typeof tenantEndpoints> = { ...tenantHandlers, ...applyHandlers };

@@ -84,7 +84,7 @@ async function beat(
   const at = new Date(time.now());
   if (!(await beatHost(control, id, at)))
     await registerHost(control, { id, machine: hostname(), pid: process.pid, engine: version, at });
-  const nothing: SchedulerStatus = { queuedTriggers: 0, nextTriggerId: null, nextTriggers: [] };
+  const nothing: SchedulerStatus = { queuedTriggers: 0, nextTriggerId: null, nextTriggers: [], ready: false };
   const alive = [...running].map(([tenantId, { id: schedulerId }]) => ({
     tenantId,
     id: schedulerId,

@@ -33,32 +33,47 @@ export interface MigrateOptions {
   readonly schema: 'control' | 'millrace';
   readonly migrations: readonly Migration[];
   readonly version: string;
-  /** Tenants: wait until no connection of any engine is left (I6). */
-  readonly drain: boolean;
 }
 
-/** Brings one database up to date; returns how many migrations that took. The client must have no transaction open. */
-export function migrate(client: ClientBase, options: MigrateOptions): Promise<number> {
+/** Brings one database up to date; answers the names of what was applied. The client must have no transaction open. */
+export function migrate(client: ClientBase, options: MigrateOptions): Promise<string[]> {
   return onClient(client).transaction(async (tx) => {
     await tx.exec(sql`select pg_advisory_xact_lock(${locks.migrate[0]}::integer, ${locks.migrate[1]}::integer)`);
-    await prepare(client, options.schema);
-    const pending = unapplied(options.migrations, await recorded(tx));
-    const [installed] = await tx.rows<{ version: string }>(sql`select version from installation`);
-    // an older release that happens to know all migrations leaves a newer one's database alone
-    if (pending.length === 0 && installed && !isNewer(options.version, installed.version)) return 0;
-    if (options.drain) {
-      await tx.exec(sql`select pg_advisory_xact_lock(${locks.drain[0]}::integer, ${locks.drain[1]}::integer)`);
-    }
-    for (const item of pending) await apply(client, tx, item);
-    await tx.exec(sql`
-      insert into installation (singleton, version)
-      values (true, ${options.version})
-      on conflict (singleton) do update set version = excluded.version, updated_at = clock_timestamp()`);
-    return pending.length;
+    return migrateWithin(client, tx, options);
   });
 }
 
-function isNewer(version: string, than: string): boolean {
+/** The same in a transaction of the caller's, who has seen to it that nobody else migrates. */
+export async function migrateWithin(client: ClientBase, tx: Db, options: MigrateOptions): Promise<string[]> {
+  await prepare(client, options.schema);
+  const pending = unapplied(options.migrations, await recorded(tx));
+  const [installed] = await tx.rows<{ version: string }>(sql`select version from installation`);
+  // an older release that happens to know all migrations leaves a newer one's database alone
+  if (pending.length === 0 && installed && !isNewer(options.version, installed.version)) return [];
+  for (const item of pending) await apply(client, tx, item);
+  await tx.exec(sql`
+    insert into installation (singleton, version)
+    values (true, ${options.version})
+    on conflict (singleton) do update set version = excluded.version, updated_at = clock_timestamp()`);
+  return pending.map(({ name }) => name);
+}
+
+/** What `migrate` would apply. Changes nothing. */
+export async function pendingMigrations(
+  client: ClientBase,
+  { schema, migrations }: Pick<MigrateOptions, 'schema' | 'migrations'>,
+): Promise<string[]> {
+  const db = onClient(client);
+  const [found] = await db.rows<{ there: boolean }>(
+    sql`select to_regclass(${`${schema}.migration`}) is not null as there`,
+  );
+  const done = found?.there
+    ? (await client.query<Recorded>(`select number, name, checksum from ${schema}.migration order by number`)).rows
+    : [];
+  return unapplied(migrations, done).map(({ name }) => name);
+}
+
+export function isNewer(version: string, than: string): boolean {
   return version.localeCompare(than, 'en', { numeric: true }) > 0;
 }
 

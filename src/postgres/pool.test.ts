@@ -97,7 +97,7 @@ describe('a connection', () => {
     const clients = await Promise.all([old.connect(), old.connect()]);
     let done = false;
     const migrating = withClient(tenant.address, (client) =>
-      migrate(client, { schema: 'millrace', migrations: [], version: '2', drain: true }),
+      migrate(client, { schema: 'millrace', migrations: [], version: '2' }),
     ).catch((error: unknown) => error);
     void migrating.then(() => (done = true));
     // a set of migrations that lacks what is applied is refused before it would wait

@@ -1,6 +1,6 @@
 /** A tenant's scheduler: the five processors of the seed as services, and its word about itself. */
-import type { EngineContext } from '../contract/engine.ts';
-import { all, every, type Service } from '../kernel/service.ts';
+import type { EngineContext, Scheduler } from '../contract/engine.ts';
+import { all, every } from '../kernel/service.ts';
 import { backfillService } from './backfills.ts';
 import { catchupService } from './catchup-service.ts';
 import { dispatch } from './dispatch.ts';
@@ -14,16 +14,16 @@ import { vacuumService } from './vacuum.ts';
 
 const statusEveryMs = 1_000;
 
-export function makeScheduler(ctx: EngineContext): Service {
+export function makeScheduler(ctx: EngineContext): Scheduler {
   const scheduling = makeScheduling(ctx);
   const triggers = new TriggerProcessor(scheduling);
   const status = every(
     statusEveryMs,
     'status',
-    async () => ctx.directory.noteScheduler(triggers.status),
+    async () => ctx.directory.noteScheduler({ ...triggers.status, ready: false }),
     scheduling.fault('telling its status'),
   );
-  return all('scheduler', [
+  const services = all('scheduler', [
     dispatch(scheduling),
     progressProcessor(scheduling),
     tokenProcessor(scheduling),
@@ -35,4 +35,6 @@ export function makeScheduler(ctx: EngineContext): Service {
     status,
     housekeeping(scheduling),
   ]);
+  const probe = async (): Promise<void> => void (await ctx.pool.query('select 1'));
+  return { ...services, probe };
 }

@@ -55,7 +55,7 @@ export class TriggerProcessor {
     };
   }
 
-  get status(): SchedulerStatus {
+  get status(): Omit<SchedulerStatus, 'ready'> {
     const next = [...this.#firing.slice(0, told), ...this.#queue.first(told)].map((due) => due.id);
     return {
       queuedTriggers: this.#queue.size,

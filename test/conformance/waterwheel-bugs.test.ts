@@ -320,10 +320,10 @@ describe('Waterwheel’s bug', () => {
     const starting = Array.from({ length: 4 }, async () => {
       await ensureDatabase(missing.address);
       return withClient(missing.address, (client) =>
-        migrate(client, { schema: 'millrace', migrations, version: '1', drain: true }),
+        migrate(client, { schema: 'millrace', migrations, version: '1' }),
       );
     });
-    expect((await Promise.all(starting)).filter((applied) => applied > 0)).toEqual([migrations.length]);
+    expect((await Promise.all(starting)).filter(({ length }) => length > 0)).toHaveLength(1);
     await missing.close();
   });
 });

@@ -60,5 +60,6 @@ export function makeContext({
       servingSince: servingSince ?? (async () => new Date(0)),
     },
     secrets: makeSecrets(['a master key of the tests'], () => time.now()),
+    housekeeping: (_, work) => work(),
   };
 }

@@ -62,5 +62,5 @@ export async function makeControlDatabase(): Promise<ControlDatabase> {
 async function install(address: Address, set: 'control' | 'tenant', version: string): Promise<void> {
   const migrations = await readMigrations(migrationsFolder(set));
   const schema = set === 'control' ? 'control' : 'millrace';
-  await withClient(address, (client) => migrate(client, { schema, migrations, version, drain: false }));
+  await withClient(address, (client) => migrate(client, { schema, migrations, version }));
 }

@@ -23,7 +23,7 @@ export async function addTenant(home: string, name: string): Promise<void> {
   await ensureDatabase(address);
   const migrations = await readMigrations(migrationsFolder('tenant'));
   await withClient(address, (client) =>
-    migrate(client, { schema: 'millrace', migrations, version: engineVersion, drain: true }),
+    migrate(client, { schema: 'millrace', migrations, version: engineVersion }),
   );
   await withClient(control, async (client) => {
     await client.query('set search_path to control');

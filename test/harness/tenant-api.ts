@@ -112,6 +112,7 @@ export async function makeTenantApi(): Promise<TenantApi> {
       servingSince: async () => new Date(0),
     },
     secrets: makeSecrets(['a master key of the tests'], now),
+    housekeeping: (_, work) => work(),
   };
   const faults: unknown[] = [];
   const route = makeRouter<TenantEndpoints, ApiContext>(

@@ -23,7 +23,7 @@ async function migrated(set: 'control' | 'tenant', schema: 'control' | 'millrace
   await ensureDatabase(address);
   return withClient(address, async (client) => {
     const migrations = await readMigrations(migrationsFolder(set));
-    await migrate(client, { schema, migrations, version: engineVersion, drain: false });
+    await migrate(client, { schema, migrations, version: engineVersion });
     return dumpSchema(onClient(client), schema);
   });
 }

@@ -1,0 +1,51 @@
+/**
+ * A look at a tenant's database from outside: is it there, is Millrace in it, at which version? All that the shell ever
+ * reads of a tenant by itself. The answer is of a moment when no migration was under way: `drain` is taken shared first,
+ * and the version read in a statement after that (I6).
+ */
+import { Client } from 'pg';
+import { isConnectionLoss, isLockTimeout } from '../errors.ts';
+import { onClient, sql } from '../kernel/sql.ts';
+import { type Address, clientConfig } from '../postgres/address.ts';
+import { locks } from '../postgres/locks.ts';
+
+export type Look =
+  | { readonly kind: 'installed'; readonly version: string }
+  | { readonly kind: 'not_installed' }
+  /** A transaction holds `drain`: look again when it is over. */
+  | { readonly kind: 'migrating' }
+  | { readonly kind: 'gone' }
+  /** The server does not answer, refuses, or what it answers makes no sense. */
+  | { readonly kind: 'unreachable'; readonly detail: string };
+
+export async function look(address: Address, waitMs: number): Promise<Look> {
+  const client = new Client(clientConfig(address, 'millrace look'));
+  client.on('error', () => {});
+  try {
+    await client.connect();
+    return await lookWith(client, waitMs);
+  } catch (error) {
+    return failedLook(error);
+  } finally {
+    await client.end().catch(() => {});
+  }
+}
+
+async function lookWith(client: Client, waitMs: number): Promise<Look> {
+  const db = onClient(client);
+  await db.exec(sql`select set_config('lock_timeout', ${`${waitMs}ms`}, false)`);
+  await db.exec(sql`select pg_advisory_lock_shared(${locks.drain[0]}::integer, ${locks.drain[1]}::integer)`);
+  const [installed] = await db.rows<{ version: string }>(sql`select version from millrace.installation`);
+  return installed === undefined ? { kind: 'not_installed' } : { kind: 'installed', version: installed.version };
+}
+
+const missing = new Set(['3F000', '42P01']);
+
+function failedLook(error: unknown): Look {
+  const code: unknown = error instanceof Error ? Reflect.get(error, 'code') : undefined;
+  if (code === '3D000') return { kind: 'gone' };
+  if (typeof code === 'string' && missing.has(code)) return { kind: 'not_installed' };
+  if (isLockTimeout(error)) return { kind: 'migrating' };
+  const detail = error instanceof Error ? error.message : String(error);
+  return { kind: 'unreachable', detail: isConnectionLoss(error) ? `it cannot be reached (${detail})` : detail };
+}

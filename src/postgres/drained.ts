@@ -1,0 +1,66 @@
+/**
+ * A transaction in which no engine touches the tenant (I6): it holds `drain` exclusively, and the grant is the proof that
+ * no connection of any engine is left, in any process. Whoever connects meanwhile waits, and looks at the version after
+ * the end, however that comes.
+ *
+ * Whoever holds `drain` is asked to leave by the caller's message and hint; those who have not after a grace period are
+ * terminated.
+ */
+import type { Client, ClientBase } from 'pg';
+import { isLockTimeout } from '../errors.ts';
+import { type Db, onClient, sql } from '../kernel/sql.ts';
+import { locks } from './locks.ts';
+
+export interface Drained {
+  /** The transaction, as the whole server knows it, and its backend. */
+  readonly xid: string;
+  readonly pid: number;
+}
+
+export interface DrainOptions {
+  /** Called before the lock is asked for: tell everybody to leave. */
+  readonly onBegin: (who: Drained) => Promise<void>;
+  /** How long holders may take. */
+  readonly graceMs: number;
+}
+
+export const graceMs = 5_000;
+
+/** The client is of the tenant's database, has no transaction open, and belongs to nobody else. */
+export function drained<T>(client: Client, options: DrainOptions, work: (client: ClientBase) => Promise<T>): Promise<T> {
+  return onClient(client).transaction(async (tx) => {
+    const who = await tx.one<{ xid: string; pid: number }>(sql`
+      select pg_current_xact_id()::text as xid, pg_backend_pid() as pid`);
+    await options.onBegin(who);
+    await tx.exec(sql`select pg_advisory_xact_lock(${locks.migrate[0]}::integer, ${locks.migrate[1]}::integer)`);
+    await lockDrain(tx, options.graceMs);
+    return work(client);
+  });
+}
+
+async function lockDrain(tx: Db, graceMs: number): Promise<void> {
+  await tx.exec(sql`select set_config('lock_timeout', ${`${graceMs}ms`}, true)`);
+  for (;;) {
+    try {
+      // in a savepoint: a wait that ran out must not end the transaction
+      await tx.transaction((inner) =>
+        inner.exec(sql`select pg_advisory_xact_lock(${locks.drain[0]}::integer, ${locks.drain[1]}::integer)`),
+      );
+      break;
+    } catch (error) {
+      if (!isLockTimeout(error)) throw error;
+      await terminateHolders(tx);
+    }
+  }
+  await tx.exec(sql`select set_config('lock_timeout', '0', true)`);
+}
+
+/** Ends every connection of an engine to the database we are connected to; answers how many there were. */
+async function terminateHolders(db: Db): Promise<number> {
+  return db.exec(sql`
+    select pg_terminate_backend(pid)
+      from pg_locks
+     where locktype = 'advisory' and classid = ${locks.drain[0]}::integer::oid and objid = ${locks.drain[1]}::integer::oid
+       and objsubid = 2 and mode = 'ShareLock' and granted and pid <> pg_backend_pid()
+       and database = (select oid from pg_database where datname = current_database())`);
+}
