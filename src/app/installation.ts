@@ -197,9 +197,7 @@ function unreachable(address: Address, cause: unknown): MillraceError {
 
 async function prepareControl(address: Address): Promise<void> {
   const migrations = await readMigrations(migrationsFolder('control'));
-  await withClient(address, (client) =>
-    migrate(client, { schema: 'control', migrations, version: engineVersion }),
-  );
+  await withClient(address, (client) => migrate(client, { schema: 'control', migrations, version: engineVersion }));
 }
 
 async function prepareTenant(address: Address): Promise<void> {

@@ -11,7 +11,7 @@ import { makeRouter, problemResponse } from '../http/router.ts';
 import { cacheOf, readDefinitions } from '../jobs/task-definitions.ts';
 import { packageFile, packageVersion } from '../kernel/package-files.ts';
 import { onClient, onPool } from '../kernel/sql.ts';
-import { migrateWithin, pendingMigrations, readMigrations } from '../postgres/migrate.ts';
+import { type MigrateOptions, migrateWithin, pendingMigrations, readMigrations } from '../postgres/migrate.ts';
 import { cancellations, claimRuns, renewLeases } from '../scheduler/claim.ts';
 import { keepLogs } from '../scheduler/logs.ts';
 import { pruneTenant } from '../scheduler/prune.ts';
@@ -24,7 +24,7 @@ export const migrationsFolder = (set: 'control' | 'tenant'): string => packageFi
 export const engine: Engine = {
   contract: contractNumber,
   version: engineVersion,
-  pending: async (client) => pendingMigrations(client, { schema: 'millrace', migrations: await tenantMigrations() }),
+  pending: async (client) => pendingMigrations(client, await tenantMigrations()),
   migrate: migrateTenant,
   scheduler: makeScheduler,
   fetch: serve,
@@ -38,13 +38,12 @@ export const engine: Engine = {
   prune: pruneTenant,
 };
 
-function tenantMigrations(): ReturnType<typeof readMigrations> {
-  return readMigrations(migrationsFolder('tenant'));
+async function tenantMigrations(): Promise<MigrateOptions> {
+  return { schema: 'millrace', migrations: await readMigrations(migrationsFolder('tenant')), version: engineVersion };
 }
 
 async function migrateTenant(client: ClientBase): Promise<string[]> {
-  const migrations = await tenantMigrations();
-  return migrateWithin(client, onClient(client), { schema: 'millrace', migrations, version: engineVersion });
+  return migrateWithin(client, onClient(client), await tenantMigrations());
 }
 
 const handlers: ApiHandlers<typeof tenantEndpoints> = { ...tenantHandlers, ...applyHandlers };

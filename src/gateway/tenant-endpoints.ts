@@ -10,7 +10,10 @@ const name = z
   .string()
   .min(1)
   .max(63)
-  .regex(/^[a-z0-9]([a-z0-9_-]*[a-z0-9])?$/, 'lower-case letters, digits, - and _; begins and ends with a letter or digit');
+  .regex(
+    /^[a-z0-9]([a-z0-9_-]*[a-z0-9])?$/,
+    'lower-case letters, digits, - and _; begins and ends with a letter or digit',
+  );
 const tenantPath = z.object({ name: z.string().min(1).max(200) });
 
 export const processView = z.object({ id, machine: z.string(), pid: z.int() });

@@ -7,7 +7,7 @@
  * terminated.
  */
 import type { Client, ClientBase } from 'pg';
-import { isLockTimeout } from '../errors.ts';
+import { isLockTimeout, MillraceError } from '../errors.ts';
 import { type Db, onClient, sql } from '../kernel/sql.ts';
 import { locks } from './locks.ts';
 
@@ -25,9 +25,15 @@ export interface DrainOptions {
 }
 
 export const graceMs = 5_000;
+/** Whoever is still there after so many graces cannot be made to leave by us. */
+const mostGraces = 5;
 
 /** The client is of the tenant's database, has no transaction open, and belongs to nobody else. */
-export function drained<T>(client: Client, options: DrainOptions, work: (client: ClientBase) => Promise<T>): Promise<T> {
+export function drained<T>(
+  client: Client,
+  options: DrainOptions,
+  work: (client: ClientBase) => Promise<T>,
+): Promise<T> {
   return onClient(client).transaction(async (tx) => {
     const who = await tx.one<{ xid: string; pid: number }>(sql`
       select pg_current_xact_id()::text as xid, pg_backend_pid() as pid`);
@@ -40,7 +46,7 @@ export function drained<T>(client: Client, options: DrainOptions, work: (client:
 
 async function lockDrain(tx: Db, graceMs: number): Promise<void> {
   await tx.exec(sql`select set_config('lock_timeout', ${`${graceMs}ms`}, true)`);
-  for (;;) {
+  for (let graces = 1; ; graces++) {
     try {
       // in a savepoint: a wait that ran out must not end the transaction
       await tx.transaction((inner) =>
@@ -49,18 +55,25 @@ async function lockDrain(tx: Db, graceMs: number): Promise<void> {
       break;
     } catch (error) {
       if (!isLockTimeout(error)) throw error;
+      if (graces === mostGraces) throw stuck(await terminateHolders(tx), error);
       await terminateHolders(tx);
     }
   }
   await tx.exec(sql`select set_config('lock_timeout', '0', true)`);
 }
 
-/** Ends every connection of an engine to the database we are connected to; answers how many there were. */
-async function terminateHolders(db: Db): Promise<number> {
-  return db.exec(sql`
-    select pg_terminate_backend(pid)
+function stuck(holders: readonly number[], cause: unknown): MillraceError {
+  const detail = `connections of engines do not leave (backends ${holders.join(', ')}); nothing was changed`;
+  return new MillraceError('tenant_unavailable', detail, { cause });
+}
+
+/** Ends every connection of an engine to the database we are connected to; answers their backends. */
+async function terminateHolders(db: Db): Promise<number[]> {
+  const ended = await db.rows<{ pid: number }>(sql`
+    select pid, pg_terminate_backend(pid)
       from pg_locks
      where locktype = 'advisory' and classid = ${locks.drain[0]}::integer::oid and objid = ${locks.drain[1]}::integer::oid
        and objsubid = 2 and mode = 'ShareLock' and granted and pid <> pg_backend_pid()
        and database = (select oid from pg_database where datname = current_database())`);
+  return ended.map(({ pid }) => pid);
 }

@@ -5,11 +5,9 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { textWith } from '../../test/harness/expected.ts';
 import { type FreshDatabase, freshAddress, makeFreshDatabase } from '../../test/harness/fresh-database.ts';
-import { until } from '../../test/harness/until.ts';
 import { onClient, sql } from '../kernel/sql.ts';
 import { ensureDatabase, withClient } from './databases.ts';
-import { locks } from './locks.ts';
-import { migrate, type MigrateOptions, type Migration, readMigrations } from './migrate.ts';
+import { migrate, type MigrateOptions, type Migration, pendingMigrations, readMigrations } from './migrate.ts';
 
 let fresh: FreshDatabase;
 beforeEach(async () => {
@@ -24,10 +22,17 @@ const step = (number: number, text: string): Migration => {
 const one = step(1, 'create table a (id integer)');
 const two = step(2, 'create table b (id integer)');
 
-function run(migrations: readonly Migration[], more: Partial<MigrateOptions> = {}): Promise<number> {
-  const options: MigrateOptions = { schema: 'millrace', migrations, version: '1', drain: false, ...more };
-  return withClient(fresh.address, (client) => migrate(client, options));
-}
+type Options = Partial<MigrateOptions>;
+const optionsOf = (migrations: readonly Migration[], more: Options): MigrateOptions => ({
+  schema: 'millrace',
+  migrations,
+  version: '1.0.0',
+  ...more,
+});
+const run = (migrations: readonly Migration[], more: Options = {}): Promise<string[]> =>
+  withClient(fresh.address, (client) => migrate(client, optionsOf(migrations, more)));
+const pending = (migrations: readonly Migration[], more: Options = {}): Promise<string[]> =>
+  withClient(fresh.address, (client) => pendingMigrations(client, optionsOf(migrations, more)));
 
 function ask<T>(query: ReturnType<typeof sql>): Promise<T[]> {
   return withClient(fresh.address, (client) => onClient(client).rows(query)) as Promise<T[]>;
@@ -42,27 +47,26 @@ const version = async (): Promise<string | undefined> =>
 
 describe('migrating', () => {
   it('applies what is missing, once, and records the version', async () => {
-    expect(await run([one])).toBe(1);
-    expect(await run([one])).toBe(0);
-    expect(await run([one, two], { version: '2' })).toBe(1);
+    expect(await run([one])).toEqual([one.name]);
+    expect(await run([one])).toEqual([]);
+    expect(await run([one, two], { version: '2.0.0' })).toEqual([two.name]);
     expect(await tables()).toEqual(['a', 'b', 'installation', 'migration']);
-    expect(await version()).toBe('2');
+    expect(await version()).toBe('2.0.0');
   });
 
   it('records a newer version although there is nothing to apply', async () => {
     await run([one]);
-    expect(await run([one], { version: '1.1' })).toBe(0);
-    expect(await version()).toBe('1.1');
+    expect(await run([one], { version: '1.0.1' })).toEqual([]);
+    expect(await version()).toBe('1.0.1');
   });
 
   it('happens once when ten processes make and migrate the same database at once', async () => {
     const missing = freshAddress();
     const starting = Array.from({ length: 10 }, async () => {
       const made = await ensureDatabase(missing.address);
-      const applied = await withClient(missing.address, (client) =>
-        migrate(client, { schema: 'millrace', migrations: [one, two], version: '1', drain: true }),
-      );
-      return { made, applied };
+      const options = optionsOf([one, two], {});
+      const applied = await withClient(missing.address, (client) => migrate(client, options));
+      return { made, applied: applied.length };
     });
     const outcomes = await Promise.all(starting);
     expect(outcomes.filter(({ made }) => made)).toHaveLength(1);
@@ -74,53 +78,56 @@ describe('migrating', () => {
     const bad = step(2, 'create table b (id integer); select 1 / 0');
     await expect(run([one, bad])).rejects.toThrow('migration 0002_step.sql failed');
     expect(await tables()).toEqual([]);
-    expect(await run([one, two])).toBe(2);
+    expect(await run([one, two])).toHaveLength(2);
   });
 
   it('refuses a migration whose content has changed since', async () => {
     await run([one, two]);
-    await expect(run([one, step(2, 'create table c (id integer)')])).rejects.toMatchObject({
-      code: 'bad_configuration',
-      message: textWith('0002_step.sql'),
-    });
+    const changed = [one, step(2, 'create table c (id integer)')];
+    const refused = { code: 'bad_configuration', message: textWith('0002_step.sql') };
+    await expect(run(changed)).rejects.toMatchObject(refused);
+    await expect(pending(changed)).rejects.toMatchObject(refused);
     expect(await tables()).not.toContain('c');
   });
 
-  it('refuses a database that a newer version wrote, and leaves its version alone', async () => {
-    await run([one, two], { version: '2' });
-    await expect(run([one], { version: '1' })).rejects.toMatchObject({ code: 'bad_configuration' });
-    expect(await version()).toBe('2');
+  it('refuses a database with more migrations than are known, and leaves its version alone', async () => {
+    await run([one, two]);
+    await expect(run([one])).rejects.toMatchObject({ code: 'bad_configuration', message: textWith('newer one') });
+    expect(await version()).toBe('1.0.0');
   });
 
-  it('of a tenant waits until no connection of any engine is left (I6)', async () => {
-    await run([one]);
-    let granted = false;
-    let migrating: Promise<unknown> = Promise.resolve();
-    await withClient(fresh.address, async (client) => {
-      const [space, drain] = locks.drain;
-      await client.query('select pg_advisory_lock_shared($1::integer, $2::integer)', [space, drain]);
-      migrating = run([one, two], { version: '2', drain: true }).then(() => (granted = true));
-      await until('the migration waits for the lock', async () => {
-        const waiting = await ask(sql`
-          select 1 from pg_locks
-           where locktype = 'advisory' and classid = ${space} and objid = ${drain} and objsubid = 2 and not granted
-             and database = (select oid from pg_database where datname = current_database())`);
-        return waiting.length > 0 || undefined;
-      });
-      expect(granted).toBe(false);
-      expect(await version()).toBe('1');
-    });
-    await migrating;
-    expect(await version()).toBe('2');
+  it.each([
+    ['a newer release', '1.0.1', '1.0.0'],
+    ['the release of a pre-release', '1.0.0', '1.0.0-rc.1'],
+  ])('refuses a tenant of %s, though it knows all its migrations', async (_, installed, older) => {
+    await run([one], { version: installed });
+    const refused = { code: 'conflict', message: `the tenant is at ${installed}; engine ${older} is older` };
+    await expect(run([one], { version: older })).rejects.toMatchObject(refused);
+    await expect(run([one, two], { version: older })).rejects.toMatchObject(refused);
+    await expect(pending([one], { version: older })).rejects.toMatchObject(refused);
+    expect(await version()).toBe(installed);
+    expect(await tables()).not.toContain('b');
   });
 
-  it('asks no old connection to leave when there is nothing to do', async () => {
+  it('leaves the control database of a newer release alone where it knows all its migrations', async () => {
+    const control = { schema: 'control' } as const;
+    await run([one], { ...control, version: '1.0.1' });
+    expect(await run([one], { ...control, version: '1.0.0' })).toEqual([]);
+    expect(await ask(sql`select version from control.installation`)).toEqual([{ version: '1.0.1' }]);
+  });
+});
+
+describe('what is pending', () => {
+  it('is everything where nothing is installed, and asking makes nothing', async () => {
+    expect(await pending([one, two])).toEqual([one.name, two.name]);
+    expect(await ask(sql`select 1 from pg_namespace where nspname = 'millrace'`)).toEqual([]);
+  });
+
+  it('is what the next run applies', async () => {
     await run([one]);
-    await withClient(fresh.address, async (client) => {
-      const [space, drain] = locks.drain;
-      await client.query('select pg_advisory_lock_shared($1::integer, $2::integer)', [space, drain]);
-      expect(await run([one], { drain: true })).toBe(0);
-    });
+    expect(await pending([one, two], { version: '1.1.0' })).toEqual([two.name]);
+    expect(await run([one, two], { version: '1.1.0' })).toEqual([two.name]);
+    expect(await pending([one, two], { version: '1.1.0' })).toEqual([]);
   });
 });
 

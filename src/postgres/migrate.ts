@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import type { ClientBase } from 'pg';
 import { MillraceError } from '../errors.ts';
 import { type Db, onClient, sql } from '../kernel/sql.ts';
+import { isNewer } from '../kernel/version.ts';
 import { locks } from './locks.ts';
 
 export interface Migration {
@@ -46,9 +47,10 @@ export function migrate(client: ClientBase, options: MigrateOptions): Promise<st
 /** The same in a transaction of the caller's, who has seen to it that nobody else migrates. */
 export async function migrateWithin(client: ClientBase, tx: Db, options: MigrateOptions): Promise<string[]> {
   await prepare(client, options.schema);
-  const pending = unapplied(options.migrations, await recorded(tx));
   const [installed] = await tx.rows<{ version: string }>(sql`select version from installation`);
-  // an older release that happens to know all migrations leaves a newer one's database alone
+  refuseDowngrade(options, installed?.version);
+  const pending = unapplied(options.migrations, await recorded(tx));
+  // an older release that happens to know all migrations leaves a newer one's control database alone
   if (pending.length === 0 && installed && !isNewer(options.version, installed.version)) return [];
   for (const item of pending) await apply(client, tx, item);
   await tx.exec(sql`
@@ -58,23 +60,23 @@ export async function migrateWithin(client: ClientBase, tx: Db, options: Migrate
   return pending.map(({ name }) => name);
 }
 
-/** What `migrate` would apply. Changes nothing. */
-export async function pendingMigrations(
-  client: ClientBase,
-  { schema, migrations }: Pick<MigrateOptions, 'schema' | 'migrations'>,
-): Promise<string[]> {
-  const db = onClient(client);
-  const [found] = await db.rows<{ there: boolean }>(
+/** What `migrate` would apply; rejects as that would. Changes nothing. */
+export async function pendingMigrations(client: ClientBase, options: MigrateOptions): Promise<string[]> {
+  const { schema, migrations } = options;
+  const [found] = await onClient(client).rows<{ there: boolean }>(
     sql`select to_regclass(${`${schema}.migration`}) is not null as there`,
   );
-  const done = found?.there
-    ? (await client.query<Recorded>(`select number, name, checksum from ${schema}.migration order by number`)).rows
-    : [];
-  return unapplied(migrations, done).map(({ name }) => name);
+  if (!found?.there) return migrations.map(({ name }) => name);
+  const installed = await client.query<{ version: string }>(`select version from ${schema}.installation`);
+  refuseDowngrade(options, installed.rows[0]?.version);
+  const done = await client.query<Recorded>(`select number, name, checksum from ${schema}.migration order by number`);
+  return unapplied(migrations, done.rows).map(({ name }) => name);
 }
 
-export function isNewer(version: string, than: string): boolean {
-  return version.localeCompare(than, 'en', { numeric: true }) > 0;
+/** A tenant has one engine, and an older one never knew what a newer one wrote. Processes of a release come in any order. */
+function refuseDowngrade({ schema, version }: MigrateOptions, installed: string | undefined): void {
+  if (schema !== 'millrace' || installed === undefined || !isNewer(installed, version)) return;
+  throw new MillraceError('conflict', `the tenant is at ${installed}; engine ${version} is older`);
 }
 
 async function prepare(client: ClientBase, schema: string): Promise<void> {

@@ -319,9 +319,7 @@ describe('Waterwheel’s bug', () => {
     const migrations = await readMigrations(migrationsFolder('tenant'));
     const starting = Array.from({ length: 4 }, async () => {
       await ensureDatabase(missing.address);
-      return withClient(missing.address, (client) =>
-        migrate(client, { schema: 'millrace', migrations, version: '1' }),
-      );
+      return withClient(missing.address, (client) => migrate(client, { schema: 'millrace', migrations, version: '1' }));
     });
     expect((await Promise.all(starting)).filter(({ length }) => length > 0)).toHaveLength(1);
     await missing.close();

@@ -22,9 +22,7 @@ export async function addTenant(home: string, name: string): Promise<void> {
   const address = onDatabase(control, database);
   await ensureDatabase(address);
   const migrations = await readMigrations(migrationsFolder('tenant'));
-  await withClient(address, (client) =>
-    migrate(client, { schema: 'millrace', migrations, version: engineVersion }),
-  );
+  await withClient(address, (client) => migrate(client, { schema: 'millrace', migrations, version: engineVersion }));
   await withClient(control, async (client) => {
     await client.query('set search_path to control');
     await registerTenant(onClient(client), { id: newId(), name, database, at: new Date() });
