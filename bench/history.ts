@@ -2,7 +2,7 @@
  * A tenant with a past: a thousand jobs of five tasks in a row, ten of which run every minute and make half of all runs.
  * Written as rows, in the order in which the product would have written them, with the tokens, firings and events.
  */
-import { type Client, Pool } from 'pg';
+import type { Client, Pool } from 'pg';
 import { migrateTenant } from '../src/launcher/install.ts';
 import { engine } from '../src/engine/engine.ts';
 import { applyJob } from '../src/jobs/apply.ts';

@@ -75,6 +75,31 @@ export class MillraceError extends Error {
   }
 }
 
+/**
+ * The error as one of ours, by what it says of itself: thrown by another version's code, it is of another class of the
+ * same name.
+ */
+export function knownError(error: unknown): MillraceError | undefined {
+  if (error instanceof MillraceError) return error;
+  if (!(error instanceof Error) || error.name !== 'MillraceError') return undefined;
+  const { code, faults, headers } = error as Error & Partial<MillraceError>;
+  const known = code !== undefined && Object.hasOwn(table, code) ? code : 'internal';
+  return new MillraceError(known, error.message, {
+    ...(Array.isArray(faults) ? { faults } : {}),
+    ...(headers === undefined ? {} : { headers }),
+    cause: error,
+  });
+}
+
+/** What a pool says that was closed. */
+export const poolClosed = 'Cannot use a pool after calling end on the pool';
+
+/** Whoever asked has the engine of a version that is no longer, or may be no longer, the tenant's: ask the loader again. */
+export function isStaleEngine(error: unknown): boolean {
+  // by name: the error may come from another version's copy of the class
+  return error instanceof Error && (error.name === 'VersionMismatch' || error.message === poolClosed);
+}
+
 const lostConnection = /^(08|57P0[1-4]|53300)/;
 const lostInWords = new Set([
   'timeout exceeded when trying to connect',

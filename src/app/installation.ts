@@ -18,7 +18,8 @@ import { makeTelemetry, type Telemetry } from '../kernel/telemetry.ts';
 import { DisciplinedTime } from '../kernel/time.ts';
 import { findTenant, registerTenant, type TenantRow } from '../launcher/control-queries.ts';
 import { makeDirectory } from '../launcher/directory.ts';
-import { migrateTenant, pendingMigrations } from '../launcher/install.ts';
+import { Engines, enginesFolder } from '../launcher/engines.ts';
+import { ensureInstalled } from '../launcher/install.ts';
 import { Loader } from '../launcher/loader.ts';
 import { type Address, addressOfUrl, describe, onDatabase } from '../postgres/address.ts';
 import { clock } from '../postgres/clock.ts';
@@ -37,6 +38,7 @@ export interface Installation {
   readonly telemetry: Telemetry;
   readonly secrets: RunSecrets;
   readonly loader: Loader;
+  readonly engines: Engines;
   readonly statuses: ReadonlyMap<string, SchedulerStatus>;
   readonly addressOf: (row: TenantRow) => Address;
   readonly close: () => Promise<void>;
@@ -142,9 +144,11 @@ function assemble(
     housekeeping: (_, work) => work(),
   });
   const { poolSize, role } = options;
+  const engines = enginesOf(config);
   const loader = new Loader({
     control,
-    engines: [engine],
+    hub,
+    engines,
     addressOf,
     contextFor,
     application: `millrace ${role}`,
@@ -162,9 +166,14 @@ function assemble(
     telemetry,
     secrets,
     loader,
+    engines,
     statuses,
     addressOf,
   };
+}
+
+function enginesOf({ home }: Config): Engines {
+  return new Engines(engine, enginesFolder(home));
 }
 
 function tenantAddress(config: Config, control: Address, row: TenantRow): Address {
@@ -182,7 +191,7 @@ export async function prepareDatabases(config: Config, controlAddress: Address):
   await ensureDatabases([controlAddress, tenant]).catch((error: unknown) => {
     throw isConnectionLoss(error) ? unreachable(controlAddress, error) : error;
   });
-  await Promise.all([prepareControl(controlAddress), prepareTenant(tenant)]);
+  await Promise.all([prepareControl(controlAddress), ensureInstalled(tenant, engine, enginesOf(config))]);
   await withClient(controlAddress, async (client) => {
     await client.query('set search_path to control');
     await registerDefault(client, tenant.database);
@@ -198,10 +207,6 @@ function unreachable(address: Address, cause: unknown): MillraceError {
 async function prepareControl(address: Address): Promise<void> {
   const migrations = await readMigrations(migrationsFolder('control'));
   await withClient(address, (client) => migrate(client, { schema: 'control', migrations, version: engineVersion }));
-}
-
-async function prepareTenant(address: Address): Promise<void> {
-  if ((await pendingMigrations(address, engine)).length > 0) await migrateTenant(address, engine);
 }
 
 async function registerDefault(client: ClientBase, database: string): Promise<void> {

@@ -100,16 +100,20 @@ export class Gateway {
     if (caller !== undefined) refuseStranger(tenant, caller);
     if (caller === undefined && tenant !== 'default')
       throw new MillraceError('unauthenticated', 'send a key of this tenant');
-    const { engine, ctx } = await this.#options.context.loader.named(tenant);
-    return engine.fetch(request, ctx, caller);
+    const { loader } = this.#options.context;
+    const { engine, ctx } = await loader.named(tenant);
+    const answer = await engine.fetch(request, ctx, caller);
+    // its engine was changed meanwhile: what only reads is read again, by the one that it has now
+    if (answer.status < 500 || !ctx.pool.ending || !isRead(request)) return answer;
+    const successor = await loader.named(tenant);
+    return successor.engine.fetch(request, successor.ctx, caller);
   }
 
   async #page(request: Request, target: Target): Promise<Response> {
     const { pathname } = new URL(request.url);
     const page = target.prefixed && !machinePaths.test(target.path);
     if (machinePaths.test(pathname) && !page) throw new MillraceError('not_found', `nothing is served at ${pathname}`);
-    if (request.method !== 'GET' && request.method !== 'HEAD')
-      throw new MillraceError('method_not_allowed', 'a page can only be read');
+    if (!isRead(request)) throw new MillraceError('method_not_allowed', 'a page can only be read');
     const file = await serveFile(this.#options.uiFolder, target.path, request.headers.get('accept-encoding'));
     if (file !== undefined) return file;
     throw new MillraceError('not_found', `there is no page at ${pathname}`);
@@ -120,6 +124,10 @@ export class Gateway {
 async function headOf(answer: Response): Promise<Response> {
   await answer.body?.cancel();
   return new Response(null, { status: answer.status, headers: answer.headers });
+}
+
+function isRead({ method }: Request): boolean {
+  return method === 'GET' || method === 'HEAD';
 }
 
 function refuseStranger(tenant: string, caller: Caller): void {
@@ -147,11 +155,10 @@ function targetOf(pathname: string): Target {
 function moved(request: Request, path: string): Request {
   const url = new URL(request.url);
   url.pathname = path;
-  const hasBody = request.method !== 'GET' && request.method !== 'HEAD';
   return new Request(url, {
     method: request.method,
     headers: request.headers,
     signal: request.signal,
-    ...(hasBody ? { body: request.body, duplex: 'half' } : {}),
+    ...(isRead(request) ? {} : { body: request.body, duplex: 'half' }),
   });
 }

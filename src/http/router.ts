@@ -1,6 +1,6 @@
 /** Serves a table of endpoints: finds the entry, checks who calls, parses, calls the handler, turns errors into problems. */
 import type { Caller } from '../contract/roles.ts';
-import { isConnectionLoss, MillraceError } from '../errors.ts';
+import { isConnectionLoss, isStaleEngine, knownError, MillraceError } from '../errors.ts';
 import { checked, readBody } from './body.ts';
 import type { Access, Endpoint, EndpointKey, EndpointTable, Handler, Handlers } from './endpoint.ts';
 import { makeMatcher } from './matcher.ts';
@@ -80,20 +80,22 @@ function authorize(allow: Access, caller: Caller | undefined): void {
 
 /** Every error leaves as problem+json; what we did not foresee is reported and told without its insides. */
 export function problemResponse(error: unknown, onFault: (error: unknown) => void): Response {
-  const known = error instanceof MillraceError ? error : translate(error);
+  const foreseen = knownError(error) ?? staleError(error);
+  const known = foreseen ?? translate(error);
   // a MillraceError is foreseen: whoever threw it has said all there is to say
-  if (known.status >= 500 && known !== error) onFault(error);
+  if (known.status >= 500 && foreseen === undefined) onFault(error);
   const headers = new Headers({ 'content-type': 'application/problem+json', ...known.headers });
   if (known.code === 'unauthenticated') headers.set('www-authenticate', 'Bearer realm="millrace"');
   if (known.status === 503) headers.set('retry-after', '1');
   return new Response(JSON.stringify(known.problem()), { status: known.status, headers });
 }
 
+function staleError(error: unknown): MillraceError | undefined {
+  if (!isStaleEngine(error)) return undefined;
+  return new MillraceError('tenant_unavailable', 'the tenant is being upgraded; try again', { cause: error });
+}
+
 function translate(error: unknown): MillraceError {
-  // by name: the error may come from another version's copy of the class
-  if (error instanceof Error && error.name === 'VersionMismatch') {
-    return new MillraceError('tenant_unavailable', 'the tenant is being upgraded; try again', { cause: error });
-  }
   if (isConnectionLoss(error))
     return new MillraceError('database_unavailable', 'the database cannot be reached; try again', { cause: error });
   return new MillraceError('internal', 'this is a fault of ours; the log has the details', { cause: error });

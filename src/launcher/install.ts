@@ -1,32 +1,60 @@
 /** Installing and upgrading: an engine's migrations in a transaction in which no engine touches the tenant. */
-import { Client } from 'pg';
+import { Client, type ClientBase } from 'pg';
 import type { Engine } from '../contract/engine.ts';
+import { sql, onClient } from '../kernel/sql.ts';
+import { isNewer } from '../kernel/version.ts';
 import { type Address, clientConfig } from '../postgres/address.ts';
 import { drained, type Drained, graceMs } from '../postgres/drained.ts';
+import { locks } from '../postgres/locks.ts';
+import type { Engines } from './engines.ts';
+
+type OnBegin = (who: Drained) => Promise<void>;
+const toldNobody: OnBegin = async () => {};
 
 /** Answers the names of what was applied. `onBegin` is told the transaction before anybody has to leave. */
-export async function migrateTenant(
-  address: Address,
-  engine: Engine,
-  onBegin: (who: Drained) => Promise<void> = async () => {},
-): Promise<string[]> {
-  const client = new Client(clientConfig(address, 'millrace migration'));
-  client.on('error', () => {});
-  await client.connect();
-  try {
-    return await drained(client, { onBegin, graceMs }, (inner) => engine.migrate(inner));
-  } finally {
-    await client.end().catch(() => {});
-  }
+export function migrateTenant(address: Address, engine: Engine, onBegin: OnBegin = toldNobody): Promise<string[]> {
+  return connected(address, (client) => migrateOn(client, engine, onBegin));
+}
+
+function migrateOn(client: Client, engine: Engine, onBegin: OnBegin): Promise<string[]> {
+  return drained(client, { onBegin, graceMs }, (inner) => engine.migrate(inner));
 }
 
 /** Whether `migrateTenant` would find anything to do. Locks nothing: a start of many processes disturbs nobody. */
-export async function pendingMigrations(address: Address, engine: Engine): Promise<string[]> {
+export function pendingMigrations(address: Address, engine: Engine): Promise<string[]> {
+  return connected(address, (client) => engine.pending(client));
+}
+
+/**
+ * What every start does to the default tenant: installs it where it is not, and where nothing here could serve it, brings it
+ * to this release. Any number may do this at once; who finds nothing to do disturbs nobody.
+ */
+export function ensureInstalled(address: Address, engine: Engine, engines: Pick<Engines, 'has'>): Promise<string[]> {
+  return connected(address, async (client) => {
+    // kept until we are gone: those who come meanwhile look only when there is nothing left to do
+    await onClient(client).exec(
+      sql`select pg_advisory_lock(${locks.migrate[0]}::integer, ${locks.migrate[1]}::integer)`,
+    );
+    const recorded = await recordedVersion(client);
+    const served = recorded !== undefined && (isNewer(recorded, engine.version) || (await engines.has(recorded)));
+    return served ? [] : migrateOn(client, engine, toldNobody);
+  });
+}
+
+async function recordedVersion(client: ClientBase): Promise<string | undefined> {
+  const db = onClient(client);
+  const { there } = await db.one<{ there: boolean }>(sql`
+    select to_regclass('millrace.installation') is not null as there`);
+  if (!there) return undefined;
+  return (await db.maybeOne<{ version: string }>(sql`select version from millrace.installation`))?.version;
+}
+
+async function connected<T>(address: Address, work: (client: Client) => Promise<T>): Promise<T> {
   const client = new Client(clientConfig(address, 'millrace migration'));
   client.on('error', () => {});
   await client.connect();
   try {
-    return await engine.pending(client);
+    return await work(client);
   } finally {
     await client.end().catch(() => {});
   }

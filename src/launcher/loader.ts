@@ -1,16 +1,23 @@
 /**
  * The loader picks the engine for a tenant by the version recorded inside that tenant's database, and opens the tenant
- * for it: a pool whose every connection holds `drain` and has seen that version (I6). Asked again after any change: a
- * tenant whose version is no longer its engine's is closed at once.
+ * for it: a pool whose every connection holds `drain` and has seen that version (I6).
+ *
+ * Promises: the version is looked at when a process first serves the tenant and again after any change; a pool of which
+ * it was heard, or found, that its engine is no longer the tenant's is closed at once and never used again; however many
+ * ask for a tenant, one looks; one that cannot be opened costs those who ask for it no more than one look a second, and
+ * the others nothing.
  */
-import { Client, type Pool } from 'pg';
+import type { Pool } from 'pg';
 import type { Engine, EngineContext } from '../contract/engine.ts';
-import { isConnectionLoss, MillraceError } from '../errors.ts';
+import { isStaleEngine, knownError, MillraceError } from '../errors.ts';
 import type { Log } from '../kernel/log.ts';
-import { type Db, onClient, sql } from '../kernel/sql.ts';
-import { type Address, clientConfig } from '../postgres/address.ts';
-import { guardVersion, openPool, VersionMismatch } from '../postgres/pool.ts';
+import type { Db } from '../kernel/sql.ts';
+import type { Address } from '../postgres/address.ts';
+import { closePool, guardVersion, openPool } from '../postgres/pool.ts';
+import { anything, type WakeHub } from '../postgres/wake.ts';
 import { listTenants, type TenantRow } from './control-queries.ts';
+import type { EngineSource } from './engines.ts';
+import { look } from './look.ts';
 
 export interface OpenTenant {
   readonly row: TenantRow;
@@ -20,7 +27,8 @@ export interface OpenTenant {
 
 export interface LoaderOptions {
   readonly control: Db;
-  readonly engines: readonly Engine[];
+  readonly hub: Pick<WakeHub, 'onAny'>;
+  readonly engines: EngineSource;
   readonly addressOf: (row: TenantRow) => Address;
   readonly contextFor: (row: TenantRow, pool: Pool) => EngineContext;
   readonly application: string;
@@ -31,22 +39,41 @@ export interface LoaderOptions {
 
 /** How long the list of tenants may be out of date when no wake-up came. */
 const listLifeMs = 5_000;
+/** How long those who ask wait for the end of a migration. */
+const migrationMs = 3_000;
+/** For so long a tenant that could not be opened is not tried again. */
+const failureLifeMs = 1_000;
+
+interface Entry {
+  readonly row: TenantRow;
+  readonly opening: Promise<OpenTenant>;
+  /** When it failed, if it did: the failure is the answer until it is old. */
+  failedAt?: number;
+}
 
 export class Loader {
   readonly #options: LoaderOptions;
-  readonly #open = new Map<string, Promise<OpenTenant>>();
+  readonly #entries = new Map<string, Entry>();
+  readonly #unhear: () => void;
   #rows: { readonly at: number; readonly rows: Promise<TenantRow[]> } | undefined;
 
   constructor(options: LoaderOptions) {
     this.#options = options;
+    this.#unhear = options.hub.onAny('tenant', (about, payload) => this.#hear(about, payload));
   }
 
   tenants(): Promise<TenantRow[]> {
     const cached = this.#rows;
     if (cached && performance.now() - cached.at < listLifeMs) return cached.rows;
     const rows = listTenants(this.#options.control);
-    this.#rows = { at: performance.now(), rows };
-    rows.catch(() => this.forgetList());
+    const list = { at: performance.now(), rows };
+    this.#rows = list;
+    rows.then(
+      (read) => this.#closeGone(read),
+      () => {
+        if (this.#rows === list) this.forgetList();
+      },
+    );
     return rows;
   }
 
@@ -69,39 +96,54 @@ export class Loader {
   }
 
   open(row: TenantRow): Promise<OpenTenant> {
-    const known = this.#open.get(row.id);
-    if (known) return known;
-    const opening = this.#load(row);
-    this.#open.set(row.id, opening);
-    opening.catch(() => {
-      if (this.#open.get(row.id) === opening) this.#open.delete(row.id);
+    const known = this.#entries.get(row.id);
+    if (known !== undefined && isSame(known.row, row) && !isOld(known)) return known.opening;
+    if (known !== undefined) void this.close(row.id);
+    const entry: Entry = { row, opening: this.#load(row) };
+    this.#entries.set(row.id, entry);
+    entry.opening.catch(() => {
+      entry.failedAt = performance.now();
     });
-    return opening;
+    return entry.opening;
+  }
+
+  /**
+   * Work that may be done twice: where the engine turned out to be no longer the tenant's, once more with the one that is.
+   */
+  async use<T>(name: string, work: (tenant: OpenTenant) => Promise<T>): Promise<T> {
+    const tenant = await this.named(name);
+    try {
+      return await work(tenant);
+    } catch (error) {
+      if (!isStaleEngine(error)) throw error;
+      this.#drop(tenant);
+      return work(await this.named(name));
+    }
   }
 
   async #load(row: TenantRow): Promise<OpenTenant> {
     const address = this.#options.addressOf(row);
     const version = await recordedVersion(address, row.name);
-    const engine = this.#options.engines.find((candidate) => candidate.version === version);
-    if (engine === undefined) {
-      const have = this.#options.engines.map((e) => e.version).join(', ');
-      throw new MillraceError('no_engine', `tenant ${row.name} is at version ${version}; the engines here are ${have}`);
-    }
-    const pool = this.#pool(row, engine, address);
-    return { row, engine, ctx: this.#options.contextFor(row, pool) };
+    const found = await this.#options.engines.find(version);
+    if (!found.ok) throw new MillraceError('no_engine', `tenant ${row.name} is at version ${version}: ${found.detail}`);
+    const { engine } = found;
+    let tenant: OpenTenant | undefined;
+    const pool = this.#pool(row, engine, address, () => tenant && this.#drop(tenant));
+    tenant = { row, engine, ctx: this.#options.contextFor(row, pool) };
+    return tenant;
   }
 
-  #pool(row: TenantRow, engine: Engine, address: Address): Pool {
+  #pool(row: TenantRow, engine: Engine, address: Address, onStale: () => void): Pool {
     const guard = guardVersion(engine.version);
     return openPool({
       address,
       schema: 'millrace',
-      application: `${this.#options.application} ${row.name}`,
+      application: `${this.#options.application} ${engine.version} ${row.name}`,
       max: this.#options.poolSize,
       allowPooler: this.#options.allowPooler,
       onOpen: async (client) => {
         await guard(client).catch((error: unknown) => {
-          if (error instanceof VersionMismatch) void this.close(row.id);
+          if (isStaleEngine(error)) onStale();
           throw error;
         });
       },
@@ -109,22 +151,56 @@ export class Loader {
     });
   }
 
+  /** Its engine is not the tenant's any more: nobody gets it again, and it is closed. */
+  #drop(tenant: OpenTenant): void {
+    const entry = this.#entries.get(tenant.row.id);
+    void entry?.opening.then(
+      (open) => {
+        if (open === tenant && this.#entries.get(tenant.row.id) === entry) this.#entries.delete(tenant.row.id);
+      },
+      () => {},
+    );
+    void closePool(tenant.ctx.pool);
+  }
+
+  /** Without a payload a connection was lost, and something may have been missed: connections prove themselves. */
+  #hear(about: string, payload: string): void {
+    this.forgetList();
+    if (about !== anything && payload !== '') void this.close(about);
+  }
+
+  /** Those that are in the list no more, by a drop that nobody told of. */
+  #closeGone(rows: readonly TenantRow[]): void {
+    const there = new Set(rows.map(({ id }) => id));
+    for (const id of this.#entries.keys()) if (!there.has(id)) void this.close(id);
+  }
+
   /** Closes a tenant's pool here; the next use looks at its version again. */
   async close(tenantId: string): Promise<void> {
-    const opening = this.#open.get(tenantId);
-    this.#open.delete(tenantId);
-    const tenant = await opening?.catch(() => undefined);
-    await tenant?.ctx.pool.end().catch(() => {});
+    const entry = this.#entries.get(tenantId);
+    this.#entries.delete(tenantId);
+    const tenant = await entry?.opening.catch(() => undefined);
+    if (tenant !== undefined) await closePool(tenant.ctx.pool);
   }
 
   async closeAll(): Promise<void> {
-    await Promise.all([...this.#open.keys()].map((id) => this.close(id)));
+    this.#unhear();
+    await Promise.all([...this.#entries.keys()].map((id) => this.close(id)));
   }
+}
+
+/** A tenant that is called otherwise, or lives elsewhere, is opened anew. */
+function isSame(a: TenantRow, b: TenantRow): boolean {
+  return a.name === b.name && a.database === b.database;
+}
+
+function isOld({ failedAt }: Entry): boolean {
+  return failedAt !== undefined && performance.now() - failedAt > failureLifeMs;
 }
 
 /** There is no such tenant (any more): what is said of it concerns nobody. */
 export function isGone(error: unknown): boolean {
-  return error instanceof MillraceError && error.code === 'not_found';
+  return knownError(error)?.code === 'not_found';
 }
 
 export function unlessGone(error: unknown): undefined {
@@ -132,29 +208,14 @@ export function unlessGone(error: unknown): undefined {
 }
 
 async function recordedVersion(address: Address, name: string): Promise<string> {
-  const client = new Client(clientConfig(address, 'millrace loader'));
-  client.on('error', () => {});
-  try {
-    await client.connect();
-    const { version } = await onClient(client).one<{ version: string }>(sql`select version from millrace.installation`);
-    return version;
-  } catch (error) {
-    throw unavailable(error, name);
-  } finally {
-    await client.end().catch(() => {});
-  }
+  const seen = await look(address, migrationMs);
+  if (seen.kind === 'installed') return seen.version;
+  throw new MillraceError('tenant_unavailable', reasonOf(name, seen));
 }
 
-const missing = new Set(['3D000', '3F000', '42P01']);
-
-function unavailable(error: unknown, name: string): unknown {
-  const code: unknown = error instanceof Error ? Reflect.get(error, 'code') : undefined;
-  if (code === '3D000') return new MillraceError('tenant_unavailable', `the database of tenant ${name} does not exist`);
-  if (typeof code === 'string' && missing.has(code))
-    return new MillraceError('tenant_unavailable', `tenant ${name} is not installed`);
-  if (isConnectionLoss(error))
-    return new MillraceError('tenant_unavailable', `the database of tenant ${name} cannot be reached`, {
-      cause: error,
-    });
-  return error;
+function reasonOf(name: string, seen: Exclude<Awaited<ReturnType<typeof look>>, { kind: 'installed' }>): string {
+  if (seen.kind === 'gone') return `the database of tenant ${name} does not exist`;
+  if (seen.kind === 'not_installed') return `tenant ${name} is not installed`;
+  if (seen.kind === 'migrating') return `tenant ${name} is being upgraded`;
+  return `the database of tenant ${name} cannot be used: ${seen.detail}`;
 }

@@ -5,6 +5,7 @@
  */
 import { Client } from 'pg';
 import { isConnectionLoss, isLockTimeout } from '../errors.ts';
+import { pause } from '../kernel/service.ts';
 import { onClient, sql } from '../kernel/sql.ts';
 import { type Address, clientConfig } from '../postgres/address.ts';
 import { locks } from '../postgres/locks.ts';
@@ -18,8 +19,17 @@ export type Look =
   /** The server does not answer, refuses, or what it answers makes no sense. */
   | { readonly kind: 'unreachable'; readonly detail: string };
 
+/** A server that does not answer within this is out of reach. */
+const answerMs = 3_000;
+const goodbyeMs = 500;
+
+/** Waits so long for the end of a migration, and answers soon after that at the latest. */
 export async function look(address: Address, waitMs: number): Promise<Look> {
-  const client = new Client(clientConfig(address, 'millrace look'));
+  const client = new Client({
+    ...clientConfig(address, 'millrace look'),
+    connectionTimeoutMillis: answerMs,
+    query_timeout: waitMs + answerMs,
+  });
   client.on('error', () => {});
   try {
     await client.connect();
@@ -27,7 +37,8 @@ export async function look(address: Address, waitMs: number): Promise<Look> {
   } catch (error) {
     return failedLook(error);
   } finally {
-    await client.end().catch(() => {});
+    // a server that has stopped answering does not say goodbye either
+    await Promise.race([client.end().catch(() => {}), pause(goodbyeMs)]);
   }
 }
 

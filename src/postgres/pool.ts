@@ -2,8 +2,9 @@
  * Pools of connections. Every connection is set up the same way before its first use: schema, UTC, a limit on forgotten
  * transactions. A connection through a transaction pooler is refused: advisory locks and LISTEN would silently break.
  */
-import { type ClientBase, Pool, types } from 'pg';
-import { MillraceError } from '../errors.ts';
+import { type Client, type ClientBase, Pool, types } from 'pg';
+import { isLockTimeout, MillraceError, poolClosed } from '../errors.ts';
+import { pause } from '../kernel/service.ts';
 import { onClient, sql } from '../kernel/sql.ts';
 import { type Address, clientConfig, describe } from './address.ts';
 import { locks } from './locks.ts';
@@ -30,17 +31,74 @@ export interface PoolOptions {
 }
 
 export function openPool(options: PoolOptions): Pool {
+  const connected = new Set<ClientBase>();
   const pool = new Pool({
-    ...clientConfig(options.address, options.application),
+    ...clientConfig(options.address, cut(options.application)),
     max: options.max,
     idleTimeoutMillis: 10_000,
     connectionTimeoutMillis: 10_000,
     types: typeParsers,
-    ...onConnect((client) => setUp(client, options)),
+    ...onConnect((client) => {
+      connected.add(client);
+      client.once('end', () => connected.delete(client));
+      return setUp(client, options);
+    }),
   });
   // an idle connection that is lost is only an event; unheard, it would end the process
   pool.on('error', options.onError);
+  connections.set(pool, connected);
   return pool;
+}
+
+/** What PostgreSQL keeps of an application's name, in bytes. */
+const longestName = 63;
+
+function cut(name: string): string {
+  const bytes = Buffer.from(name);
+  return bytes.length <= longestName
+    ? name
+    : bytes
+        .subarray(0, longestName)
+        .toString()
+        .replace(/\uFFFD+$/, '');
+}
+
+/** Those of each pool that are open, or being set up. */
+const connections = new WeakMap<Pool, ReadonlySet<ClientBase>>();
+/** Who is in the middle of something may bring it to an end within this time. */
+const finishMs = 3_000;
+
+/** No connection is handed out from now on; returns when none is left, having cut those that were not given back in time. */
+export async function closePool(pool: Pool, withinMs = finishMs): Promise<void> {
+  const ended = endOf(pool);
+  turnAway(pool);
+  const timer = setTimeout(() => {
+    // one that is in a statement is cut off; PostgreSQL rolls back what it did
+    for (const client of connections.get(pool) ?? []) void end(client);
+  }, withinMs);
+  // and one that cannot be reached to be cut is not waited for
+  await Promise.race([ended, pause(2 * withinMs)]);
+  clearTimeout(timer);
+}
+
+const ends = new WeakMap<Pool, Promise<void>>();
+
+function endOf(pool: Pool): Promise<void> {
+  const known = ends.get(pool) ?? (pool.ending ? Promise.resolve() : pool.end().catch(() => {}));
+  ends.set(pool, known);
+  return known;
+}
+
+/** A pool that ends forgets those who wait for a connection: they would learn of it when their time is up. */
+function turnAway(pool: Pool): void {
+  const waiting: unknown = Reflect.get(pool, '_pendingQueue');
+  if (!Array.isArray(waiting)) return;
+  for (const { callback } of waiting.splice(0) as { callback: (error: Error) => void }[])
+    callback(new Error(poolClosed));
+}
+
+async function end(client: ClientBase): Promise<void> {
+  await (client as Client).end().catch(() => {});
 }
 
 /** The pool waits for the promise before it hands the connection out; its types do not say so. */
@@ -79,15 +137,25 @@ export class VersionMismatch extends Error {
   }
 }
 
+/** Longer than this a connection does not wait for the end of a migration: whoever wants it is told. */
+const longestWait = '3s';
+
 /**
  * What every connection of an engine to a tenant does first (I6): take `drain` shared, waiting out a migration, and
  * then, in a statement of its own so that it sees what that migration committed, look at the version.
  */
 export function guardVersion(engineVersion: string): (client: ClientBase) => Promise<void> {
+  const lock = `
+    set lock_timeout to '${longestWait}';
+    select pg_advisory_lock_shared(${locks.drain.join()});
+    reset lock_timeout`;
   return async (client) => {
-    const db = onClient(client);
-    await db.exec(sql`select pg_advisory_lock_shared(${locks.drain[0]}::integer, ${locks.drain[1]}::integer)`);
-    const { version } = await db.one<{ version: string }>(sql`select version from installation`);
+    await client.query(lock).catch((error: unknown) => {
+      throw isLockTimeout(error) ? new MillraceError('tenant_unavailable', upgrading, { cause: error }) : error;
+    });
+    const { version } = await onClient(client).one<{ version: string }>(sql`select version from installation`);
     if (version !== engineVersion) throw new VersionMismatch(version);
   };
 }
+
+const upgrading = 'the tenant is being upgraded; try again';

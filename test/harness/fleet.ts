@@ -5,8 +5,10 @@ import { newId } from '../../src/kernel/id.ts';
 import { silent } from '../../src/kernel/log.ts';
 import { type Db, onPool, sql } from '../../src/kernel/sql.ts';
 import { registerTenant, type TenantRow } from '../../src/launcher/control-queries.ts';
+import type { EngineSource } from '../../src/launcher/engines.ts';
 import { Loader, type LoaderOptions } from '../../src/launcher/loader.ts';
 import { onDatabase } from '../../src/postgres/address.ts';
+import { WakeHub } from '../../src/postgres/wake.ts';
 import { makeContext, type TestContext } from './engine-context.ts';
 import {
   type ControlDatabase,
@@ -26,6 +28,8 @@ export interface TestTenant {
 
 export interface Fleet {
   readonly control: ControlDatabase;
+  /** What all its loaders hear; not connected, so within this process. */
+  readonly hub: WakeHub;
   readonly loader: Loader;
   readonly time: HandTime;
   readonly tenants: readonly TestTenant[];
@@ -34,8 +38,27 @@ export interface Fleet {
   readonly asked: string[];
   /** What engines wait for before they answer; replaced by tests. */
   gate: () => Promise<void>;
-  newLoader(more?: Partial<LoaderOptions>): Loader;
+  newLoader(more?: LoaderChoices): Loader;
   close(): Promise<void>;
+}
+
+/** Engines may also be named one by one. */
+export type LoaderChoices = Partial<Omit<LoaderOptions, 'engines'>> & {
+  readonly engines?: readonly Engine[] | EngineSource;
+};
+
+function isList(engines: readonly Engine[] | EngineSource): engines is readonly Engine[] {
+  return Array.isArray(engines);
+}
+
+function sourceOf(engines: readonly Engine[] | EngineSource): EngineSource {
+  if (!isList(engines)) return engines;
+  return {
+    async find(version) {
+      const found = engines.find((candidate) => candidate.version === version);
+      return found === undefined ? { ok: false, detail: 'it is not here' } : { ok: true, engine: found };
+    },
+  };
 }
 
 export async function makeFleet(names: readonly string[]): Promise<Fleet> {
@@ -46,10 +69,12 @@ export async function makeFleet(names: readonly string[]): Promise<Fleet> {
   const contexts = new Map<string, TestContext>();
   const asked: string[] = [];
   const loaders: Loader[] = [];
-  const newLoader = (more: Partial<LoaderOptions> = {}): Loader => {
+  const hub = new WakeHub(control.address, silent);
+  const newLoader = ({ engines = [overheard()], ...more }: LoaderChoices = {}): Loader => {
     const loader = new Loader({
       control: control.db,
-      engines: [overheard()],
+      hub,
+      engines: sourceOf(engines),
       addressOf: (row) => onDatabase(control.address, row.database),
       contextFor: (row, pool) => {
         const context = {
@@ -85,6 +110,7 @@ export async function makeFleet(names: readonly string[]): Promise<Fleet> {
   const loader = newLoader();
   const fleet: Fleet = {
     control,
+    hub,
     loader,
     time,
     tenants: rows.map((row) => testTenant(loader, row, time)),

@@ -1,0 +1,142 @@
+/**
+ * The engines of this installation: the one that this release came with, and those under `$MILLRACE_HOME/engines/<version>`
+ * (`millrace engine add`). One is imported when a tenant first needs it, and kept; one that is missing or broken is looked
+ * for again each time, so that adding or mending it needs no restart. Whatever is in that folder, nothing here throws.
+ */
+import { readdir } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import type { Engine } from '../contract/engine.ts';
+import { compareVersions } from '../kernel/version.ts';
+import { checkEngine, contractFault, EngineFault, entryUrl, readEnginePackage } from './engine-package.ts';
+
+export type FoundEngine =
+  | { readonly ok: true; readonly engine: Engine }
+  /** Why there is none, or why it cannot be used. */
+  | { readonly ok: false; readonly detail: string };
+
+/** What the loader needs of them. */
+export interface EngineSource {
+  find(version: string): Promise<FoundEngine>;
+}
+
+export interface InstalledEngine {
+  readonly version: string;
+  readonly contract: number | null;
+  /** Why it cannot be used; null: it can. */
+  readonly fault: string | null;
+  /** It came with this release. */
+  readonly running: boolean;
+}
+
+export function enginesFolder(home: string): string {
+  return join(home, 'engines');
+}
+
+/** An engine whose code is still being loaded after so long never will be. */
+const longestImportMs = 20_000;
+
+export class Engines implements EngineSource {
+  readonly #running: Engine;
+  readonly #folder: string;
+  readonly #found = new Map<string, Promise<FoundEngine>>();
+
+  constructor(running: Engine, folder: string) {
+    this.#running = running;
+    this.#folder = folder;
+  }
+
+  /** The engine of a version; however many ask, it is imported once. */
+  find(version: string): Promise<FoundEngine> {
+    if (version === this.#running.version) return Promise.resolve({ ok: true, engine: this.#running });
+    const known = this.#found.get(version);
+    if (known !== undefined) return known;
+    const finding = this.#load(version);
+    this.#found.set(version, finding);
+    void finding.then(({ ok }) => {
+      if (!ok && this.#found.get(version) === finding) this.#found.delete(version);
+    });
+    return finding;
+  }
+
+  /** Whether it is here and, as far as its package says, can be used. Runs none of its code. */
+  async has(version: string): Promise<boolean> {
+    if (version === this.#running.version) return true;
+    return (await this.#names()).includes(version) && (await describe(join(this.#folder, version))).fault === null;
+  }
+
+  /** All of them, the newest first. Runs none of their code. */
+  async list(): Promise<InstalledEngine[]> {
+    const { version, contract } = this.#running;
+    const others = (await this.#names()).filter((name) => name !== version);
+    const described = await Promise.all(others.map((name) => describe(join(this.#folder, name))));
+    return [{ version, contract, fault: null, running: true }, ...described].toSorted((a, b) =>
+      compareVersions(b.version, a.version),
+    );
+  }
+
+  /** What is hidden is being added or removed. */
+  async #names(): Promise<string[]> {
+    const names = await readdir(this.#folder).catch(() => []);
+    return names.filter((name) => !name.startsWith('.'));
+  }
+
+  async #load(version: string): Promise<FoundEngine> {
+    try {
+      if (!(await this.#names()).includes(version)) return { ok: false, detail: await this.#missing(version) };
+      return { ok: true, engine: await load(join(this.#folder, version)) };
+    } catch (error) {
+      return { ok: false, detail: error instanceof EngineFault ? error.message : String(error) };
+    }
+  }
+
+  async #missing(version: string): Promise<string> {
+    const have = (await this.list()).map((engine) => engine.version).join(', ');
+    return `engine ${version} is not here, only ${have}; add it with \`millrace engine add\``;
+  }
+}
+
+async function describe(folder: string): Promise<InstalledEngine> {
+  const version = basename(folder);
+  try {
+    const { contract } = await readUsable(folder);
+    return { version, contract, fault: null, running: false };
+  } catch (error) {
+    const contract = error instanceof EngineFault ? error.contract : null;
+    return { version, contract, fault: error instanceof Error ? error.message : String(error), running: false };
+  }
+}
+
+async function readUsable(folder: string): ReturnType<typeof readEnginePackage> {
+  const found = await readEnginePackage(folder).catch((error: unknown) => {
+    if (!(error instanceof EngineFault)) throw error;
+    throw new EngineFault(`engine ${basename(folder)} cannot be used: ${error.message}`, error.contract, error);
+  });
+  if (found.version !== basename(folder))
+    throw new EngineFault(`the folder ${basename(folder)} holds engine ${found.version}`, found.contract);
+  const fault = contractFault(found);
+  if (fault !== undefined) throw new EngineFault(fault, found.contract);
+  return found;
+}
+
+async function load(folder: string): Promise<Engine> {
+  const found = await readUsable(folder);
+  try {
+    const module: unknown = await within(longestImportMs, import(await entryUrl(folder)));
+    return checkEngine(Reflect.get(module as object, 'engine'), found);
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    throw new EngineFault(`engine ${found.version} cannot be loaded: ${why}`, found.contract, error);
+  }
+}
+
+async function within<T>(ms: number, work: Promise<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`its code has not come to an end after ${ms / 1000} s`)), ms);
+  });
+  try {
+    return await Promise.race([work, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
