@@ -12,11 +12,20 @@ import { chmod, mkdir, mkdtemp, readdir, readFile, rename, rm, stat, writeFile }
 import { dirname, join, relative, sep } from 'node:path';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
+import { bundle } from './bundle.js';
 import { isMain, messageOf, packageFolder, root, run, seconds } from './command.js';
 
 const deflate = promisify(gzip);
 const outputs = { code: join(root, 'dist'), ui: join(root, 'ui', 'dist') };
-const inputs = ['src', 'ui', 'package-lock.json', 'tsconfig.json', 'tsconfig.build.json', 'scripts/build.js'];
+const inputs = [
+  'src',
+  'ui',
+  'package-lock.json',
+  'tsconfig.json',
+  'tsconfig.build.json',
+  'scripts/build.js',
+  'scripts/bundle.js',
+];
 const stampFile = join(root, 'node_modules', '.cache', 'millrace-build');
 const roomPrefix = '.building-';
 const abandonedMs = 10 * 60_000;
@@ -87,21 +96,15 @@ async function declare(typescript, to) {
   if (code !== 0) throw new Error(`src/ does not compile:\n${output}`);
 }
 
-/** What is asked for only if it is there. */
-const optional = ['pg-native', 'pg-cloudflare', 'cloudflare:sockets', 'bufferutil', 'utf-8-validate'];
-
 /** @param {string} to */
 async function bundleCode(to) {
-  const { rolldown } = await import('rolldown');
   const entries = {
     main: 'src/main.ts',
     index: 'src/index.ts',
     engine: 'src/engine/engine.ts',
     'function-host': 'src/runtimes/function-host.ts',
   };
-  const bundle = await rolldown({ cwd: root, input: entries, platform: 'node', external: [/^node:/, ...optional] });
-  const names = { entryFileNames: '[name].js', chunkFileNames: 'chunks/[name]-[hash].js' };
-  await bundle.write({ dir: to, format: 'esm', sourcemap: true, ...names });
+  await bundle(entries, to);
 }
 
 /**

@@ -100,13 +100,7 @@ export class Gateway {
     if (caller !== undefined) refuseStranger(tenant, caller);
     if (caller === undefined && tenant !== 'default')
       throw new MillraceError('unauthenticated', 'send a key of this tenant');
-    const { loader } = this.#options.context;
-    const { engine, ctx } = await loader.named(tenant);
-    const answer = await engine.fetch(request, ctx, caller);
-    // its engine was changed meanwhile: what only reads is read again, by the one that it has now
-    if (answer.status < 500 || !ctx.pool.ending || !isRead(request)) return answer;
-    const successor = await loader.named(tenant);
-    return successor.engine.fetch(request, successor.ctx, caller);
+    return this.#options.context.loader.fetch(tenant, request, caller);
   }
 
   async #page(request: Request, target: Target): Promise<Response> {

@@ -1,23 +1,33 @@
 /** Installing and upgrading: an engine's migrations in a transaction in which no engine touches the tenant. */
 import { Client, type ClientBase } from 'pg';
 import type { Engine } from '../contract/engine.ts';
-import { sql, onClient } from '../kernel/sql.ts';
+import { onClient, sql } from '../kernel/sql.ts';
 import { isNewer } from '../kernel/version.ts';
 import { type Address, clientConfig } from '../postgres/address.ts';
 import { drained, type Drained, graceMs } from '../postgres/drained.ts';
 import { locks } from '../postgres/locks.ts';
 import type { Engines } from './engines.ts';
 
-type OnBegin = (who: Drained) => Promise<void>;
-const toldNobody: OnBegin = async () => {};
-
-/** Answers the names of what was applied. `onBegin` is told the transaction before anybody has to leave. */
-export function migrateTenant(address: Address, engine: Engine, onBegin: OnBegin = toldNobody): Promise<string[]> {
-  return connected(address, (client) => migrateOn(client, engine, onBegin));
+/** Those who have to leave are told. */
+interface Telling {
+  readonly onBegin: (who: Drained) => Promise<void>;
+  readonly remind: () => void;
 }
 
-function migrateOn(client: Client, engine: Engine, onBegin: OnBegin): Promise<string[]> {
-  return drained(client, { onBegin, graceMs }, (inner) => engine.migrate(inner));
+const nobody: Telling = { onBegin: async () => {}, remind: () => {} };
+
+/** Answers the names of what was applied. `onBegin` is told the transaction before anybody has to leave. */
+export function migrateTenant(
+  address: Address,
+  engine: Engine,
+  onBegin = nobody.onBegin,
+  remind = nobody.remind,
+): Promise<string[]> {
+  return connected(address, (client) => migrateOn(client, engine, { onBegin, remind }));
+}
+
+function migrateOn(client: Client, engine: Engine, telling: Telling): Promise<string[]> {
+  return drained(client, { ...telling, graceMs }, (inner) => engine.migrate(inner));
 }
 
 /** Whether `migrateTenant` would find anything to do. Locks nothing: a start of many processes disturbs nobody. */
@@ -37,7 +47,7 @@ export function ensureInstalled(address: Address, engine: Engine, engines: Pick<
     );
     const recorded = await recordedVersion(client);
     const served = recorded !== undefined && (isNewer(recorded, engine.version) || (await engines.has(recorded)));
-    return served ? [] : migrateOn(client, engine, toldNobody);
+    return served ? [] : migrateOn(client, engine, nobody);
   });
 }
 

@@ -9,6 +9,7 @@
  */
 import type { Pool } from 'pg';
 import type { Engine, EngineContext } from '../contract/engine.ts';
+import type { Caller } from '../contract/roles.ts';
 import { isStaleEngine, knownError, MillraceError } from '../errors.ts';
 import type { Log } from '../kernel/log.ts';
 import type { Db } from '../kernel/sql.ts';
@@ -119,6 +120,16 @@ export class Loader {
       this.#drop(tenant);
       return work(await this.named(name));
     }
+  }
+
+  /** A tenant's own answer. What only reads is read again where its engine has changed meanwhile. */
+  async fetch(name: string, request: Request, caller: Caller | undefined): Promise<Response> {
+    const tenant = await this.named(name);
+    const answer = await tenant.engine.fetch(request, tenant.ctx, caller);
+    const isRead = request.method === 'GET' || request.method === 'HEAD';
+    if (answer.status < 500 || !tenant.ctx.pool.ending || !isRead) return answer;
+    const successor = await this.named(name);
+    return successor.engine.fetch(request, successor.ctx, caller);
   }
 
   async #load(row: TenantRow): Promise<OpenTenant> {

@@ -20,9 +20,17 @@ export interface Drained {
 export interface DrainOptions {
   /** Called before the lock is asked for: tell everybody to leave. */
   readonly onBegin: (who: Drained) => Promise<void>;
+  /**
+   * Called while the lock is waited for, soon and then again and again: tell those to leave who came back before it was
+   * asked for. Whoever comes after that waits behind it.
+   */
+  readonly remind?: () => void;
   /** How long holders may take. */
   readonly graceMs: number;
 }
+
+const firstReminderMs = 20;
+const reminderMs = 500;
 
 export const graceMs = 5_000;
 /** Whoever is still there after so many graces cannot be made to leave by us. */
@@ -39,18 +47,21 @@ export function drained<T>(
       select pg_current_xact_id()::text as xid, pg_backend_pid() as pid`);
     await options.onBegin(who);
     await tx.exec(sql`select pg_advisory_xact_lock(${locks.migrate[0]}::integer, ${locks.migrate[1]}::integer)`);
-    await lockDrain(tx, options.graceMs);
+    await lockDrain(tx, options);
     return work(client);
   });
 }
 
-async function lockDrain(tx: Db, graceMs: number): Promise<void> {
-  await tx.exec(sql`select set_config('lock_timeout', ${`${graceMs}ms`}, true)`);
+async function lockDrain(tx: Db, options: DrainOptions): Promise<void> {
+  await tx.exec(sql`select set_config('lock_timeout', ${`${options.graceMs}ms`}, true)`);
   for (let graces = 1; ; graces++) {
     try {
       // in a savepoint: a wait that ran out must not end the transaction
       await tx.transaction((inner) =>
-        inner.exec(sql`select pg_advisory_xact_lock(${locks.drain[0]}::integer, ${locks.drain[1]}::integer)`),
+        reminding(
+          options.remind,
+          inner.exec(sql`select pg_advisory_xact_lock(${locks.drain[0]}::integer, ${locks.drain[1]}::integer)`),
+        ),
       );
       break;
     } catch (error) {
@@ -60,6 +71,15 @@ async function lockDrain(tx: Db, graceMs: number): Promise<void> {
     }
   }
   await tx.exec(sql`select set_config('lock_timeout', '0', true)`);
+}
+
+async function reminding<T>(remind: (() => void) | undefined, waiting: Promise<T>): Promise<T> {
+  let timer = setTimeout(again, firstReminderMs);
+  function again(): void {
+    remind?.();
+    timer = setTimeout(again, reminderMs);
+  }
+  return waiting.finally(() => clearTimeout(timer));
 }
 
 function stuck(holders: readonly number[], cause: unknown): MillraceError {

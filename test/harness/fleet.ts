@@ -43,7 +43,7 @@ export interface Fleet {
 }
 
 /** Engines may also be named one by one. */
-export type LoaderChoices = Partial<Omit<LoaderOptions, 'engines'>> & {
+type LoaderChoices = Partial<Omit<LoaderOptions, 'engines'>> & {
   readonly engines?: readonly Engine[] | EngineSource;
 };
 
