@@ -2,7 +2,7 @@
 import { cp, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { engineBuild, failingMigration, removeEngineBuilds, slowMigration } from '../../test/harness/engine-builds.ts';
 import { type Fleet, makeFleet } from '../../test/harness/fleet.ts';
 import { type FreshDatabase, makeFreshDatabase } from '../../test/harness/fresh-database.ts';
@@ -11,6 +11,8 @@ import { until } from '../../test/harness/until.ts';
 import type { Engine } from '../contract/engine.ts';
 import type { Caller } from '../contract/roles.ts';
 import { engine, engineVersion } from '../engine/engine.ts';
+import { knownError, MillraceError } from '../errors.ts';
+import { problemResponse } from '../http/router.ts';
 import { newId } from '../kernel/id.ts';
 import { onPool, sql } from '../kernel/sql.ts';
 import { registerTenant, type TenantRow } from './control-queries.ts';
@@ -88,13 +90,18 @@ describe('two versions in one process', () => {
     expect(first.fetch).not.toBe(second.fetch);
   });
 
-  it('each refuse with errors that the shell knows', async () => {
+  it('refuse with errors that the shell knows, though they are of another class', async () => {
     await tenantAt('refusing', a);
-    const loader = fleet.newLoader({ engines });
-    const { engine: own, ctx } = await loader.named('refusing');
-    const answer = await own.fetch(new Request('http://x/api/runs/nowhere'), ctx, root);
-    expect(answer.status).toBe(400);
-    expect(await answer.json()).toMatchObject({ code: 'bad_request' });
+    const { engine: own, ctx } = await fleet.newLoader({ engines }).named('refusing');
+    const refused: unknown = await own
+      .stash(ctx, { tenant: 'refusing', run: newId(), lease: 1 }, ['x'])
+      .catch((error: unknown) => error);
+    expect(refused).not.toBeInstanceOf(MillraceError);
+    const onFault = vi.fn();
+    const answer = problemResponse(refused, onFault);
+    expect(answer.status).toBe(knownError(refused)?.status);
+    expect(answer.status).toBeLessThan(500);
+    expect(onFault).not.toHaveBeenCalled();
   });
 
   it('name themselves on their connections', async () => {

@@ -48,6 +48,8 @@ const failureLifeMs = 1_000;
 interface Entry {
   readonly row: TenantRow;
   readonly opening: Promise<OpenTenant>;
+  /** Once it is open: closed in the turn in which that is asked for. */
+  tenant?: OpenTenant;
   /** When it failed, if it did: the failure is the answer until it is old. */
   failedAt?: number;
 }
@@ -102,9 +104,14 @@ export class Loader {
     if (known !== undefined) void this.close(row.id);
     const entry: Entry = { row, opening: this.#load(row) };
     this.#entries.set(row.id, entry);
-    entry.opening.catch(() => {
-      entry.failedAt = performance.now();
-    });
+    entry.opening.then(
+      (tenant) => {
+        entry.tenant = tenant;
+      },
+      () => {
+        entry.failedAt = performance.now();
+      },
+    );
     return entry.opening;
   }
 
@@ -164,13 +171,7 @@ export class Loader {
 
   /** Its engine is not the tenant's any more: nobody gets it again, and it is closed. */
   #drop(tenant: OpenTenant): void {
-    const entry = this.#entries.get(tenant.row.id);
-    void entry?.opening.then(
-      (open) => {
-        if (open === tenant && this.#entries.get(tenant.row.id) === entry) this.#entries.delete(tenant.row.id);
-      },
-      () => {},
-    );
+    if (this.#entries.get(tenant.row.id)?.tenant === tenant) this.#entries.delete(tenant.row.id);
     void closePool(tenant.ctx.pool);
   }
 
@@ -190,7 +191,7 @@ export class Loader {
   async close(tenantId: string): Promise<void> {
     const entry = this.#entries.get(tenantId);
     this.#entries.delete(tenantId);
-    const tenant = await entry?.opening.catch(() => undefined);
+    const tenant = entry?.tenant ?? (await entry?.opening.catch(() => undefined));
     if (tenant !== undefined) await closePool(tenant.ctx.pool);
   }
 

@@ -38,7 +38,9 @@ export async function look(address: Address, waitMs: number): Promise<Look> {
     return failedLook(error);
   } finally {
     // a server that has stopped answering does not say goodbye either
-    await Promise.race([client.end().catch(() => {}), pause(goodbyeMs)]);
+    const over = new AbortController();
+    await Promise.race([client.end().catch(() => {}), pause(goodbyeMs, over.signal)]);
+    over.abort();
   }
 }
 

@@ -76,8 +76,10 @@ export async function closePool(pool: Pool, withinMs = finishMs): Promise<void> 
     // one that is in a statement is cut off; PostgreSQL rolls back what it did
     for (const client of connections.get(pool) ?? []) void end(client);
   }, withinMs);
+  const over = new AbortController();
   // and one that cannot be reached to be cut is not waited for
-  await Promise.race([ended, pause(2 * withinMs)]);
+  await Promise.race([ended, pause(2 * withinMs, over.signal)]);
+  over.abort();
   clearTimeout(timer);
 }
 

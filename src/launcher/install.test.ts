@@ -1,0 +1,126 @@
+import { Client } from 'pg';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { type FreshDatabase, makeFreshDatabase } from '../../test/harness/fresh-database.ts';
+import type { Engine } from '../contract/engine.ts';
+import { engine, engineVersion } from '../engine/engine.ts';
+import { clientConfig } from '../postgres/address.ts';
+import type { Drained } from '../postgres/drained.ts';
+import { guardVersion, setUp } from '../postgres/pool.ts';
+import { ensureInstalled, migrateTenant, pendingMigrations } from './install.ts';
+import { look } from './look.ts';
+
+let database: FreshDatabase;
+const clients: Client[] = [];
+beforeEach(async () => {
+  database = await makeFreshDatabase();
+});
+afterEach(async () => {
+  await Promise.all(clients.splice(0).map((client) => client.end().catch(() => {})));
+  await database.close();
+});
+
+const only = (...versions: string[]) => ({ has: async (version: string) => versions.includes(version) });
+const seen = () => look(database.address, 100);
+/** The same engine under another version's name. */
+async function installedAt(version: string): Promise<void> {
+  await migrateTenant(database.address, engine);
+  const client = await connect();
+  await client.query(`update millrace.installation set version = '${version}'`);
+  await client.end();
+}
+async function connect(): Promise<Client> {
+  const client = new Client(clientConfig(database.address, 'a test'));
+  clients.push(client);
+  client.on('error', () => {});
+  await client.connect();
+  return client;
+}
+async function engineConnection(version: string): Promise<Client> {
+  const client = await connect();
+  const rest = { schema: 'millrace', application: '', allowPooler: false } as const;
+  await setUp(client, { address: database.address, ...rest, onOpen: guardVersion(version) });
+  return client;
+}
+const alive = (client: Client): Promise<boolean> =>
+  client.query('select 1').then(
+    () => true,
+    () => false,
+  );
+
+describe('migrating a tenant', () => {
+  it('installs, tells the transaction before, and finds nothing to do the second time', async () => {
+    const pending = await pendingMigrations(database.address, engine);
+    expect(pending[0]).toBe('0001_event_log.sql');
+    const told: Drained[] = [];
+    const onBegin = async (who: Drained): Promise<void> => {
+      told.push(who);
+      expect(await seen()).toEqual({ kind: 'not_installed' });
+    };
+    expect(await migrateTenant(database.address, engine, onBegin)).toEqual(pending);
+    expect(told).toHaveLength(1);
+    expect(await seen()).toEqual({ kind: 'installed', version: engineVersion });
+    expect(await migrateTenant(database.address, engine)).toEqual([]);
+    expect(await pendingMigrations(database.address, engine)).toEqual([]);
+  });
+
+  it('does not begin when nobody could be told', async () => {
+    const refusing = migrateTenant(database.address, engine, async () => {
+      throw new Error('the control database is away');
+    });
+    await expect(refusing).rejects.toThrow('the control database is away');
+    expect(await seen()).toEqual({ kind: 'not_installed' });
+  });
+
+  it('leaves nothing when the engine’s migration fails', async () => {
+    const failing: Engine = {
+      ...engine,
+      migrate: async (client) => {
+        await engine.migrate(client);
+        throw new Error('at the very end');
+      },
+    };
+    await expect(migrateTenant(database.address, failing)).rejects.toThrow('at the very end');
+    expect(await seen()).toEqual({ kind: 'not_installed' });
+  });
+
+  it('reminds those who came back before the lock was asked for', async () => {
+    await migrateTenant(database.address, engine);
+    const late: Client[] = [];
+    const onBegin = async (): Promise<void> => void late.push(await engineConnection(engineVersion));
+    const remind = (): void => void late.pop()?.end();
+    const startedAt = performance.now();
+    await migrateTenant(database.address, engine, onBegin, remind);
+    // well before those who stay are terminated
+    expect(performance.now() - startedAt).toBeLessThan(4_000);
+    expect(late).toEqual([]);
+  });
+});
+
+describe('making sure that the default tenant can be served', () => {
+  it('installs it once, though ten start at once and some are at work before others have looked', async () => {
+    const starting = Array.from({ length: 10 }, async () => {
+      const applied = await ensureInstalled(database.address, engine, only(engineVersion));
+      return { applied, client: await engineConnection(engineVersion) };
+    });
+    const started = await Promise.all(starting);
+    expect(started.filter(({ applied }) => applied.length > 0)).toHaveLength(1);
+    expect(await Promise.all(started.map(({ client }) => alive(client)))).toEqual(started.map(() => true));
+  });
+
+  it('brings it to this release where its own engine is not here', async () => {
+    await installedAt('0.0.1');
+    await ensureInstalled(database.address, engine, only(engineVersion));
+    expect(await seen()).toEqual({ kind: 'installed', version: engineVersion });
+  });
+
+  it.each([
+    ['its own engine is here', '0.0.1', ['0.0.1', engineVersion]],
+    ['it is ahead', '99.0.0', [engineVersion]],
+  ])('leaves it alone where %s', async (_, version, have) => {
+    await installedAt(version);
+    const client = await engineConnection(version);
+    expect(await ensureInstalled(database.address, engine, only(...have))).toEqual([]);
+    expect(await seen()).toEqual({ kind: 'installed', version });
+    expect(await alive(client)).toBe(true);
+  });
+});
