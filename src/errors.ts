@@ -19,6 +19,7 @@ const table = {
   unsupported_media_type: [415, 'The body is of a type that is not read here'],
   upgrade_required: [426, 'This is a WebSocket'],
   method_not_allowed: [405, 'That method is not for this path'],
+  migration_failed: [500, 'The migration failed, and nothing was changed'],
   internal: [500, 'Something went wrong here'],
   no_engine: [503, 'No engine of this version is installed'],
   tenant_unavailable: [503, 'The tenant cannot be served now'],

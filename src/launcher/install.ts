@@ -1,4 +1,4 @@
-/** Installing and upgrading: an engine's migrations in a transaction in which no engine touches the tenant. */
+/** Installing, upgrading and removing: what is done in a transaction in which no engine touches the tenant. */
 import { Client, type ClientBase } from 'pg';
 import type { Engine } from '../contract/engine.ts';
 import { onClient, sql } from '../kernel/sql.ts';
@@ -9,7 +9,7 @@ import { locks } from '../postgres/locks.ts';
 import type { Engines } from './engines.ts';
 
 /** Those who have to leave are told. */
-interface Telling {
+export interface Telling {
   readonly onBegin: (who: Drained) => Promise<void>;
   readonly remind: () => void;
 }
@@ -23,7 +23,16 @@ export function migrateTenant(
   onBegin = nobody.onBegin,
   remind = nobody.remind,
 ): Promise<string[]> {
-  return connected(address, (client) => migrateOn(client, engine, { onBegin, remind }));
+  return onConnection(address, (client) => migrateOn(client, engine, { onBegin, remind }));
+}
+
+/** Work in such a transaction, on a connection of its own. */
+export function inDrained<T>(
+  address: Address,
+  telling: Telling,
+  work: (client: ClientBase) => Promise<T>,
+): Promise<T> {
+  return onConnection(address, (client) => drained(client, { ...telling, graceMs }, work));
 }
 
 function migrateOn(client: Client, engine: Engine, telling: Telling): Promise<string[]> {
@@ -32,7 +41,7 @@ function migrateOn(client: Client, engine: Engine, telling: Telling): Promise<st
 
 /** Whether `migrateTenant` would find anything to do. Locks nothing: a start of many processes disturbs nobody. */
 export function pendingMigrations(address: Address, engine: Engine): Promise<string[]> {
-  return connected(address, (client) => engine.pending(client));
+  return onConnection(address, (client) => engine.pending(client));
 }
 
 /**
@@ -40,7 +49,7 @@ export function pendingMigrations(address: Address, engine: Engine): Promise<str
  * to this release. Any number may do this at once; who finds nothing to do disturbs nobody.
  */
 export function ensureInstalled(address: Address, engine: Engine, engines: Pick<Engines, 'has'>): Promise<string[]> {
-  return connected(address, async (client) => {
+  return onConnection(address, async (client) => {
     // kept until we are gone: those who come meanwhile look only when there is nothing left to do
     await onClient(client).exec(
       sql`select pg_advisory_lock(${locks.migrate[0]}::integer, ${locks.migrate[1]}::integer)`,
@@ -59,7 +68,7 @@ async function recordedVersion(client: ClientBase): Promise<string | undefined> 
   return (await db.maybeOne<{ version: string }>(sql`select version from millrace.installation`))?.version;
 }
 
-async function connected<T>(address: Address, work: (client: Client) => Promise<T>): Promise<T> {
+export async function onConnection<T>(address: Address, work: (client: Client) => Promise<T>): Promise<T> {
   const client = new Client(clientConfig(address, 'millrace migration'));
   client.on('error', () => {});
   await client.connect();

@@ -60,6 +60,6 @@ export async function withClient<T>(address: Address, work: (client: Client) => 
   }
 }
 
-function quoted(name: string): string {
+export function quoted(name: string): string {
   return `"${name.replaceAll('"', '""')}"`;
 }

@@ -87,13 +87,13 @@ function stuck(holders: readonly number[], cause: unknown): MillraceError {
   return new MillraceError('tenant_unavailable', detail, { cause });
 }
 
-/** Ends every connection of an engine to the database we are connected to; answers their backends. */
-async function terminateHolders(db: Db): Promise<number[]> {
+/** Ends every connection of an engine to a database, ours if none is named; answers their backends. */
+export async function terminateHolders(db: Db, database?: string): Promise<number[]> {
   const ended = await db.rows<{ pid: number }>(sql`
     select pid, pg_terminate_backend(pid)
       from pg_locks
      where locktype = 'advisory' and classid = ${locks.drain[0]}::integer::oid and objid = ${locks.drain[1]}::integer::oid
        and objsubid = 2 and mode = 'ShareLock' and granted and pid <> pg_backend_pid()
-       and database = (select oid from pg_database where datname = current_database())`);
+       and database = (select oid from pg_database where datname = coalesce(${database ?? null}, current_database()))`);
   return ended.map(({ pid }) => pid);
 }

@@ -14,4 +14,6 @@ export const locks = {
   drain: [space, 4],
   /** Exclusive, transaction: one at a time applies a job that refers to others. */
   refer: [space, 7],
-} as const satisfies Record<string, readonly [number, number]>;
+  /** In the control database, with a tenant's name hashed beside it: one step of that tenant's life at a time. */
+  life: 7346,
+} as const satisfies Record<string, readonly [number, number] | number>;

@@ -1,0 +1,90 @@
+/**
+ * Ending a tenant with its database: the seed's DROP DATABASE, which sends a STOP and needs everybody out. PostgreSQL
+ * waits five seconds for sessions to leave; ours do so at the message and the hint, whoever is left then is ended.
+ */
+import type { Client } from 'pg';
+import { MillraceError } from '../../errors.ts';
+import { onClient } from '../../kernel/sql.ts';
+import { quoted } from '../../postgres/databases.ts';
+import {
+  type Actor,
+  exclusively,
+  existing,
+  forgetKeys,
+  heard,
+  type Life,
+  record,
+  refuseDefault,
+  wishFor,
+} from './life.ts';
+import * as queries from './queries.ts';
+
+const objectInUse = '55006';
+const noSuchDatabase = '3D000';
+
+export async function dropTenant(life: Life, name: string, { actor }: Actor): Promise<void> {
+  refuseDefault(name, 'dropped');
+  await exclusively(life, [name], async (client) => {
+    const row = await existing(life, name);
+    const there = await queries.databaseOf(life.control, row);
+    if (there?.name === life.controlAddress.database)
+      throw new MillraceError('conflict', `the database ${there.name} is the control database`);
+    await stop(life, row, actor);
+    try {
+      if (there !== undefined) await dropDatabase(client, there.name);
+    } catch (error) {
+      await resume(life, row, actor);
+      throw await refused(client, there?.name ?? row.database, error);
+    }
+    await forget(life, row, actor);
+  });
+}
+
+async function stop(life: Life, row: queries.LifeRow, actor: string): Promise<void> {
+  await life.control.transaction(async (tx) => {
+    await queries.setDesired(tx, row.id, 'off');
+    await wishFor(life, tx, row, { kind: 'stop', cause: 'drop', actor });
+  });
+  heard(life, row.id);
+}
+
+/** As it was before. */
+async function resume(life: Life, row: queries.LifeRow, actor: string): Promise<void> {
+  await life.control.transaction(async (tx) => {
+    await queries.setDesired(tx, row.id, row.desired);
+    if (row.desired === 'on')
+      await wishFor(life, tx, row, { kind: 'start', cause: 'its database was not dropped', actor });
+  });
+  heard(life, row.id);
+}
+
+async function dropDatabase(client: Client, database: string): Promise<void> {
+  try {
+    await client.query(`drop database if exists ${quoted(database)}`);
+  } catch (error) {
+    if (codeOf(error) !== objectInUse) throw error;
+    await client.query(`drop database if exists ${quoted(database)} with (force)`);
+  }
+}
+
+function codeOf(error: unknown): unknown {
+  return error instanceof Error ? Reflect.get(error, 'code') : undefined;
+}
+
+async function refused(client: Client, database: string, error: unknown): Promise<unknown> {
+  if (!(error instanceof Error) || codeOf(error) === undefined || codeOf(error) === noSuchDatabase) return error;
+  const holders = await queries.whoHolds(onClient(client), database).catch(() => []);
+  const held = holders.length === 0 ? '' : `; it is held by ${holders.join(', ')}`;
+  const detail = `the database ${database} was not dropped: ${error.message}${held}`;
+  return new MillraceError('conflict', detail, { cause: error });
+}
+
+async function forget(life: Life, row: queries.LifeRow, actor: string): Promise<void> {
+  const { name, database } = row;
+  await life.control.transaction(async (tx) => {
+    await queries.deleteTenant(tx, row.id);
+    await record(life, tx, { type: 'tenant.dropped', tenantId: row.id, body: { name, database }, actor });
+  });
+  forgetKeys(life);
+  heard(life, row.id);
+}

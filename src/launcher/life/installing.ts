@@ -1,0 +1,58 @@
+/**
+ * Putting Millrace into a tenant's database: the seed's CREATE EXTENSION. The RESTART that brings its scheduler up is sent
+ * before the first statement, and waits for the end of the installing transaction, however that comes.
+ */
+import type { Engine } from '../../contract/engine.ts';
+import { isConnectionLoss, MillraceError } from '../../errors.ts';
+import { migrateTenant } from '../install.ts';
+import { look } from '../look.ts';
+import { type Actor, heard, type Life, tell } from './life.ts';
+import type { LifeRow } from './queries.ts';
+
+/** A look waits this long for a migration that is under way. */
+const lookMs = 2_000;
+
+/** Answers the RESTART's number. */
+export async function install(life: Life, row: LifeRow, engine: Engine, { actor }: Actor): Promise<number> {
+  let message: number | undefined;
+  const cause = `install ${engine.version}`;
+  try {
+    await migrateTenant(life.addressOf(row), engine, async (transaction) => {
+      message = await tell(life, row, { kind: 'restart', cause, actor, transaction });
+    });
+  } catch (error) {
+    throw migrationFailed(error, row.name);
+  }
+  heard(life, row.id);
+  if (message === undefined) throw new Error('a migration ended without having begun');
+  return message;
+}
+
+/** What is in the tenant's database; one that cannot be looked at is an error. */
+export async function seen(life: Life, row: LifeRow): Promise<{ readonly version: string | null } | 'gone'> {
+  const found = await look(life.addressOf(row), lookMs);
+  if (found.kind === 'gone') return 'gone';
+  if (found.kind === 'installed') return { version: found.version };
+  if (found.kind === 'not_installed') return { version: null };
+  const why = found.kind === 'migrating' ? 'another transaction is changing it' : found.detail;
+  throw new MillraceError(
+    'tenant_unavailable',
+    `the database ${row.database} of tenant ${row.name} cannot be used: ${why}`,
+  );
+}
+
+/** Whether a failure leaves open what became of the transaction: nothing may be undone then. */
+export function isUncertain(error: unknown): boolean {
+  return (
+    isConnectionLoss(error) || (error instanceof Error && error.cause !== undefined && isConnectionLoss(error.cause))
+  );
+}
+
+/** Engines throw errors of their own copies of every class: they are told by name, code and message. */
+export function migrationFailed(error: unknown, tenant: string): unknown {
+  if (!(error instanceof Error) || isUncertain(error)) return error;
+  if (error.name === 'MillraceError') return new MillraceError('conflict', error.message, { cause: error });
+  const why = error.cause instanceof Error ? `${error.message}: ${error.cause.message}` : error.message;
+  const detail = `tenant ${tenant} is as it was: ${why}`;
+  return new MillraceError('migration_failed', detail, { cause: error });
+}

@@ -1,0 +1,142 @@
+/** Statements of the control database that make, change and end tenants. */
+import { type Db, sql } from '../../kernel/sql.ts';
+import type { TenantRow } from '../control-queries.ts';
+
+export type LifeRow = TenantRow & { databaseOid: number | null; discovered: boolean; ownHost: boolean };
+
+const columns = sql`
+  tenant.id, tenant.name, tenant.database, tenant.desired, tenant.database_oid as "databaseOid", tenant.discovered,
+  tenant.own_host as "ownHost"`;
+
+export function findLifeRow(db: Db, name: string): Promise<LifeRow | undefined> {
+  return db.maybeOne<LifeRow>(sql`select ${columns} from tenant where name = ${name}`);
+}
+
+/** By the database itself where that is known, else by what it is called. */
+export function rowOfDatabase(db: Db, database: { name: string; oid: number }): Promise<LifeRow | undefined> {
+  return db.maybeOne<LifeRow>(sql`
+    select ${columns}
+      from tenant
+     where database_oid = ${database.oid} or (database_oid is null and database = ${database.name})`);
+}
+
+export type DatabaseFact = { name: string; oid: number; isTemplate: boolean; allowsConnections: boolean };
+
+/** A database of the control database's server. */
+export function databaseNamed(db: Db, name: string): Promise<DatabaseFact | undefined> {
+  return db.maybeOne<DatabaseFact>(sql`
+    select datname as name, oid, datistemplate as "isTemplate", datallowconn as "allowsConnections"
+      from pg_database
+     where datname = ${name}`);
+}
+
+/** The tenant's own database, though it was renamed since the row was written; not another that now has its name. */
+export function databaseOf(db: Db, row: LifeRow): Promise<DatabaseFact | undefined> {
+  return db.maybeOne<DatabaseFact>(sql`
+    select datname as name, oid, datistemplate as "isTemplate", datallowconn as "allowsConnections"
+      from pg_database
+     where case
+             when ${row.databaseOid}::oid is null then datname = ${row.database}
+             else oid = ${row.databaseOid}::oid
+           end`);
+}
+
+/** False where its name or database is taken. */
+export async function insertTenant(
+  db: Db,
+  row: { id: string; name: string; database: string; ownHost: boolean; at: Date },
+): Promise<boolean> {
+  const inserted = await db.exec(sql`
+    insert into tenant (id, name, database, database_oid, own_host, created_at)
+    values (${row.id}, ${row.name}, ${row.database}, (select oid from pg_database where datname = ${row.database}),
+            ${row.ownHost}, ${row.at})
+    on conflict do nothing`);
+  return inserted > 0;
+}
+
+/** Sees the database that its name leads to now. */
+export async function noteDatabase(db: Db, id: string): Promise<void> {
+  await db.exec(sql`
+    update tenant
+       set database_oid = pg_database.oid
+      from pg_database
+     where tenant.id = ${id} and pg_database.datname = tenant.database
+       and tenant.database_oid is distinct from pg_database.oid`);
+}
+
+export interface Registration {
+  readonly name: string;
+  readonly desired: 'on' | 'off';
+  readonly discovered: boolean;
+  readonly ownHost: boolean;
+}
+
+/** False where the tenant is gone. A name that is taken violates `tenant_name_key`. */
+export async function changeRegistration(db: Db, id: string, as: Registration): Promise<boolean> {
+  const changed = await db.exec(sql`
+    update tenant
+       set name = ${as.name}, desired = ${as.desired}, discovered = ${as.discovered}, own_host = ${as.ownHost}
+     where id = ${id}`);
+  return changed > 0;
+}
+
+export async function renameTenant(db: Db, id: string, to: { name: string; database: string }): Promise<boolean> {
+  return (await db.exec(sql`update tenant set name = ${to.name}, database = ${to.database} where id = ${id}`)) > 0;
+}
+
+/** False where the tenant is gone. */
+export async function setDesired(db: Db, id: string, desired: 'on' | 'off'): Promise<boolean> {
+  return (await db.exec(sql`update tenant set desired = ${desired} where id = ${id}`)) > 0;
+}
+
+/** Answers whether anything changed. */
+export async function setOwnHost(db: Db, id: string, ownHost: boolean): Promise<boolean> {
+  const changed = await db.exec(sql`
+    update tenant set own_host = ${ownHost} where id = ${id} and own_host is distinct from ${ownHost}`);
+  return changed > 0;
+}
+
+/** Its keys, sessions, launch, slots and scheduler's word go with it. */
+export async function deleteTenant(db: Db, id: string): Promise<boolean> {
+  return (await db.exec(sql`delete from tenant where id = ${id}`)) > 0;
+}
+
+export async function deleteKeys(db: Db, tenantId: string): Promise<void> {
+  await db.exec(sql`delete from session where tenant_id = ${tenantId}`);
+  await db.exec(sql`delete from key where tenant_id = ${tenantId}`);
+}
+
+/** Whether some launcher holds the lease, by the server's clock. */
+export async function isLauncherActive(db: Db): Promise<boolean> {
+  const { active } = await db.one<{ active: boolean }>(sql`
+    select coalesce(
+      (select holder is not null and renewed_at > clock_timestamp() - interval '5 seconds' from launcher_lease), false
+    ) as active`);
+  return active;
+}
+
+export async function readSlotLimit(db: Db): Promise<number | undefined> {
+  const row = await db.maybeOne<{ value: string }>(sql`
+    select value from setting where name = 'max_background_workers'`);
+  return row && Number(row.value);
+}
+
+export async function writeSlotLimit(db: Db, limit: number, by: { at: Date; actor: string }): Promise<void> {
+  await db.exec(sql`
+    insert into setting (name, value, changed_at, changed_by)
+    values ('max_background_workers', ${String(limit)}, ${by.at}, ${by.actor})
+    on conflict (name) do update set
+      value = excluded.value, changed_at = excluded.changed_at, changed_by = excluded.changed_by`);
+}
+
+/** Who is in a database, for people who must make them leave. */
+export async function whoHolds(db: Db, database: string): Promise<string[]> {
+  const rows = await db.rows<{ holder: string }>(sql`
+    select format('backend %s (%s)', pid, coalesce(nullif(application_name, ''), usename, 'unknown')) as holder
+      from pg_stat_activity
+     where datname = ${database} and pid <> pg_backend_pid()
+    union all
+    select format('prepared transaction %L', gid) from pg_prepared_xacts where database = ${database}
+     limit 10`);
+  return rows.map(({ holder }) => holder);
+}

@@ -1,0 +1,69 @@
+/**
+ * Taking Millrace out of a database that stays: the seed's DROP EXTENSION. It sends a RESTART, not a STOP, because its
+ * transaction may still roll back: the launcher looks again when that has ended, and does what it then finds.
+ */
+import { MillraceError } from '../../errors.ts';
+import { inDrained } from '../install.ts';
+import { migrationFailed, seen } from './installing.ts';
+import {
+  type Actor,
+  exclusively,
+  existing,
+  forgetKeys,
+  heard,
+  type Life,
+  record,
+  refuseDefault,
+  tell,
+} from './life.ts';
+import * as queries from './queries.ts';
+
+export async function releaseTenant(life: Life, name: string, { actor }: Actor): Promise<void> {
+  refuseDefault(name, 'released');
+  await exclusively(life, [name], async () => {
+    const row = await existing(life, name);
+    const found = await seen(life, row);
+    if (found === 'gone')
+      throw new MillraceError(
+        'conflict',
+        `the database ${row.database} does not exist; \`millrace tenant drop ${name}\` removes the tenant`,
+      );
+    if (found.version === null && row.discovered)
+      throw new MillraceError('conflict', `Millrace is not installed in the database ${row.database}`);
+    // without a version it was removed before, by an earlier call that did not live to say so, or by hand
+    if (found.version !== null) await removeSchema(life, row, actor);
+    await forget(life, row, { version: found.version, actor });
+  });
+}
+
+async function removeSchema(life: Life, row: queries.LifeRow, actor: string): Promise<void> {
+  try {
+    await inDrained(
+      life.addressOf(row),
+      async (transaction) => {
+        await tell(life, row, { kind: 'restart', cause: 'release', actor, transaction });
+      },
+      (client) => client.query('drop schema if exists millrace cascade'),
+    );
+  } catch (error) {
+    throw migrationFailed(error, row.name);
+  }
+}
+
+/** Where databases are discovered it stays listed as one without Millrace; its keys are gone in any case. */
+async function forget(
+  life: Life,
+  row: queries.LifeRow,
+  { version, actor }: { version: string | null; actor: string },
+): Promise<void> {
+  const { name, database } = row;
+  await life.control.transaction(async (tx) => {
+    if (life.discovers) {
+      await queries.deleteKeys(tx, row.id);
+      await queries.changeRegistration(tx, row.id, { name, desired: 'on', discovered: true, ownHost: false });
+    } else await queries.deleteTenant(tx, row.id);
+    await record(life, tx, { type: 'tenant.released', tenantId: row.id, body: { name, database, version }, actor });
+  });
+  forgetKeys(life);
+  heard(life, row.id);
+}

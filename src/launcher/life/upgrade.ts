@@ -1,0 +1,134 @@
+/**
+ * Bringing a tenant to another engine's version: the seed's ALTER EXTENSION UPDATE. The RESTART is sent before the first
+ * statement, so that the old scheduler ends as the transaction begins; the transaction's end, however it comes, says which
+ * engine follows. One that rolls back leaves the old engine, and nothing was executed by the wrong one in between.
+ */
+import type { ClientBase } from 'pg';
+import type { Engine } from '../../contract/engine.ts';
+import { MillraceError } from '../../errors.ts';
+import { onClient, sql } from '../../kernel/sql.ts';
+import { compareVersions } from '../../kernel/version.ts';
+import { locks } from '../../postgres/locks.ts';
+import { inDrained, onConnection } from '../install.ts';
+import type { SentMessage } from '../messages.ts';
+import { startMs } from './create.ts';
+import { isUncertain, migrationFailed, seen } from './installing.ts';
+import { type Actor, engineFor, exclusively, existing, heard, type Life, outcome, record, tell } from './life.ts';
+import type { LifeRow } from './queries.ts';
+
+export interface UpgradeWish extends Actor {
+  /** Default: the newest engine that can be used. */
+  readonly to?: string | undefined;
+}
+
+export interface Upgrade {
+  readonly tenantId: string;
+  readonly from: string;
+  readonly to: string;
+  /** Applied, or to be applied. */
+  readonly migrations: readonly string[];
+  /** Of a plan: how many connections of engines would have to leave. */
+  readonly sessions: number | null;
+  /** Null where nothing was done. */
+  readonly message: SentMessage | null;
+}
+
+interface Plan {
+  readonly row: LifeRow;
+  readonly from: string;
+  readonly engine: Engine;
+}
+
+/** What an upgrade would do. Changes nothing, and nobody waits for it. */
+export async function planUpgrade(life: Life, name: string, wish: Omit<UpgradeWish, 'actor'>): Promise<Upgrade> {
+  const { row, from, engine } = await plan(life, name, wish);
+  const { migrations, sessions } = await onConnection(life.addressOf(row), async (client) => ({
+    migrations: await engine.pending(client).catch((error: unknown) => {
+      throw migrationFailed(error, name);
+    }),
+    sessions: await engineSessions(client),
+  }));
+  return { tenantId: row.id, from, to: engine.version, migrations, sessions, message: null };
+}
+
+export async function upgradeTenant(life: Life, name: string, wish: UpgradeWish): Promise<Upgrade> {
+  const done = await exclusively(life, [name], async () => {
+    const planned = await plan(life, name, wish);
+    const { row, from, engine } = planned;
+    const nothing = { tenantId: row.id, from, to: engine.version, migrations: [], sessions: null, messageId: null };
+    return from === engine.version ? nothing : migrate(life, planned, wish.actor);
+  });
+  const { messageId, ...upgrade } = done;
+  if (messageId === null) return { ...upgrade, message: null };
+  return { ...upgrade, message: (await outcome(life, done.tenantId, messageId, startMs)).message };
+}
+
+async function plan(life: Life, name: string, { to }: Omit<UpgradeWish, 'actor'>): Promise<Plan> {
+  const row = await existing(life, name);
+  const engine = await engineFor(life, to ?? (await newest(life)), 'body.to');
+  const found = await seen(life, row);
+  if (found === 'gone')
+    throw new MillraceError('conflict', `the database ${row.database} of tenant ${name} does not exist`);
+  const { version: from } = found;
+  if (from === null)
+    throw new MillraceError(
+      'conflict',
+      `Millrace is not installed in the database ${row.database}; \`millrace tenant adopt ${name}\` installs it`,
+    );
+  if (compareVersions(engine.version, from) < 0)
+    throw new MillraceError(
+      'conflict',
+      `tenant ${name} is at ${from}; ${engine.version} is older, and there is no way back`,
+    );
+  return { row, from, engine };
+}
+
+async function newest(life: Life): Promise<string> {
+  const usable = (await life.engines.list()).filter(({ fault }) => fault === null).map(({ version }) => version);
+  return usable.sort(compareVersions).at(-1) ?? life.version;
+}
+
+async function migrate(life: Life, { row, from, engine }: Plan, actor: string) {
+  const to = engine.version;
+  let messageId: number | null = null;
+  const migrations = await inDrained(
+    life.addressOf(row),
+    async (transaction) => {
+      messageId = await tell(life, row, { kind: 'restart', cause: `upgrade to ${to}`, actor, transaction });
+    },
+    (client) => engine.migrate(client),
+  )
+    .catch((error: unknown) => {
+      throw isUncertain(error) ? uncertain(row, to, error) : migrationFailed(error, row.name);
+    })
+    .finally(() => heard(life, row.id));
+  await noteUpgrade(life, row, { from, to, migrations, actor });
+  return { tenantId: row.id, from, to, migrations, sessions: null, messageId };
+}
+
+function uncertain({ name }: LifeRow, to: string, cause: unknown): MillraceError {
+  const why = cause instanceof Error ? cause.message : String(cause);
+  const detail = `the connection to tenant ${name} was lost during its upgrade (${why}); \`millrace tenant show ${name}\` says whether it is at ${to}`;
+  return new MillraceError('tenant_unavailable', detail, { cause });
+}
+
+async function noteUpgrade(
+  life: Life,
+  row: LifeRow,
+  { actor, ...body }: Actor & { from: string; to: string; migrations: string[] },
+): Promise<void> {
+  await life.control.transaction((tx) =>
+    record(life, tx, { type: 'tenant.upgraded', tenantId: row.id, body: { name: row.name, ...body }, actor }),
+  );
+}
+
+/** How many connections of engines there are to the database that the client is connected to. */
+async function engineSessions(client: ClientBase): Promise<number> {
+  const { sessions } = await onClient(client).one<{ sessions: number }>(sql`
+    select count(*)::integer as sessions
+      from pg_locks
+     where locktype = 'advisory' and classid = ${locks.drain[0]}::integer::oid and objid = ${locks.drain[1]}::integer::oid
+       and objsubid = 2 and mode = 'ShareLock' and granted and pid <> pg_backend_pid()
+       and database = (select oid from pg_database where datname = current_database())`);
+  return sessions;
+}
