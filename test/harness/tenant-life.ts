@@ -30,7 +30,10 @@ export interface TestLife extends Life {
 export const baseMigrations: readonly Migration[] = await readMigrations(migrationsFolder('tenant'));
 
 /** An engine of another version, with more migrations. */
-export function engineOf(version: string, more: readonly string[] = []): Engine & { readonly all: readonly Migration[] } {
+export function engineOf(
+  version: string,
+  more: readonly string[] = [],
+): Engine & { readonly all: readonly Migration[] } {
   const extra = more.map((text, i) => {
     const number = baseMigrations.length + i + 1;
     return { number, name: `${String(number).padStart(4, '0')}_more.sql`, text, checksum: checksum(version, i) };
@@ -71,7 +74,12 @@ export async function makeTestLife(
         return found ? { ok: true, engine: found } : { ok: false, detail: `there is no engine ${version}` };
       },
       list: async () =>
-        engines.map(({ version, contract }) => ({ version, contract, fault: null, running: version === engineVersion })),
+        engines.map(({ version, contract }) => ({
+          version,
+          contract,
+          fault: null,
+          running: version === engineVersion,
+        })),
       migrations: async (version) => engines.find((each) => each.version === version)?.all ?? baseMigrations,
     },
     addressOf: (row) => onDatabase(database.address, row.database),

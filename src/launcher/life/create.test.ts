@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Client } from 'pg';
+import { administer, serverAddress } from '../../../test/harness/postgres-server.ts';
 import {
   engineOf,
   eventsOf,
@@ -32,7 +33,12 @@ describe('a new tenant', () => {
   it('has a row, a UTF8 database with Millrace in it, a RESTART that waited for it, and an event', async () => {
     const name = life.name();
     const { tenantId, message } = await createTenant(life, { name, actor, ownHost: true });
-    expect(message).toMatchObject({ kind: 'restart', cause: `install ${engineVersion}`, sender: actor, outcome: 'started' });
+    expect(message).toMatchObject({
+      kind: 'restart',
+      cause: `install ${engineVersion}`,
+      sender: actor,
+      outcome: 'started',
+    });
     expect(message.xid).not.toBeNull();
     const row = await findLifeRow(life.control, name);
     const there = await databaseNamed(life.control, name);
@@ -117,7 +123,10 @@ describe('a tenant whose installation fails', () => {
     const name = life.name();
     const guest = new Client(clientConfig(life.addressOf(rowOf(name)), 'a guest'));
     guest.on('error', () => {});
-    const entering = { ...broken, migrate: async () => Promise.reject(await guest.connect().then(() => new Error('no'))) };
+    const entering = {
+      ...broken,
+      migrate: async () => Promise.reject(await guest.connect().then(() => new Error('no'))),
+    };
     const engines = { ...life.engines, find: async () => ({ ok: true, engine: entering }) as const };
     try {
       await expect(createTenant({ ...life, engines }, { name, actor })).rejects.toThrow('no');
@@ -131,21 +140,17 @@ describe('a tenant whose installation fails', () => {
 
   it('names the statement to run where the role may not make databases, and leaves no row', async () => {
     const [name, role] = [life.name(), life.name()];
-    await life.control.exec(sql`select 1`);
-    await inDatabase(life, life.controlAddress.database, (_, client) => client.query(`create role ${role} login`));
+    await administer(serverAddress(), `create role ${role} login`);
     try {
-      await inDatabase(life, life.controlAddress.database, (_, client) =>
-        client.query(`grant usage on schema control to ${role}; grant all on all tables in schema control to ${role}`),
-      );
       const url = new URL(life.controlAddress.url);
-      url.username = role;
+      url.searchParams.set('options', `-c role=${role}`);
       const limited = { ...life, controlAddress: { ...life.controlAddress, url: url.href } };
+      await administer(life.controlAddress, `grant usage on schema control to ${role}`);
       await expect(createTenant(limited, { name, actor })).rejects.toThrow(`run: create database "${name}"`);
       expect(await findLifeRow(life.control, name)).toBeUndefined();
     } finally {
-      await inDatabase(life, life.controlAddress.database, (_, client) =>
-        client.query(`drop owned by ${role}; drop role ${role}`),
-      );
+      await administer(life.controlAddress, `drop owned by ${role}`);
+      await administer(serverAddress(), `drop role ${role}`);
     }
   });
 });

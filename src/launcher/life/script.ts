@@ -70,7 +70,7 @@ end $$;`;
 }
 
 function applied({ number, name, text, checksum }: Migration): string {
-  return `-- ${name}\n${text.trimEnd()}\n
+  return `-- ${name}\n${text.trimEnd()}\n;
 insert into migration (number, name, checksum) values (${number}, ${literal(name)}, ${literal(checksum)});`;
 }
 
