@@ -2,6 +2,7 @@
 import type { Log } from '../kernel/log.ts';
 import type { Db } from '../kernel/sql.ts';
 import type { Time } from '../kernel/time.ts';
+import type { Life } from '../launcher/life/life.ts';
 import type { Loader } from '../launcher/loader.ts';
 import type { WakeHub } from '../postgres/wake.ts';
 import type { Callers } from './callers.ts';
@@ -12,6 +13,8 @@ import type { SignalDesk } from './signal-desk.ts';
 export interface GatewayContext {
   readonly control: Db;
   readonly loader: Loader;
+  /** What makes, changes and ends tenants. */
+  readonly life: Life;
   readonly hub: WakeHub;
   readonly time: Time;
   readonly log: Log;

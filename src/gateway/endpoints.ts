@@ -17,6 +17,7 @@ import {
   secretsRequest,
 } from '../contract/wire.ts';
 import { endpoints } from '../http/endpoint.ts';
+import { tenantEndpointsOfGateway } from './tenant-endpoints.ts';
 
 const id = z.guid({ error: 'not a UUID' });
 const time = z.iso.datetime({ offset: true });
@@ -29,6 +30,7 @@ const internal = { tag: 'internal', allow: ['worker'] } as const;
 const open = { allow: ['anyone'] } as const;
 
 export const gatewayEndpoints = endpoints({
+  ...tenantEndpointsOfGateway,
   'GET /healthz': {
     ...open,
     summary: '200 once this process serves and, under `up`, the default tenant is STARTED',

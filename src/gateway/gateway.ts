@@ -15,6 +15,7 @@ import { installationHandlers } from './installation.ts';
 import { internalHandlers } from './internal.ts';
 import { refuseForeignOrigin, refuseUnknownHost } from './origin.ts';
 import { serveFile } from './static-files.ts';
+import { tenantHandlers } from './tenants.ts';
 
 export interface GatewayOptions {
   readonly context: GatewayContext;
@@ -33,6 +34,7 @@ const handlers: Handlers<typeof gatewayEndpoints, GatewayContext> = {
   ...accessHandlers,
   ...internalHandlers,
   ...installationHandlers,
+  ...tenantHandlers,
 };
 
 const route = makeRouter(gatewayEndpoints, handlers, (error, { request, ctx }) => logFault(ctx, error, request));

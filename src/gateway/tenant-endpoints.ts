@@ -134,9 +134,11 @@ export const tenantEndpointsOfGateway = endpoints({
       to: z.string(),
       /** Applied, or to be applied. */
       migrations: z.array(z.string()),
+      /** Of a dry run: how many connections of engines would have to leave; else null. */
+      sessions: z.int().nullable(),
       dry_run: z.boolean(),
       tenant: tenantView,
-      /** Null for a dry run. */
+      /** Null for a dry run, and where the tenant is at that version already. */
       message: messageView.nullable(),
     }),
   },
@@ -208,6 +210,14 @@ export const tenantEndpointsOfGateway = endpoints({
         tenants: z.array(z.string()),
       }),
     ),
+  },
+  'GET /api/engines/{version}/sql': {
+    ...root,
+    summary: 'One SQL script that installs this version, or upgrades to it, in a transaction',
+    params: z.object({ version: z.string().min(1).max(100) }),
+    /** Where the tenant is; without it, Millrace is not installed. */
+    query: z.object({ from: z.string().min(1).max(100).optional() }),
+    answer: 'text',
   },
   'GET /api/launcher': {
     ...root,

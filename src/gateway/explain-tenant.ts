@@ -1,0 +1,156 @@
+/** Why a tenant's scheduler runs, or why not: one sentence per reason, what to do about it, and the facts behind it. */
+import type { Life } from '../launcher/life/life.ts';
+import { slotLimit } from '../launcher/life/orders.ts';
+import { isLauncherActive } from '../launcher/life/queries.ts';
+import { messagesOf, type SentMessage } from '../launcher/messages.ts';
+import type { ReasonCode } from '../launcher/reasons.ts';
+import * as queries from './tenant-queries.ts';
+import { messageView, tenantView } from './tenant-views.ts';
+
+type Facts = Record<string, unknown>;
+
+interface Ground {
+  readonly life: Life;
+  readonly tenant: queries.TenantState;
+  readonly last: SentMessage | undefined;
+  /** Whether the caller may hear of other tenants. */
+  readonly isRoot: boolean;
+}
+
+interface Said {
+  readonly sentence: string;
+  readonly advice: string | null;
+  readonly facts?: Facts;
+}
+
+export async function explainTenant(life: Life, tenant: queries.TenantState, isRoot: boolean) {
+  const [active, [last]] = await Promise.all([isLauncherActive(life.control), messagesOf(life.control, tenant.id, 1)]);
+  const view = tenantView(tenant, active);
+  const code = view.reason_code;
+  const said = code === null ? running(tenant) : await explanations[code]({ life, tenant, last, isRoot });
+  const { sentence, advice } = view.state === 'STARTED' || active ? said : unattended(said);
+  const { desired, version, host, failures, retry_at } = view;
+  const facts = { desired, version, host, failures, retry_at, launcher_active: active };
+  const message = last === undefined ? null : messageView(last);
+  return {
+    tenant: tenant.name,
+    state: view.state,
+    reason_code: code,
+    sentence,
+    advice,
+    facts: { ...facts, ...said.facts, last_message: message },
+  };
+}
+
+function running({ name, version, host }: queries.TenantState): Said {
+  const where = host === null ? '' : ` on ${host.machine}, process ${host.pid}`;
+  return { sentence: `The scheduler of ${name} runs at version ${version ?? 'unknown'}${where}.`, advice: null };
+}
+
+function unattended({ sentence }: Said): Said {
+  return {
+    sentence: `No launcher is active, so nothing changes: ${sentence.charAt(0).toLowerCase()}${sentence.slice(1)}`,
+    advice: 'start one: `millrace launcher`, or `millrace up` for everything on one machine',
+  };
+}
+
+type Explain = (ground: Ground) => Said | Promise<Said>;
+
+const explanations: Readonly<Record<ReasonCode, Explain>> = {
+  stopped_by_user: ({ tenant: { name }, last }) => {
+    const who = last?.kind === 'stop' ? ` by ${last.sender} at ${last.sentAt.toISOString()}` : '';
+    return { sentence: `${name} was stopped${who}.`, advice: `\`millrace tenant start ${name}\`` };
+  },
+  starting: ({ tenant: { name, state } }) => ({
+    sentence: state === null ? `No launcher has looked at ${name} yet.` : `The scheduler of ${name} is starting.`,
+    advice: null,
+  }),
+  stopping: ({ tenant: { name } }) => ({ sentence: `The scheduler of ${name} is ending.`, advice: null }),
+  waiting_on_transaction: waitingOnTransaction,
+  no_slot: noSlot,
+  no_engine: noEngine,
+  not_installed: ({ tenant: { name, database } }) => ({
+    sentence: `Millrace is not installed in the database ${database}.`,
+    advice: `\`millrace tenant adopt ${name}${name === database ? '' : ` --database ${database}`}\` installs it`,
+  }),
+  unreachable: ({ tenant }) => ({
+    sentence: `The database of ${tenant.name} cannot be used: ${detailOf(tenant)}; tried ${times(tenant)}${nextTry(tenant)}.`,
+    advice: `see to the server of the database ${tenant.database}; \`millrace tenant restart ${tenant.name}\` tries at once`,
+  }),
+  not_connectable: ({ tenant: { name, database, reason } }) => ({
+    sentence: `${name} does not run: ${reason ?? 'its database lets nobody in'}.`,
+    advice: `alter database "${database}" with is_template false allow_connections true`,
+  }),
+  crashed: ({ tenant }) => ({
+    sentence: `The scheduler of ${tenant.name} has ended ${times(tenant)}: ${detailOf(tenant)}${nextTry(tenant)}.`,
+    advice: `the log of its host says more; \`millrace tenant restart ${tenant.name}\` tries at once`,
+  }),
+  gone: ({ tenant: { name, database } }) => ({
+    sentence: `The database ${database} of ${name} does not exist.`,
+    advice: `restore it, or \`millrace tenant drop ${name}\``,
+  }),
+};
+
+/** A reason carries its time before the colon; people are told that apart. */
+function detailOf({ reason }: queries.TenantState): string {
+  return (reason ?? 'unknown').replace(/^(?:crashed|unreachable) until [^ ]+: /, '');
+}
+
+function times({ failures }: queries.TenantState): string {
+  return failures === null || failures <= 1 ? 'once' : `${failures} times in a row`;
+}
+
+function nextTry({ retryAt }: queries.TenantState): string {
+  return retryAt === null ? '' : `; the next try is at ${retryAt.toISOString()}`;
+}
+
+async function waitingOnTransaction({ life, tenant }: Ground): Promise<Said> {
+  const blockers = await queries.blockersOf(life.control, tenant.id);
+  const [first] = blockers;
+  const facts = {
+    transaction: tenant.waitOn,
+    blockers: blockers.map(({ since, ...rest }) => ({ ...rest, since: since?.toISOString() ?? null })),
+  };
+  const whose = first === undefined ? '' : ` (${described(first)})`;
+  const which = tenant.waitOn === null ? 'a transaction' : `transaction ${tenant.waitOn}`;
+  const sentence = `${tenant.name} waits for the end of ${which}${whose}.`;
+  return { sentence, advice: first === undefined ? null : howToEnd(first), facts };
+}
+
+function described({ what, pid, gid, application, since }: queries.Blocker): string {
+  const who =
+    pid === null
+      ? `prepared as ${gid ?? 'unknown'}`
+      : `backend ${pid}${application === null ? '' : `, ${application}`}`;
+  const doing = what === 'migration' ? 'a migration' : 'a command on the database itself';
+  return `${doing}, ${who}${since === null ? '' : `, since ${since.toISOString()}`}`;
+}
+
+function howToEnd({ pid, gid }: queries.Blocker): string {
+  if (pid === null) return `commit prepared '${gid ?? ''}', or rollback prepared '${gid ?? ''}'`;
+  return `commit it or roll it back; select pg_terminate_backend(${pid}) ends it as a rollback`;
+}
+
+async function noSlot({ life, tenant, isRoot }: Ground): Promise<Said> {
+  const [limit, slots] = await Promise.all([slotLimit(life), queries.slotRows(life.control)]);
+  const position = slots.find((slot) => slot.tenantId === tenant.id && slot.kind === 'scheduler')?.position ?? null;
+  const holders = slots.filter((slot) => slot.position === null);
+  const place = position === null ? '' : ` as number ${position} in the line`;
+  return {
+    sentence: `${tenant.name} waits for a slot${place}: ${holders.length} of ${limit} are taken.`,
+    advice: `\`millrace slots\` shows who has them; \`millrace slots --limit ${limit + 1}\` makes room`,
+    facts: { position, limit, taken: holders.length, holders: isRoot ? holders.map(shownHolder) : null },
+  };
+}
+
+function shownHolder({ kind, tenant, reason, since }: queries.SlotRow): Facts {
+  return { kind, tenant, reason, since: since.toISOString() };
+}
+
+async function noEngine({ life, tenant, isRoot }: Ground): Promise<Said> {
+  const engines = await life.engines.list();
+  const { name, version, reason } = tenant;
+  const sentence = `${name} is at version ${version ?? 'unknown'}, and ${(reason ?? 'no engine').replace(/^no engine: /, '')}.`;
+  const advice = `\`millrace engine add\` brings that version, \`millrace tenant upgrade ${name}\` goes to one that is here`;
+  return { sentence, advice, facts: { engines: isRoot ? engines : engines.map((engine) => engine.version) } };
+}

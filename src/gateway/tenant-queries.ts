@@ -1,0 +1,145 @@
+/** Statements of the control database about tenants as people see them: states, slots, launchers, and who is in the way. */
+import { type Db, sql } from '../kernel/sql.ts';
+import type { ReasonCode } from '../launcher/reasons.ts';
+import { locks } from '../postgres/locks.ts';
+
+export type State = 'ENABLED' | 'ALLOCATED' | 'STARTED' | 'DISABLED';
+export type Process = { id: string; machine: string; pid: number };
+
+export type TenantState = {
+  id: string;
+  name: string;
+  database: string;
+  desired: 'on' | 'off';
+  ownHost: boolean;
+  createdAt: Date;
+  /** What the launcher has decided; null: it has not looked yet. */
+  state: State | null;
+  code: ReasonCode | null;
+  reason: string | null;
+  waitOn: string | null;
+  version: string | null;
+  failures: number | null;
+  retryAt: Date | null;
+  changedAt: Date | null;
+  host: Process | null;
+};
+
+const columns = sql`
+  tenant.id, tenant.name, tenant.database, tenant.desired, tenant.own_host as "ownHost", tenant.created_at as "createdAt",
+  launch.state, launch.code, launch.reason, launch.wait_on as "waitOn", launch.version, launch.failures,
+  launch.retry_at as "retryAt", launch.changed_at as "changedAt",
+  case when host.id is not null then json_build_object('id', host.id, 'machine', host.machine, 'pid', host.pid) end as host`;
+
+const joined = sql`
+  from tenant
+  left join launch on launch.tenant_id = tenant.id
+  left join host on host.id = launch.host_id and (launch.ordered or launch.ending)`;
+
+export function tenantStates(db: Db): Promise<TenantState[]> {
+  return db.rows<TenantState>(sql`select ${columns} ${joined} order by tenant.name`);
+}
+
+export function tenantState(db: Db, by: { name: string } | { id: string }): Promise<TenantState | undefined> {
+  const wanted = 'id' in by ? sql`tenant.id = ${by.id}` : sql`tenant.name = ${by.name}`;
+  return db.maybeOne<TenantState>(sql`select ${columns} ${joined} where ${wanted}`);
+}
+
+export type SlotRow = {
+  kind: 'launcher' | 'scheduler' | 'housekeeping';
+  tenantId: string | null;
+  tenant: string | null;
+  holder: Process | null;
+  reason: string;
+  since: Date;
+  position: number | null;
+};
+
+/** Those that are taken, the oldest first; then the line, schedulers before housekeeping. */
+export function slotRows(db: Db): Promise<SlotRow[]> {
+  return db.rows<SlotRow>(sql`
+    select slot.kind, slot.tenant_id as "tenantId", tenant.name as tenant, slot.reason,
+           coalesce(slot.granted_at, slot.asked_at) as since,
+           case when process.id is not null
+                then json_build_object('id', process.id, 'machine', process.machine, 'pid', process.pid) end as holder,
+           case when slot.granted_at is null
+                then (row_number() over (
+                  partition by slot.granted_at is null order by slot.kind = 'housekeeping', slot.asked_at, slot.id
+                ))::integer end as position
+      from slot
+      left join tenant on tenant.id = slot.tenant_id
+      left join (
+        select id, machine, pid from host
+        union all
+        select id, machine, pid from launcher
+      ) as process on process.id = slot.holder
+     order by slot.granted_at is null, position, slot.granted_at, slot.id`);
+}
+
+export type EngineUse = { version: string; tenants: string[] };
+
+export function engineUses(db: Db): Promise<EngineUse[]> {
+  return db.rows<EngineUse>(sql`
+    select launch.version, array_agg(tenant.name order by tenant.name) as tenants
+      from launch
+      join tenant on tenant.id = launch.tenant_id
+     where launch.version is not null
+     group by launch.version`);
+}
+
+export type LauncherRow = Process & { active: boolean; epoch: number; startedAt: Date };
+
+/** Those that were heard of lately, by the server's clock. */
+export function launcherRows(db: Db): Promise<LauncherRow[]> {
+  return db.rows<LauncherRow>(sql`
+    select launcher.id, launcher.machine, launcher.pid, launcher.started_at as "startedAt", lease.epoch,
+           lease.holder is not distinct from launcher.id
+             and lease.renewed_at > clock_timestamp() - interval '5 seconds' as active
+      from launcher
+     cross join launcher_lease lease
+     where launcher.beat_at > clock_timestamp() - interval '10 seconds' or lease.holder = launcher.id
+     order by launcher.started_at, launcher.id`);
+}
+
+export type HostRow = Process & { engine: string; tenants: number; memory: number; startedAt: Date; beatAt: Date };
+
+export function hostRows(db: Db): Promise<HostRow[]> {
+  return db.rows<HostRow>(sql`
+    select host.id, host.machine, host.pid, host.engine, host.memory, host.started_at as "startedAt",
+           host.beat_at as "beatAt",
+           (select count(*)::integer from launch where launch.host_id = host.id and launch.ordered) as tenants
+      from host
+     order by host.started_at, host.id`);
+}
+
+export type Blocker = {
+  /** A migration, or a command on the database itself (drop, rename, template). */
+  what: 'migration' | 'database';
+  /** Null: a prepared transaction. */
+  pid: number | null;
+  gid: string | null;
+  application: string | null;
+  user: string | null;
+  since: Date | null;
+};
+
+/** Whose transactions keep a tenant from being looked at, on the control database's own server. */
+export function blockersOf(db: Db, tenantId: string): Promise<Blocker[]> {
+  return db.rows<Blocker>(sql`
+    select case lock.locktype when 'advisory' then 'migration' else 'database' end as what,
+           lock.pid, prepared.gid, nullif(activity.application_name, '') as application,
+           coalesce(activity.usename, prepared.owner) as user, coalesce(activity.xact_start, prepared.prepared) as since
+      from tenant
+      join pg_locks lock on (
+             lock.locktype = 'advisory' and lock.database = tenant.database_oid and lock.mode = 'ExclusiveLock'
+             and lock.classid = ${locks.drain[0]}::integer::oid and lock.objid = ${locks.drain[1]}::integer::oid
+             and lock.objsubid = 2
+           ) or (
+             lock.locktype = 'object' and lock.classid = 'pg_database'::regclass and lock.objid = tenant.database_oid
+             and lock.mode in ('ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')
+           )
+      left join pg_stat_activity activity on activity.pid = lock.pid
+      left join pg_prepared_xacts prepared on lock.pid is null and lock.virtualtransaction = '-1/' || prepared.transaction
+     where tenant.id = ${tenantId}
+     order by since`);
+}

@@ -1,0 +1,150 @@
+/** The installation's tenants, slots, engines and launchers over HTTP. What makes and changes them is in `launcher/life`. */
+import { actorOf, type Caller } from '../contract/roles.ts';
+import { MillraceError } from '../errors.ts';
+import type { Handlers } from '../http/endpoint.ts';
+import { compareVersions } from '../kernel/version.ts';
+import { adoptTenant } from '../launcher/life/adopt.ts';
+import { createTenant } from '../launcher/life/create.ts';
+import { dropTenant } from '../launcher/life/drop.ts';
+import { engineFor, type Life, type Ordered } from '../launcher/life/life.ts';
+import { giveOwnHost, limitSlots, order, slotLimit } from '../launcher/life/orders.ts';
+import { isLauncherActive } from '../launcher/life/queries.ts';
+import { releaseTenant } from '../launcher/life/release.ts';
+import { renameTenant } from '../launcher/life/rename.ts';
+import { migrationScript } from '../launcher/life/script.ts';
+import { planUpgrade, upgradeTenant } from '../launcher/life/upgrade.ts';
+import { type MessageKind, messagesOf } from '../launcher/messages.ts';
+import type { GatewayContext } from './context.ts';
+import { explainTenant } from './explain-tenant.ts';
+import type { tenantEndpointsOfGateway } from './tenant-endpoints.ts';
+import * as queries from './tenant-queries.ts';
+import { messageView, tenantView } from './tenant-views.ts';
+
+type Context = Pick<GatewayContext, 'life'>;
+
+const by = (caller: Caller | undefined): string => (caller === undefined ? '' : actorOf(caller));
+
+export const tenantHandlers: Handlers<typeof tenantEndpointsOfGateway, Context> = {
+  'GET /api/tenants': async (_, { life }) => {
+    const [rows, active] = await Promise.all([queries.tenantStates(life.control), isLauncherActive(life.control)]);
+    return { items: rows.map((row) => tenantView(row, active)), next: null };
+  },
+  'POST /api/tenants': async ({ body, caller }, { life }) => {
+    const { name, database, version, own_host: ownHost } = body;
+    return shown(life, await createTenant(life, { name, database, version, ownHost, actor: by(caller) }));
+  },
+  'GET /api/tenants/{name}': async ({ params }, { life }) => viewOf(life, params),
+  'PATCH /api/tenants/{name}': async ({ params, body, caller }, { life }) => {
+    await giveOwnHost(life, params.name, { ownHost: body.own_host, actor: by(caller) });
+    return viewOf(life, params);
+  },
+  'DELETE /api/tenants/{name}': async ({ params, caller }, { life }) =>
+    dropTenant(life, params.name, { actor: by(caller) }),
+  'POST /api/tenants/{name}/start': ordering('start'),
+  'POST /api/tenants/{name}/stop': ordering('stop'),
+  'POST /api/tenants/{name}/restart': ordering('restart'),
+  'POST /api/tenants/{name}/adopt': async ({ params, body, caller }, { life }) => {
+    const { database, version, own_host: ownHost } = body;
+    const wanted = { name: params.name, database, version, ownHost, actor: by(caller) };
+    return shown(life, await adoptTenant(life, wanted));
+  },
+  'POST /api/tenants/{name}/release': async ({ params, caller }, { life }) =>
+    releaseTenant(life, params.name, { actor: by(caller) }),
+  'POST /api/tenants/{name}/upgrade': async ({ params, body, caller }, { life }) => {
+    const { to, dry_run: dryRun = false } = body;
+    const done = dryRun
+      ? await planUpgrade(life, params.name, { to })
+      : await upgradeTenant(life, params.name, { to, actor: by(caller) });
+    const { from, migrations, sessions, message } = done;
+    const tenant = await viewOf(life, { id: done.tenantId });
+    const told = message === null ? null : messageView(message);
+    return { from, to: done.to, migrations: [...migrations], sessions, dry_run: dryRun, tenant, message: told };
+  },
+  'POST /api/tenants/{name}/rename': async ({ params, body, caller }, { life }) => {
+    await renameTenant(life, params.name, { name: body.name, actor: by(caller) });
+    return viewOf(life, body);
+  },
+  'GET /api/tenants/{name}/messages': async ({ params, query }, { life }) => {
+    const { id } = await stateOf(life, params);
+    return { items: (await messagesOf(life.control, id, query.limit)).map(messageView), next: null };
+  },
+  'GET /api/explain/tenant/{name}': async ({ params, caller }, { life }) => {
+    refuseStranger(params.name, caller);
+    return explainTenant(life, await stateOf(life, params), isRoot(caller));
+  },
+  'GET /api/slots': async (_, { life }) => {
+    const [limit, rows] = await Promise.all([slotLimit(life), queries.slotRows(life.control)]);
+    const items = rows.map(({ kind, tenant, holder, reason, since, position }) => {
+      return { kind, tenant, holder, reason, since: since.toISOString(), position };
+    });
+    return { limit, taken: items.filter(({ position }) => position === null).length, items };
+  },
+  'PUT /api/slots': async ({ body: { limit }, caller }, { life }) => {
+    await limitSlots(life, { limit, actor: by(caller) });
+    return { limit };
+  },
+  'GET /api/engines': async (_, { life }) => {
+    const [engines, uses] = await Promise.all([life.engines.list(), queries.engineUses(life.control)]);
+    const tenants = new Map(uses.map((use) => [use.version, use.tenants]));
+    const items = engines.map(({ version, contract, fault, running }) => {
+      return { version, contract, fault, running, tenants: tenants.get(version) ?? [] };
+    });
+    return { items: items.sort((a, b) => compareVersions(b.version, a.version)), next: null };
+  },
+  'GET /api/engines/{version}/sql': async ({ params: { version }, query: { from } }, { life }) => {
+    const way = async (to: string, field: string) => {
+      await engineFor(life, to, field);
+      return { version: to, migrations: await life.engines.migrations(to) };
+    };
+    const to = await way(version, 'path.version');
+    return migrationScript({ from: from === undefined ? undefined : await way(from, 'query.from'), to });
+  },
+  'GET /api/launcher': async (_, { life }) => {
+    const [launchers, hosts] = await Promise.all([queries.launcherRows(life.control), queries.hostRows(life.control)]);
+    const active = launchers.find((launcher) => launcher.active);
+    return {
+      active: active ? { ...processOf(active), epoch: active.epoch, started_at: active.startedAt.toISOString() } : null,
+      standing_by: launchers.filter((launcher) => !launcher.active).map(processOf),
+      hosts: hosts.map(shownHost),
+    };
+  },
+};
+
+function ordering(kind: MessageKind) {
+  return async ({ params, caller }: { params: { name: string }; caller: Caller | undefined }, { life }: Context) =>
+    shown(life, await order(life, params.name, { kind, actor: by(caller) }));
+}
+
+async function shown(life: Life, { tenantId, message }: Ordered) {
+  return { tenant: await viewOf(life, { id: tenantId }), message: messageView(message) };
+}
+
+async function viewOf(life: Life, which: { name: string } | { id: string }) {
+  const [row, active] = await Promise.all([stateOf(life, which), isLauncherActive(life.control)]);
+  return tenantView(row, active);
+}
+
+async function stateOf({ control }: Life, which: { name: string } | { id: string }): Promise<queries.TenantState> {
+  const row = await queries.tenantState(control, which);
+  if (row !== undefined) return row;
+  throw new MillraceError('not_found', 'name' in which ? `there is no tenant ${which.name}` : 'the tenant is gone');
+}
+
+function isRoot(caller: Caller | undefined): boolean {
+  return caller !== undefined && caller.kind !== 'task' && caller.role === 'root';
+}
+
+function refuseStranger(name: string, caller: Caller | undefined): void {
+  if (caller === undefined || caller.tenant === null || caller.tenant === name) return;
+  throw new MillraceError('forbidden', `this key is of tenant ${caller.tenant}, not ${name}`);
+}
+
+function processOf({ id, machine, pid }: queries.Process): queries.Process {
+  return { id, machine, pid };
+}
+
+function shownHost(host: queries.HostRow) {
+  const { engine, tenants, memory, startedAt, beatAt } = host;
+  const times = { started_at: startedAt.toISOString(), beat_at: beatAt.toISOString() };
+  return { ...processOf(host), engine, tenants, memory, ...times };
+}
