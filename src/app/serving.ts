@@ -29,6 +29,7 @@ import { packageFile } from '../kernel/package-files.ts';
 import { all, every, type Service } from '../kernel/service.ts';
 import { anything } from '../postgres/wake.ts';
 import type { Installation } from './installation.ts';
+import { makeLife } from './life.ts';
 
 export interface Serving extends Service {
   readonly gateway: Gateway;
@@ -53,6 +54,7 @@ export function makeServing(options: ServingOptions): Serving {
   const context: GatewayContext = {
     control,
     loader,
+    life: makeLife(installation),
     hub,
     time,
     log,

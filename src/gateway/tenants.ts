@@ -94,7 +94,7 @@ export const tenantHandlers: Handlers<typeof tenantEndpointsOfGateway, Context> 
   'GET /api/engines/{version}/sql': async ({ params: { version }, query: { from } }, { life }) => {
     const way = async (to: string, field: string) => {
       await engineFor(life, to, field);
-      return { version: to, migrations: await life.engines.migrations(to) };
+      return { version: to, migrations: await life.migrationsOf(to) };
     };
     const to = await way(version, 'path.version');
     return migrationScript({ from: from === undefined ? undefined : await way(from, 'query.from'), to });

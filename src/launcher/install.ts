@@ -27,11 +27,7 @@ export function migrateTenant(
 }
 
 /** Work in such a transaction, on a connection of its own. */
-export function inDrained<T>(
-  address: Address,
-  telling: Telling,
-  work: (client: ClientBase) => Promise<T>,
-): Promise<T> {
+export function inDrained<T>(address: Address, telling: Telling, work: (client: ClientBase) => Promise<T>): Promise<T> {
   return onConnection(address, (client) => drained(client, { ...telling, graceMs }, work));
 }
 

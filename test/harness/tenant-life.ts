@@ -43,7 +43,7 @@ export function engineOf(
     ...engine,
     version,
     all,
-    pending: (client) => pendingMigrations(client, { schema: 'millrace', migrations: all }),
+    pending: (client) => pendingMigrations(client, { schema: 'millrace', migrations: all, version }),
     migrate: (client) => migrateWithin(client, onClient(client), { schema: 'millrace', migrations: all, version }),
   };
 }
@@ -60,6 +60,7 @@ export async function makeTestLife(
   const hub = new WakeHub(database.address, silent);
   await hub.service.start();
   const names: string[] = [];
+  const have = engines.map(({ version }) => version).join(', ');
   const launcher = playedLauncher(database.db);
   await launcher.start();
   return {
@@ -71,7 +72,9 @@ export async function makeTestLife(
     engines: {
       find: async (version) => {
         const found = engines.find((each) => each.version === version);
-        return found ? { ok: true, engine: found } : { ok: false, detail: `there is no engine ${version}` };
+        return found
+          ? { ok: true, engine: found }
+          : { ok: false, detail: `engine ${version} is not here, only ${have}` };
       },
       list: async () =>
         engines.map(({ version, contract }) => ({
@@ -80,8 +83,8 @@ export async function makeTestLife(
           fault: null,
           running: version === engineVersion,
         })),
-      migrations: async (version) => engines.find((each) => each.version === version)?.all ?? baseMigrations,
     },
+    migrationsOf: async (version) => engines.find((each) => each.version === version)?.all ?? baseMigrations,
     addressOf: (row) => onDatabase(database.address, row.database),
     isElsewhere: () => false,
     discovers: false,

@@ -80,7 +80,7 @@ describe('a new tenant', () => {
     await expect(createTenant(life, { name: database, actor })).rejects.toThrow('it is the control database');
     const refused = createTenant(life, { name: life.name(), version: '7.7.7', actor });
     await expect(refused).rejects.toMatchObject({ faults: [{ path: 'body.version' }] });
-    await expect(refused).rejects.toThrow(`the engines here are ${engineVersion}, 8.0.0`);
+    await expect(refused).rejects.toThrow(`engine 7.7.7 is not here, only ${engineVersion}, 8.0.0`);
   });
 });
 

@@ -3,10 +3,10 @@
  * before the first statement, and waits for the end of the installing transaction, however that comes.
  */
 import type { Engine } from '../../contract/engine.ts';
-import { isConnectionLoss, MillraceError } from '../../errors.ts';
+import { isConnectionLoss, knownError, MillraceError } from '../../errors.ts';
 import { migrateTenant } from '../install.ts';
 import { look } from '../look.ts';
-import { type Actor, heard, type Life, tell } from './life.ts';
+import { type Actor, heard, type Life, restarting } from './life.ts';
 import type { LifeRow } from './queries.ts';
 
 /** A look waits this long for a migration that is under way. */
@@ -14,18 +14,14 @@ const lookMs = 2_000;
 
 /** Answers the RESTART's number. */
 export async function install(life: Life, row: LifeRow, engine: Engine, { actor }: Actor): Promise<number> {
-  let message: number | undefined;
-  const cause = `install ${engine.version}`;
+  const { onBegin, remind, messageId } = restarting(life, row, { cause: `install ${engine.version}`, actor });
   try {
-    await migrateTenant(life.addressOf(row), engine, async (transaction) => {
-      message = await tell(life, row, { kind: 'restart', cause, actor, transaction });
-    });
+    await migrateTenant(life.addressOf(row), engine, onBegin, remind);
   } catch (error) {
     throw migrationFailed(error, row.name);
   }
   heard(life, row.id);
-  if (message === undefined) throw new Error('a migration ended without having begun');
-  return message;
+  return messageId();
 }
 
 /** What is in the tenant's database; one that cannot be looked at is an error. */
@@ -48,11 +44,11 @@ export function isUncertain(error: unknown): boolean {
   );
 }
 
-/** Engines throw errors of their own copies of every class: they are told by name, code and message. */
+/** An engine's own refusal is told as it is; everything else is a migration that failed, and was rolled back. */
 export function migrationFailed(error: unknown, tenant: string): unknown {
   if (!(error instanceof Error) || isUncertain(error)) return error;
-  if (error.name === 'MillraceError') return new MillraceError('conflict', error.message, { cause: error });
+  const known = knownError(error);
+  if (known !== undefined) return known;
   const why = error.cause instanceof Error ? `${error.message}: ${error.cause.message}` : error.message;
-  const detail = `tenant ${tenant} is as it was: ${why}`;
-  return new MillraceError('migration_failed', detail, { cause: error });
+  return new MillraceError('migration_failed', `tenant ${tenant} is as it was: ${why}`, { cause: error });
 }

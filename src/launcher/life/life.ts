@@ -17,34 +17,19 @@ import { locks } from '../../postgres/locks.ts';
 import type { Migration } from '../../postgres/migrate.ts';
 import type { WakeHub } from '../../postgres/wake.ts';
 import type { TenantRow } from '../control-queries.ts';
-import { findLifeRow, isLauncherActive, type LifeRow } from './queries.ts';
+import type { Engines } from '../engines.ts';
+import type { Telling } from '../install.ts';
 import { announce, awaitOutcome, hintChanged, type MessageKind, sendMessage, type SentMessage } from '../messages.ts';
-
-export interface EngineEntry {
-  readonly version: string;
-  readonly contract: number | null;
-  /** Why it cannot be used; null: it can. */
-  readonly fault: string | null;
-  /** It came with this release. */
-  readonly running: boolean;
-}
-
-/** The engines of this installation. */
-export interface EnginePort {
-  find(
-    version: string,
-  ): Promise<{ readonly ok: true; readonly engine: Engine } | { readonly ok: false; readonly detail: string }>;
-  list(): Promise<readonly EngineEntry[]>;
-  /** The migrations that bring a tenant to this version. */
-  migrations(version: string): Promise<readonly Migration[]>;
-}
+import { findLifeRow, isLauncherActive, type LifeRow } from './queries.ts';
 
 export interface Life {
   readonly control: Db;
   readonly controlAddress: Address;
   readonly hub: WakeHub;
   readonly time: Time;
-  readonly engines: EnginePort;
+  readonly engines: Pick<Engines, 'find' | 'list'>;
+  /** The migrations that bring a tenant to the version of an engine that is here. */
+  readonly migrationsOf: (version: string) => Promise<readonly Migration[]>;
   /** The running release. */
   readonly version: string;
   readonly addressOf: (row: TenantRow) => Address;
@@ -56,7 +41,7 @@ export interface Life {
   readonly slotLimit: number;
 }
 
-export const defaultTenant = 'default';
+const defaultTenant = 'default';
 
 /** The reserved topic of the control database's event log. */
 const tenantTopic = 1;
@@ -127,13 +112,10 @@ function reservedBecause(database: string, control: string): string | undefined 
   return undefined;
 }
 
-/** The engine of this version, or an error that names those that are here. */
 export async function engineFor(life: Life, version: string, field: string): Promise<Engine> {
   const found = await life.engines.find(version);
   if (found.ok) return found.engine;
-  const usable = (await life.engines.list()).filter(({ fault }) => fault === null).map((entry) => entry.version);
-  const message = `${found.detail}; the engines here are ${usable.join(', ')}; \`millrace engine add\` brings another`;
-  throw new MillraceError('bad_request', message, { faults: [{ path: field, message: found.detail }] });
+  throw new MillraceError('bad_request', found.detail, { faults: [{ path: field, message: found.detail }] });
 }
 
 export function addressIn(life: Life, database: string): Address {
@@ -152,6 +134,30 @@ export async function tell(life: Life, row: TenantRow, wish: Wish): Promise<numb
   const id = await wishFor(life, life.control, row, wish);
   heard(life, row.id);
   return id;
+}
+
+export interface Restarting extends Telling {
+  /** The message's number, once the transaction has begun. */
+  messageId(): number;
+}
+
+/** For a transaction that needs everybody out: the RESTART that waits for it goes first; who comes back is sent away. */
+export function restarting(
+  life: Life,
+  row: TenantRow,
+  { actor, cause }: Actor & { readonly cause: string },
+): Restarting {
+  let sent: number | undefined;
+  return {
+    onBegin: async (transaction) => {
+      sent = await tell(life, row, { kind: 'restart', cause, actor, transaction });
+    },
+    remind: () => hintChanged(life.hub, row.id),
+    messageId() {
+      if (sent === undefined) throw new Error('the transaction has not begun');
+      return sent;
+    },
+  };
 }
 
 /** The message alone, for a transaction that does more; then `heard` after its commit. */

@@ -14,7 +14,7 @@ import {
   type Life,
   record,
   refuseDefault,
-  tell,
+  restarting,
 } from './life.ts';
 import * as queries from './queries.ts';
 
@@ -38,12 +38,8 @@ export async function releaseTenant(life: Life, name: string, { actor }: Actor):
 
 async function removeSchema(life: Life, row: queries.LifeRow, actor: string): Promise<void> {
   try {
-    await inDrained(
-      life.addressOf(row),
-      async (transaction) => {
-        await tell(life, row, { kind: 'restart', cause: 'release', actor, transaction });
-      },
-      (client) => client.query('drop schema if exists millrace cascade'),
+    await inDrained(life.addressOf(row), restarting(life, row, { cause: 'release', actor }), (client) =>
+      client.query('drop schema if exists millrace cascade'),
     );
   } catch (error) {
     throw migrationFailed(error, row.name);

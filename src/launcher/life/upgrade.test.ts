@@ -76,7 +76,7 @@ describe('an upgrade', () => {
   it('by two at once happens once', async () => {
     const name = await make();
     const both = await Promise.all([1, 2].map(() => upgradeTenant(life, name, { to: middle.version, actor })));
-    expect(both.map(({ migrations }) => migrations.length).sort()).toEqual([0, 1]);
+    expect(new Set(both.map(({ migrations }) => migrations.length))).toEqual(new Set([0, 1]));
     expect((await messagesAbout(life, name)).map(({ cause }) => cause)).toEqual([
       `install ${engineVersion}`,
       `upgrade to ${middle.version}`,

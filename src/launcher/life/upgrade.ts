@@ -13,7 +13,7 @@ import { inDrained, onConnection } from '../install.ts';
 import type { SentMessage } from '../messages.ts';
 import { startMs } from './create.ts';
 import { isUncertain, migrationFailed, seen } from './installing.ts';
-import { type Actor, engineFor, exclusively, existing, heard, type Life, outcome, record, tell } from './life.ts';
+import { type Actor, engineFor, exclusively, existing, heard, type Life, outcome, record, restarting } from './life.ts';
 import type { LifeRow } from './queries.ts';
 
 export interface UpgradeWish extends Actor {
@@ -90,20 +90,14 @@ async function newest(life: Life): Promise<string> {
 
 async function migrate(life: Life, { row, from, engine }: Plan, actor: string) {
   const to = engine.version;
-  let messageId: number | null = null;
-  const migrations = await inDrained(
-    life.addressOf(row),
-    async (transaction) => {
-      messageId = await tell(life, row, { kind: 'restart', cause: `upgrade to ${to}`, actor, transaction });
-    },
-    (client) => engine.migrate(client),
-  )
+  const telling = restarting(life, row, { cause: `upgrade to ${to}`, actor });
+  const migrations = await inDrained(life.addressOf(row), telling, (client) => engine.migrate(client))
     .catch((error: unknown) => {
       throw isUncertain(error) ? uncertain(row, to, error) : migrationFailed(error, row.name);
     })
     .finally(() => heard(life, row.id));
   await noteUpgrade(life, row, { from, to, migrations, actor });
-  return { tenantId: row.id, from, to, migrations, sessions: null, messageId };
+  return { tenantId: row.id, from, to, migrations, sessions: null, messageId: telling.messageId() };
 }
 
 function uncertain({ name }: LifeRow, to: string, cause: unknown): MillraceError {

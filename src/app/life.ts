@@ -1,0 +1,28 @@
+/** What makes, changes and ends tenants, put together for this installation. */
+import { join } from 'node:path';
+import { engineVersion, migrationsFolder } from '../engine/engine.ts';
+import { enginesFolder } from '../launcher/engines.ts';
+import type { Life } from '../launcher/life/life.ts';
+import { readMigrations } from '../postgres/migrate.ts';
+import { defaultTenant, type Installation } from './installation.ts';
+
+export function makeLife({ config, control, controlAddress, hub, time, engines, addressOf }: Installation): Life {
+  return {
+    control,
+    controlAddress,
+    hub,
+    time,
+    engines,
+    version: engineVersion,
+    migrationsOf: (version) =>
+      readMigrations(
+        version === engineVersion
+          ? migrationsFolder('tenant')
+          : join(enginesFolder(config.home), version, 'migrations', 'tenant'),
+      ),
+    addressOf,
+    isElsewhere: (row) => row.name === defaultTenant && config.defaultDatabaseUrl !== undefined,
+    discovers: config.databaseUrl === undefined,
+    slotLimit: 64,
+  };
+}
