@@ -24,6 +24,7 @@ export interface Reason {
 export const reasons = {
   stoppedByUser: { code: 'stopped_by_user', text: 'stopped by user' },
   starting: { code: 'starting', text: 'starting' },
+  startingAfter: (detail: string): Reason => ({ code: 'starting', text: `starting: ${detail}` }),
   stopping: { code: 'stopping', text: 'stopping' },
   waitingOn: (transaction: string): Reason => ({
     code: 'waiting_on_transaction',

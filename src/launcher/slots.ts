@@ -1,0 +1,155 @@
+/**
+ * Slots: permission to run one background unit, at most `max_background_workers` in all. Who waits stands in line:
+ * schedulers first, in order of asking; then housekeeping, of the tenant that was served longest ago. In memory, for one
+ * turn of the launcher: what it has changed is written when the turn is over.
+ */
+import { newId } from '../kernel/id.ts';
+
+export interface Slot {
+  readonly id: string;
+  readonly kind: 'launcher' | 'scheduler' | 'housekeeping';
+  readonly tenantId: string | null;
+  /** The process it is for. */
+  readonly holder: string | null;
+  readonly reason: string;
+  readonly askedAt: Date;
+  /** Null: it waits. */
+  readonly grantedAt: Date | null;
+}
+
+export interface SlotChanges {
+  readonly removed: readonly string[];
+  readonly added: readonly Slot[];
+  readonly changed: readonly Slot[];
+}
+
+export class Slots {
+  readonly #before: ReadonlyMap<string, Slot>;
+  readonly #rows: Map<string, Slot>;
+  readonly #schedulers = new Map<string, string>();
+  readonly #now: Date;
+  readonly limit: number;
+
+  constructor(rows: readonly Slot[], limit: number, now: Date) {
+    this.#before = new Map(rows.map((row) => [row.id, row]));
+    this.#rows = new Map(this.#before);
+    this.#now = now;
+    this.limit = limit;
+    for (const row of rows)
+      if (row.kind === 'scheduler' && row.tenantId !== null) this.#schedulers.set(row.tenantId, row.id);
+  }
+
+  /** The launcher's own, which it takes whatever the limit is. */
+  keepLauncher(launcherId: string): void {
+    const own = [...this.#rows.values()].find((row) => row.kind === 'launcher');
+    const asked = { askedAt: this.#now, grantedAt: this.#now };
+    const row = own ?? { id: newId(), kind: 'launcher', tenantId: null, holder: null, reason: 'launcher', ...asked };
+    if (row.holder !== launcherId) this.#rows.set(row.id, { ...row, holder: launcherId, grantedAt: this.#now });
+    else this.#rows.set(row.id, row);
+  }
+
+  ofScheduler(tenantId: string): Slot | undefined {
+    const id = this.#schedulers.get(tenantId);
+    return id === undefined ? undefined : this.#rows.get(id);
+  }
+
+  /** Asks for a scheduler's slot, unless it has one or is in line. */
+  ask(tenantId: string): void {
+    if (this.#schedulers.has(tenantId)) return;
+    const row: Slot = {
+      id: newId(),
+      kind: 'scheduler',
+      tenantId,
+      holder: null,
+      reason: 'scheduler',
+      askedAt: this.#now,
+      grantedAt: null,
+    };
+    this.#rows.set(row.id, row);
+    this.#schedulers.set(tenantId, row.id);
+  }
+
+  /** Gives back a scheduler's slot, or its place in the line. */
+  release(tenantId: string): void {
+    const id = this.#schedulers.get(tenantId);
+    if (id === undefined) return;
+    this.#rows.delete(id);
+    this.#schedulers.delete(tenantId);
+  }
+
+  note(tenantId: string, { holder, reason }: Pick<Slot, 'holder' | 'reason'>): void {
+    const row = this.ofScheduler(tenantId);
+    if (row !== undefined && (row.holder !== holder || row.reason !== reason))
+      this.#rows.set(row.id, { ...row, holder, reason });
+  }
+
+  /** Frees what belongs to nobody: housekeeping of processes that are gone, schedulers that hold none. */
+  free(isAlive: (holder: string) => boolean, mayHold: (tenantId: string) => boolean): void {
+    for (const row of Array.from(this.#rows.values())) {
+      if (row.kind === 'housekeeping' && (row.holder === null || !isAlive(row.holder))) this.#rows.delete(row.id);
+      if (row.kind === 'scheduler' && row.tenantId !== null && !mayHold(row.tenantId)) this.release(row.tenantId);
+    }
+  }
+
+  /** Gives the slots that are free to those in line; answers who got one. */
+  grant(servedAt: ReadonlyMap<string, number>): Slot[] {
+    const free = this.limit - this.#granted().length;
+    const granted = this.#line(servedAt)
+      .slice(0, Math.max(0, free))
+      .map((row) => ({ ...row, grantedAt: this.#now }));
+    for (const row of granted) this.#rows.set(row.id, row);
+    return granted;
+  }
+
+  /** Tenants whose schedulers hold more slots than there are, the newest first. `stays`: it is not already on its way out. */
+  surplus(stays: (tenantId: string) => boolean): string[] {
+    const kept = this.#granted().filter((row) => row.kind !== 'scheduler' || stays(row.tenantId ?? ''));
+    const over = Math.max(0, kept.length - this.limit);
+    return kept
+      .filter((row) => row.kind === 'scheduler')
+      .sort((a, b) => (b.grantedAt?.getTime() ?? 0) - (a.grantedAt?.getTime() ?? 0) || (a.id < b.id ? 1 : -1))
+      .slice(0, over)
+      .flatMap((row) => row.tenantId ?? []);
+  }
+
+  /** tenant → place in the line of schedulers; the first is 1. */
+  positions(): ReadonlyMap<string, number> {
+    return new Map(this.#waiting('scheduler').map((row, i) => [row.tenantId ?? '', i + 1]));
+  }
+
+  changes(): SlotChanges {
+    const rows = [...this.#rows.values()];
+    return {
+      removed: [...this.#before.keys()].filter((id) => !this.#rows.has(id)),
+      added: rows.filter((row) => !this.#before.has(row.id)),
+      changed: rows.filter((row) => this.#before.has(row.id) && this.#before.get(row.id) !== row),
+    };
+  }
+
+  #granted(): Slot[] {
+    return [...this.#rows.values()].filter((row) => row.grantedAt !== null);
+  }
+
+  #waiting(kind: Slot['kind']): Slot[] {
+    return [...this.#rows.values()]
+      .filter((row) => row.kind === kind && row.grantedAt === null)
+      .sort((a, b) => a.askedAt.getTime() - b.askedAt.getTime() || (a.id < b.id ? -1 : 1));
+  }
+
+  #line(servedAt: ReadonlyMap<string, number>): Slot[] {
+    const served = (row: Slot): number => servedAt.get(row.tenantId ?? '') ?? 0;
+    const housekeeping = this.#waiting('housekeeping').sort((a, b) => served(a) - served(b));
+    return [...this.#waiting('scheduler'), ...roundRobin(housekeeping)];
+  }
+}
+
+/** One of each tenant, then a second of each: nobody's many requests come before another's first. */
+function roundRobin(rows: readonly Slot[]): Slot[] {
+  const turns = new Map<string | null, number>();
+  const withTurn = rows.map((row) => {
+    const turn = turns.get(row.tenantId) ?? 0;
+    turns.set(row.tenantId, turn + 1);
+    return { row, turn };
+  });
+  return withTurn.sort((a, b) => a.turn - b.turn).map(({ row }) => row);
+}

@@ -1,0 +1,326 @@
+import * as fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { type Effect, type LaunchEvent, type LaunchState, type Machine, step } from './states.ts';
+
+const enabled: Machine = { state: 'ENABLED', transaction: null, scheduler: 'none' };
+const allocated: Machine = { state: 'ALLOCATED', transaction: null, scheduler: 'none' };
+const ordered: Machine = { state: 'ALLOCATED', transaction: null, scheduler: 'ordered' };
+const started: Machine = { state: 'STARTED', transaction: null, scheduler: 'ordered' };
+const disabled: Machine = { state: 'DISABLED', transaction: null, scheduler: 'none' };
+const restart: LaunchEvent = { kind: 'restart', transaction: '77' };
+
+type Line = readonly [
+  line: string,
+  from: Machine | undefined,
+  event: LaunchEvent,
+  to: Machine,
+  effects: readonly Effect[],
+];
+
+/** Every line of the seed's four lists, word for word; "try automatic transitions" is a request for what is missing. */
+const seed: Readonly<Record<string, readonly Line[]>> = {
+  'Transitions that happen automatically (at least once per poll period).': [
+    [
+      '`ENABLED->ALLOCATED`: Reserved slot for worker',
+      enabled,
+      { kind: 'slot_reserved' },
+      allocated,
+      ['start_scheduler'],
+    ],
+    ['`ALLOCATED->STARTED`: Scheduler started', ordered, { kind: 'scheduler_started' }, started, []],
+    [
+      '`STARTED->DISABLED`: Iff scheduler has stopped. Release slot.',
+      started,
+      { kind: 'scheduler_quit' },
+      disabled,
+      ['release_slot'],
+    ],
+  ],
+  'Transitions that happen upon getting a STOP MESSAGE:': [
+    // but the place in the line for a slot is given up, too
+    ['`ENABLED->DISABLED`: No action', enabled, { kind: 'stop' }, disabled, ['release_slot']],
+    ['`ALLOCATED->DISABLED`: Release slot.', allocated, { kind: 'stop' }, disabled, ['release_slot']],
+    // the slot is released when the scheduler has quit
+    [
+      '`STARTED->DISABLED`: Terminate scheduler & release slot',
+      started,
+      { kind: 'stop' },
+      { ...disabled, scheduler: 'ending' },
+      ['terminate_scheduler'],
+    ],
+    ['`DISABLED->DISABLED`: No Action', disabled, { kind: 'stop' }, disabled, []],
+  ],
+  'Transitions that happen upon getting a START MESSAGE': [
+    [
+      'Database not yet registed: Register, set to ENABLED and take ENABLED action below.',
+      undefined,
+      { kind: 'start' },
+      enabled,
+      ['reserve_slot'],
+    ],
+    ['`ENABLED->ENABLED`: Try automatic transitions', enabled, { kind: 'start' }, enabled, ['reserve_slot']],
+    ['`ALLOCATED->ALLOCATED`: Try automatic transitions', allocated, { kind: 'start' }, allocated, ['start_scheduler']],
+    ['`STARTED->STARTED`: No action', started, { kind: 'start' }, started, []],
+    ['`DISABLED->ENABLED`: Try automatic transitions', disabled, { kind: 'start' }, enabled, ['reserve_slot']],
+  ],
+  'Transitions that happen upon getting a RESTART MESSAGE': [
+    [
+      'Database not yet registed: Register it set to ENABLED, take ENABLED actions',
+      undefined,
+      restart,
+      { ...enabled, transaction: '77' },
+      ['reserve_slot'],
+    ],
+    [
+      '`ENABLED->ENABLED`: Set vxid, try automatic transitions',
+      enabled,
+      restart,
+      { ...enabled, transaction: '77' },
+      ['reserve_slot'],
+    ],
+    [
+      '`ALLOCATED->ALLOCATED`: Set vxid, try automatic transitions',
+      allocated,
+      restart,
+      { ...allocated, transaction: '77' },
+      ['start_scheduler'],
+    ],
+    [
+      '`STARTED->ALLOCATED`: Terminate scheduler, do /not/ release slot, set vxid, then try automatic transitions',
+      started,
+      restart,
+      { state: 'ALLOCATED', transaction: '77', scheduler: 'ending' },
+      ['terminate_scheduler'],
+    ],
+    [
+      '`DISABLED->ENABLED`: Set vxid, try automatic transitions',
+      disabled,
+      restart,
+      { ...enabled, transaction: '77' },
+      ['reserve_slot'],
+    ],
+  ],
+};
+
+describe.each(Object.entries(seed))('%s', (_, lines) => {
+  it.each(lines)('%s', (_line, from, event, to, effects) => {
+    expect(step(from, event)).toEqual({ entry: to, effects });
+  });
+});
+
+const ending = (state: LaunchState): Machine => ({ state, transaction: null, scheduler: 'ending' });
+
+const beyond: readonly Line[] = [
+  [
+    'a database that is discovered takes the start action',
+    undefined,
+    { kind: 'discovered' },
+    enabled,
+    ['reserve_slot'],
+  ],
+  ['one that is known is not discovered again', disabled, { kind: 'discovered' }, disabled, []],
+  ['STOP of one that is not registered registers it', undefined, { kind: 'stop' }, disabled, []],
+  [
+    'START does not clear the transaction',
+    { ...enabled, transaction: '5' },
+    { kind: 'start' },
+    { ...enabled, transaction: '5' },
+    ['reserve_slot'],
+  ],
+  ['STOP clears the transaction', { ...allocated, transaction: '5' }, { kind: 'stop' }, disabled, ['release_slot']],
+  [
+    'a newer RESTART waits for its own sender',
+    { ...allocated, transaction: '5' },
+    restart,
+    { ...allocated, transaction: '77' },
+    ['start_scheduler'],
+  ],
+  [
+    'a scheduler that has started waits for nobody',
+    { ...ordered, transaction: '5' },
+    { kind: 'scheduler_started' },
+    started,
+    [],
+  ],
+  ['STOP of one that a host was told to start', ordered, { kind: 'stop' }, ending('DISABLED'), ['terminate_scheduler']],
+  [
+    'RESTART of one that a host was told to start',
+    ordered,
+    restart,
+    { ...ending('ALLOCATED'), transaction: '77' },
+    ['terminate_scheduler'],
+  ],
+  [
+    'the slot goes when the stopped one has ended',
+    ending('DISABLED'),
+    { kind: 'scheduler_quit' },
+    disabled,
+    ['release_slot'],
+  ],
+  [
+    'the slot stays when the restarted one has ended',
+    ending('ALLOCATED'),
+    { kind: 'scheduler_quit' },
+    allocated,
+    ['start_scheduler'],
+  ],
+  [
+    'stopped and started again goes back to the line',
+    ending('ENABLED'),
+    { kind: 'scheduler_quit' },
+    enabled,
+    ['release_slot', 'reserve_slot'],
+  ],
+  ['START of one that is ending waits for the end', ending('DISABLED'), { kind: 'start' }, ending('ENABLED'), []],
+  [
+    'a late word that it runs does not bring back one that was told to end',
+    ending('ALLOCATED'),
+    { kind: 'scheduler_started' },
+    ending('ALLOCATED'),
+    [],
+  ],
+  [
+    'one that has quit before it was seen running has started and quit',
+    ordered,
+    { kind: 'scheduler_quit' },
+    disabled,
+    ['release_slot'],
+  ],
+  [
+    'START after a death that was not noticed yet is not lost',
+    step(started, { kind: 'scheduler_quit' }).entry,
+    { kind: 'start' },
+    enabled,
+    ['reserve_slot'],
+  ],
+  ['a slot that comes after the stop is given back', disabled, { kind: 'slot_reserved' }, disabled, ['release_slot']],
+];
+
+describe('what the seed leaves open', () => {
+  it.each(beyond)('%s', (_line, from, event, to, effects) => {
+    expect(step(from, event)).toEqual({ entry: to, effects });
+  });
+});
+
+/** The world around the machine: a slot pool that grants late, a host that obeys late. */
+class Model {
+  entry: Machine | undefined;
+  slot: 'none' | 'asked' | 'held' = 'none';
+  /** What runs, or is about to, at the host. */
+  scheduler: 'none' | 'ordered' | 'running' | 'ending' = 'none';
+
+  send(event: LaunchEvent): readonly Effect[] {
+    const { entry, effects } = step(this.entry, event);
+    this.entry = entry;
+    for (const effect of effects) this.#perform(effect);
+    return effects;
+  }
+
+  #perform(effect: Effect): void {
+    if (effect === 'reserve_slot') this.slot = this.slot === 'held' ? 'held' : 'asked';
+    if (effect === 'release_slot') {
+      expect(this.slot).not.toBe('none');
+      this.slot = 'none';
+    }
+    if (effect === 'start_scheduler') {
+      expect(this.slot).toBe('held');
+      expect(this.scheduler).toBe('none');
+    }
+    if (effect === 'terminate_scheduler') {
+      expect(['ordered', 'running']).toContain(this.scheduler);
+      this.scheduler = 'ending';
+    }
+  }
+
+  act(act: Act): readonly Effect[] {
+    return typeof act === 'string' ? this.happen(act) : this.send(act);
+  }
+
+  /** What the world may do by itself now. */
+  happen(what: 'grant' | 'order' | 'run' | 'quit'): readonly Effect[] {
+    if (what === 'grant' && this.slot === 'asked') {
+      this.slot = 'held';
+      return this.send({ kind: 'slot_reserved' });
+    }
+    if (what === 'order' && this.scheduler === 'none' && this.entry?.state === 'ALLOCATED') {
+      this.scheduler = 'ordered';
+      return this.send({ kind: 'scheduler_ordered' });
+    }
+    if (what === 'run' && this.scheduler === 'ordered') {
+      this.scheduler = 'running';
+      return this.send({ kind: 'scheduler_started' });
+    }
+    if (what === 'quit' && this.scheduler !== 'none') {
+      this.scheduler = 'none';
+      return this.send({ kind: 'scheduler_quit' });
+    }
+    return [];
+  }
+
+  check(): void {
+    const { entry } = this;
+    if (entry === undefined) return expect([this.slot, this.scheduler]).toEqual(['none', 'none']);
+    const up = entry.state === 'ALLOCATED' || entry.state === 'STARTED';
+    expect(this.slot === 'held', 'a slot is held by whoever is up or ending').toBe(up || entry.scheduler === 'ending');
+    expect(this.slot === 'asked').toBe(entry.state === 'ENABLED' && entry.scheduler !== 'ending');
+    expect(this.scheduler === 'running').toBe(entry.state === 'STARTED');
+    expect(this.scheduler === 'ending').toBe(entry.scheduler === 'ending');
+    if (entry.state === 'STARTED' || entry.state === 'DISABLED') expect(entry.transaction).toBeNull();
+  }
+}
+
+type Act = LaunchEvent | 'grant' | 'order' | 'run' | 'quit';
+
+const acts: fc.Arbitrary<Act[]> = fc.array(
+  fc.oneof(
+    fc.constantFrom<Act>({ kind: 'discovered' }, { kind: 'start' }, { kind: 'stop' }, 'grant', 'order', 'run', 'quit'),
+    fc.option(fc.nat(9).map(String)).map((transaction): Act => ({ kind: 'restart', transaction })),
+  ),
+  { maxLength: 60 },
+);
+
+describe('whatever happens', () => {
+  it('keeps slots and schedulers in balance, and obeys', () => {
+    fc.assert(
+      fc.property(acts, (list) => {
+        const model = new Model();
+        for (const act of list) {
+          const before = model.entry;
+          const effects = model.act(act);
+          model.check();
+          if (before?.state === 'DISABLED' && model.entry?.state !== 'DISABLED')
+            expect(act, 'DISABLED is left by a message only').toMatchObject({
+              kind: expect.stringMatching(/start/) as unknown,
+            });
+          if (typeof act === 'string') continue;
+          if (act.kind === 'restart') expect(effects).not.toContain('release_slot');
+          if (act.kind === 'stop') expect(model.entry?.state).toBe('DISABLED');
+          if (act.kind === 'start' && before !== undefined) expect(model.entry?.transaction).toBe(before.transaction);
+          if (act.kind === 'start' || act.kind === 'stop') {
+            const once = model.entry;
+            expect(
+              model.send(act).filter((effect) => effect !== 'reserve_slot' && effect !== 'start_scheduler'),
+            ).toEqual([]);
+            expect(model.entry, 'once more is the same as once').toEqual(once);
+            model.check();
+          }
+        }
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+
+  it('comes to run when it is started and the world does its part', () => {
+    fc.assert(
+      fc.property(acts, (list) => {
+        const model = new Model();
+        for (const act of list) model.act(act);
+        model.send({ kind: 'start' });
+        if (model.scheduler === 'ending') model.happen('quit');
+        for (const act of ['grant', 'order', 'run'] as const) model.happen(act);
+        expect(model.entry?.state).toBe('STARTED');
+      }),
+      { numRuns: 1_000 },
+    );
+  });
+});

@@ -1,0 +1,142 @@
+/**
+ * The launcher's state machine for one tenant, as a pure function. The lines of the seed, and what its text leaves open:
+ *
+ * - Ending takes time here. A scheduler that was told to end keeps its slot until it has quit, and nothing is started before.
+ * - START neither sets nor clears the transaction that the next start waits for; STOP clears it.
+ * - STOP of one that is not registered registers it as DISABLED: or the next look at the server would start it.
+ * - A scheduler that quits before it was seen running has started and quit.
+ *
+ * "Try automatic transitions" is what the effects ask for: a slot for one that is ENABLED, a start for one that is ALLOCATED.
+ */
+
+/** ENABLED: wanted, has no slot. ALLOCATED: has a slot, does not run. STARTED: runs. DISABLED: only a message changes it. */
+export type LaunchState = 'ENABLED' | 'ALLOCATED' | 'STARTED' | 'DISABLED';
+
+export interface Machine {
+  readonly state: LaunchState;
+  /** Whose end the next start waits for. */
+  readonly transaction: string | null;
+  /** `ordered`: a host is to run it. `ending`: it was told to end and has not. */
+  readonly scheduler: 'none' | 'ordered' | 'ending';
+}
+
+export type LaunchEvent =
+  /** A tenant that is not registered, and is wanted. */
+  | { readonly kind: 'discovered' }
+  | { readonly kind: 'start' }
+  | { readonly kind: 'stop' }
+  | { readonly kind: 'restart'; readonly transaction: string | null }
+  | { readonly kind: 'slot_reserved' }
+  | { readonly kind: 'scheduler_ordered' }
+  | { readonly kind: 'scheduler_started' }
+  | { readonly kind: 'scheduler_quit' };
+
+export type Effect =
+  /** Ask for a slot; no more than one. */
+  | 'reserve_slot'
+  /** Give back the slot, or the place in the line for one. */
+  | 'release_slot'
+  /** Begin, or go on, to have it started. */
+  | 'start_scheduler'
+  | 'terminate_scheduler';
+
+export interface Step {
+  readonly entry: Machine;
+  readonly effects: readonly Effect[];
+}
+
+type Lines = Readonly<Record<LaunchState, (entry: Machine, transaction: string | null) => Step>>;
+
+const onStart: Lines = {
+  ENABLED: (entry) => enable(entry, entry.transaction),
+  ALLOCATED: (entry) => stay(entry, entry.scheduler === 'none' ? ['start_scheduler'] : []),
+  STARTED: (entry) => stay(entry),
+  DISABLED: (entry) => enable(entry, entry.transaction),
+};
+
+const onStop: Lines = {
+  ENABLED: disable,
+  ALLOCATED: disable,
+  STARTED: disable,
+  DISABLED: (entry) => stay({ ...entry, transaction: null }),
+};
+
+const onRestart: Lines = {
+  ENABLED: enable,
+  ALLOCATED: startAnew,
+  STARTED: startAnew,
+  DISABLED: enable,
+};
+
+/** What happens by itself: a slot is there, a host was told, a scheduler runs or has ended. */
+const automatic: Readonly<
+  Record<'slot_reserved' | 'scheduler_ordered' | 'scheduler_started' | 'scheduler_quit', (entry: Machine) => Step>
+> = {
+  slot_reserved(entry) {
+    if (entry.scheduler !== 'none') return stay(entry);
+    if (entry.state === 'ENABLED') return stay({ ...entry, state: 'ALLOCATED' }, ['start_scheduler']);
+    // it was stopped while the slot was on its way
+    return stay(entry, entry.state === 'DISABLED' ? ['release_slot'] : []);
+  },
+  scheduler_ordered: (entry) =>
+    stay(entry.state === 'ALLOCATED' && entry.scheduler === 'none' ? { ...entry, scheduler: 'ordered' } : entry),
+  scheduler_started: (entry) =>
+    stay(
+      entry.state === 'ALLOCATED' && entry.scheduler !== 'ending'
+        ? { state: 'STARTED', transaction: null, scheduler: 'ordered' }
+        : entry,
+    ),
+  scheduler_quit(entry) {
+    if (entry.scheduler === 'ending') return stay({ ...entry, scheduler: 'none' }, whenEnded[entry.state]);
+    return entry.state === 'STARTED' || entry.state === 'ALLOCATED'
+      ? stay(unregistered, ['release_slot'])
+      : stay(entry);
+  },
+};
+
+/** What was told to end has: its slot goes where the entry has gone meanwhile. */
+const whenEnded: Readonly<Record<LaunchState, readonly Effect[]>> = {
+  DISABLED: ['release_slot'],
+  ENABLED: ['release_slot', 'reserve_slot'],
+  ALLOCATED: ['start_scheduler'],
+  STARTED: [],
+};
+
+const unregistered: Machine = { state: 'DISABLED', transaction: null, scheduler: 'none' };
+
+/** `entry` is undefined for a tenant that is not registered. */
+export function step(entry: Machine | undefined, event: LaunchEvent): Step {
+  const { kind } = event;
+  const from = entry ?? unregistered;
+  if (kind === 'discovered') return entry === undefined ? enable(from, null) : stay(from);
+  if (kind === 'start') return onStart[from.state](from, null);
+  if (kind === 'stop') return onStop[from.state](from, null);
+  if (kind === 'restart') return onRestart[from.state](from, event.transaction);
+  return automatic[kind](from);
+}
+
+function stay(entry: Machine, effects: readonly Effect[] = []): Step {
+  return { entry, effects };
+}
+
+/** For one that is ending a slot is asked when it has quit. */
+function enable(entry: Machine, transaction: string | null): Step {
+  return stay({ ...entry, state: 'ENABLED', transaction }, entry.scheduler === 'none' ? ['reserve_slot'] : []);
+}
+
+function disable(entry: Machine): Step {
+  const disabled = { ...entry, state: 'DISABLED', transaction: null } as const;
+  if (entry.scheduler === 'ordered') return terminate(disabled);
+  return stay(disabled, entry.scheduler === 'none' ? ['release_slot'] : []);
+}
+
+/** In the slot that it has. */
+function startAnew(entry: Machine, transaction: string | null): Step {
+  const allocated = { ...entry, state: 'ALLOCATED', transaction } as const;
+  if (entry.scheduler === 'ordered') return terminate(allocated);
+  return stay(allocated, entry.scheduler === 'none' ? ['start_scheduler'] : []);
+}
+
+function terminate(entry: Machine): Step {
+  return stay({ ...entry, scheduler: 'ending' }, ['terminate_scheduler']);
+}

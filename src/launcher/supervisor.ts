@@ -1,0 +1,120 @@
+/**
+ * What the seed's launcher lacks, beside its state machine and as pure: whoever is wanted is started again. After a crash
+ * after a growing pause; where Millrace is not installed, or no engine is there, when that has changed; where the database
+ * takes no connections, when it does.
+ */
+import { type Backoff, delayMs } from '../kernel/backoff.ts';
+import { type Reason, type ReasonCode, reasons } from './reasons.ts';
+import type { LaunchState } from './states.ts';
+
+/** Why a scheduler is not there any more, or never came to be. */
+export interface Quit {
+  readonly code: ReasonCode;
+  readonly detail: string;
+}
+
+export interface Retry {
+  readonly reason: Reason;
+  /** In a row. */
+  readonly failures: number;
+  readonly retryAt: Date;
+}
+
+const backoff: Backoff = { firstMs: 1_000, capMs: 60_000, jitter: 0.3 };
+const lookAgain: Backoff = { firstMs: 5_000, capMs: 5_000, jitter: 0.2 };
+/** After running for so long, a failure is the first again; and whose host was lost is no longer suspected of it. */
+const healedMs = 60_000;
+const trustedMs = 600_000;
+
+/** Nothing has failed, something is missing: looked for again and again. */
+const missing: Partial<Record<ReasonCode, (detail: string) => Reason>> = {
+  not_installed: () => reasons.notInstalled,
+  no_engine: reasons.noEngine,
+  gone: () => reasons.gone,
+};
+
+export function afterQuit(
+  { code, detail }: Quit,
+  failures: number,
+  now: Date,
+  random: () => number = Math.random,
+): Retry {
+  const reasonOf = missing[code];
+  const retryAt = later(
+    now,
+    reasonOf === undefined ? delayMs(backoff, failures, random) : delayMs(lookAgain, 0, random),
+  );
+  if (reasonOf !== undefined) return { reason: reasonOf(detail), failures: 0, retryAt };
+  const failed = code === 'unreachable' ? reasons.unreachable : reasons.crashed;
+  return { reason: failed(detail, retryAt), failures: failures + 1, retryAt };
+}
+
+function later(now: Date, ms: number): Date {
+  return new Date(now.getTime() + Math.round(ms));
+}
+
+/**
+ * A host that lets go of a scheduler nobody told it to (it leaves; the tenant is at another version by now): the first time
+ * it is started anew at once, in the slot that it has.
+ */
+export function isNoFault(code: ReasonCode): boolean {
+  return code === 'starting' || code === 'stopping' || code === 'waiting_on_transaction';
+}
+
+export function nextTryAt(failures: number, now: Date, random: () => number = Math.random): Date | null {
+  return failures === 0 ? null : later(now, delayMs(backoff, failures - 1, random));
+}
+
+/** The database as its server lists it; `unlisted`: on another server, or not looked for. */
+export type Presence = 'there' | 'gone' | 'template' | 'refusing' | 'unlisted';
+
+export interface Circumstances {
+  readonly desired: 'on' | 'off';
+  readonly presence: Presence;
+  /** Undefined: not registered. */
+  readonly state: LaunchState | undefined;
+  readonly ending: boolean;
+  readonly code: ReasonCode | null;
+  readonly retryAt: Date | null;
+}
+
+export type Care =
+  | { readonly kind: 'register' }
+  | { readonly kind: 'stop'; readonly reason: Reason }
+  | { readonly kind: 'start' }
+  /** Whether it could be started by now, before it is. */
+  | { readonly kind: 'look' }
+  | { readonly kind: 'nothing' };
+
+const nothing: Care = { kind: 'nothing' };
+
+/** What is to be done about a tenant without anybody saying so. */
+export function care({ desired, presence, state, ending, code, retryAt }: Circumstances, now: Date): Care {
+  const hindrance = hindranceOf(presence);
+  const reason = desired === 'off' ? reasons.stoppedByUser : hindrance;
+  if (reason !== undefined) return state === 'DISABLED' && code === reason.code ? nothing : { kind: 'stop', reason };
+  if (state === undefined) return { kind: 'register' };
+  if (state !== 'DISABLED' || ending) return nothing;
+  const due = retryAt === null || retryAt <= now;
+  if (code === 'gone' && presence !== 'unlisted') return { kind: 'start' };
+  if (code === 'crashed') return due ? { kind: 'start' } : nothing;
+  if (code === 'unreachable' || (code !== null && code in missing)) return due ? { kind: 'look' } : nothing;
+  return { kind: 'start' };
+}
+
+function hindranceOf(presence: Presence): Reason | undefined {
+  if (presence === 'gone') return reasons.gone;
+  if (presence === 'template') return reasons.isTemplate;
+  return presence === 'refusing' ? reasons.refusesConnections : undefined;
+}
+
+/** What a scheduler that has been running for so long is no longer blamed for. */
+export function afterRunning(
+  blame: { readonly failures: number; readonly suspicion: number },
+  runningMs: number,
+): { failures: number; suspicion: number } {
+  return {
+    failures: runningMs >= healedMs ? 0 : blame.failures,
+    suspicion: runningMs >= trustedMs ? 0 : blame.suspicion,
+  };
+}
