@@ -88,6 +88,18 @@ export async function pause(ms: number, signal?: AbortSignal): Promise<void> {
   await sleep(ms, undefined, signal ? { signal } : {}).catch(() => {});
 }
 
+/** What the work comes to, or undefined when it has come to nothing in that time; it is left to itself then. */
+export async function within<T>(ms: number, work: Promise<T>): Promise<T | undefined> {
+  const limit = new AbortController();
+  try {
+    return await Promise.race([work, pause(ms, limit.signal).then(() => undefined)]);
+  } finally {
+    limit.abort();
+    // a rejection that comes too late concerns nobody
+    work.catch(() => {});
+  }
+}
+
 /**
  * Starts in order, and if one refuses, stops those already started. Stops in reverse, all of them, though one fails to.
  * Starts and stops follow each other; a stop that comes while it starts lets no further one start.

@@ -1,0 +1,76 @@
+/**
+ * What hosts say of their orders, or no longer say: their words become events of the state machine. A host that has been
+ * silent, or does not obey, is lost, and every scheduler with it; whose host was lost may be to blame.
+ */
+import type { LaunchHost } from './launch-queries.ts';
+import type { Launch, LaunchEntry, Ledger, Word } from './ledger.ts';
+import { reasons } from './reasons.ts';
+import { afterRunning } from './supervisor.ts';
+
+const silentMs = 5_000;
+/** A host that beats but does not answer an order for so long is as good as lost. */
+const unansweredMs = 30_000;
+/** A host that has beaten for so long after an order was withdrawn, and never spoke of it, has not begun it. */
+const neverBegunMs = 2_500;
+
+/** `mayJudge`: this launcher has itself been awake, so that silence means something. */
+export function lostHosts(ledger: Ledger, hosts: readonly LaunchHost[], mayJudge: boolean): LaunchHost[] {
+  const now = ledger.now.getTime();
+  const deaf = new Set<string | null>();
+  for (const [entry, launch] of ledger.launches()) if (isUnanswered(entry, launch, now)) deaf.add(launch.hostId);
+  return hosts.filter(
+    ({ id, beatMs }) => beatMs === Number.NEGATIVE_INFINITY || (mayJudge && (now - beatMs > silentMs || deaf.has(id))),
+  );
+}
+
+function isUnanswered(entry: LaunchEntry, launch: Launch, now: number): boolean {
+  const word = wordOn(entry, launch);
+  const unanswered = launch.ending
+    ? word !== undefined && word.phase !== 'ended'
+    : launch.ordered && word === undefined;
+  return unanswered && now - launch.changedAt.getTime() > unansweredMs;
+}
+
+/** A word on an older order says nothing of this one. */
+function wordOn({ word }: LaunchEntry, { orderNo }: Launch): Word | undefined {
+  return word?.orderNo === orderNo ? word : undefined;
+}
+
+/** `hosts`: those that are not lost. */
+export function hear(ledger: Ledger, hosts: ReadonlyMap<string, LaunchHost>, lost: ReadonlySet<string>): void {
+  for (const [entry, launch] of ledger.launches()) {
+    if (launch.ending) hearEnding(ledger, entry, launch, hosts);
+    else if (launch.ordered) hearOrdered(ledger, entry, launch, { hosts, lost });
+  }
+}
+
+function hearEnding(ledger: Ledger, entry: LaunchEntry, launch: Launch, hosts: ReadonlyMap<string, LaunchHost>): void {
+  const host = launch.hostId === null ? undefined : hosts.get(launch.hostId);
+  const word = wordOn(entry, launch);
+  const neverBegun =
+    word === undefined && host !== undefined && host.beatMs - launch.changedAt.getTime() > neverBegunMs;
+  if (host === undefined || word?.phase === 'ended' || neverBegun) ledger.send(entry, { kind: 'scheduler_quit' });
+}
+
+function hearOrdered(
+  ledger: Ledger,
+  entry: LaunchEntry,
+  launch: Launch,
+  { hosts, lost }: { hosts: ReadonlyMap<string, LaunchHost>; lost: ReadonlySet<string> },
+): void {
+  const word = wordOn(entry, launch);
+  if (word?.phase === 'ended') {
+    ledger.quit(entry, { code: word.code ?? 'crashed', detail: word.reason ?? 'its scheduler has ended' });
+  } else if (launch.hostId !== null && lost.has(launch.hostId)) {
+    ledger.set(entry, { suspicion: launch.suspicion + 1 });
+    ledger.quit(entry, { code: 'crashed', detail: 'its host was lost' });
+  } else if (launch.hostId === null || !hosts.has(launch.hostId)) {
+    ledger.quit(entry, { code: 'stopping', detail: 'its host has left' });
+  } else if (launch.state === 'STARTED') {
+    ledger.set(entry, afterRunning(launch, ledger.now.getTime() - launch.changedAt.getTime()));
+  } else if (word?.phase === 'running') {
+    ledger.send(entry, { kind: 'scheduler_started' }, { code: null, reason: null, retryAt: null });
+  } else if (word?.reason) {
+    entry.pending = word.reason === reasons.starting.text ? reasons.starting : reasons.startingAfter(word.reason);
+  }
+}

@@ -1,0 +1,110 @@
+/**
+ * Messages to the launcher, in one turn: taken one at a time, the oldest first, acknowledged before anything is waited
+ * for, and settled when it is known what came of them.
+ */
+import type { OpenMessage } from './launch-queries.ts';
+import type { Launch, LaunchEntry, Ledger } from './ledger.ts';
+import type { Outcome } from './messages.ts';
+import { type ReasonCode, reasons } from './reasons.ts';
+
+export class Inbox {
+  readonly #before: readonly OpenMessage[];
+  readonly #messages: Map<number, OpenMessage>;
+  readonly #now: Date;
+
+  constructor(messages: readonly OpenMessage[], now: Date) {
+    this.#before = messages;
+    this.#messages = new Map(messages.map((message) => [message.id, message]));
+    this.#now = now;
+  }
+
+  /** Answers the tenants about whom something new was said: what was found out about them before is out of date. */
+  take(ledger: Ledger): Set<string> {
+    const about = new Set<string>();
+    for (const message of this.#before) {
+      if (message.deadline <= this.#now) this.#settle(message, 'timed_out', 'nothing came of it in time');
+      else if (message.acknowledgedAt === null) {
+        this.#handle(ledger, message, ledger.entries.get(message.tenantId));
+        about.add(message.tenantId);
+      }
+    }
+    return about;
+  }
+
+  #handle(ledger: Ledger, message: OpenMessage, entry: LaunchEntry | undefined): void {
+    if (entry === undefined) return this.#settle(message, 'gone', 'there is no such tenant');
+    if (message.kind !== 'start') this.#supersede(message);
+    this.#update({ ...message, acknowledgedAt: this.#now, outcome: 'accepted' });
+    // a person's stop outlives everything but a person's start or restart, which wants it on by now
+    if (message.kind === 'stop' || entry.tenant.desired === 'off')
+      return ledger.send(entry, { kind: 'stop' }, fresh(reasons.stoppedByUser));
+    const event = message.kind === 'start' ? { kind: message.kind } : { kind: message.kind, transaction: message.xid };
+    const isUp = message.kind === 'start' && entry.launch?.state === 'STARTED';
+    ledger.send(entry, event, isUp ? {} : fresh(reasons.starting));
+  }
+
+  #supersede(by: OpenMessage): void {
+    for (const older of this.#messages.values())
+      if (older.id < by.id && older.tenantId === by.tenantId && older.settledAt === null)
+        this.#settle(older, 'superseded', `by message ${by.id} (${by.kind})`);
+  }
+
+  /** What has come of those that were acknowledged. */
+  settle(ledger: Ledger): void {
+    for (const message of this.#messages.values()) {
+      if (message.settledAt !== null || message.acknowledgedAt === null) continue;
+      const launch = ledger.entries.get(message.tenantId)?.launch;
+      if (launch === undefined) this.#settle(message, 'gone', 'there is no such tenant any more');
+      else if (message.kind === 'stop') this.#settleStop(message, launch);
+      else this.#settleStart(message, launch);
+    }
+  }
+
+  #settleStop(message: OpenMessage, { ending }: Launch): void {
+    if (!ending) this.#settle(message, 'stopped', null);
+  }
+
+  #settleStart(message: OpenMessage, { state, ending, code, reason }: Launch): void {
+    if (ending) return;
+    if (state === 'STARTED') return this.#settle(message, 'started', null);
+    if (state === 'DISABLED' && code !== null) return this.#settle(message, outcomes[code], reason);
+    const outcome = code === 'no_slot' || code === 'waiting_on_transaction' ? outcomes[code] : 'accepted';
+    if (outcome !== message.outcome || reason !== message.detail) this.#update({ ...message, outcome, detail: reason });
+  }
+
+  changes(): OpenMessage[] {
+    return this.#before.flatMap((message) => {
+      const now = this.#messages.get(message.id);
+      return now === undefined || now === message ? [] : now;
+    });
+  }
+
+  #settle(message: OpenMessage, outcome: Outcome, detail: string | null): void {
+    const acknowledgedAt = message.acknowledgedAt ?? this.#now;
+    this.#update({ ...message, outcome, detail, acknowledgedAt, settledAt: this.#now });
+  }
+
+  #update(message: OpenMessage): void {
+    this.#messages.set(message.id, message);
+  }
+}
+
+/** A message begins anew: what failed before is not held against the tenant. */
+function fresh({ code, text }: { code: ReasonCode; text: string }): Partial<Launch> {
+  return { code, reason: text, failures: 0, retryAt: null };
+}
+
+/** What came of a start that has not come to run. */
+const outcomes = {
+  stopped_by_user: 'stopped',
+  starting: 'accepted',
+  stopping: 'stopped',
+  waiting_on_transaction: 'waiting_for_transaction',
+  no_slot: 'no_slot',
+  no_engine: 'no_engine',
+  not_installed: 'not_installed',
+  unreachable: 'unreachable',
+  not_connectable: 'unreachable',
+  crashed: 'crashed',
+  gone: 'gone',
+} as const satisfies Record<ReasonCode, Outcome>;

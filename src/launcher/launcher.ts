@@ -1,0 +1,308 @@
+/**
+ * The launcher: keeps one scheduler alive for each tenant that is wanted. Any number of them may run; one is active, the
+ * others stand by. Its main loop: discover databases, take messages, automatic transitions, sleep until something happens.
+ *
+ * It keeps nothing that it could not lose: whoever comes next reads from the control database where things stand. It waits
+ * for no tenant and no host; what takes time is a state.
+ */
+import { performance } from 'node:perf_hooks';
+import type { Pool } from 'pg';
+import { Bell } from '../kernel/bell.ts';
+import { newId } from '../kernel/id.ts';
+import type { Log } from '../kernel/log.ts';
+import { all, pause, type Service, steady } from '../kernel/service.ts';
+import { type Db, onPool } from '../kernel/sql.ts';
+import type { Time } from '../kernel/time.ts';
+import type { Address } from '../postgres/address.ts';
+import { openPool } from '../postgres/pool.ts';
+import type { WakeHub } from '../postgres/wake.ts';
+import type { TenantRow } from './control-queries.ts';
+import { discover, isNothing, type KnownTenant, presences, readDatabases, writeDiscovered } from './discovery.ts';
+import { type LaunchHost, readClock, readEntries, readHosts, readMessages, readSlots } from './launch-queries.ts';
+import { asLauncher, isTakenOver, Lease } from './lease.ts';
+import type { LaunchEntry } from './ledger.ts';
+import { type EnginesPort, Looks } from './looks.ts';
+import { hintChanged } from './messages.ts';
+import { writePlan } from './plan-writes.ts';
+import { type Change, decide, type Plan, type World } from './turn.ts';
+import { keyOf, readSightings, terminateEngines, Watch } from './watch.ts';
+
+/** How hosts come to be, and how one that was written off is made sure of. Both return at once. */
+export interface HostsPort {
+  /** One more host of this engine version is wanted; it appears among the hosts within seconds. */
+  spawn(engineVersion: string): void;
+  kill(host: LaunchHost): void;
+}
+
+export interface LauncherOptions {
+  readonly controlAddress: Address;
+  readonly allowPooler: boolean;
+  readonly hub: WakeHub;
+  readonly time: Time;
+  readonly engines: EnginesPort;
+  readonly hosts: HostsPort;
+  /** `all`: every database of the control database's server is a tenant. */
+  readonly discover: 'all' | 'registered';
+  readonly addressOf: (row: TenantRow) => Address;
+  /** Its database is on another server than the control database. */
+  readonly isElsewhere: (row: TenantRow) => boolean;
+  /** Unless somebody has set it in the control database. */
+  readonly maxBackgroundWorkers: number;
+  /** No other launcher can be alive: takes over at once. */
+  readonly embedded: boolean;
+  /** The running release: one host of it is kept though it has no tenant. */
+  readonly version: string;
+  readonly log: Log;
+}
+
+const longestSleepMs = 1_000;
+const watchEveryMs = 500;
+const watchWaitedForMs = 250;
+/** How long those who wait for a tenant's connections to close have to, before these are closed for them. */
+const graceMs = { drain: 5_000, database: 2_000 } as const;
+const idleHostMs = 60_000;
+/** A host that was asked for has so long to appear before another is. */
+const spawnMs = 10_000;
+const mostSpawns = 8;
+/** Turns that follow each other without a pause. */
+const mostTurns = 32;
+/** A transaction of a launcher that is frozen in it keeps its successor waiting: for this long. */
+const frozen = '3s';
+
+export function makeLauncher(options: LauncherOptions): Service {
+  return new Launcher(options).service;
+}
+
+class Launcher {
+  readonly #options: LauncherOptions;
+  readonly #id = newId();
+  readonly #bell: Bell;
+  readonly #looks: Looks;
+  readonly #watch = new Watch();
+  readonly #lease: Lease;
+  readonly #db: Db;
+  #pool: Pool | undefined;
+  /** Of this epoch: */
+  #epoch: number | undefined;
+  #turns = 0;
+  #tenantOids: ReadonlySet<number | null> = new Set();
+  #isWaitedFor = false;
+  readonly #known = new Set<string>();
+  readonly #servedAt = new Map<string, number>();
+  readonly #idleSince = new Map<string, number>();
+  #spawned: { readonly engine: string; readonly atMs: number }[] = [];
+  readonly service: Service;
+
+  constructor(options: LauncherOptions) {
+    this.#options = options;
+    this.#bell = new Bell(options.time);
+    this.#db = onPool(this.#openPool());
+    this.#looks = new Looks({ engines: options.engines, onFound: () => this.#bell.ring() });
+    this.#lease = new Lease({
+      db: this.#db,
+      launcherId: this.#id,
+      version: options.version,
+      alone: options.embedded,
+      onChange: () => this.#bell.ring(),
+      onError: this.#warn('renewing its lease'),
+    });
+    const { name, start, stop } = all('launcher', [
+      this.#lease.service,
+      this.#wakeUps(),
+      steady('watch', (signal) => this.#look(signal), this.#warn('watching for transactions')),
+      steady('turns', (signal) => this.#pass(signal), this.#warn('taking a turn')),
+    ]);
+    this.service = {
+      name,
+      start,
+      stop: async () => {
+        await stop();
+        await this.#pool?.end().catch(() => {});
+      },
+    };
+  }
+
+  #openPool(): Pool {
+    const { controlAddress, allowPooler, log } = this.#options;
+    this.#pool = openPool({
+      address: controlAddress,
+      schema: 'control',
+      application: 'millrace launcher',
+      max: 3,
+      allowPooler,
+      onOpen: async (client) => {
+        await client.query(`set idle_in_transaction_session_timeout to '${frozen}'`);
+      },
+      onError: (error) => log.debug({ err: error }, 'an idle connection of the launcher was lost'),
+    });
+    return this.#pool;
+  }
+
+  #warn(doing: string): (error: unknown) => void {
+    return (error) => {
+      if (isTakenOver(error)) this.#lease.lose();
+      else this.#options.log.warn({ err: error, doing }, 'the launcher could not do its part; trying again');
+    };
+  }
+
+  #wakeUps(): Service {
+    const { hub } = this.#options;
+    const ring = (): void => this.#bell.ring();
+    let off: (() => void)[] = [];
+    return {
+      name: 'wake-ups of the launcher',
+      start: async () => {
+        off = [hub.on('launcher', 'messages', ring), hub.on('launcher', 'words', ring)];
+      },
+      stop: async () => {
+        for (const each of off) each();
+      },
+    };
+  }
+
+  async #look(signal: AbortSignal): Promise<void> {
+    if (this.#lease.epoch !== undefined) {
+      const sightings = await readSightings(this.#db);
+      const ours = sightings.filter(({ databaseOid }) => this.#tenantOids.has(databaseOid));
+      const nowMs = performance.now();
+      if (this.#watch.note(ours, nowMs)) this.#bell.ring();
+      const overdue = this.#watch.overdue(nowMs, graceMs);
+      if (overdue.length > 0) await terminateEngines(this.#db, overdue);
+    }
+    await pause(this.#isWaitedFor ? watchWaitedForMs : watchEveryMs, signal);
+  }
+
+  async #pass(signal: AbortSignal): Promise<void> {
+    const { epoch } = this.#lease;
+    if (epoch !== this.#epoch) this.#begin(epoch);
+    const sleepMs = epoch === undefined ? longestSleepMs : await this.#turn(epoch);
+    this.#turns = sleepMs > 0 ? 0 : this.#turns + 1;
+    if (sleepMs > 0 || this.#turns > mostTurns) await this.#bell.wait(Math.max(sleepMs, 20), signal);
+  }
+
+  #begin(epoch: number | undefined): void {
+    const { log } = this.#options;
+    this.#epoch = epoch;
+    for (const memory of [this.#known, this.#servedAt, this.#idleSince]) memory.clear();
+    this.#spawned = [];
+    this.#watch.forget();
+    this.#tenantOids = new Set();
+    if (epoch === undefined) log.info({}, 'this launcher stands by');
+    else log.info({ epoch }, 'this launcher is active');
+  }
+
+  /** Answers how long to sleep; 0: there may be more to do. */
+  async #turn(epoch: number): Promise<number> {
+    const world = await this.#read(epoch);
+    const plan = decide(world);
+    const dismissed = this.#longIdle(plan, world);
+    const wrote = await writePlan(this.#db, { plan, epoch, at: world.now, dismissed });
+    this.#carryOut(plan, world);
+    if (wrote) return 0;
+    const dueMs = plan.dueAt === undefined ? longestSleepMs : plan.dueAt.getTime() - world.now.getTime();
+    return Math.max(1, Math.min(longestSleepMs, dueMs));
+  }
+
+  async #read(epoch: number): Promise<World> {
+    const db = this.#db;
+    const messages = await readMessages(db);
+    const databases = await readDatabases(db);
+    const { now, limit } = await readClock(db);
+    let entries = await readEntries(db);
+    const changed = discover(entries.map(this.#asKnown), databases, {
+      discover: this.#options.discover,
+      controlDatabase: this.#options.controlAddress.database,
+    });
+    if (!isNothing(changed)) {
+      await asLauncher(db, epoch, (tx) => writeDiscovered(tx, changed, now));
+      for (const { id } of [...changed.found, ...changed.seen, ...changed.renamed, ...changed.gone])
+        hintChanged(this.#options.hub, id);
+      entries = await readEntries(db);
+    }
+    const presence = presences(entries.map(this.#asKnown), databases);
+    this.#tenantOids = new Set(entries.map(({ tenant }) => tenant.databaseOid));
+    return {
+      now,
+      launcherId: this.#id,
+      limit: limit ?? this.#options.maxBackgroundWorkers,
+      messages,
+      entries,
+      hosts: await readHosts(db),
+      slots: await readSlots(db),
+      sightings: this.#watch.current,
+      presenceOf: ({ tenant }) => presence.get(tenant.id) ?? 'gone',
+      findings: this.#looks.findings(),
+      mayJudge: this.#lease.mayJudge,
+      known: this.#known,
+      servedAt: this.#servedAt,
+    };
+  }
+
+  readonly #asKnown = ({ tenant }: LaunchEntry): KnownTenant => ({
+    ...tenant,
+    elsewhere: this.#options.isElsewhere(tenant),
+  });
+
+  /** What is committed is told and done. Whatever is lost here, a sweep or the next turn makes good. */
+  #carryOut(plan: Plan, world: World): void {
+    const { hub, hosts, addressOf } = this.#options;
+    for (const hostId of plan.told) hub.send(hostId, 'orders');
+    for (const tenantId of plan.hinted) hintChanged(hub, tenantId);
+    this.#known.clear();
+    for (const sighting of world.sightings) this.#known.add(keyOf(sighting));
+    for (const tenantId of plan.served) this.#servedAt.set(tenantId, world.now.getTime());
+    for (const host of plan.lost) hosts.kill(host);
+    this.#spawn(plan.missing, world);
+    this.#looks.forget(plan.forget);
+    this.#looks.ask(
+      plan.looks.map(({ entry: { tenant }, idle }) => ({ tenantId: tenant.id, address: addressOf(tenant), idle })),
+    );
+    this.#isWaitedFor = [...world.entries].some(({ launch }) => launch?.code === 'waiting_on_transaction');
+    this.#tell(plan);
+  }
+
+  #tell(plan: Plan): void {
+    const { log } = this.#options;
+    for (const { id, pid, machine } of plan.lost)
+      log.warn({ host: id, hostPid: pid, machine }, 'a host is lost; its tenants go to others');
+    for (const change of plan.changes) if (change.isNews) tellOf(log, change);
+  }
+
+  /** No more than are missing, those on their way included. */
+  #spawn(missing: Plan['missing'], { now, hosts }: World): void {
+    const nowMs = now.getTime();
+    this.#spawned = this.#spawned.filter(({ atMs }) => nowMs - atMs < spawnMs);
+    for (const [engine, count] of missing) {
+      const asked = this.#spawned.filter((each) => each.engine === engine);
+      const since = asked[0]?.atMs ?? nowMs;
+      const appeared = hosts.filter((host) => host.engine === engine && host.startedAt.getTime() >= since).length;
+      const onTheirWay = Math.max(0, asked.length - appeared);
+      for (let more = Math.min(count, mostSpawns) - onTheirWay; more > 0; more--) {
+        this.#spawned.push({ engine, atMs: nowMs });
+        this.#options.log.info({ engine }, 'one more host is wanted');
+        this.#options.hosts.spawn(engine);
+      }
+    }
+  }
+
+  /** Hosts without a tenant for long; of the running release the last one stays. */
+  #longIdle(plan: Plan, { now, hosts }: World): string[] {
+    const nowMs = now.getTime();
+    const idle = new Set(plan.idle.map(({ id }) => id));
+    for (const id of this.#idleSince.keys()) if (!idle.has(id)) this.#idleSince.delete(id);
+    for (const id of idle) if (!this.#idleSince.has(id)) this.#idleSince.set(id, nowMs);
+    let spare = hosts.filter(({ engine, leaving }) => engine === this.#options.version && !leaving).length - 1;
+    return plan.idle
+      .filter(({ id }) => nowMs - (this.#idleSince.get(id) ?? nowMs) >= idleHostMs)
+      .filter(({ engine }) => engine !== this.#options.version || spare-- > 0)
+      .map(({ id }) => id);
+  }
+}
+
+function tellOf(log: Log, { entry: { tenant }, launch }: Change): void {
+  const fields = { tenant: tenant.name, state: launch.state, reason: launch.reason };
+  if (launch.code === 'crashed' || launch.code === 'unreachable') log.warn(fields, 'a tenant is not running');
+  else if (launch.code === 'starting' || launch.code === 'stopping') log.debug(fields, 'a tenant is on its way');
+  else if (launch.state === 'STARTED') log.info({ tenant: tenant.name }, 'a tenant is running');
+  else log.info(fields, 'a tenant is not running');
+}

@@ -1,0 +1,146 @@
+/**
+ * One launcher is active: it holds the lease, renewed every second and valid for five, by the server's clock. Whoever holds
+ * it has an epoch of its own, and whatever it writes is conditional on that (`asLauncher`): one that was frozen and has been
+ * replaced is refused by the database.
+ */
+import { hostname } from 'node:os';
+import { performance } from 'node:perf_hooks';
+import { type Db, sql } from '../kernel/sql.ts';
+import { every, type Service } from '../kernel/service.ts';
+
+export interface LeaseOptions {
+  readonly db: Db;
+  readonly launcherId: string;
+  readonly version: string;
+  /** No other launcher can be alive when this one starts: the lease is taken whoever is said to have it. */
+  readonly alone: boolean;
+  /** The epoch, or undefined: it is another's, or nobody knows. */
+  readonly onChange: (epoch: number | undefined) => void;
+  readonly onError: (error: unknown) => void;
+}
+
+const everyMs = 1_000;
+const validMs = 5_000;
+/** This process was asleep, or its server: others may need as long to be heard of again. */
+const gapMs = 3_000;
+const graceMs = 5_000;
+
+const takenOver = 'MR001';
+
+export function isTakenOver(error: unknown): boolean {
+  return error instanceof Error && Reflect.get(error, 'code') === takenOver;
+}
+
+/** A transaction that only the holder of this epoch may commit; a successor waits for it. */
+export function asLauncher<T>(db: Db, epoch: number, work: (tx: Db) => Promise<T>): Promise<T> {
+  return db.transaction(async (tx) => {
+    await tx.exec(sql`select assert_epoch(${epoch})`);
+    return work(tx);
+  });
+}
+
+export class Lease {
+  readonly #options: LeaseOptions;
+  readonly #startedAt = new Date();
+  #epoch: number | undefined;
+  #renewedAt = Number.NEGATIVE_INFINITY;
+  #graceUntil = Number.NEGATIVE_INFINITY;
+  #firstOfAll = true;
+  readonly service: Service;
+
+  constructor(options: LeaseOptions) {
+    this.#options = options;
+    const ticking = every(
+      everyMs,
+      'lease',
+      () => this.#tick(),
+      (error) => this.#failed(error),
+    );
+    this.service = {
+      name: 'lease',
+      start: ticking.start,
+      stop: async () => {
+        await ticking.stop();
+        await this.#leave().catch(() => {});
+      },
+    };
+  }
+
+  /** Undefined: stands by. What it says may be out of date; the database knows better. */
+  get epoch(): number | undefined {
+    return performance.now() - this.#renewedAt < validMs ? this.#epoch : undefined;
+  }
+
+  /** Whether a host that has been silent may be judged, or could not have been heard. */
+  get mayJudge(): boolean {
+    return performance.now() >= this.#graceUntil;
+  }
+
+  /** Told by whoever was refused by the database. */
+  lose(): void {
+    if (this.#epoch === undefined) return;
+    this.#epoch = undefined;
+    this.#options.onChange(undefined);
+  }
+
+  async #tick(): Promise<void> {
+    const sentAt = performance.now();
+    const held = this.#epoch === undefined ? undefined : await this.#renew(this.#epoch);
+    if (held === false) this.lose();
+    const epoch = this.#epoch ?? (await this.#take());
+    await this.#beat();
+    this.#heard(sentAt);
+    if (epoch === undefined || epoch === this.#epoch) return;
+    this.#epoch = epoch;
+    this.#options.onChange(epoch);
+  }
+
+  #heard(sentAt: number): void {
+    const gap = sentAt - this.#renewedAt;
+    // nobody knows what was before the first time; where no other can be alive, there is nothing to know
+    if (this.#firstOfAll ? !this.#options.alone : gap > gapMs) this.#graceUntil = performance.now() + graceMs;
+    this.#firstOfAll = false;
+    this.#renewedAt = sentAt;
+  }
+
+  #failed(error: unknown): void {
+    if (this.#epoch !== undefined && this.epoch === undefined) this.#options.onChange(undefined);
+    this.#options.onError(error);
+  }
+
+  async #renew(epoch: number): Promise<boolean> {
+    const renewed = await this.#options.db.exec(sql`
+      update launcher_lease set renewed_at = clock_timestamp()
+       where holder = ${this.#options.launcherId} and epoch = ${epoch}`);
+    return renewed > 0;
+  }
+
+  async #take(): Promise<number | undefined> {
+    const { db, launcherId, alone } = this.#options;
+    const row = await db.maybeOne<{ epoch: number }>(sql`
+      update launcher_lease set holder = ${launcherId}, epoch = epoch + 1, renewed_at = clock_timestamp()
+       where holder is null or ${alone && this.#firstOfAll} or renewed_at < clock_timestamp() - ${validMs} * interval '1 millisecond'
+      returning epoch`);
+    return row?.epoch;
+  }
+
+  async #beat(): Promise<void> {
+    const { db, launcherId, version } = this.#options;
+    await db.exec(sql`
+      with silent as (
+        delete from launcher where id <> ${launcherId} and beat_at < clock_timestamp() - interval '1 minute'
+      )
+      insert into launcher (id, machine, pid, version, started_at, beat_at)
+      values (${launcherId}, ${hostname()}, ${process.pid}, ${version}, ${this.#startedAt}, clock_timestamp())
+      on conflict (id) do update set beat_at = excluded.beat_at`);
+  }
+
+  /** Whoever stands by need not wait for the lease to run out. */
+  async #leave(): Promise<void> {
+    const { db, launcherId } = this.#options;
+    this.#epoch = undefined;
+    await db.exec(sql`
+      update launcher_lease set holder = null, renewed_at = '-infinity' where holder = ${launcherId}`);
+    await db.exec(sql`delete from launcher where id = ${launcherId}`);
+  }
+}

@@ -1,0 +1,138 @@
+/**
+ * ALLOCATED → STARTED: whoever has a slot is looked at, given to a host that runs its version, or waits for the end of a
+ * transaction. Nothing here waits: what is missing is asked for, and the next turn goes on from there.
+ */
+import type { LaunchHost } from './launch-queries.ts';
+import type { Launch, LaunchEntry, Ledger } from './ledger.ts';
+import type { Finding } from './looks.ts';
+import { type Guest, place, type Room } from './placement.ts';
+import { type Reason, reasons } from './reasons.ts';
+import { afterQuit, type Quit } from './supervisor.ts';
+import { nameOf, type Sighting } from './watch.ts';
+
+export interface StartsWorld {
+  /** Alive. */
+  readonly hosts: readonly LaunchHost[];
+  readonly findings: ReadonlyMap<string, Finding>;
+  /** By the database's oid: who is at work on it. */
+  readonly sightings: ReadonlyMap<number, Sighting>;
+  readonly isElsewhere: (entry: LaunchEntry) => boolean;
+}
+
+export interface Starts {
+  /** Tenants to look at. */
+  readonly looks: readonly string[];
+  /** Tenants whose findings have been acted upon. */
+  readonly used: readonly string[];
+  /** engine → how many more hosts are needed */
+  readonly missing: ReadonlyMap<string, number>;
+}
+
+export function seeToStarts(ledger: Ledger, world: StartsWorld): Starts {
+  const looks: string[] = [];
+  const used: string[] = [];
+  const ready: { entry: LaunchEntry; guest: Guest }[] = [];
+  for (const [entry, launch] of ledger.launches()) {
+    if (launch.state !== 'ALLOCATED' || launch.ordered || launch.ending) continue;
+    const wait = whatFor(entry, launch, world);
+    if (wait !== undefined) entry.pending = wait;
+    if (wait !== undefined || (launch.retryAt !== null && launch.retryAt > ledger.now)) continue;
+    const finding = world.findings.get(entry.tenant.id);
+    if (finding === undefined) looks.push(entry.tenant.id);
+    else if (finding.kind === 'migrating') entry.pending = reasons.waitingOn(launch.waitOn ?? 'of a migration');
+    else if (finding.kind === 'installed' && finding.engine?.ok)
+      ready.push({ entry, guest: guestOf(entry, finding.version) });
+    else if (finding.kind !== 'gone' || world.isElsewhere(entry)) {
+      used.push(entry.tenant.id);
+      ledger.quit(entry, quitOf(finding));
+      ledger.set(entry, { version: versionOf(finding) });
+    }
+  }
+  const { ordered, missing } = giveToHosts(ledger, ready, world.hosts);
+  return { looks, used: [...used, ...ordered], missing };
+}
+
+/** Nobody connects to a database while a transaction is at work on it. */
+function whatFor(entry: LaunchEntry, launch: Launch, world: StartsWorld): Reason | undefined {
+  if (world.isElsewhere(entry)) return undefined;
+  const sighting = world.sightings.get(entry.tenant.databaseOid ?? 0);
+  if (sighting !== undefined) return reasons.waitingOn(nameOf(sighting));
+  // what has been said in this turn is looked into in the next
+  const isNew = launch.waitOn !== (entry.before?.waitOn ?? null);
+  return launch.waitOn !== null && (isNew || entry.transactionIsOpen) ? reasons.waitingOn(launch.waitOn) : undefined;
+}
+
+/** A look at one that is DISABLED and wanted: it is started where it could be, else the reason is as it is now. */
+export function seeToFinding(ledger: Ledger, entry: LaunchEntry, finding: Finding): void {
+  const startable = finding.kind === 'migrating' || (finding.kind === 'installed' && finding.engine?.ok);
+  if (startable) {
+    const begun = { code: reasons.starting.code, reason: reasons.starting.text, failures: 0, retryAt: null } as const;
+    ledger.send(entry, { kind: 'start' }, begun);
+  } else {
+    const { reason, ...rest } = afterQuit(quitOf(finding), entry.launch?.failures ?? 0, ledger.now);
+    ledger.set(entry, { code: reason.code, reason: reason.text, ...rest, version: versionOf(finding) });
+  }
+}
+
+function versionOf(finding: Finding): string | null {
+  return finding.kind === 'installed' ? finding.version : null;
+}
+
+function quitOf(finding: Finding): Quit {
+  if (finding.kind === 'unreachable') return { code: finding.kind, detail: finding.detail };
+  if (finding.kind === 'gone' || finding.kind === 'not_installed') return { code: finding.kind, detail: '' };
+  const engine = finding.kind === 'installed' ? finding.engine : undefined;
+  return { code: 'no_engine', detail: engine?.ok === false ? engine.detail : 'none was found' };
+}
+
+function guestOf({ tenant, launch }: LaunchEntry, engine: string): Guest {
+  return { tenantId: tenant.id, engine, suspicion: launch?.suspicion ?? 0, ownHost: tenant.ownHost };
+}
+
+/** Hosts that take tenants, with those they have; one that is ending is still there. */
+export function roomsOf(ledger: Ledger, hosts: readonly LaunchHost[]): Room[] {
+  const guests = new Map<string, Guest[]>(hosts.map(({ id }) => [id, []]));
+  for (const [entry, launch] of ledger.launches())
+    if (launch.hostId !== null && (launch.ordered || launch.ending))
+      guests.get(launch.hostId)?.push(guestOf(entry, launch.engine ?? ''));
+  return hosts
+    .filter(({ leaving }) => !leaving)
+    .map(({ id, engine }) => ({ hostId: id, engine, guests: guests.get(id) ?? [] }));
+}
+
+function giveToHosts(
+  ledger: Ledger,
+  ready: readonly { readonly entry: LaunchEntry; readonly guest: Guest }[],
+  hosts: readonly LaunchHost[],
+): { readonly ordered: string[]; readonly missing: ReadonlyMap<string, number> } {
+  const { placed, missing } = place(
+    ready.map(({ guest }) => guest),
+    roomsOf(ledger, hosts),
+  );
+  const ordered: string[] = [];
+  for (const { entry, guest } of ready) {
+    const hostId = placed.get(guest.tenantId);
+    ledger.set(entry, { version: guest.engine });
+    if (hostId === undefined) {
+      entry.pending = reasons.startingAfter(`no host of version ${guest.engine} has room yet`);
+      continue;
+    }
+    const orderNo = (entry.launch?.orderNo ?? 0) + 1;
+    ledger.send(entry, { kind: 'scheduler_ordered' }, { hostId, engine: guest.engine, orderNo });
+    ledger.slots.note(guest.tenantId, { holder: hostId, reason: 'scheduler' });
+    ledger.told.add(hostId);
+    ordered.push(guest.tenantId);
+  }
+  return { ordered, missing };
+}
+
+/** Tenants that are to have a host of their own and share one go to another. */
+export function seeToOwnHosts(ledger: Ledger, hosts: readonly LaunchHost[]): void {
+  for (const { guests } of roomsOf(ledger, hosts)) {
+    if (guests.length < 2) continue;
+    for (const { tenantId, ownHost } of guests) {
+      const entry = ledger.entries.get(tenantId);
+      if (ownHost && entry?.launch?.state === 'STARTED') ledger.send(entry, { kind: 'restart', transaction: null });
+    }
+  }
+}

@@ -1,0 +1,266 @@
+/**
+ * One turn of the launcher, as a pure function: what was read becomes what is to be written, and what is to be done once
+ * that is committed. First what hosts say, then one message after the other, then what is wanted without being said, and
+ * last the automatic transitions: slots, and starts.
+ */
+import { hear, lostHosts } from './hearing.ts';
+import { Inbox } from './inbox.ts';
+import type { LaunchHost, OpenMessage, Unsent } from './launch-queries.ts';
+import { type Launch, type LaunchEntry, Ledger } from './ledger.ts';
+import type { Finding } from './looks.ts';
+import { type Reason, reasons } from './reasons.ts';
+import { type Slot, type SlotChanges, Slots } from './slots.ts';
+import { roomsOf, seeToFinding, seeToOwnHosts, seeToStarts } from './starts.ts';
+import { care, type Presence } from './supervisor.ts';
+import { keyOf, type Sighting } from './watch.ts';
+
+export interface World {
+  /** The server's. */
+  readonly now: Date;
+  readonly launcherId: string;
+  readonly limit: number;
+  readonly entries: readonly LaunchEntry[];
+  readonly hosts: readonly LaunchHost[];
+  readonly slots: readonly Slot[];
+  readonly messages: readonly OpenMessage[];
+  readonly sightings: readonly Sighting[];
+  readonly presenceOf: (entry: LaunchEntry) => Presence;
+  readonly findings: ReadonlyMap<string, Finding>;
+  readonly mayJudge: boolean;
+  /** Sightings that were acted upon. */
+  readonly known: ReadonlySet<string>;
+  /** When each tenant's housekeeping was last given a slot. */
+  readonly servedAt: ReadonlyMap<string, number>;
+}
+
+export interface Change {
+  readonly entry: LaunchEntry;
+  readonly launch: Launch;
+  /** Worth telling people: its state or the reason has become another, and not only by trying again. */
+  readonly isNews: boolean;
+}
+
+export interface Plan {
+  readonly lost: readonly LaunchHost[];
+  readonly changes: readonly Change[];
+  readonly slots: SlotChanges;
+  readonly messages: readonly OpenMessage[];
+  readonly unsent: readonly Unsent[];
+  /** Hosts without a tenant. */
+  readonly idle: readonly LaunchHost[];
+  /** Once it is committed: hosts with new orders or slots; tenants whose connections are to be closed. */
+  readonly told: ReadonlySet<string>;
+  readonly hinted: ReadonlySet<string>;
+  /** Housekeeping that was given a slot, by tenant. */
+  readonly served: readonly string[];
+  readonly looks: readonly { readonly entry: LaunchEntry; readonly idle: boolean }[];
+  readonly forget: ReadonlySet<string>;
+  readonly missing: ReadonlyMap<string, number>;
+  /** The next time by the server's clock that something is due. */
+  readonly dueAt: Date | undefined;
+}
+
+export function decide(world: World): Plan {
+  const slots = new Slots(world.slots, world.limit, world.now);
+  const ledger = new Ledger(world.entries, slots, world.now);
+  const inbox = new Inbox(world.messages, world.now);
+  const lost = lostHosts(ledger, world.hosts, world.mayJudge);
+  const lostIds = new Set(lost.map(({ id }) => id));
+  const alive = world.hosts.filter(({ id }) => !lostIds.has(id));
+  slots.keepLauncher(world.launcherId);
+  hear(ledger, new Map(alive.map((host) => [host.id, host])), lostIds);
+  const about = inbox.take(ledger);
+  const findings = new Map([...world.findings].filter(([tenantId]) => !about.has(tenantId)));
+  const supervised = supervise(ledger, world, findings);
+  seeToOwnHosts(ledger, alive);
+  const granted = seeToSlots(ledger, world, alive);
+  const sightings = new Map(world.sightings.map((sighting) => [sighting.databaseOid, sighting]));
+  const isElsewhere = (entry: LaunchEntry): boolean => world.presenceOf(entry) === 'unlisted';
+  const starts = seeToStarts(ledger, { hosts: alive, findings, sightings, isElsewhere });
+  explainAll(ledger);
+  inbox.settle(ledger);
+  const served = granted.filter(({ kind }) => kind === 'housekeeping');
+  return {
+    lost,
+    changes: changesOf(ledger),
+    slots: slots.changes(),
+    messages: inbox.changes(),
+    ...unsentOf(ledger, world),
+    idle: idleHosts(ledger, alive),
+    told: new Set([...ledger.told, ...served.flatMap(({ holder }) => holder ?? [])]),
+    served: served.flatMap(({ tenantId }) => tenantId ?? []),
+    looks: looksOf(ledger, starts.looks, supervised.looks),
+    forget: new Set([...about, ...starts.used, ...supervised.used]),
+    missing: starts.missing,
+    dueAt: dueAt(ledger),
+  };
+}
+
+/** What is to be done without anybody saying so. */
+function supervise(
+  ledger: Ledger,
+  world: World,
+  findings: ReadonlyMap<string, Finding>,
+): { readonly looks: string[]; readonly used: string[] } {
+  const looks: string[] = [];
+  const used: string[] = [];
+  for (const entry of ledger.entries.values()) {
+    const { tenant, launch } = entry;
+    const { state, ending = false, code = null, retryAt = null } = launch ?? {};
+    const presence = world.presenceOf(entry);
+    const due = care({ desired: tenant.desired, presence, state, ending, code, retryAt }, world.now);
+    const begun = code === 'crashed' ? {} : { code: reasons.starting.code, reason: reasons.starting.text };
+    if (due.kind === 'register') ledger.send(entry, { kind: 'discovered' }, begun);
+    else if (due.kind === 'start') ledger.send(entry, { kind: 'start' }, { ...begun, retryAt: null });
+    else if (due.kind === 'stop')
+      ledger.send(entry, { kind: 'stop' }, { code: due.reason.code, reason: due.reason.text, retryAt: null });
+    else if (due.kind === 'look') {
+      const finding = findings.get(tenant.id);
+      if (finding === undefined) looks.push(tenant.id);
+      else {
+        seeToFinding(ledger, entry, finding);
+        if (entry.launch?.state === 'DISABLED') used.push(tenant.id);
+      }
+    }
+  }
+  return { looks, used };
+}
+
+/** ENABLED → ALLOCATED. Answers what was granted. */
+function seeToSlots(ledger: Ledger, world: World, alive: readonly LaunchHost[]): Slot[] {
+  const { slots, entries } = ledger;
+  const hostIds = new Set(alive.map(({ id }) => id));
+  const launchOf = (tenantId: string): Launch | undefined => entries.get(tenantId)?.launch;
+  slots.free(
+    (holder) => hostIds.has(holder),
+    (tenantId) => {
+      const launch = launchOf(tenantId);
+      return launch !== undefined && (launch.state !== 'DISABLED' || launch.ending);
+    },
+  );
+  // a limit that was lowered: the newest go back to the line
+  const stays = (tenantId: string): boolean => isUp(launchOf(tenantId));
+  for (const tenantId of slots.surplus(stays)) {
+    const entry = entries.get(tenantId);
+    if (entry === undefined) continue;
+    ledger.send(entry, { kind: 'stop' });
+    ledger.send(entry, { kind: 'start' });
+  }
+  for (const [entry, { state, ending }] of ledger.launches())
+    if (state !== 'DISABLED' && !ending) slots.ask(entry.tenant.id);
+  const granted = slots.grant(world.servedAt);
+  for (const { kind, tenantId } of granted) {
+    const entry = kind === 'scheduler' && tenantId !== null ? entries.get(tenantId) : undefined;
+    if (entry !== undefined) ledger.send(entry, { kind: 'slot_reserved' });
+  }
+  return granted;
+}
+
+function isUp(launch: Launch | undefined): boolean {
+  return launch?.state === 'ALLOCATED' || launch?.state === 'STARTED';
+}
+
+/** Transactions that nobody told of: a restart for each, once. */
+function unsentOf(ledger: Ledger, world: World): { readonly unsent: Unsent[]; readonly hinted: Set<string> } {
+  const byOid = new Map<number | null, LaunchEntry>();
+  for (const entry of ledger.entries.values())
+    if (world.presenceOf(entry) !== 'unlisted') byOid.set(entry.tenant.databaseOid, entry);
+  const unsent: Unsent[] = [];
+  const hinted = new Set<string>();
+  for (const sighting of world.sightings) {
+    const entry = byOid.get(sighting.databaseOid);
+    if (entry === undefined || world.known.has(keyOf(sighting))) continue;
+    hinted.add(entry.tenant.id);
+    const isOut = entry.tenant.desired === 'off' || world.presenceOf(entry) !== 'there';
+    if (!isOut) unsent.push(restartFor(entry, sighting));
+  }
+  return { unsent, hinted };
+}
+
+function restartFor({ tenant }: LaunchEntry, { what, pid, xid }: Sighting): Unsent {
+  const who = pid === null ? 'a prepared transaction' : `pid ${pid}`;
+  const doing =
+    what === 'drain' ? 'a migration is under way' : 'its database is being dropped, renamed, copied or moved';
+  return { tenantId: tenant.id, tenant: tenant.name, cause: `${doing} (${who})`, xid, pid };
+}
+
+function idleHosts(ledger: Ledger, alive: readonly LaunchHost[]): LaunchHost[] {
+  const empty = new Set(
+    roomsOf(ledger, alive)
+      .filter(({ guests }) => guests.length === 0)
+      .map(({ hostId }) => hostId),
+  );
+  return alive.filter(({ id }) => empty.has(id));
+}
+
+function looksOf(ledger: Ledger, waiting: readonly string[], idle: readonly string[]): Plan['looks'] {
+  const entryOf = (tenantId: string): LaunchEntry[] => {
+    const entry = ledger.entries.get(tenantId);
+    return entry === undefined ? [] : [entry];
+  };
+  return [
+    ...waiting.flatMap(entryOf).map((entry) => ({ entry, idle: false })),
+    ...idle.flatMap(entryOf).map((entry) => ({ entry, idle: true })),
+  ];
+}
+
+/** Every state that is not STARTED has a reason. */
+function explainAll(ledger: Ledger): void {
+  const positions = ledger.slots.positions();
+  for (const [entry, launch] of ledger.launches()) {
+    const reason = explain(entry, launch, positions.get(entry.tenant.id));
+    ledger.set(entry, { code: reason?.code ?? null, reason: reason?.text ?? null });
+  }
+}
+
+function explain(entry: LaunchEntry, launch: Launch, position: number | undefined): Reason | undefined {
+  const { state, code, reason, ending } = launch;
+  if (state === 'STARTED') return undefined;
+  if (ending && (state !== 'DISABLED' || entry.tenant.desired === 'off')) return reasons.stopping;
+  if (state === 'ENABLED' && position !== undefined) return reasons.noSlot(position);
+  if (state === 'ALLOCATED' && entry.pending !== undefined) return entry.pending;
+  // one that is tried again has failed until it runs
+  const keeps = state !== 'ALLOCATED' || code === 'crashed';
+  return keeps && code !== null ? { code, text: reason ?? code } : reasons.starting;
+}
+
+function changesOf(ledger: Ledger): Change[] {
+  const changes: Change[] = [];
+  for (const [entry, launch] of ledger.launches()) {
+    const { before } = entry;
+    if (before !== undefined && isSame(before, launch)) continue;
+    const moved = before === undefined || hasMoved(before, launch);
+    entry.launch = moved ? { ...launch, changedAt: ledger.now } : launch;
+    changes.push({ entry, launch: entry.launch, isNews: before === undefined || isNews(before, launch) });
+  }
+  return changes;
+}
+
+function isSame(before: Launch, launch: Launch): boolean {
+  return JSON.stringify(before) === JSON.stringify({ ...launch, changedAt: before.changedAt });
+}
+
+/** Has taken a step, of whatever kind. */
+function hasMoved(before: Launch, launch: Launch): boolean {
+  return (
+    before.state !== launch.state ||
+    before.code !== launch.code ||
+    before.ending !== launch.ending ||
+    before.orderNo !== launch.orderNo
+  );
+}
+
+/** One that fails again and again is not told of with every try. */
+function isNews(before: Launch, launch: Launch): boolean {
+  const failing = launch.code === 'crashed' || launch.code === 'unreachable';
+  return before.code !== launch.code || (before.state !== launch.state && !failing);
+}
+
+function dueAt(ledger: Ledger): Date | undefined {
+  let first: Date | undefined;
+  for (const [{ tenant }, { retryAt, state }] of ledger.launches()) {
+    if (retryAt === null || tenant.desired === 'off' || state === 'STARTED') continue;
+    if (retryAt > ledger.now && (first === undefined || retryAt < first)) first = retryAt;
+  }
+  return first;
+}

@@ -1,0 +1,108 @@
+/**
+ * Who is about to change a tenant's database without telling anybody. `pg_locks` is the whole server's: one statement shows
+ * who holds or asks for `drain` exclusively (a migration by any tool), and who holds a database itself (DROP, RENAME,
+ * TEMPLATE, TABLESPACE; PostgreSQL waits five seconds for its sessions to leave).
+ */
+import { type Db, sql } from '../kernel/sql.ts';
+import { locks } from '../postgres/locks.ts';
+
+export interface Sighting {
+  readonly databaseOid: number;
+  /** `drain`: a migration. `database`: a command that tolerates no session in it. */
+  readonly what: 'drain' | 'database';
+  /** Null: a prepared transaction, which no backend runs. */
+  readonly pid: number | null;
+  /** Tells one transaction from the next of the same backend. */
+  readonly virtualTransaction: string;
+  /** Null: it has none yet. */
+  readonly xid: string | null;
+  readonly granted: boolean;
+}
+
+/** As people are told. */
+export function nameOf({ xid, pid, virtualTransaction }: Pick<Sighting, 'xid' | 'pid' | 'virtualTransaction'>): string {
+  if (xid !== null) return pid === null ? `${xid} (prepared)` : xid;
+  return `${virtualTransaction} (pid ${pid ?? 'unknown'})`;
+}
+
+/** Modes that no connection takes by being opened. */
+const strong = ['ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock'];
+
+export function readSightings(db: Db): Promise<Sighting[]> {
+  return db.rows<Sighting>(sql`
+    with held as materialized (
+      select locktype, database, classid, objid, objsubid, transactionid, virtualtransaction, pid, mode, granted
+        from pg_locks
+       where locktype in ('advisory', 'object', 'transactionid')
+    ), seen as (
+      select case locktype when 'advisory' then database else objid end as oid,
+             case locktype when 'advisory' then 'drain' else 'database' end as what,
+             pid, virtualtransaction, granted
+        from held
+       where (locktype = 'advisory' and mode = 'ExclusiveLock' and objsubid = 2
+              and classid = ${locks.drain[0]}::integer::oid and objid = ${locks.drain[1]}::integer::oid)
+          or (locktype = 'object' and classid = 'pg_database'::regclass and mode = any(${strong}::text[]))
+    )
+    select oid as "databaseOid", what, pid, virtualtransaction as "virtualTransaction", granted, own.xid
+      from seen
+      left join lateral (
+        -- 32 bits of it are known; the rest follows from the next one's. Of savepoints the outermost is meant
+        select min(case when at < next then at else at - 4294967296 end)::text as xid
+          from (select (next / 4294967296) * 4294967296 + x.transactionid::text::bigint as at, next
+                  from held x
+                 cross join (select pg_snapshot_xmax(pg_current_snapshot())::text::bigint + 1000000 as next) latest
+                 where x.locktype = 'transactionid' and x.mode = 'ExclusiveLock' and x.granted
+                   and x.virtualtransaction = seen.virtualtransaction) whole
+      ) own on true
+     order by oid, what, granted desc, virtualtransaction`);
+}
+
+/** Ends every connection of an engine to these databases; answers how many there were. */
+export function terminateEngines(db: Db, databaseOids: readonly number[]): Promise<number> {
+  return db.exec(sql`
+    select pg_terminate_backend(pid)
+      from pg_locks
+     where locktype = 'advisory' and classid = ${locks.drain[0]}::integer::oid and objid = ${locks.drain[1]}::integer::oid
+       and objsubid = 2 and mode = 'ShareLock' and granted and pid <> pg_backend_pid()
+       and database = any(${databaseOids}::oid[])`);
+}
+
+/** One look after the other, and since when each thing has been in sight. */
+export class Watch {
+  readonly #since = new Map<string, number>();
+  #current: readonly Sighting[] = [];
+
+  get current(): readonly Sighting[] {
+    return this.#current;
+  }
+
+  /** Whether anything has come or gone. `nowMs` is of a clock that only runs. */
+  note(sightings: readonly Sighting[], nowMs: number): boolean {
+    const before = new Set(this.#since.keys());
+    const keys = new Set(sightings.map(keyOf));
+    for (const key of before) if (!keys.has(key)) this.#since.delete(key);
+    for (const key of keys) if (!this.#since.has(key)) this.#since.set(key, nowMs);
+    this.#current = sightings;
+    return keys.size !== before.size || [...keys].some((key) => !before.has(key));
+  }
+
+  /** Databases for whose sake somebody has been waiting for so long: `drain` was not granted, or the command goes on. */
+  overdue(nowMs: number, afterMs: Readonly<Record<Sighting['what'], number>>): number[] {
+    const late = this.#current.filter(
+      (sighting) =>
+        (sighting.what === 'database' || !sighting.granted) &&
+        nowMs - (this.#since.get(keyOf(sighting)) ?? nowMs) >= afterMs[sighting.what],
+    );
+    return [...new Set(late.map((sighting) => sighting.databaseOid))];
+  }
+
+  forget(): void {
+    this.#since.clear();
+    this.#current = [];
+  }
+}
+
+/** The same transaction, whether or not it has been granted its lock. */
+export function keyOf({ databaseOid, what, pid, virtualTransaction }: Sighting): string {
+  return `${databaseOid} ${what} ${pid ?? ''} ${virtualTransaction}`;
+}

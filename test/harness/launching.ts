@@ -1,0 +1,176 @@
+/** A control database with launchers, played hosts, and tenants whose databases hold just enough to be looked at. */
+import { randomBytes } from 'node:crypto';
+import { Client } from 'pg';
+import { newId } from '../../src/kernel/id.ts';
+import { silent } from '../../src/kernel/log.ts';
+import type { Service } from '../../src/kernel/service.ts';
+import { sql } from '../../src/kernel/sql.ts';
+import { systemTime } from '../../src/kernel/time.ts';
+import { type LauncherOptions, makeLauncher } from '../../src/launcher/launcher.ts';
+import {
+  announce,
+  awaitOutcome,
+  type MessageKind,
+  sendMessage,
+  type SentMessage,
+} from '../../src/launcher/messages.ts';
+import { type Address, clientConfig, onDatabase } from '../../src/postgres/address.ts';
+import { WakeHub } from '../../src/postgres/wake.ts';
+import { type ControlDatabase, makeControlDatabase } from './fresh-database.ts';
+import { PlayedHost } from './played-host.ts';
+import { administer } from './postgres-server.ts';
+import { until } from './until.ts';
+
+export const engineOne = '1.0.0';
+
+export interface StagedTenant {
+  readonly id: string;
+  readonly name: string;
+  readonly address: Address;
+}
+
+export type LaunchView = {
+  state: string;
+  code: string | null;
+  reason: string | null;
+  host_id: string | null;
+  order_no: number;
+  ordered: boolean;
+  ending: boolean;
+  failures: number;
+  suspicion: number;
+  retry_at: Date | null;
+  version: string | null;
+};
+
+export interface Stage {
+  readonly control: ControlDatabase;
+  readonly hub: WakeHub;
+  /** Versions that hosts were asked for, and hosts that were to be killed. */
+  readonly spawned: string[];
+  readonly killed: string[];
+  launch(more?: Partial<LauncherOptions>): Promise<Service>;
+  host(engine?: string): Promise<PlayedHost>;
+  tenant(name: string, options?: { installed?: string | null; desired?: 'on' | 'off' }): Promise<StagedTenant>;
+  /** As `life` does it: what is wanted and the message in one commit. */
+  send(tenant: StagedTenant, kind: MessageKind, transaction?: { xid: string; pid: number }): Promise<number>;
+  outcome(id: number): Promise<SentMessage>;
+  view(tenant: StagedTenant): Promise<LaunchView | undefined>;
+  /** Waits until its state (and reason) is that. */
+  becomes(tenant: StagedTenant, state: string, code?: string | null): Promise<LaunchView>;
+  limit(most: number): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Runs statements on a session of its own, which stays open. */
+export async function session(address: Address): Promise<Client> {
+  const client = new Client(clientConfig(address, 'psql'));
+  client.on('error', () => {});
+  await client.connect();
+  return client;
+}
+
+export async function installBareTenant(address: Address, version: string): Promise<void> {
+  const client = await session(address);
+  await client.query(`create schema millrace; create table millrace.installation (version text not null)`);
+  await client.query('insert into millrace.installation values ($1)', [version]);
+  await client.end();
+}
+
+export async function makeStage(control?: ControlDatabase): Promise<Stage> {
+  return stageOn(control ?? (await makeControlDatabase()));
+}
+
+async function stageOn(control: ControlDatabase): Promise<Stage> {
+  const { db } = control;
+  const hub = new WakeHub(control.address, silent);
+  await hub.service.start();
+  const services: Service[] = [];
+  const hosts: PlayedHost[] = [];
+  const databases: string[] = [];
+  const spawned: string[] = [];
+  const killed: string[] = [];
+  const stage: Stage = {
+    control,
+    hub,
+    spawned,
+    killed,
+    async launch(more = {}) {
+      const launcher = makeLauncher({
+        controlAddress: control.address,
+        allowPooler: false,
+        hub,
+        time: systemTime,
+        engines: {
+          has: async (version) => (version === engineOne ? { ok: true } : { ok: false, detail: `no ${version}` }),
+        },
+        hosts: { spawn: (version) => spawned.push(version), kill: (host) => killed.push(host.id) },
+        discover: 'registered',
+        addressOf: (row) => onDatabase(control.address, row.database),
+        isElsewhere: () => false,
+        maxBackgroundWorkers: 64,
+        embedded: false,
+        version: engineOne,
+        log: silent,
+        ...more,
+      });
+      services.push(launcher);
+      await launcher.start();
+      return launcher;
+    },
+    async host(engine = engineOne) {
+      const host = new PlayedHost(db, hub, engine);
+      hosts.push(host);
+      await host.start();
+      return host;
+    },
+    async tenant(name, { installed = engineOne, desired = 'on' } = {}) {
+      const database = `launch_${randomBytes(6).toString('hex')}`;
+      databases.push(database);
+      await administer(onDatabase(control.address, 'postgres'), `create database ${database}`);
+      const address = onDatabase(control.address, database);
+      if (installed !== null) await installBareTenant(address, installed);
+      const id = newId();
+      await db.exec(sql`
+        insert into tenant (id, name, database, desired, created_at)
+        values (${id}, ${name}, ${database}, ${desired}, now())`);
+      return { id, name, address };
+    },
+    async send(tenant, kind, transaction) {
+      const id = await db.transaction(async (tx) => {
+        if (transaction === undefined)
+          await tx.exec(sql`update tenant set desired = ${kind === 'stop' ? 'off' : 'on'} where id = ${tenant.id}`);
+        const rest = { sender: 'a test', cause: 'a test', at: new Date() };
+        return sendMessage(tx, { kind, tenant, ...rest, ...(transaction && { transaction }) });
+      });
+      announce(hub);
+      return id;
+    },
+    outcome: (id) => awaitOutcome(db, id, { until: 'settled', forMs: 10_000 }),
+    view: (tenant) =>
+      db.maybeOne<LaunchView>(sql`
+        select state, code, reason, host_id, order_no, ordered, ending, failures, suspicion, retry_at, version
+          from launch where tenant_id = ${tenant.id}`),
+    becomes: (tenant, state, code) =>
+      until(`${tenant.name} is ${state} ${code ?? ''}`, async () => {
+        const view = await stage.view(tenant);
+        return view?.state === state && (code === undefined || view.code === code) ? view : undefined;
+      }),
+    async limit(most) {
+      await db.exec(sql`
+        insert into setting (name, value, changed_at, changed_by)
+        values ('max_background_workers', ${String(most)}, now(), 'a test')
+        on conflict (name) do update set value = excluded.value`);
+      hub.send('launcher', 'words');
+    },
+    async close() {
+      await Promise.all(services.map((service) => service.stop()));
+      await Promise.all(hosts.map((host) => host.freeze()));
+      await hub.service.stop();
+      for (const database of databases)
+        await administer(onDatabase(control.address, 'postgres'), `drop database if exists ${database} with (force)`);
+      await control.close();
+    },
+  };
+  return stage;
+}
