@@ -20,8 +20,10 @@ export function homeOf(name: string | null): string {
   return name === null || name === 'default' ? '/' : `/t/${encodeURIComponent(name)}/`;
 }
 
-export function tenantLabel(): string {
-  const name = tenantBase.slice('/t/'.length);
+/** Whose pages these are. */
+export const tenantName = tenantBase === '' ? 'default' : decoded(tenantBase.slice('/t/'.length));
+
+function decoded(name: string): string {
   try {
     return decodeURIComponent(name);
   } catch {

@@ -22,6 +22,10 @@ export const keys = {
   /** With what machines did. */
   auditOfAll: ['audit', 'everything'],
   accessKeys: ['access keys'],
+  /** All that is known of tenants, and of who runs their schedulers. */
+  tenants: ['tenants'],
+  tenantList: ['tenants', 'list'],
+  tenant: (name: string, ...more: readonly unknown[]): QueryKey => ['tenants', 'one', name, ...more],
   pools: ['pools'],
   stash: ['stash'],
   /** How a job fares: counts, tokens, runs, durations. */

@@ -8,7 +8,7 @@ import { SearchField } from '../kit/search-field.tsx';
 import { useTitle } from '../kit/title.ts';
 import { useShown, useUrlState } from '../kit/url-state.ts';
 import { keys } from '../queries.ts';
-import { useMe } from '../session/session.ts';
+import { useIsRoot } from '../session/root-only.tsx';
 import './admin.css';
 import { AuditTable } from './audit-table.tsx';
 
@@ -19,7 +19,7 @@ const mostRows = 1_000;
 const logs = [
   { value: 'people', label: 'People' },
   { value: 'everything', label: 'Everything' },
-  { value: 'installation', label: 'Keys and sign-ins', isRoot: true },
+  { value: 'installation', label: 'Keys, sign-ins, tenants', isRoot: true },
 ] as const;
 type Log = (typeof logs)[number]['value'];
 
@@ -37,7 +37,7 @@ function useAudit(log: Log, actor: string, limit: number) {
 
 export default function AuditPage() {
   useTitle('Audit');
-  const isRoot = useMe().data?.role === 'root';
+  const isRoot = useIsRoot();
   const [asked, choose] = useUrlState('log', 'people');
   const [actor, setActor] = useUrlState('actor');
   const [shown, showMore] = useShown(firstRows, mostRows);

@@ -4,10 +4,9 @@ import { type GatewayAnswer, gateway } from '../client.ts';
 import { ActionDialog, ActionFoot, ActionForm } from '../actions/action-dialog.tsx';
 import { Answer } from '../kit/answer.tsx';
 import { InlineFailure } from '../kit/failure.tsx';
-import { NotFound } from '../kit/not-found.tsx';
 import { useTitle } from '../kit/title.ts';
 import { keys } from '../queries.ts';
-import { useMe } from '../session/session.ts';
+import { RootOnly } from '../session/root-only.tsx';
 import { Age } from '../time/times.tsx';
 import './admin.css';
 import { NewKey } from './new-key.tsx';
@@ -16,8 +15,11 @@ import { useChange } from './use-change.ts';
 type Key = GatewayAnswer<'GET /api/keys'>['items'][number];
 
 export default function KeysPage() {
-  const isRoot = useMe().data?.role === 'root';
-  return isRoot ? <Keys /> : <NotFound />;
+  return (
+    <RootOnly>
+      <Keys />
+    </RootOnly>
+  );
 }
 
 function Keys() {

@@ -1,6 +1,6 @@
 /** Makes a key, and shows its secret the one time that it can be seen. */
 import { useState } from 'react';
-import { type GatewayAnswer, gateway, tenantBase, tenantLabel } from '../client.ts';
+import { type GatewayAnswer, gateway, tenantName } from '../client.ts';
 import { ActionFoot, ActionForm } from '../actions/action-dialog.tsx';
 import { CopyButton } from '../kit/copy-button.tsx';
 import { Field, SelectField } from '../kit/field.tsx';
@@ -20,7 +20,7 @@ const roles: readonly { readonly value: Role; readonly label: string }[] = [
 /** A viewer's or operator's key opens the tenant whose pages one looks at; the others' open all. */
 function tenantOf(role: Role): { tenant?: string } {
   const isOfTenant = role === 'viewer' || role === 'operator';
-  return isOfTenant && tenantBase !== '' ? { tenant: tenantLabel() } : {};
+  return isOfTenant ? { tenant: tenantName } : {};
 }
 
 export function NewKey({ close }: { readonly close: () => void }) {

@@ -57,7 +57,8 @@ function whyItWaits({ reasons: [first], summary }: Why): string {
   return first === undefined ? sentence(summary) : `It has not started: ${sentence(first.message, false)}`;
 }
 
-function Next({ next, label }: { readonly next: string; readonly label?: string }) {
+/** What to do, with the commands to type set apart. */
+export function Next({ next, label }: { readonly next: string; readonly label?: string }) {
   return (
     <p className="why-next">
       {label === undefined ? null : <strong>{label}</strong>}{' '}

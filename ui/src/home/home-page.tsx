@@ -3,6 +3,7 @@ import { Answer } from '../kit/answer.tsx';
 import { Choice } from '../kit/choice.tsx';
 import { useTitle } from '../kit/title.ts';
 import { useUrlState } from '../kit/url-state.ts';
+import { TenantsLine } from '../tenants/attention-line.tsx';
 import { ActivityCharts } from './activity-charts.tsx';
 import { Failing, Late, Next } from './attention.tsx';
 import { Health } from './health.tsx';
@@ -28,6 +29,7 @@ export function HomePage() {
       <header className="page-head">
         <h1>Home</h1>
       </header>
+      <TenantsLine />
       <Answer of={overview} what="Reading how things stand">
         {(data) => (
           <div className="home">

@@ -23,8 +23,8 @@ const sums: readonly QueryKey[] = [
   keys.fleet,
   keys.auditOfAll,
 ];
-/** What counts by the clock: the last hour is another one. */
-const clocked: readonly QueryKey[] = [keys.overview, keys.activity, anyJob];
+/** What counts by the clock: the last hour is another one. Of other tenants no stream tells: they are looked at each minute. */
+const clocked: readonly QueryKey[] = [keys.overview, keys.activity, anyJob, keys.tenants];
 
 export function touchedBy(digest: DigestMessage): Touched {
   if (digest.all) return { soon: [everything], later: [] };
@@ -40,7 +40,7 @@ export function touchedBy(digest: DigestMessage): Touched {
       ...(digest.pools ? [keys.pools] : []),
       ...(digest.projects ? [keys.projects, keys.jobs, keys.stash, keys.search] : []),
       ...(digest.people ? [keys.audit] : []),
-      ...(digest.fleet ? [keys.fleet] : []),
+      ...(digest.fleet ? [keys.fleet, keys.tenants] : []),
     ],
     later: [
       ...(hasRun ? sums : []),

@@ -41,6 +41,7 @@ export function App() {
 const RunPage = lazy(() => import('../runs/run-page.tsx'));
 const NewJobPage = lazy(() => import('../job/definition/new-job-page.tsx'));
 const WorkerPage = lazy(() => import('../fleet/worker-page.tsx'));
+const TenantPage = lazy(() => import('../tenants/tenant-page.tsx'));
 
 const further: readonly (readonly [path: string, Page: ComponentType])[] = [
   ['/projects', lazy(() => import('../jobs/projects-page.tsx'))],
@@ -48,6 +49,10 @@ const further: readonly (readonly [path: string, Page: ComponentType])[] = [
   ['/workers', lazy(() => import('../fleet/workers-page.tsx'))],
   ['/schedulers', lazy(() => import('../fleet/schedulers-page.tsx'))],
   ['/audit', lazy(() => import('../admin/audit-page.tsx'))],
+  ['/tenants', lazy(() => import('../tenants/tenants-page.tsx'))],
+  ['/slots', lazy(() => import('../tenants/slots-page.tsx'))],
+  ['/engines', lazy(() => import('../tenants/engines-page.tsx'))],
+  ['/launcher', lazy(() => import('../tenants/launcher-page.tsx'))],
   ['/keys', lazy(() => import('../admin/keys-page.tsx'))],
   ['/settings', lazy(() => import('../admin/settings-page.tsx'))],
 ];
@@ -62,6 +67,7 @@ function Pages() {
       <Route path="/jobs/:id/:view?">{({ id, view }) => <JobPage key={id} id={id} view={view} />}</Route>
       <Route path="/runs/:id">{({ id }) => <RunPage key={id} id={id} />}</Route>
       <Route path="/workers/:id">{({ id }) => <WorkerPage key={id} id={id} />}</Route>
+      <Route path="/tenants/:name">{({ name }) => <TenantPage key={name} name={name} />}</Route>
       {further.map(([path, Page]) => (
         <Route key={path} path={path} component={Page} />
       ))}

@@ -1,5 +1,6 @@
 /** What the keyboard can do. */
 import { Dialog } from '../kit/dialog.tsx';
+import { useIsRoot } from '../session/root-only.tsx';
 import './dialogs.css';
 import { usePlaces } from './navigation.tsx';
 
@@ -15,12 +16,15 @@ const within = [
   { keys: ['Esc', 'Tab'], does: 'Leave the editor' },
 ] as const;
 
+const ofRoot = [{ keys: ['t'], does: 'The same page of another tenant' }] as const;
+
 export function HelpDialog({ close }: { readonly close: () => void }) {
   const places = usePlaces().flat();
+  const offered = useIsRoot() ? [...everywhere, ...ofRoot] : everywhere;
   return (
     <Dialog title="Keyboard" close={close}>
       <dl className="shortcuts">
-        {everywhere.map(({ keys, does }) => (
+        {offered.map(({ keys, does }) => (
           <Row key={does} keys={keys} does={does} />
         ))}
         {places.map(({ letter, label }) => (

@@ -1,6 +1,6 @@
 /**
- * The places of the house, as a table: who may go there, and the letter that leads there after `g`. Bus, flows and tenants
- * will be rows here when they have pages.
+ * The places of the house, as a table: who may go there, and the letter that leads there after `g`. Bus and flows will be
+ * rows here when they have pages. Places of the installation work below every tenant's prefix, which links keep.
  */
 import { Link, useLocation } from 'wouter';
 import type { GatewayAnswer } from '../client.ts';
@@ -48,6 +48,14 @@ const places: readonly (readonly Place[])[] = [
       icon: 'M8 13.5a5.5 5.5 0 1 0 0-11 5.5 5.5 0 0 0 0 11ZM8 5v3.2l2.2 1.3',
     },
     { to: '/audit', label: 'Audit', letter: 'a', holds: /^\/audit(\/|$)/, icon: 'M4 2.5h8v11H4ZM6 6h4M6 8.5h4M6 11h2' },
+    {
+      to: '/tenants',
+      label: 'Tenants',
+      letter: 't',
+      holds: /^\/(tenants|slots|engines|launcher)(\/|$)/,
+      icon: 'M8 2.5 14 5.5 8 8.5 2 5.5ZM2.5 8.3 8 11l5.5-2.7M2.5 11 8 13.7 13.5 11',
+      only: 'root',
+    },
     {
       to: '/keys',
       label: 'Keys',

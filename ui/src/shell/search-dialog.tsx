@@ -1,13 +1,16 @@
 /** Finds anything by name or id, and goes there: type, choose with the arrows, Enter. */
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { type KeyboardEvent, useDeferredValue, useEffect, useId, useState } from 'react';
-import { useLocation } from 'wouter';
-import { type TenantAnswer, tenant } from '../client.ts';
+import { useLocation, useSearch } from 'wouter';
+import { homeOf, type TenantAnswer, tenant, tenantName } from '../client.ts';
 import { Dialog } from '../kit/dialog.tsx';
 import './dialogs.css';
 import { InlineFailure } from '../kit/failure.tsx';
 import { keys } from '../queries.ts';
+import { useIsRoot } from '../session/root-only.tsx';
+import { useTenantList } from '../tenants/use-tenants.ts';
 import { usePlaces } from './navigation.tsx';
+import { findTenants, pageIn } from './switch.ts';
 
 type Hit = TenantAnswer<'GET /api/search'>['items'][number];
 
@@ -17,6 +20,8 @@ interface Found {
   readonly name: string;
   readonly where: string;
   readonly to: string;
+  /** To another tenant's pages, which are another app as far as addresses go. */
+  readonly leaves?: true;
 }
 
 const pages: Readonly<Record<Hit['kind'], (hit: Hit) => string>> = {
@@ -55,8 +60,30 @@ function useFound(question: string): Search {
     .flat()
     .filter(({ label }) => label.toLowerCase().startsWith(q.toLowerCase()))
     .map(({ to, label }): Found => ({ id: to, kind: 'page', name: label, where: '', to }));
-  const items = q === '' ? places : [...places, ...(data?.items ?? []).map(foundOf)];
+  const tenants = useOtherTenants(q);
+  const items = q === '' ? places : [...places, ...tenants, ...(data?.items ?? []).map(foundOf)];
   return { items, error, isSettled: q === '' || (!isPlaceholderData && !isFetching) };
+}
+
+/** More are found by typing more. */
+const mostTenants = 5;
+
+/** For root: the same page of another tenant, by its name or by `switch to …`. */
+function useOtherTenants(q: string): readonly Found[] {
+  const { data } = useTenantList(useIsRoot());
+  const [path] = useLocation();
+  const search = useSearch();
+  const others = (data?.items ?? []).filter(({ name }) => name !== tenantName);
+  return findTenants(others, q.replace(/^switch( to)?( tenant)? ?/i, ''))
+    .slice(0, mostTenants)
+    .map(({ name }) => ({
+      id: name,
+      kind: 'tenant',
+      name: `Switch to tenant ${name}`,
+      where: '',
+      to: pageIn(homeOf(name), path, search),
+      leaves: true,
+    }));
 }
 
 export function SearchDialog({ close }: { readonly close: () => void }) {
@@ -71,7 +98,8 @@ export function SearchDialog({ close }: { readonly close: () => void }) {
   const open = (found: Found | undefined): void => {
     if (found === undefined) return;
     close();
-    navigate(found.to);
+    if (found.leaves === true) location.assign(found.to);
+    else navigate(found.to);
   };
   // Enter may come before the answer does
   const [isWished, wish] = useState(false);

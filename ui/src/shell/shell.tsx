@@ -1,8 +1,6 @@
 /** The frame around every page: where one can go, whether the page is live, and who one is. */
 import { type ReactNode, useCallback, useState } from 'react';
 import { Link, useLocation } from 'wouter';
-import { tenantBase, tenantLabel } from '../client.ts';
-import { LostBanner } from '../live/lost-banner.tsx';
 import { LiveStatus } from '../live/live-status.tsx';
 import { useMe } from '../session/session.ts';
 import { SignOut } from '../session/sign-out.tsx';
@@ -11,15 +9,18 @@ import { Navigation, usePlaces } from './navigation.tsx';
 import { SearchDialog } from './search-dialog.tsx';
 import './shell.css';
 import { useShortcuts } from './shortcuts.ts';
+import { Banners } from './tenant-banner.tsx';
+import { TenantSwitcher } from './tenant-switcher.tsx';
 import { Wordmark } from './wordmark.tsx';
 
 export function Shell({ children }: { readonly children: ReactNode }) {
-  const [open, setOpen] = useState<'search' | 'help'>();
+  const [open, setOpen] = useState<'search' | 'help' | 'tenants'>();
   const [, navigate] = useLocation();
   const places = usePlaces().flat();
   const close = useCallback(() => setOpen(undefined), []);
   const search = useCallback(() => setOpen('search'), []);
   const help = useCallback(() => setOpen('help'), []);
+  const tenants = useCallback(() => setOpen('tenants'), []);
   const go = useCallback(
     (letter: string) => {
       const place = places.find((candidate) => candidate.letter === letter);
@@ -27,7 +28,7 @@ export function Shell({ children }: { readonly children: ReactNode }) {
     },
     [navigate, places],
   );
-  useShortcuts({ search, help, go });
+  useShortcuts({ search, help, tenants, go });
   return (
     <div className="shell">
       <a className="skip" href="#main">
@@ -37,6 +38,7 @@ export function Shell({ children }: { readonly children: ReactNode }) {
         <Link href="/" className="side-home" aria-label="millrace, home">
           <Wordmark />
         </Link>
+        <TenantSwitcher isOpen={open === 'tenants'} setOpen={(isOpen) => (isOpen ? tenants() : close())} />
         <SearchButton search={search} />
         <Navigation />
         <div className="side-foot">
@@ -51,7 +53,7 @@ export function Shell({ children }: { readonly children: ReactNode }) {
         </div>
       </header>
       <main id="main" className="page" tabIndex={-1}>
-        <LostBanner />
+        <Banners />
         {children}
       </main>
       {open === 'search' ? <SearchDialog close={close} /> : null}
@@ -77,7 +79,6 @@ function Who() {
   if (me === undefined) return null;
   return (
     <p className="who">
-      {tenantBase === '' ? null : <span className="who-tenant">{tenantLabel()}</span>}
       <span className="who-actor" title={me.actor}>
         {me.actor}
       </span>

@@ -1,9 +1,10 @@
-/** The keyboard: `/` to search, `?` for help, `g` and a letter to go somewhere. Silent while one types. */
+/** The keyboard: `/` to search, `?` for help, `t` for other tenants, `g` and a letter to go somewhere. Silent while one types. */
 import { useEffect } from 'react';
 
 interface Shortcuts {
   readonly search: () => void;
   readonly help: () => void;
+  readonly tenants: () => void;
   /** The letter after `g`; false where no place has it. */
   readonly go: (letter: string) => void;
 }
@@ -22,7 +23,7 @@ function isBusy(event: KeyboardEvent): boolean {
   return event.defaultPrevented || isChord || isTyping(event) || document.querySelector('dialog[open]') !== null;
 }
 
-export function useShortcuts({ search, help, go }: Shortcuts): void {
+export function useShortcuts({ search, help, tenants, go }: Shortcuts): void {
   useEffect(() => {
     let goingSince = Number.NEGATIVE_INFINITY;
     const press = (event: KeyboardEvent): void => {
@@ -33,10 +34,11 @@ export function useShortcuts({ search, help, go }: Shortcuts): void {
       else if (event.key === 'g') goingSince = event.timeStamp;
       else if (event.key === '/') search();
       else if (event.key === '?') help();
+      else if (event.key === 't') tenants();
       else return;
       event.preventDefault();
     };
     addEventListener('keydown', press);
     return () => removeEventListener('keydown', press);
-  }, [search, help, go]);
+  }, [search, help, tenants, go]);
 }

@@ -1,0 +1,58 @@
+/**
+ * Across the top of a tenant's pages while its scheduler does not run: why, and for root the way to change that. Where the
+ * tenant cannot be read at all, or does not exist, that is said instead of guessing that the server is away.
+ */
+import { Link, useLocation } from 'wouter';
+import { statusOf, tenantName } from '../client.ts';
+import { sentence } from '../explain/sentence.ts';
+import { LostBanner } from '../live/lost-banner.tsx';
+import { useIsRoot } from '../session/root-only.tsx';
+import { isClosed, toneOf } from '../tenants/standing.ts';
+import { StartButton } from '../tenants/tenant-actions.tsx';
+import { type TenantWhy, useTenantWhy } from '../tenants/use-tenants.ts';
+
+/** Pages about the installation, which say it themselves or do not depend on it. */
+const ofInstallation = /^\/(tenants|slots|engines|launcher|keys)(\/|$)/;
+
+export function Banners() {
+  const { data: why, error } = useTenantWhy(tenantName);
+  const [path] = useLocation();
+  if (statusOf(error) === 404) return <NoTenant />;
+  const isShown = why !== undefined && isWorthSaying(why) && !ofInstallation.test(path);
+  const isAway = why === undefined || !isClosed(why.reason_code);
+  return (
+    <>
+      {isAway ? <LostBanner /> : null}
+      {isShown ? <Stopped why={why} /> : null}
+    </>
+  );
+}
+
+/** A start or stop that is under way is over in a moment. */
+function isWorthSaying(why: TenantWhy): boolean {
+  const tone = toneOf(why);
+  return tone !== 'well' && tone !== 'busy';
+}
+
+function Stopped({ why }: { readonly why: TenantWhy }) {
+  const isRoot = useIsRoot();
+  return (
+    <div className="tenant-banner" data-tone={toneOf(why)} role="status">
+      <p>
+        {sentence(why.sentence)}{' '}
+        {isClosed(why.reason_code) ? 'Until then there is nothing to see of it.' : 'Meanwhile nothing fires.'}{' '}
+        {isRoot ? <Link href={`/tenants/${encodeURIComponent(tenantName)}`}>More about it</Link> : null}
+      </p>
+      {isRoot && why.reason_code === 'stopped_by_user' ? <StartButton name={tenantName} /> : null}
+    </div>
+  );
+}
+
+function NoTenant() {
+  return (
+    <p className="lost-banner" role="alert">
+      There is no tenant {tenantName}. It may have been renamed or dropped; <a href="/">the tenant default</a> is always
+      there.
+    </p>
+  );
+}

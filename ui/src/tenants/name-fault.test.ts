@@ -1,0 +1,17 @@
+import { expect, test } from 'vitest';
+import { nameFault } from './name-fault.ts';
+
+test('a name that the server takes has no fault', () => {
+  for (const name of ['acme', 'a', '0', 'a-b_c', 'a--b', 'x'.repeat(63)]) {
+    expect([name, nameFault(name)]).toEqual([name, undefined]);
+  }
+});
+
+test('what is wrong with a name is said', () => {
+  for (const name of ['A', 'a b', 'a/b', 'ä', 'a\n'])
+    expect([name, nameFault(name)]).toEqual([name, expect.stringMatching(/only/)]);
+  for (const name of ['-a', 'a-', '_'])
+    expect([name, nameFault(name)]).toEqual([name, expect.stringMatching(/begins and ends/)]);
+  expect(nameFault('x'.repeat(64))).toMatch(/63/);
+  expect(nameFault('')).toMatch(/name/);
+});

@@ -1,0 +1,57 @@
+import { expect, test } from 'vitest';
+import { isClosed, isUnderWay, needsLook, reasonWords, type Tenant, toneOf } from './standing.ts';
+
+type Code = NonNullable<Tenant['reason_code']>;
+const reasonCodes: readonly Code[] = [
+  'stopped_by_user',
+  'starting',
+  'stopping',
+  'waiting_on_transaction',
+  'no_slot',
+  'no_engine',
+  'not_installed',
+  'unreachable',
+  'not_connectable',
+  'crashed',
+  'gone',
+];
+
+const disabled = (reason_code: Code, desired: 'on' | 'off' = 'on') =>
+  ({ state: 'DISABLED', reason_code, desired }) as const;
+
+test('what runs is well, whatever was the matter before', () => {
+  expect(toneOf({ state: 'STARTED', reason_code: null })).toBe('well');
+  expect(needsLook({ state: 'STARTED', reason_code: null, desired: 'on' })).toBe(false);
+});
+
+test('somebody should look at what ought to run and cannot', () => {
+  const looked = reasonCodes.filter((code) => needsLook(disabled(code)));
+  expect(looked).toEqual([
+    'waiting_on_transaction',
+    'no_slot',
+    'no_engine',
+    'unreachable',
+    'not_connectable',
+    'crashed',
+    'gone',
+  ]);
+  expect(reasonCodes.filter((code) => needsLook(disabled(code, 'off')))).toEqual([]);
+});
+
+test('what is under way is looked at again soon', () => {
+  const busy = reasonCodes.filter((code) => isUnderWay({ state: 'ALLOCATED', reason_code: code, desired: 'on' }));
+  expect(busy).toEqual(['starting', 'stopping', 'waiting_on_transaction']);
+});
+
+test('a tenant that is stopped, or crashes, can still be read', () => {
+  for (const code of ['stopped_by_user', 'crashed', 'no_slot'] as const) expect(isClosed(code)).toBe(false);
+  for (const code of ['gone', 'no_engine', 'not_installed'] as const) expect(isClosed(code)).toBe(true);
+  expect(isClosed(null)).toBe(false);
+});
+
+test('the time of the next try is taken out of the words', () => {
+  expect(reasonWords('crashed until 2026-11-16T10:00:05.123Z: out of memory')).toBe('crashed: out of memory');
+  expect(reasonWords('unreachable until 2026-11-16T10:00:05Z: refused')).toBe('unreachable: refused');
+  expect(reasonWords('no slot (position 3)')).toBe('no slot (position 3)');
+  expect(reasonWords('no engine: none until 0.2.0 is added')).toBe('no engine: none until 0.2.0 is added');
+});

@@ -1,0 +1,55 @@
+/**
+ * How a tenant stands, for the eye: what its state and reason amount to, whether somebody should look, and whether it will
+ * soon be otherwise by itself.
+ */
+import type { GatewayAnswer } from '../client.ts';
+
+export type Tenant = GatewayAnswer<'GET /api/tenants/{name}'>;
+export type Message = GatewayAnswer<'GET /api/tenants/{name}/messages'>['items'][number];
+type Standing = Pick<Tenant, 'state' | 'reason_code' | 'desired'>;
+
+/** `well`: it runs. `quiet`: it is not meant to. `busy`: it will in a moment. `waits`: for others. `bad`: it cannot. */
+export type Tone = 'well' | 'quiet' | 'busy' | 'waits' | 'bad';
+
+const tones: Readonly<Record<NonNullable<Tenant['reason_code']>, Tone>> = {
+  stopped_by_user: 'quiet',
+  starting: 'busy',
+  stopping: 'busy',
+  waiting_on_transaction: 'waits',
+  no_slot: 'waits',
+  no_engine: 'bad',
+  // a database that nobody has given to Millrace yet
+  not_installed: 'quiet',
+  unreachable: 'bad',
+  not_connectable: 'bad',
+  crashed: 'bad',
+  gone: 'bad',
+};
+
+export function toneOf({ state, reason_code }: Pick<Standing, 'state' | 'reason_code'>): Tone {
+  if (state === 'STARTED') return 'well';
+  return reason_code === null ? 'busy' : tones[reason_code];
+}
+
+/** It should run and does not, and that will not change within a moment. */
+export function needsLook(tenant: Standing): boolean {
+  const tone = toneOf(tenant);
+  return tenant.desired === 'on' && (tone === 'waits' || tone === 'bad');
+}
+
+/** Something is being done with it: worth looking again soon. */
+export function isUnderWay({ state, reason_code }: Standing): boolean {
+  return toneOf({ state, reason_code }) === 'busy' || reason_code === 'waiting_on_transaction';
+}
+
+/** While its database is like this, nothing of the tenant can be read, and no page of it has anything to show. */
+const closed = new Set<Tenant['reason_code']>(['no_engine', 'not_installed', 'unreachable', 'not_connectable', 'gone']);
+
+export function isClosed(code: Tenant['reason_code']): boolean {
+  return closed.has(code);
+}
+
+/** The reason without the time of the next try, which is shown as it comes nearer. */
+export function reasonWords(reason: string): string {
+  return reason.replace(/ until \d{4}-[\d:.T-]+Z(?=:|$)/, '');
+}

@@ -1,0 +1,91 @@
+/** Start, stop, restart, upgrade; or install, where there is nothing yet. Stopping asks first: nothing fires after it. */
+import { ActionDialog, ActionFoot, ActionForm } from '../actions/action-dialog.tsx';
+import { useChange } from '../admin/use-change.ts';
+import { gateway } from '../client.ts';
+import { InlineFailure } from '../kit/failure.tsx';
+import { keys } from '../queries.ts';
+import { InstallAction } from './install.tsx';
+import type { Tenant } from './standing.ts';
+import { UpgradeAction } from './upgrade.tsx';
+
+export function TenantActions({ tenant }: { readonly tenant: Tenant }) {
+  const isInstalled = tenant.reason_code !== 'not_installed';
+  return (
+    <div className="page-actions">
+      {tenant.desired === 'on' ? (
+        <>
+          <RestartAction name={tenant.name} />
+          <StopAction name={tenant.name} />
+        </>
+      ) : null}
+      {isInstalled ? <UpgradeAction tenant={tenant} /> : <InstallAction tenant={tenant} />}
+      {tenant.desired === 'off' ? <StartButton name={tenant.name} /> : null}
+    </div>
+  );
+}
+
+/** One click: it takes nothing away, and does nothing where it runs. */
+export function StartButton({ name }: { readonly name: string }) {
+  const start = useChange({
+    outdates: keys.tenants,
+    change: () => gateway('POST /api/tenants/{name}/start', { params: { name } }),
+  });
+  return (
+    <>
+      <InlineFailure error={start.error} />
+      <button type="button" className="button primary" disabled={start.isPending} onClick={() => start.mutate()}>
+        {start.isPending ? 'Starting…' : 'Start'}
+        <span className="unseen"> {name}</span>
+      </button>
+    </>
+  );
+}
+
+function RestartAction({ name }: { readonly name: string }) {
+  return (
+    <ActionDialog label="Restart" title={`Restart ${name}`}>
+      {(close) => (
+        <Sure
+          act="Restart"
+          close={close}
+          change={() => gateway('POST /api/tenants/{name}/restart', { params: { name } })}
+          words="Its scheduler ends and is started anew, within moments and in the same slot. What runs goes on; what is due meanwhile fires a little late."
+        />
+      )}
+    </ActionDialog>
+  );
+}
+
+function StopAction({ name }: { readonly name: string }) {
+  return (
+    <ActionDialog label="Stop" title={`Stop ${name}`}>
+      {(close) => (
+        <Sure
+          act="Stop"
+          close={close}
+          change={() => gateway('POST /api/tenants/{name}/stop', { params: { name } })}
+          words="Its scheduler ends: nothing fires and nothing new is queued until somebody starts it again. Its pages and its API go on answering, and what runs goes on."
+        />
+      )}
+    </ActionDialog>
+  );
+}
+
+interface SureProps {
+  readonly act: string;
+  readonly words: string;
+  readonly change: () => Promise<unknown>;
+  readonly close: () => void;
+}
+
+function Sure({ act, words, change, close }: SureProps) {
+  const order = useChange({ outdates: keys.tenants, change, onDone: close });
+  return (
+    <ActionForm submit={() => order.mutate()}>
+      <p className="preview">{words}</p>
+      <ActionFoot close={close} act={order.isPending ? `${act}…` : act} disabled={order.isPending}>
+        <InlineFailure error={order.error} />
+      </ActionFoot>
+    </ActionForm>
+  );
+}

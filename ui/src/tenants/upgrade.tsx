@@ -1,0 +1,142 @@
+/** Brings a tenant to another engine's version. What that would do is shown before it is done; then, what came of it. */
+import { keepPreviousData, useQuery } from '@tanstack/react-query';
+import { useState } from 'react';
+import { ActionDialog, ActionFoot, ActionForm } from '../actions/action-dialog.tsx';
+import { useChange } from '../admin/use-change.ts';
+import { type GatewayAnswer, gateway } from '../client.ts';
+import { InlineFailure } from '../kit/failure.tsx';
+import { keys } from '../queries.ts';
+import { Outcome } from './messages-table.tsx';
+import type { Message, Tenant } from './standing.ts';
+import { useEngines, useMessages } from './use-tenants.ts';
+import { VersionField } from './version-field.tsx';
+
+type Upgraded = GatewayAnswer<'POST /api/tenants/{name}/upgrade'>;
+
+export function UpgradeAction({ tenant }: { readonly tenant: Tenant }) {
+  return (
+    <ActionDialog label="Upgrade" title={`Upgrade ${tenant.name}`}>
+      {(close) => <Upgrade tenant={tenant} close={close} />}
+    </ActionDialog>
+  );
+}
+
+interface Props {
+  readonly tenant: Tenant;
+  readonly close: () => void;
+}
+
+function Upgrade({ tenant: { name, version }, close }: Props) {
+  const [chosen, choose] = useState('');
+  // the version it had when this was opened: it changes under way
+  const [from] = useState(version);
+  const release = useEngines().data?.items.find(({ running }) => running)?.version;
+  const to = chosen === '' ? (release ?? version ?? '') : chosen;
+  const upgrade = useChange({
+    outdates: keys.tenants,
+    change: () => gateway('POST /api/tenants/{name}/upgrade', { params: { name }, body: { to } }),
+  });
+  const plan = usePlan(name, to, upgrade.isIdle || upgrade.isError);
+  if (upgrade.data !== undefined) return <Done name={name} upgraded={upgrade.data} close={close} />;
+  const isPlanned = plan.data?.to === to && plan.error === null;
+  const isThere = plan.data !== undefined && plan.data.from === plan.data.to;
+  return (
+    <ActionForm submit={() => upgrade.mutate()}>
+      <VersionField
+        now={from}
+        value={to}
+        change={choose}
+        hint="Of the engines that are installed here; millrace engine add brings another."
+      />
+      {plan.data === undefined ? null : <Plan plan={plan.data} />}
+      <ActionFoot
+        close={close}
+        act={upgrade.isPending ? 'Upgrading…' : 'Upgrade'}
+        disabled={upgrade.isPending || !isPlanned || isThere}
+      >
+        <InlineFailure error={upgrade.error ?? plan.error} />
+      </ActionFoot>
+    </ActionForm>
+  );
+}
+
+/** A dry run: changes nothing, locks nothing. */
+function usePlan(name: string, to: string, enabled: boolean) {
+  return useQuery({
+    queryKey: ['upgrade plan', name, to],
+    queryFn: ({ signal }) =>
+      gateway('POST /api/tenants/{name}/upgrade', { params: { name }, body: { to, dry_run: true }, signal }),
+    enabled: enabled && to !== '',
+    placeholderData: keepPreviousData,
+    gcTime: 0,
+  });
+}
+
+function Plan({ plan: { from, to, migrations } }: { readonly plan: Upgraded }) {
+  if (from === to) {
+    return (
+      <p className="preview" role="status">
+        It is at {to} already: there is nothing to do.
+      </p>
+    );
+  }
+  return (
+    <div className="preview" role="status">
+      <p>
+        From <strong>{from}</strong> to <strong>{to}</strong>
+        {migrations.length === 0 ? ', without a change to its tables.' : ', by:'}
+      </p>
+      <Migrations names={migrations} />
+      <p>
+        All in one transaction: whoever is connected leaves, its scheduler comes back at the new version; and where a
+        step fails, everything is as before.
+      </p>
+    </div>
+  );
+}
+
+function Migrations({ names }: { readonly names: readonly string[] }) {
+  if (names.length === 0) return null;
+  return (
+    <ol className="migrations" tabIndex={0} aria-label="Migrations">
+      {names.map((name) => (
+        <li key={name}>
+          <code>{name}</code>
+        </li>
+      ))}
+    </ol>
+  );
+}
+
+interface DoneProps {
+  readonly name: string;
+  readonly upgraded: Upgraded;
+  readonly close: () => void;
+}
+
+function Done({ name, upgraded: { from, to, migrations, message }, close }: DoneProps) {
+  return (
+    <div className="action-form">
+      <div className="preview" role="status">
+        <p>
+          Upgraded from <strong>{from}</strong> to <strong>{to}</strong>
+          {migrations.length === 0 ? '.' : ', by:'}
+        </p>
+        <Migrations names={migrations} />
+        {message === null ? null : <Follow name={name} sent={message} />}
+      </div>
+      <ActionFoot close={close} />
+    </div>
+  );
+}
+
+/** What becomes of the restart. */
+function Follow({ name, sent }: { readonly name: string; readonly sent: Message }) {
+  const { data } = useMessages(name, 50);
+  const message = data?.items.find(({ id }) => id === sent.id) ?? sent;
+  return (
+    <p>
+      Its scheduler: <Outcome message={message} />
+    </p>
+  );
+}

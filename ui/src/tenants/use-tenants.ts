@@ -1,0 +1,90 @@
+/**
+ * Data of tenants and of what runs their schedulers. It is in the control database, of which no stream tells: pages about it
+ * ask again while they are in sight, more often while something is under way. Pages of a tenant do not.
+ */
+import { useQuery } from '@tanstack/react-query';
+import { type GatewayAnswer, gateway, statusOf } from '../client.ts';
+import { keys } from '../queries.ts';
+import { isUnderWay } from './standing.ts';
+
+export type Slots = GatewayAnswer<'GET /api/slots'>;
+export type Slot = Slots['items'][number];
+export type Engine = GatewayAnswer<'GET /api/engines'>['items'][number];
+export type Launcher = GatewayAnswer<'GET /api/launcher'>;
+export type Process = Launcher['standing_by'][number];
+export type TenantWhy = GatewayAnswer<'GET /api/explain/tenant/{name}'>;
+
+const calmMs = 3_000;
+const busyMs = 1_000;
+
+/** Read once; a digest has it read again each minute. */
+export function useTenantList(enabled = true) {
+  return useQuery({
+    queryKey: keys.tenantList,
+    queryFn: ({ signal }) => gateway('GET /api/tenants', { signal }),
+    enabled,
+  });
+}
+
+export function useTenants() {
+  return useQuery({
+    queryKey: keys.tenantList,
+    queryFn: ({ signal }) => gateway('GET /api/tenants', { signal }),
+    refetchInterval: ({ state: { data } }) => (data?.items.some(isUnderWay) === true ? busyMs : calmMs),
+  });
+}
+
+export function useTenant(name: string) {
+  return useQuery({
+    queryKey: keys.tenant(name),
+    queryFn: ({ signal }) => gateway('GET /api/tenants/{name}', { params: { name }, signal }),
+    refetchInterval: ({ state: { data, error } }) => {
+      if (statusOf(error) === 404) return false;
+      return data !== undefined && isUnderWay(data) ? busyMs : calmMs;
+    },
+  });
+}
+
+export function useMessages(name: string, limit: number) {
+  return useQuery({
+    queryKey: keys.tenant(name, 'messages', limit),
+    queryFn: ({ signal }) =>
+      gateway('GET /api/tenants/{name}/messages', { params: { name }, query: { limit }, signal }),
+    refetchInterval: ({ state: { data } }) =>
+      data?.items.some(({ settled_at }) => settled_at === null) === true ? busyMs : calmMs,
+  });
+}
+
+/** Of a tenant that runs it is asked once: when its scheduler goes, the tenant's own stream says so. */
+export function useTenantWhy(name: string) {
+  return useQuery({
+    queryKey: keys.tenant(name, 'why'),
+    queryFn: ({ signal }) => gateway('GET /api/explain/tenant/{name}', { params: { name }, signal }),
+    refetchInterval: ({ state: { data } }) => (data === undefined || data.state === 'STARTED' ? false : calmMs),
+  });
+}
+
+export function useSlots() {
+  return useQuery({
+    queryKey: [...keys.tenants, 'slots'],
+    queryFn: ({ signal }) => gateway('GET /api/slots', { signal }),
+    refetchInterval: calmMs,
+  });
+}
+
+/** They change when somebody adds one, which is seldom. */
+export function useEngines() {
+  return useQuery({
+    queryKey: [...keys.tenants, 'engines'],
+    queryFn: ({ signal }) => gateway('GET /api/engines', { signal }),
+    refetchInterval: 5 * calmMs,
+  });
+}
+
+export function useLauncher() {
+  return useQuery({
+    queryKey: [...keys.tenants, 'launcher'],
+    queryFn: ({ signal }) => gateway('GET /api/launcher', { signal }),
+    refetchInterval: calmMs,
+  });
+}
