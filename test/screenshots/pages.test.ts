@@ -78,6 +78,30 @@ const shots: readonly Shot[] = [
   { name: 'schedulers', path: () => '/schedulers', shows: /up/ },
   { name: 'audit', path: () => '/audit', shows: 'key:anna' },
   { name: 'keys', path: () => '/keys', shows: 'wall display' },
+  { name: 'tenants', path: () => '/tenants', shows: 'stopped by user' },
+  { name: 'tenant', path: () => '/tenants/acme', shows: /^STARTED$/ },
+  { name: 'tenant-stopped', path: () => '/t/billing/jobs', shows: /Meanwhile nothing fires/ },
+  { name: 'slots', path: () => '/slots', shows: 'Held' },
+  { name: 'engines', path: () => '/engines', shows: 'this release' },
+  { name: 'launcher', path: () => '/launcher', shows: /pid/ },
+  {
+    name: 'upgrade',
+    path: () => '/tenants/acme',
+    shows: /^STARTED$/,
+    act: async (page) => {
+      await page.getByRole('button', { name: 'Upgrade' }).click();
+      await page.getByText('nothing to do').waitFor();
+    },
+  },
+  {
+    name: 'switcher',
+    path: () => '/',
+    shows: 'Health',
+    act: async (page) => {
+      await page.getByRole('button', { name: /^Tenant/ }).click();
+      await page.getByRole('link', { name: 'acme' }).waitFor();
+    },
+  },
   { name: 'settings', path: () => '/settings', shows: 'lake' },
   {
     name: 'search',
@@ -109,6 +133,8 @@ let seeded: Seeded;
 beforeAll(async () => {
   product = await startProduct();
   seeded = await seed(product);
+  for (const name of ['acme', 'billing']) await product.call('POST /api/tenants', { body: { name } });
+  await product.call('POST /api/tenants/{name}/stop', { params: { name: 'billing' } });
   browser = await startBrowser();
   await rm(folder, { recursive: true, force: true });
   for (const each of [folder, kept]) await mkdir(each, { recursive: true });

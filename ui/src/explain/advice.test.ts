@@ -17,3 +17,16 @@ test('commands are told from the words around them', () => {
   ]);
   expect(shown('it starts when a place is free')).toEqual(['It starts when a place is free.']);
 });
+
+test('a command between backticks ends there', () => {
+  expect(shown('`millrace slots` shows who has them; `millrace slots --limit 65` makes room')).toEqual([
+    '[millrace slots]',
+    ' shows who has them; ',
+    '[millrace slots --limit 65]',
+    ' makes room.',
+  ]);
+  expect(shown('restore it, or `millrace tenant drop acme`')).toEqual([
+    'Restore it, or ',
+    '[millrace tenant drop acme]',
+  ]);
+});

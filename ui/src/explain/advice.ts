@@ -6,8 +6,8 @@ export interface AdvicePart {
   readonly text: string;
 }
 
-/** A command ends where the sentence about it goes on. */
-const command = /millrace .+?(?= runs it\b| says\b| starts one\b|;|$)/g;
+/** Between backticks; or, without, up to where the sentence about it goes on. */
+const command = /`([^`]+)`|millrace .+?(?= runs it\b| says\b| starts one\b|;|$)/g;
 
 export function adviceOf(next: string): readonly AdvicePart[] {
   const parts: AdvicePart[] = [];
@@ -15,10 +15,10 @@ export function adviceOf(next: string): readonly AdvicePart[] {
   const add = (kind: AdvicePart['kind'], text: string): void => {
     if (text !== '') parts.push({ kind, text });
   };
-  for (const { 0: found, index } of next.matchAll(command)) {
+  for (const { 0: found, 1: quoted, index } of next.matchAll(command)) {
     const words = next.slice(from, index);
     add('words', from === 0 && words !== '' ? sentence(words, true, '') : words);
-    add('command', found);
+    add('command', quoted ?? found);
     from = index + found.length;
   }
   const rest = next.slice(from);

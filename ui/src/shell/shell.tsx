@@ -21,6 +21,8 @@ export function Shell({ children }: { readonly children: ReactNode }) {
   const search = useCallback(() => setOpen('search'), []);
   const help = useCallback(() => setOpen('help'), []);
   const tenants = useCallback(() => setOpen('tenants'), []);
+  // it closes when it loses the focus, perhaps to what has been opened since
+  const closeTenants = useCallback(() => setOpen((now) => (now === 'tenants' ? undefined : now)), []);
   const go = useCallback(
     (letter: string) => {
       const place = places.find((candidate) => candidate.letter === letter);
@@ -38,7 +40,7 @@ export function Shell({ children }: { readonly children: ReactNode }) {
         <Link href="/" className="side-home" aria-label="millrace, home">
           <Wordmark />
         </Link>
-        <TenantSwitcher isOpen={open === 'tenants'} setOpen={(isOpen) => (isOpen ? tenants() : close())} />
+        <TenantSwitcher isOpen={open === 'tenants'} open={tenants} close={closeTenants} />
         <SearchButton search={search} />
         <Navigation />
         <div className="side-foot">

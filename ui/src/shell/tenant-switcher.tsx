@@ -11,10 +11,11 @@ import './switcher.css';
 
 interface Props {
   readonly isOpen: boolean;
-  readonly setOpen: (isOpen: boolean) => void;
+  readonly open: () => void;
+  readonly close: () => void;
 }
 
-export function TenantSwitcher({ isOpen, setOpen }: Props) {
+export function TenantSwitcher({ isOpen, open, close }: Props) {
   const button = useRef<HTMLButtonElement>(null);
   const id = useId();
   if (!useIsRoot()) {
@@ -26,12 +27,12 @@ export function TenantSwitcher({ isOpen, setOpen }: Props) {
     );
   }
   const leave = (event: FocusEvent): void => {
-    if (!event.currentTarget.contains(event.relatedTarget)) setOpen(false);
+    if (!event.currentTarget.contains(event.relatedTarget)) close();
   };
   const press = (event: KeyboardEvent): void => {
     if (event.key !== 'Escape' || !isOpen) return;
     event.preventDefault();
-    setOpen(false);
+    close();
     button.current?.focus();
   };
   return (
@@ -46,7 +47,7 @@ export function TenantSwitcher({ isOpen, setOpen }: Props) {
         aria-label={`Tenant ${tenantName}, switch`}
         aria-keyshortcuts="t"
         title={tenantName}
-        onClick={() => setOpen(!isOpen)}
+        onClick={isOpen ? close : open}
       >
         <span className="switcher-name">{tenantName}</span>
         <svg className="icon" viewBox="0 0 16 16" aria-hidden="true">
@@ -54,7 +55,7 @@ export function TenantSwitcher({ isOpen, setOpen }: Props) {
         </svg>
       </button>
       <div id={id} className="switcher-panel" hidden={!isOpen} tabIndex={-1}>
-        {isOpen ? <Menu close={() => setOpen(false)} /> : null}
+        {isOpen ? <Menu close={close} /> : null}
       </div>
     </div>
   );

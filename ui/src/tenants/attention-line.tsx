@@ -1,7 +1,7 @@
 /** One quiet line for root: which tenants should run and do not. Nothing where all is well. */
 import { Link } from 'wouter';
 import { useIsRoot } from '../session/root-only.tsx';
-import { needsLook, reasonWords } from './standing.ts';
+import { needsLook } from './standing.ts';
 import './tenants.css';
 import { useTenantList } from './use-tenants.ts';
 
@@ -23,7 +23,7 @@ export function TenantsLine() {
       :{' '}
       {items
         .slice(0, named)
-        .map(({ name, reason }) => (reason === null ? name : `${name} (${reasonWords(reason)})`))
+        .map(({ name }) => name)
         .join(', ')}
       {more > 0 ? ` and ${more} more` : ''}.
     </p>

@@ -82,25 +82,23 @@ function SlotTable({ slots, isLine = false }: { readonly slots: readonly Slot[];
     <table className="table">
       <thead>
         <tr>
-          {isLine ? (
-            <th scope="col" className="number">
-              Position
-            </th>
-          ) : null}
+          {isLine ? <th scope="col">Position</th> : null}
           <th scope="col">Kind</th>
           <th scope="col">Tenant</th>
           <th scope="col">What for</th>
           <th scope="col" className="wide">
             Process
           </th>
-          <th scope="col">Since</th>
+          <th scope="col" className="wide">
+            Since
+          </th>
         </tr>
       </thead>
       <tbody>
         {slots.map((slot, index) => (
           // a tenant may hold several for housekeeping
           <tr key={`${slot.kind} ${slot.tenant} ${slot.since} ${index}`}>
-            {isLine ? <td className="number">{slot.position}</td> : null}
+            {isLine ? <td>{slot.position}</td> : null}
             <td>{slot.kind}</td>
             <th scope="row">
               {slot.tenant === null ? (
@@ -113,7 +111,7 @@ function SlotTable({ slots, isLine = false }: { readonly slots: readonly Slot[];
             <td className="wide">
               <ProcessName of={slot.holder} />
             </td>
-            <td className="muted">
+            <td className="wide muted">
               <Age at={slot.since} />
             </td>
           </tr>

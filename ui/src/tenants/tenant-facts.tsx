@@ -18,7 +18,7 @@ export function TenantFacts({ tenant }: { readonly tenant: Tenant }) {
           <Due at={tenant.retry_at} />
         </Fact>
       )}
-      <Fact term="So since">
+      <Fact term="Since">
         <Age at={tenant.changed_at} />
       </Fact>
       <Fact term="Made">

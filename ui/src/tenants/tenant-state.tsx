@@ -39,7 +39,7 @@ export function Reason({ tenant: { reason, retry_at } }: { readonly tenant: Pick
       {reasonWords(reason)}
       {retry_at === null ? null : (
         <>
-          {' '}
+          {'; '}
           <span className="tenant-retry">
             again <Due at={retry_at} />
           </span>

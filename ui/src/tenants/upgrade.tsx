@@ -4,6 +4,7 @@ import { useState } from 'react';
 import { ActionDialog, ActionFoot, ActionForm } from '../actions/action-dialog.tsx';
 import { useChange } from '../admin/use-change.ts';
 import { type GatewayAnswer, gateway } from '../client.ts';
+import { Command } from '../kit/command.tsx';
 import { InlineFailure } from '../kit/failure.tsx';
 import { keys } from '../queries.ts';
 import { Outcome } from './messages-table.tsx';
@@ -46,7 +47,11 @@ function Upgrade({ tenant: { name, version }, close }: Props) {
         now={from}
         value={to}
         change={choose}
-        hint="Of the engines that are installed here; millrace engine add brings another."
+        hint={
+          <>
+            Of the engines that are installed here; <Command>millrace engine add</Command> brings another.
+          </>
+        }
       />
       {plan.data === undefined ? null : <Plan plan={plan.data} />}
       <ActionFoot

@@ -1,9 +1,10 @@
 /** Which engine: one of those that are installed here and can be used. */
+import type { ReactNode } from 'react';
 import { SelectField } from '../kit/field.tsx';
 import { type Engine, useEngines } from './use-tenants.ts';
 
 interface Props {
-  readonly hint: string;
+  readonly hint: ReactNode;
   /** The version it has now, if any. */
   readonly now?: string | null;
   /** Empty: whatever the server takes by itself. */

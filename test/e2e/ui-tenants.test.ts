@@ -1,0 +1,172 @@
+/**
+ * Tenants in a real Chromium against the real server: made, switched to, stopped, started, out of slots, renamed and
+ * dropped; and what somebody sees whose key opens one tenant only.
+ */
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { makeClient } from '../../src/http/client.ts';
+import { seriousFaults } from '../harness/axe.ts';
+import { startBrowser } from '../harness/browser.ts';
+import { type Endpoints, type Product, removeHome, startProduct } from '../harness/product.ts';
+import { needs } from '../harness/services.ts';
+import { type SignedIn, signIn } from '../harness/signed-in.ts';
+import { until } from '../harness/until.ts';
+
+const document = { project: 'shop', name: 'report', tasks: [{ name: 'export' }] };
+
+describe.skipIf(!needs('chromium'))('tenants in the web interface', () => {
+  let product: Product;
+  let browser: Browser;
+  let root: SignedIn;
+  let page: Page;
+
+  beforeAll(async () => {
+    product = await startProduct();
+    browser = await startBrowser();
+    root = await signIn(browser, product, product.rootKey);
+    page = await root.open('/tenants');
+  });
+  afterAll(async () => {
+    await browser.close();
+    await product.stop();
+    await removeHome(product.home);
+  });
+
+  const at = (path: string) => page.goto(product.url + path);
+  const pathOf = (shown: Page) => new URL(shown.url()).pathname;
+  const button = (name: string | RegExp) => page.getByRole('button', { name });
+  const dialog = () => page.getByRole('dialog');
+  const inState = (state: string) => page.getByRole('status').getByText(state, { exact: true }).waitFor();
+  const stateOf = async (name: string) => (await product.call('GET /api/tenants/{name}', { params: { name } })).state;
+
+  it('makes a tenant, which is soon started, and leads to its pages', async () => {
+    await button('New tenant').click();
+    await dialog().getByRole('textbox', { name: 'Name' }).fill('Acme');
+    await dialog().getByText('Lower-case letters').waitFor();
+    expect(await dialog().getByRole('button', { name: 'Make tenant' }).isDisabled()).toBe(true);
+    await dialog().getByRole('textbox', { name: 'Name' }).fill('acme');
+    expect(await seriousFaults(page)).toEqual([]);
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { name: 'acme' }).waitFor();
+    await inState('STARTED');
+    await page.getByRole('table').getByText('started', { exact: true }).first().waitFor();
+    await page.getByRole('link', { name: 'Its jobs and runs' }).click();
+    await page.getByRole('heading', { name: 'Home' }).waitFor();
+    expect([pathOf(page), await page.title()]).toEqual(['/t/acme/', 'Home · acme · millrace']);
+  });
+
+  it('keeps to its tenant from page to page, and switches by the keyboard', async () => {
+    const headers = { authorization: `Bearer ${product.rootKey}` };
+    const acme = makeClient<Endpoints>({ base: `${product.url}/t/acme`, headers });
+    await acme('PUT /api/projects', { body: { name: 'shop' } });
+    await acme('PUT /api/jobs', { body: JSON.stringify(document) });
+    await page.getByRole('link', { name: 'Jobs', exact: true }).click();
+    await page.getByRole('link', { name: 'report' }).click();
+    await page.getByRole('heading', { name: 'report' }).waitFor();
+    expect(pathOf(page)).toMatch(/^\/t\/acme\/jobs\/./);
+    await page.keyboard.press('t');
+    await page.getByRole('link', { name: 'acme' }).and(page.locator(':focus')).waitFor();
+    expect(await seriousFaults(page)).toEqual([]);
+    await page.keyboard.press('Escape');
+    await page.keyboard.press('t');
+    await page.getByRole('link', { name: 'default' }).focus();
+    await page.keyboard.press('Enter');
+    await page.getByText('No jobs yet').waitFor();
+    expect(pathOf(page)).toBe('/jobs');
+    await page.keyboard.press('/');
+    await page.keyboard.type('acm');
+    await page.getByRole('option', { name: /Switch to tenant acme/ }).click();
+    await page.getByRole('link', { name: 'report' }).waitFor();
+    expect(pathOf(page)).toBe('/t/acme/jobs');
+  });
+
+  it('says on every page of a stopped tenant that nothing fires, also to those who cannot start it', async () => {
+    const { key } = await product.call('POST /api/keys', { body: { name: 'wall', role: 'viewer', tenant: 'acme' } });
+    const viewer = await signIn(browser, product, key);
+    const wall = await viewer.open('/t/acme/jobs');
+    await wall.getByText('Live', { exact: true }).waitFor();
+    expect(await wall.getByRole('button', { name: /^Tenant/ }).count()).toBe(0);
+    expect(await wall.getByRole('link', { name: 'Tenants' }).count()).toBe(0);
+
+    await at('/tenants/acme');
+    await button('Stop').click();
+    await dialog().getByRole('button', { name: 'Stop' }).click();
+    await inState('DISABLED');
+    await wall.getByText('Meanwhile nothing fires').waitFor();
+    expect(await wall.getByRole('button', { name: /^Start/ }).count()).toBe(0);
+    expect(viewer.faults).toEqual([]);
+
+    await at('/t/acme/jobs');
+    await page.getByText('Meanwhile nothing fires').waitFor();
+    await page.getByRole('link', { name: 'report' }).waitFor();
+    expect(await seriousFaults(page)).toEqual([]);
+    await button('Start acme').click();
+    for (const shown of [page, wall]) await shown.getByText('Meanwhile nothing fires').waitFor({ state: 'detached' });
+    await until('it runs again', async () => (await stateOf('acme')) === 'STARTED' || undefined);
+    await viewer.context.close();
+  });
+
+  it('shows what an upgrade would do before it can be done', async () => {
+    await at('/tenants/acme');
+    await button('Upgrade').click();
+    await dialog()
+      .getByText(/already: there is nothing to do/)
+      .waitFor();
+    expect(await dialog().getByRole('button', { name: 'Upgrade' }).isDisabled()).toBe(true);
+    await page.keyboard.press('Escape');
+  });
+
+  it('shows who holds slots, and who waits when there are fewer', async () => {
+    await at('/slots');
+    const limit = async (count: number): Promise<void> => {
+      await button('Change limit').click();
+      await dialog().getByRole('textbox', { name: 'Slots' }).fill(String(count));
+      await page.keyboard.press('Enter');
+      await dialog().waitFor({ state: 'detached' });
+    };
+    await page.getByRole('link', { name: 'acme' }).waitFor();
+    const { limit: before } = await product.call('GET /api/slots');
+    // the launcher and one scheduler
+    await limit(2);
+    await page.getByRole('heading', { name: 'In line' }).waitFor();
+    expect(await seriousFaults(page)).toEqual([]);
+    const home = await root.open('/');
+    await home.getByRole('link', { name: 'One tenant does not run' }).waitFor();
+    await home.close();
+    await limit(before);
+    await page.getByRole('heading', { name: 'In line' }).waitFor({ state: 'detached' });
+  });
+
+  it('shows engines, launcher and hosts', async () => {
+    await at('/engines');
+    await page.getByText('this release', { exact: true }).waitFor();
+    expect(await seriousFaults(page)).toEqual([]);
+    await page.getByRole('link', { name: 'Launcher and hosts' }).click();
+    await page.getByRole('heading', { name: 'Hosts' }).waitFor();
+    await page
+      .getByRole('cell', { name: /pid \d/ })
+      .or(page.getByRole('rowheader', { name: /pid \d/ }))
+      .first()
+      .waitFor();
+    expect(await seriousFaults(page)).toEqual([]);
+  });
+
+  it('renames a tenant, and drops it once its name is typed', async () => {
+    await at('/tenants/acme');
+    await button('Rename').click();
+    await dialog().getByRole('textbox', { name: 'Name' }).fill('store');
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { name: 'store' }).waitFor();
+    expect(pathOf(page)).toBe('/tenants/store');
+    expect(root.faults).toEqual([]);
+    await button('Drop').click();
+    await dialog().getByRole('textbox').fill('acme');
+    expect(await dialog().getByRole('button', { name: 'Drop' }).isDisabled()).toBe(true);
+    await dialog().getByRole('textbox').fill('store');
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { name: 'Tenants', exact: true }).waitFor();
+    await page.getByRole('link', { name: 'store' }).waitFor({ state: 'detached' });
+    const { items } = await product.call('GET /api/tenants');
+    expect(items.map(({ name }) => name)).toEqual(['default']);
+  });
+});
