@@ -9,6 +9,7 @@ import { type BenchmarkName, type Options, readOptions, usage } from './options.
 import { pages } from './pages.ts';
 import { Report, type Result } from './report.ts';
 import { start } from './start.ts';
+import { tenants } from './tenants.ts';
 
 const benchmarks: Record<BenchmarkName, (options: Options, report: Report) => Promise<Result>> = {
   dag,
@@ -17,6 +18,7 @@ const benchmarks: Record<BenchmarkName, (options: Options, report: Report) => Pr
   start,
   catchup,
   pages,
+  tenants,
 };
 
 /** Returns the exit code. Aims that are not met are told, and are no failure: a busy machine misses them all. */

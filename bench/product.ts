@@ -22,6 +22,7 @@ export interface UpOptions {
   readonly databaseUrl?: string;
   readonly worker: boolean;
   readonly places?: number;
+  readonly env?: Readonly<Record<string, string>>;
   /** Where to leave a profile of Node's work. */
   readonly profileTo?: string | undefined;
 }
@@ -49,6 +50,7 @@ export async function startUp(options: UpOptions): Promise<Up> {
     env: {
       ...(options.databaseUrl === undefined ? {} : { MILLRACE_DATABASE_URL: options.databaseUrl }),
       ...(options.places === undefined ? {} : { MILLRACE_MAX_TASKS: String(options.places) }),
+      ...options.env,
     },
     profileTo: options.profileTo,
   });

@@ -1,0 +1,171 @@
+/**
+ * `bench -- tenants`: what a tenant costs that has nothing to do, and whether many keep each other waiting. Two hundred
+ * tenants with one trigger each: how long until all are started, how much memory and how many connections each holds while
+ * it is idle, and how late their triggers fire when all are due at the same instants.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { withClient } from '../src/postgres/databases.ts';
+import type { Options } from './options.ts';
+import { type Percentiles, percentiles } from './percentiles.ts';
+import { pidsBelow, proportionalBytes } from './processes.ts';
+import { startUp, type Up } from './product.ts';
+import { aim, figure, type Report, type Result } from './report.ts';
+import { type Server, startServer } from './server.ts';
+import { controlDatabase, openTenant, tenantDatabase } from './tenant.ts';
+
+/** Longer than a pool keeps a connection that nobody uses. */
+const idleMs = 15_000;
+const periodMs = 5_000;
+const copiesAtOnce = 4;
+
+interface Idle {
+  readonly memoryMb: number;
+  readonly serverMb: number;
+  readonly connections: number;
+}
+
+export async function tenants(options: Options, report: Report): Promise<Result> {
+  const count = options.quick ? 5 : 200;
+  const idleFor = options.quick ? 500 : idleMs;
+  const server = await startServer();
+  const control = await server.fresh(controlDatabase);
+  const up = (): Promise<Up> =>
+    startUp({
+      home: server.home,
+      databaseUrl: control.url,
+      worker: true,
+      env: { MILLRACE_DISCOVER: 'all', MILLRACE_MAX_BACKGROUND_WORKERS: String(count + 100) },
+    });
+  report.progress('one tenant, idle');
+  const alone = await up();
+  const firstAt = await plant(server, Date.now() + (options.quick ? 20_000 : 240_000));
+  const one = await measureIdle(server, alone, idleFor);
+  await alone.stop();
+  report.progress(`making ${count - 1} more`);
+  await copy(server, count);
+  const startedAt = performance.now();
+  const many = await up();
+  const healthyMs = performance.now() - startedAt;
+  await allStarted(many, count, report);
+  const startedMs = performance.now() - startedAt;
+  report.progress(`${count} tenants, idle`);
+  const all = await measureIdle(server, many, idleFor);
+  report.progress('their triggers');
+  const late = percentiles(await measureLateness(server, count, firstAt, options.quick ? 1 : 6));
+  await many.stop();
+  await server.stop();
+  return tell(report, { count, one, all, healthyMs, startedMs, late });
+}
+
+interface Measured {
+  readonly count: number;
+  readonly one: Idle;
+  readonly all: Idle;
+  readonly healthyMs: number;
+  readonly startedMs: number;
+  readonly late: Percentiles;
+}
+
+function tell(report: Report, { count, one, all, healthyMs, startedMs, late }: Measured): Result {
+  const each = (of: (idle: Idle) => number): number => (of(all) - of(one)) / (count - 1);
+  const perTenant = {
+    memoryMb: each(({ memoryMb }) => memoryMb),
+    serverMb: each(({ serverMb }) => serverMb),
+    connections: each(({ connections }) => connections),
+  };
+  report.line(`${count} tenants, each with one trigger, in one \`up\``);
+  report.table(
+    ['', 'one tenant', `${count} tenants`, 'each further one'],
+    [
+      ['memory of Millrace, MB', figure(one.memoryMb), figure(all.memoryMb), perTenant.memoryMb.toFixed(2)],
+      ['memory of PostgreSQL, MB', figure(one.serverMb), figure(all.serverMb), perTenant.serverMb.toFixed(2)],
+      ['connections', one.connections, all.connections, perTenant.connections.toFixed(2)],
+    ],
+  );
+  report.line('From the start of `up`, in ms');
+  report.table(
+    ['', 'ms'],
+    [
+      ['the default tenant is started', Math.round(healthyMs)],
+      [`all ${count} are started`, Math.round(startedMs)],
+    ],
+  );
+  report.line(`Lateness in ms of triggers that are all due at the same instants (n = ${late.n})`);
+  report.table(['p50', 'p90', 'p99', 'max'], [[late.p50, late.p90, late.p99, late.max].map(figure)]);
+  const aims = [
+    aim('connections of an idle tenant', perTenant.connections, { below: 1.05 }, ''),
+    aim('memory of an idle tenant', perTenant.memoryMb, { below: 2 }, ' MB'),
+    aim(`all ${count} started`, startedMs / 1_000, { below: 15 }, ' s'),
+    aim('lateness, p99', late.p99, { below: 1_000 }, ' ms'),
+  ];
+  return {
+    rate: null,
+    raw: null,
+    ratio: null,
+    percentiles: { late },
+    aims,
+    details: { perTenant, healthyMs, startedMs },
+  };
+}
+
+/** One job with one trigger in the tenant that the others are copied from; answers when it fires first. */
+async function plant(server: Server, firstAt: number): Promise<number> {
+  const tenant = await openTenant(server.address(controlDatabase), server.address(tenantDatabase));
+  const start = new Date(firstAt).toISOString();
+  const triggers = [{ name: 'tick', start, period: `${periodMs / 1_000}s` }];
+  await tenant.apply([{ name: 'only', triggers, tasks: [{ name: 'task', depends: ['trigger/tick'] }] }]);
+  await tenant.close();
+  return firstAt;
+}
+
+async function copy(server: Server, count: number): Promise<void> {
+  const left = Array.from({ length: count - 1 }, (_, i) => nameOf(i + 1));
+  const work = (): Promise<void> =>
+    withClient(server.address('postgres'), async (client) => {
+      for (let name = left.pop(); name !== undefined; name = left.pop())
+        await client.query(`create database ${name} template ${tenantDatabase}`);
+    });
+  await Promise.all(Array.from({ length: copiesAtOnce }, work));
+}
+
+function nameOf(number: number): string {
+  return number === 0 ? tenantDatabase : `bench_${String(number).padStart(3, '0')}`;
+}
+
+async function allStarted(up: Up, count: number, report: Report): Promise<void> {
+  for (;;) {
+    const { items } = await up.call('GET /api/tenants');
+    const started = items.filter(({ state }) => state === 'STARTED').length;
+    if (started >= count) return;
+    report.progress(`${started} of ${count} are started`);
+    await sleep(50);
+  }
+}
+
+async function measureIdle(server: Server, up: Up, forMs: number): Promise<Idle> {
+  await sleep(forMs);
+  const connections = await withClient(server.address('postgres'), async (client) => {
+    const { rows } = await client.query<{ n: number }>(`
+      select count(*)::integer as n from pg_stat_activity where application_name like 'millrace%' and pid <> pg_backend_pid()`);
+    return rows[0]?.n ?? 0;
+  });
+  const mb = async (pid: number): Promise<number> => (await proportionalBytes(await pidsBelow(pid))) / 2 ** 20;
+  return { memoryMb: await mb(up.pid), serverMb: await mb(server.pid), connections };
+}
+
+/** Of all tenants, over so many instants. */
+async function measureLateness(server: Server, count: number, firstAt: number, instants: number): Promise<number[]> {
+  const lastAt = firstAt + instants * periodMs;
+  await sleep(Math.max(0, lastAt - Date.now()) + 2_000);
+  const found: number[] = [];
+  for (let number = 0; number < count; number++) {
+    await withClient(server.address(nameOf(number)), async (client) => {
+      const { rows } = await client.query<{ ms: number }>(
+        `select extract(epoch from queued_at - instant)::float8 * 1000 as ms from millrace.run where instant <= $1`,
+        [new Date(lastAt)],
+      );
+      found.push(...rows.map(({ ms }) => ms));
+    });
+  }
+  return found;
+}
