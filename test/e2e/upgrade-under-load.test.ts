@@ -1,0 +1,162 @@
+/**
+ * A tenant is upgraded while all roles work on it: triggers fire, workers claim, report and ship logs, people read. No run
+ * is lost, and the server's own log proves that no statement of the old engine came after the migration had its lock; an
+ * upgrade that fails leaves the old engine, and nothing that the new one did.
+ */
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { RoleProcess } from '../chaos/role-process.ts';
+import { CallFailed, makeClient } from '../../src/http/client.ts';
+import { engineVersion } from '../../src/engine/engine.ts';
+import { engineBuild, failingMigration, removeEngineBuilds } from '../harness/engine-builds.ts';
+import { TestInstallation } from '../harness/installation.ts';
+import { type Endpoints, millrace } from '../harness/product.ts';
+import { until } from '../harness/until.ts';
+
+const next = '0.1.1-test.1';
+const broken = '0.1.2-test.1';
+const name = 'busy';
+
+let world: TestInstallation;
+let worker: RoleProcess;
+beforeAll(async () => {
+  world = await TestInstallation.start({
+    launchers: 1,
+    settings: { log_statement: 'all', log_line_prefix: '@%d|%a|%x|' },
+  });
+  const better = { version: next, migrations: ['create table kept (id integer)'] };
+  for (const build of [better, { version: broken, migrations: [...better.migrations, failingMigration] }]) {
+    const added = await millrace(['engine', 'add', await engineBuild(build)], { env: world.env });
+    expect(added).toMatchObject({ code: 0 });
+  }
+  await world.started('default');
+  await world.call('POST /api/tenants', { body: { name } });
+  await world.started(name);
+  worker = new RoleProcess({ name: 'worker', args: ['worker'], env: world.env, mayEnd: () => false });
+}, 90_000);
+afterAll(async () => {
+  await worker?.release();
+  await world?.close();
+  await removeEngineBuilds();
+});
+
+const busy = () =>
+  makeClient<Endpoints>({
+    base: `${world.url}/t/${name}`,
+    headers: { authorization: `Bearer ${world.env['MILLRACE_KEY']}` },
+  });
+
+/** Every second a parent with five children that write something, and a join. */
+async function work(): Promise<void> {
+  const children = Array.from({ length: 5 }, (_, i) => `c${i}`);
+  const start = new Date(Math.ceil(Date.now() / 1_000) * 1_000).toISOString();
+  await busy()('POST /api/projects', { body: { name: 'p' } });
+  await busy()('POST /api/jobs', {
+    body: JSON.stringify({
+      project: 'p',
+      name: 'fan',
+      description: '',
+      triggers: [{ name: 'tick', start, period: '1s' }],
+      tasks: [
+        { name: 'parent', depends: ['trigger/tick'] },
+        ...children.map((child) => ({ name: child, depends: ['task/parent'], process: { command: ['echo', child] } })),
+        { name: 'join', depends: children.map((child) => `task/${child}`) },
+      ],
+    }),
+    headers: { 'content-type': 'application/json' },
+  });
+}
+
+/** People who look, all the time; answers how often they were told to come back later, and of anything worse. */
+async function look(signal: AbortSignal): Promise<{ asked: number; later: number; worse: string[] }> {
+  const seen = { asked: 0, later: 0, worse: [] as string[] };
+  while (!signal.aborted) {
+    seen.asked++;
+    await busy()('GET /api/runs', { query: { limit: 20 } }).catch((error: unknown) => {
+      if (error instanceof CallFailed && error.status === 503) seen.later++;
+      else seen.worse.push(String(error));
+    });
+    await sleep(20);
+  }
+  return seen;
+}
+
+async function serverLog(): Promise<{ application: string; xid: string; text: string }[]> {
+  const text = await readFile(join(world.home, 'postgres.log'), 'utf8');
+  return text.split('\n@').flatMap((line) => {
+    const [database, application = '', xid = '', ...rest] = line.replace(/^@/, '').split('|');
+    return database === name ? [{ application, xid, text: rest.join('|') }] : [];
+  });
+}
+
+/** Instants whose join has run, and how often each. */
+async function joins(): Promise<Map<string, number>> {
+  return world.in(name, async (client) => {
+    const { rows } = await client.query<{ instant: string; n: number }>(`
+      select (run.instant at time zone 'UTC')::text as instant, count(*)::integer as n
+        from millrace.run join millrace.task on task.id = run.task_id
+       where task.name = 'join' and run.state = 'success' group by 1`);
+    return new Map(rows.map(({ instant, n }) => [instant, n]));
+  });
+}
+
+const upgrade = (to: string) => world.call('POST /api/tenants/{name}/upgrade', { params: { name }, body: { to } });
+
+describe('an upgrade under load', () => {
+  it('loses no run, and the old engine says nothing after the lock was granted', async () => {
+    await work();
+    await until('it is busy', async () => (await joins()).size >= 3);
+    const over = new AbortController();
+    const looking = look(over.signal);
+    const before = (await serverLog()).length;
+    const { from, to, migrations } = await upgrade(next);
+    expect({ from, to }).toEqual({ from: engineVersion, to: next });
+    expect(migrations.length).toBeGreaterThan(0);
+    await world.started(name);
+    const at = (await joins()).size;
+    await until('it goes on', async () => (await joins()).size >= at + 3);
+    over.abort();
+    const seen = await looking;
+    expect(seen.worse).toEqual([]);
+    expect(seen.asked).toBeGreaterThan(seen.later);
+    // every statement is logged when it begins: the first one of the migration itself comes after the grant
+    const log = (await serverLog()).slice(before);
+    const granted = log.findIndex(({ text }) => text.includes('create table if not exists migration'));
+    expect(granted).toBeGreaterThan(0);
+    const old = log.slice(granted).filter(({ application }) => application.includes(` ${engineVersion} `));
+    expect(old).toEqual([]);
+    expect(log.slice(0, granted).some(({ application }) => application.includes(` ${engineVersion} `))).toBe(true);
+    expect(log.slice(granted).some(({ application }) => application.includes(` ${next} `))).toBe(true);
+    expect(await busy()('GET /api/status')).toMatchObject({ build: next });
+  }, 90_000);
+
+  it('that fails leaves the old engine at work, and nothing of the new one', async () => {
+    const at = (await joins()).size;
+    const before = (await serverLog()).length;
+    await expect(upgrade(broken)).rejects.toThrow(/division by zero/);
+    await world.started(name);
+    await until('it goes on', async () => (await joins()).size >= at + 3);
+    const log = (await serverLog()).slice(before);
+    expect(log.filter(({ application }) => application.includes(` ${broken} `))).toEqual([]);
+    expect(await busy()('GET /api/status')).toMatchObject({ build: next });
+  }, 60_000);
+
+  it('in the end every instant from the first to now has run once, whole', async () => {
+    const [first] = [...(await joins()).keys()].toSorted();
+    const count = Math.floor((Date.now() - Date.parse(`${first}Z`)) / 1_000);
+    const instants = Array.from({ length: count }, (_, i) => new Date(Date.parse(`${first}Z`) + i * 1_000));
+    const done = await until('all of them have run', async () => {
+      const ran = await joins();
+      return instants.every((instant) => ran.has(textOf(instant))) ? ran : undefined;
+    });
+    expect(count).toBeGreaterThan(6);
+    expect(new Set(done.values())).toEqual(new Set([1]));
+  }, 60_000);
+});
+
+/** As the query above writes it. */
+function textOf(instant: Date): string {
+  return instant.toISOString().slice(0, 19).replace('T', ' ');
+}
