@@ -9,6 +9,7 @@ import { type TenantEndpoints, tenantEndpoints } from '../api/endpoints/table.ts
 import type { Caller } from '../contract/roles.ts';
 import { MillraceError } from '../errors.ts';
 import { type GatewayEndpoints, gatewayEndpoints } from '../gateway/endpoints.ts';
+import { tenantEndpointsOfGateway } from '../gateway/tenant-endpoints.ts';
 import type { EndpointTable, Handlers } from '../http/endpoint.ts';
 import { makeRouter, problemResponse } from '../http/router.ts';
 import type { Io } from './io.ts';
@@ -63,7 +64,8 @@ const noRoles: RoleCommands = {
   worker: unexpected,
 };
 
-export type SomeHandlers = Partial<Handlers<TenantEndpoints, string> & Handlers<GatewayEndpoints, string>>;
+type AllOfGateway = GatewayEndpoints & typeof tenantEndpointsOfGateway;
+export type SomeHandlers = Partial<Handlers<TenantEndpoints, string> & Handlers<AllOfGateway, string>>;
 
 export interface LocalServer {
   readonly url: string;
@@ -83,7 +85,7 @@ const keys: Readonly<Record<string, Caller>> = {
 
 /** Handlers are given the tenant's name as their context. */
 export async function startLocalServer(handlers: SomeHandlers, port = 0): Promise<LocalServer> {
-  const all: EndpointTable = { ...tenantEndpoints, ...gatewayEndpoints };
+  const all: EndpointTable = { ...tenantEndpoints, ...gatewayEndpoints, ...tenantEndpointsOfGateway };
   const table = Object.fromEntries(Object.entries(all).filter(([key]) => key in handlers));
   const faults: unknown[] = [];
   const route = makeRouter(table, handlers as Handlers<EndpointTable, string>, (fault) => {

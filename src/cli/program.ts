@@ -7,6 +7,7 @@
 import { Command } from 'commander';
 import { addBackfillCommands } from './backfill-commands.ts';
 import { addDocumentCommands } from './document-commands.ts';
+import { addEngineCommands } from './engine-commands.ts';
 import { type Ending, endingOf, exitCodeHelp, exitCodes } from './exit.ts';
 import { addInstantCommands } from './instant-commands.ts';
 import type { Io, Sink } from './io.ts';
@@ -67,7 +68,13 @@ const groups: readonly (readonly [heading: string, add: (program: Command, roles
       addStashCommands(program, io);
     },
   ],
-  ['The server:', (program, _, io) => addServerCommands(program, io)],
+  [
+    'The server:',
+    (program, _, io) => {
+      addServerCommands(program, io);
+      addEngineCommands(program, io);
+    },
+  ],
 ];
 
 export function makeProgram(roles: RoleCommands, io: Io): Command {

@@ -100,19 +100,29 @@ export async function entryUrl(folder: string): Promise<string> {
   return url.href;
 }
 
-/** Says of what a module exported whether it is the engine that its package promises. Throws an EngineFault. */
-export function checkEngine(exported: unknown, { version, contract }: EnginePackage): Engine {
-  const candidate = exported as Partial<Engine> | null | undefined;
-  if (typeof candidate !== 'object' || candidate === null)
-    throw new EngineFault(`its ${entry} exports no engine`, contract);
-  const missing = functions.filter((name) => typeof candidate[name] !== 'function');
+/** What counts of what a module exported as its engine; plain, so that it can come from another process. */
+export interface EngineFace {
+  readonly version: unknown;
+  readonly contract: unknown;
+  readonly functions: readonly string[];
+}
+
+export function faceOf(exported: unknown): EngineFace | undefined {
+  if (typeof exported !== 'object' || exported === null) return undefined;
+  const parts = exported as Readonly<Record<string, unknown>>;
+  const named = Object.keys(parts).filter((key) => typeof parts[key] === 'function');
+  return { version: parts['version'], contract: parts['contract'], functions: named };
+}
+
+/** Is it the engine that its package promises? Throws an EngineFault. */
+export function checkFace(face: EngineFace | undefined, { version, contract }: EnginePackage): void {
+  if (face === undefined) throw new EngineFault(`its ${entry} exports no engine`, contract);
+  const missing = functions.filter((name) => !face.functions.includes(name));
   if (missing.length > 0) throw new EngineFault(`its engine lacks ${missing.join(', ')}`, contract);
-  if (candidate.version !== version)
-    throw new EngineFault(`its package is ${version}, but its engine says ${String(candidate.version)}`, contract);
-  if (candidate.contract !== contract)
-    throw new EngineFault(
-      `its package.json names contract ${contract}, but its engine says ${String(candidate.contract)}`,
-      contract,
-    );
-  return candidate as Engine;
+  if (face.version !== version)
+    throw new EngineFault(`its package is ${version}, but its engine says ${String(face.version)}`, contract);
+  if (face.contract !== contract) {
+    const says = `its package.json names contract ${contract}, but its engine says ${String(face.contract)}`;
+    throw new EngineFault(says, contract);
+  }
 }

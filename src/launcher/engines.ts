@@ -7,7 +7,15 @@ import { readdir } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import type { Engine } from '../contract/engine.ts';
 import { compareVersions } from '../kernel/version.ts';
-import { checkEngine, contractFault, EngineFault, entryUrl, readEnginePackage } from './engine-package.ts';
+import {
+  checkFace,
+  contractFault,
+  EngineFault,
+  type EnginePackage,
+  entryUrl,
+  faceOf,
+  readEnginePackage,
+} from './engine-package.ts';
 
 export type FoundEngine =
   | { readonly ok: true; readonly engine: Engine }
@@ -60,29 +68,16 @@ export class Engines implements EngineSource {
 
   /** Whether it is here and, as far as its package says, can be used. Runs none of its code. */
   async has(version: string): Promise<boolean> {
-    if (version === this.#running.version) return true;
-    return (await this.#names()).includes(version) && (await describe(join(this.#folder, version))).fault === null;
+    return (await this.list()).some((each) => each.version === version && each.fault === null);
   }
 
-  /** All of them, the newest first. Runs none of their code. */
-  async list(): Promise<InstalledEngine[]> {
-    const { version, contract } = this.#running;
-    const others = (await this.#names()).filter((name) => name !== version);
-    const described = await Promise.all(others.map((name) => describe(join(this.#folder, name))));
-    return [{ version, contract, fault: null, running: true }, ...described].toSorted((a, b) =>
-      compareVersions(b.version, a.version),
-    );
-  }
-
-  /** What is hidden is being added or removed. */
-  async #names(): Promise<string[]> {
-    const names = await readdir(this.#folder).catch(() => []);
-    return names.filter((name) => !name.startsWith('.'));
+  list(): Promise<InstalledEngine[]> {
+    return listEngines(this.#running, this.#folder);
   }
 
   async #load(version: string): Promise<FoundEngine> {
     try {
-      if (!(await this.#names()).includes(version)) return { ok: false, detail: await this.#missing(version) };
+      if (!(await namesIn(this.#folder)).includes(version)) return { ok: false, detail: await this.#missing(version) };
       return { ok: true, engine: await load(join(this.#folder, version)) };
     } catch (error) {
       return { ok: false, detail: error instanceof EngineFault ? error.message : String(error) };
@@ -93,6 +88,22 @@ export class Engines implements EngineSource {
     const have = (await this.list()).map((engine) => engine.version).join(', ');
     return `engine ${version} is not here, only ${have}; add it with \`millrace engine add\``;
   }
+}
+
+/** All of them, the newest first. Runs none of their code. */
+export async function listEngines(running: EnginePackage, folder: string): Promise<InstalledEngine[]> {
+  const { version, contract } = running;
+  const others = (await namesIn(folder)).filter((name) => name !== version);
+  const described = await Promise.all(others.map((name) => describe(join(folder, name))));
+  return [{ version, contract, fault: null, running: true }, ...described].toSorted((a, b) =>
+    compareVersions(b.version, a.version),
+  );
+}
+
+/** What is hidden is being added or removed. */
+async function namesIn(folder: string): Promise<string[]> {
+  const names = await readdir(folder).catch((): string[] => []);
+  return names.filter((name) => !name.startsWith('.'));
 }
 
 async function describe(folder: string): Promise<InstalledEngine> {
@@ -106,7 +117,7 @@ async function describe(folder: string): Promise<InstalledEngine> {
   }
 }
 
-async function readUsable(folder: string): ReturnType<typeof readEnginePackage> {
+async function readUsable(folder: string): Promise<EnginePackage> {
   const found = await readEnginePackage(folder).catch((error: unknown) => {
     if (!(error instanceof EngineFault)) throw error;
     throw new EngineFault(`engine ${basename(folder)} cannot be used: ${error.message}`, error.contract, error);
@@ -122,7 +133,9 @@ async function load(folder: string): Promise<Engine> {
   const found = await readUsable(folder);
   try {
     const module: unknown = await within(longestImportMs, import(await entryUrl(folder)));
-    return checkEngine(Reflect.get(module as object, 'engine'), found);
+    const exported: unknown = Reflect.get(module as object, 'engine');
+    checkFace(faceOf(exported), found);
+    return exported as Engine;
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
     throw new EngineFault(`engine ${found.version} cannot be loaded: ${why}`, found.contract, error);

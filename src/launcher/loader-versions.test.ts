@@ -3,10 +3,16 @@ import { cp, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { engineBuild, failingMigration, removeEngineBuilds, slowMigration } from '../../test/harness/engine-builds.ts';
+import {
+  engineBuild,
+  failingMigration,
+  type Mischief,
+  removeEngineBuilds,
+  slowMigration,
+} from '../../test/harness/engine-builds.ts';
 import { type Fleet, makeFleet } from '../../test/harness/fleet.ts';
 import { type FreshDatabase, makeFreshDatabase } from '../../test/harness/fresh-database.ts';
-import { makeProject } from '../../test/harness/pipeline.ts';
+import { applyDocument, makeProject } from '../../test/harness/pipeline.ts';
 import { until } from '../../test/harness/until.ts';
 import type { Engine } from '../contract/engine.ts';
 import type { Caller } from '../contract/roles.ts';
@@ -85,9 +91,46 @@ describe('two versions in one process', () => {
     expect(answers).toEqual([{ build: a, ...counts }, { build: b, ...counts }, counts]);
     const { ctx } = await loader.named('two');
     expect(await onPool(ctx.pool).rows(sql`select note from build_firing`)).toEqual([]);
-    const { engine: first } = await loader.named('one');
-    const { engine: second } = await loader.named('two');
-    expect(first.fetch).not.toBe(second.fetch);
+  });
+
+  it('run two schedulers at once, each in its own way', async () => {
+    const tenants = [await tenantAt('fires a', a), await tenantAt('fires b', b)];
+    const loader = fleet.newLoader({ engines });
+    const open = await Promise.all(tenants.map(({ row }) => loader.open(row)));
+    for (const { ctx } of open) {
+      const db = onPool(ctx.pool);
+      await makeProject(db, 'p');
+      const start = new Date(fleet.time.now() + 60_000).toISOString();
+      const triggers = [{ name: 't', start, period: '1m' }];
+      const tasks = [{ name: 'a', depends: ['trigger/t'] }];
+      await applyDocument(db, { project: 'p', name: 'j', description: '', triggers, tasks });
+    }
+    const schedulers = open.map((tenant) => tenant.engine.scheduler(tenant.ctx));
+    for (const scheduler of schedulers) await scheduler.start();
+    fleet.time.advance(60_000);
+    const noted = await Promise.all(
+      open.map(({ ctx }) =>
+        until('it has fired', () => onPool(ctx.pool).maybeOne(sql`select build, fired from build_firing`)),
+      ),
+    );
+    for (const scheduler of schedulers) await scheduler.stop();
+    expect(noted).toEqual([
+      { build: a, fired: 1 },
+      { build: b, fired: 1 },
+    ]);
+  });
+
+  it('run a scheduler that fails, beside one that does not', async () => {
+    const tenants = [await tenantAt('bad', a), await tenantAt('good', a)];
+    const loader = fleet.newLoader({ engines });
+    const [bad, good] = await Promise.all(tenants.map(({ row }) => loader.open(row)));
+    const kinds: readonly Mischief[] = ['throws'];
+    await bad?.ctx.pool.query('insert into build_mischief select * from unnest($1::text[])', [kinds]);
+    await expect(bad?.engine.scheduler(bad.ctx).start()).rejects.toThrow('mischief: it will not start');
+    const neighbour = good?.engine.scheduler(good.ctx);
+    await neighbour?.start();
+    await neighbour?.probe();
+    await neighbour?.stop();
   });
 
   it('refuse with errors that the shell knows, though they are of another class', async () => {
