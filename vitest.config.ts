@@ -10,7 +10,9 @@ const serial = [
   ...['kill-tree', 'rivals', 'storm'].map((name) => `test/chaos/${name}.test.ts`),
   ...['smoke', 'torture'].map((name) => `test/e2e/${name}.test.ts`),
 ];
-const shared = { pool: 'forks', testTimeout: 30_000, hookTimeout: 60_000 } as const;
+/** Built engines are loaded as they are: to read them as sources takes seconds. */
+const built = { deps: { external: [/\/dist\/engine\.js/] } };
+const shared = { pool: 'forks', testTimeout: 30_000, hookTimeout: 60_000, server: built } as const;
 
 export default defineConfig({
   test: {
