@@ -36,6 +36,19 @@ export async function startServer(): Promise<() => Promise<void>> {
   return stop;
 }
 
+/** A server of a suite's own, empty but for what it makes; returns how to go back to the shared one. */
+export async function ownServer(more: Readonly<Record<string, string>> = {}): Promise<() => Promise<void>> {
+  const shared = process.env[variable];
+  const home = await mkdtemp(join(tmpdir(), 'millrace-suites-'));
+  const server = await startEmbedded({ home, log: silent, settings: { ...settings, ...more } });
+  process.env[variable] = JSON.stringify(addressOfSocket(server.connection, 'postgres'));
+  return async () => {
+    process.env[variable] = shared;
+    await server.stop('immediate');
+    await rm(home, { recursive: true, force: true });
+  };
+}
+
 export function serverAddress(): Address {
   const text = process.env[variable];
   if (text === undefined) throw new Error('the shared PostgreSQL is not running: is global-setup.ts configured?');

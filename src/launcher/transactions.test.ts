@@ -1,0 +1,282 @@
+/** Migrations, drops, renames and copies by plain SQL, told by nobody, under a running scheduler. */
+import type { Client } from 'pg';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import {
+  engineOne,
+  installBareTenant,
+  makeStage,
+  session,
+  type Stage,
+  type StagedTenant,
+} from '../../test/harness/launching.ts';
+import type { PlayedHost } from '../../test/harness/played-host.ts';
+import { ownServer } from '../../test/harness/postgres-server.ts';
+import { until } from '../../test/harness/until.ts';
+import { pause } from '../kernel/service.ts';
+import { sql } from '../kernel/sql.ts';
+import { onDatabase } from '../postgres/address.ts';
+import { readSightings } from './watch.ts';
+
+let stage: Stage;
+let host: PlayedHost;
+let back: () => Promise<void>;
+const sessions: Client[] = [];
+beforeAll(async () => {
+  back = await ownServer({ max_prepared_transactions: '10' });
+});
+afterAll(() => back());
+beforeEach(async () => {
+  stage = await makeStage();
+  host = await stage.host();
+});
+afterEach(async () => {
+  await Promise.all(sessions.splice(0).map((client) => client.end().catch(() => {})));
+  await stage.close();
+});
+
+const drain = 'select pg_advisory_xact_lock(7345, 4)';
+const drainShared = 'select pg_advisory_lock_shared(7345, 4)';
+
+async function connect(tenant: StagedTenant, database = tenant.address.database): Promise<Client> {
+  const client = await session(onDatabase(tenant.address, database));
+  sessions.push(client);
+  return client;
+}
+
+async function begin(tenant: StagedTenant): Promise<{ client: Client; xid: string }> {
+  const client = await connect(tenant);
+  await client.query('begin');
+  const { rows } = await client.query<{ xid: string }>('select pg_current_xact_id()::text as xid');
+  await client.query(drain);
+  return { client, xid: rows[0]?.xid ?? '' };
+}
+
+async function running(): Promise<StagedTenant> {
+  const tenant = await stage.tenant('a');
+  await stage.launch();
+  await stage.becomes(tenant, 'STARTED');
+  return tenant;
+}
+
+const messages = (tenant: StagedTenant) =>
+  stage.control.db.rows<{ sender: string; cause: string; xid: string | null; outcome: string }>(sql`
+    select sender, cause, xid::text, outcome from message where tenant_id = ${tenant.id} order by id`);
+
+describe('a migration that nobody told of', () => {
+  it('ends the scheduler, and a new one comes when it is committed, at the new version', async () => {
+    const tenant = await running();
+    const { client, xid } = await begin(tenant);
+    expect(await stage.becomes(tenant, 'ALLOCATED', 'waiting_on_transaction')).toMatchObject({
+      reason: `waiting on transaction ${xid}`,
+      ordered: false,
+    });
+    expect(host.running.size).toBe(0);
+    const slots = await stage.control.db.rows(
+      sql`select granted_at is not null as held from slot where kind = 'scheduler'`,
+    );
+    expect(slots, 'it keeps its slot').toEqual([{ held: true }]);
+    expect(await messages(tenant)).toMatchObject([{ sender: 'sql', xid, outcome: 'waiting_for_transaction' }]);
+    await client.query(`update millrace.installation set version = '2.0.0'`);
+    await client.query('commit');
+    expect(await stage.becomes(tenant, 'DISABLED', 'no_engine')).toMatchObject({ version: '2.0.0' });
+    expect(await messages(tenant)).toMatchObject([{ outcome: 'no_engine' }]);
+  });
+
+  it.each([
+    ['rolled back', (client: Client) => client.query('rollback')],
+    ['killed', (client: Client) => client.query('select pg_terminate_backend(pg_backend_pid())').catch(() => {})],
+  ])('that is %s: the old version is back', async (_, end) => {
+    const tenant = await running();
+    const { client } = await begin(tenant);
+    await stage.becomes(tenant, 'ALLOCATED', 'waiting_on_transaction');
+    await end(client);
+    expect(await stage.becomes(tenant, 'STARTED')).toMatchObject({ order_no: 2, version: engineOne });
+    expect(await messages(tenant)).toMatchObject([{ outcome: 'started' }]);
+  });
+
+  it('in a prepared transaction is waited for until that is decided', async () => {
+    const tenant = await running();
+    const { client, xid } = await begin(tenant);
+    await stage.becomes(tenant, 'ALLOCATED', 'waiting_on_transaction');
+    await client.query(`prepare transaction 'p'`);
+    await client.end();
+    await until('nobody but the prepared transaction holds it', async () => {
+      const view = await stage.view(tenant);
+      return view?.reason === `waiting on transaction ${xid} (prepared)` || undefined;
+    });
+    const other = await connect(tenant);
+    await other.query(`commit prepared 'p'`);
+    await stage.becomes(tenant, 'STARTED');
+    expect(await messages(tenant)).toHaveLength(1);
+  });
+
+  it('brings up what was not installed', async () => {
+    const tenant = await stage.tenant('a', { installed: null });
+    await stage.launch();
+    await stage.becomes(tenant, 'DISABLED', 'not_installed');
+    const { client } = await begin(tenant);
+    await stage.becomes(tenant, 'ALLOCATED', 'waiting_on_transaction');
+    await client.query(`create schema millrace; create table millrace.installation (version text not null)`);
+    await client.query(`insert into millrace.installation values ('${engineOne}')`);
+    await client.query('commit');
+    await stage.becomes(tenant, 'STARTED');
+  });
+
+  it('whose sender has told of it is told of once', async () => {
+    const tenant = await running();
+    const client = await connect(tenant);
+    await client.query('begin');
+    const { rows } = await client.query<{ xid: string; pid: number }>(
+      'select pg_current_xact_id()::text as xid, pg_backend_pid() as pid',
+    );
+    const id = await stage.send(tenant, 'restart', rows[0]);
+    await stage.becomes(tenant, 'ALLOCATED', 'waiting_on_transaction');
+    // acknowledged before the wait, though its lock was not asked for yet
+    const message = await stage.control.db.one<{ at: Date | null }>(sql`
+      select acknowledged_at as at from message where id = ${id}`);
+    expect(message.at).not.toBeNull();
+    await client.query(drain);
+    const seen = await readSightings(stage.control.db);
+    expect(seen.map(({ xid }) => xid)).toContain(rows[0]?.xid);
+    // long enough for the launcher to have looked, too
+    await pause(700);
+    await client.query('commit');
+    expect(await stage.outcome(id)).toMatchObject({ outcome: 'started' });
+    expect(await messages(tenant)).toHaveLength(1);
+  });
+
+  it('that waits for a connection that does not close is helped', async () => {
+    const tenant = await running();
+    const stubborn = await connect(tenant);
+    await stubborn.query(drainShared);
+    const { client } = await begin(tenant);
+    await expect(stubborn.query('select 1')).rejects.toThrow();
+    await client.query('commit');
+    await stage.becomes(tenant, 'STARTED');
+  });
+
+  it('of a tenant that is off starts nothing', async () => {
+    const tenant = await stage.tenant('a', { desired: 'off' });
+    await stage.launch();
+    await stage.becomes(tenant, 'DISABLED', 'stopped_by_user');
+    const { client, xid } = await begin(tenant);
+    const id = await stage.send(tenant, 'restart', { xid, pid: 1 });
+    expect(await stage.outcome(id)).toMatchObject({ outcome: 'stopped' });
+    await client.query('commit');
+    expect(await stage.view(tenant)).toMatchObject({ state: 'DISABLED', code: 'stopped_by_user', order_no: 0 });
+  });
+});
+
+describe('a command that tolerates no session', () => {
+  /** The connection that a scheduler would hold. */
+  async function holding(tenant: StagedTenant): Promise<void> {
+    const client = await connect(tenant);
+    await client.query(drainShared);
+    const watching = setInterval(() => {
+      if (host.running.has(tenant.id)) return;
+      clearInterval(watching);
+      void client.end();
+    }, 20);
+  }
+
+  it('drop: works under a running scheduler, and the tenant is gone with its database', async () => {
+    const tenant = await running();
+    await holding(tenant);
+    const client = await connect(tenant, 'postgres');
+    await client.query(`drop database ${tenant.address.database}`);
+    await stage.becomes(tenant, 'DISABLED', 'gone');
+  });
+
+  it('rename: is followed, and it runs again', async () => {
+    const tenant = await running();
+    await holding(tenant);
+    const client = await connect(tenant, 'postgres');
+    const renamed = `${tenant.address.database}_renamed`;
+    await client.query(`alter database ${tenant.address.database} rename to ${renamed}`);
+    await until('its row has followed', async () => {
+      const row = await stage.control.db.one<{ database: string }>(sql`select database from tenant`);
+      return row.database === renamed || undefined;
+    });
+    expect(await stage.becomes(tenant, 'STARTED')).toMatchObject({ order_no: 2 });
+    await stage.send(tenant, 'stop');
+    await stage.becomes(tenant, 'DISABLED', 'stopped_by_user');
+    await client.query(`drop database ${renamed}`);
+  });
+
+  it('copy: works while it is the template, and it runs again', async () => {
+    const tenant = await running();
+    await holding(tenant);
+    const client = await connect(tenant, 'postgres');
+    await client.query(`create database copied template ${tenant.address.database}`);
+    await until('it runs again', async () => {
+      const view = await stage.view(tenant);
+      return (view?.state === 'STARTED' && view.order_no === 2) || undefined;
+    });
+    await client.query('drop database copied');
+  });
+
+  it('a database that becomes a template is left, and taken up again when it is none', async () => {
+    const tenant = await running();
+    const client = await connect(tenant, 'postgres');
+    await client.query(`alter database ${tenant.address.database} is_template true`);
+    expect(await stage.becomes(tenant, 'DISABLED', 'not_connectable')).toMatchObject({
+      reason: 'its database is a template',
+    });
+    expect(await stage.outcome(await stage.send(tenant, 'start'))).toMatchObject({ outcome: 'unreachable' });
+    await client.query(`alter database ${tenant.address.database} is_template false`);
+    await stage.becomes(tenant, 'STARTED');
+    await client.query(`alter database ${tenant.address.database} allow_connections false`);
+    expect(await stage.becomes(tenant, 'DISABLED', 'not_connectable')).toMatchObject({
+      reason: 'its database accepts no connections',
+    });
+    await client.query(`alter database ${tenant.address.database} allow_connections true`);
+    await stage.becomes(tenant, 'STARTED');
+  });
+});
+
+describe('discovery', () => {
+  const tenants = () =>
+    stage.control.db.rows<{ name: string; discovered: boolean }>(
+      sql`select name, discovered from tenant order by name`,
+    );
+  const events = async () =>
+    (
+      await stage.control.db.rows<{ type: string }>(sql`
+        select type from event where topic_id = 1 and type <> 'tenant.state' order by seq`)
+    ).map(({ type }) => type);
+
+  it('makes tenants of databases, and forgets them when they are gone', async () => {
+    await stage.launch({ discover: 'all' });
+    const client = await session(onDatabase(stage.control.address, 'postgres'));
+    sessions.push(client);
+    await client.query('create database found_one');
+    await client.query('create database found_template is_template true');
+    await until('it is found', async () => (await tenants()).length === 1 || undefined);
+    expect(await tenants()).toEqual([{ name: 'found_one', discovered: true }]);
+    const { id } = await stage.control.db.one<{ id: string }>(sql`select id from tenant`);
+    const found = { id, name: 'found_one', address: onDatabase(stage.control.address, 'found_one') };
+    await stage.becomes(found, 'DISABLED', 'not_installed');
+    await installBareTenant(found.address, engineOne);
+    await stage.becomes(found, 'STARTED');
+    await client.query('alter database found_one rename to found_two');
+    await until('it is renamed', async () => (await tenants())[0]?.name === 'found_two' || undefined);
+    await stage.becomes(found, 'STARTED');
+    await client.query('drop database found_two');
+    await until('it is gone', async () => (await tenants()).length === 0 || undefined);
+    await until('its host has let go', () => host.running.size === 0 || undefined);
+    expect(await events()).toEqual(['tenant.discovered', 'tenant.renamed', 'tenant.gone']);
+    await client.query('alter database found_template is_template false');
+    await client.query('drop database found_template');
+  });
+
+  it('keeps a registered tenant whose database is gone, and takes it up when there is one again', async () => {
+    const tenant = await running();
+    const client = await connect(tenant, 'postgres');
+    await client.query(`drop database ${tenant.address.database}`);
+    await stage.becomes(tenant, 'DISABLED', 'gone');
+    await client.query(`create database ${tenant.address.database}`);
+    await stage.becomes(tenant, 'DISABLED', 'not_installed');
+    await installBareTenant(tenant.address, engineOne);
+    await stage.becomes(tenant, 'STARTED');
+  });
+});
