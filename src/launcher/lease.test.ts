@@ -1,0 +1,118 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { type ControlDatabase, makeControlDatabase } from '../../test/harness/fresh-database.ts';
+import { session } from '../../test/harness/launching.ts';
+import { until } from '../../test/harness/until.ts';
+import { newId } from '../kernel/id.ts';
+import { pause } from '../kernel/service.ts';
+import { sql } from '../kernel/sql.ts';
+import { asLauncher, isTakenOver, Lease } from './lease.ts';
+
+let control: ControlDatabase;
+beforeAll(async () => {
+  control = await makeControlDatabase();
+});
+afterAll(() => control.close());
+
+const leases: Lease[] = [];
+beforeEach(() => control.db.exec(sql`update launcher_lease set holder = null, renewed_at = '-infinity'`));
+afterEach(() => Promise.all(leases.splice(0).map((lease) => lease.service.stop())));
+
+function lease({ alone = false, db = control.db } = {}): Lease {
+  const made = new Lease({
+    db,
+    launcherId: newId(),
+    version: '1.0.0',
+    alone,
+    onChange: () => {},
+    onError: () => {},
+  });
+  leases.push(made);
+  return made;
+}
+
+const held = (by: Lease) => until('it has the lease', () => by.epoch);
+const count = async () => (await control.db.one<{ n: number }>(sql`select count(*) as n from launcher`)).n;
+
+describe('the lease', () => {
+  it('is held by one; another stands by, and has it as soon as it is given up', async () => {
+    const [first, second] = [lease(), lease()];
+    await first.service.start();
+    const epoch = await held(first);
+    await second.service.start();
+    await until('both are there', async () => (await count()) === 2 || undefined);
+    expect(second.epoch).toBeUndefined();
+    const before = performance.now();
+    await first.service.stop();
+    expect(await held(second)).toBe(epoch + 1);
+    expect(performance.now() - before).toBeLessThan(4_000);
+    expect(first.epoch).toBeUndefined();
+    expect(await count()).toBe(1);
+  });
+
+  it('passes on when its holder no longer renews it, after five seconds and no sooner', async () => {
+    const silent = newId();
+    await control.db.exec(sql`
+      update launcher_lease set holder = ${silent}, epoch = epoch + 1, renewed_at = clock_timestamp()`);
+    const before = performance.now();
+    const next = lease();
+    await next.service.start();
+    await held(next);
+    expect(performance.now() - before).toBeGreaterThan(4_900);
+    expect(performance.now() - before).toBeLessThan(7_500);
+  });
+
+  it('is taken at once by one that starts where no other can be alive, and only then', async () => {
+    await control.db.exec(sql`
+      update launcher_lease set holder = ${newId()}, epoch = epoch + 1, renewed_at = clock_timestamp()`);
+    const only = lease({ alone: true });
+    await only.service.start();
+    await until('it has the lease', () => only.epoch, 1_000);
+    await control.db.exec(sql`
+      update launcher_lease set holder = ${newId()}, epoch = epoch + 1, renewed_at = clock_timestamp()`);
+    await until('it has lost it', () => only.epoch === undefined || undefined);
+    await pause(1_500);
+    expect(only.epoch).toBeUndefined();
+  });
+
+  it('lets nobody write under an epoch that is over', async () => {
+    const first = lease();
+    await first.service.start();
+    const epoch = await held(first);
+    await control.db.exec(sql`update launcher_lease set holder = ${newId()}, epoch = epoch + 1`);
+    const late = asLauncher(control.db, epoch, (tx) => tx.exec(sql`delete from launcher`));
+    await expect(late).rejects.toSatisfy(isTakenOver);
+    expect(await count()).toBe(1);
+  });
+
+  it('makes a successor wait for the commit under way, and whoever is frozen in one is ended', async () => {
+    const first = lease();
+    await first.service.start();
+    const epoch = await held(first);
+    await first.service.stop();
+    const client = await session(control.address);
+    await client.query(`set search_path to control; set idle_in_transaction_session_timeout to '3s'`);
+    await client.query('begin');
+    await client.query('select assert_epoch($1)', [epoch]);
+    const before = performance.now();
+    const next = lease();
+    await next.service.start();
+    expect(await held(next)).toBe(epoch + 1);
+    expect(performance.now() - before).toBeGreaterThan(2_500);
+    await expect(client.query('commit')).rejects.toThrow();
+  });
+
+  it('gives hosts time to be heard of after it was itself not heard of', async () => {
+    const first = lease();
+    await first.service.start();
+    await held(first);
+    expect(first.mayJudge, 'a new one knows nothing of before').toBe(false);
+    await until('it has been awake for long enough', () => first.mayJudge || undefined);
+    const blocker = await session(control.address);
+    await blocker.query('begin; lock table control.launcher in access exclusive mode');
+    await pause(4_500);
+    await blocker.query('commit');
+    await until('it has noticed', () => !first.mayJudge || undefined, 3_000);
+    expect(first.epoch).toBeDefined();
+    await blocker.end();
+  });
+});

@@ -1,0 +1,109 @@
+import { describe, expect, it } from 'vitest';
+import { type Slot, Slots } from './slots.ts';
+
+const now = new Date('2026-06-01T00:00:00Z');
+const at = (seconds: number): Date => new Date(now.getTime() + seconds * 1_000);
+const slot = (id: string, more: Partial<Slot> = {}): Slot => ({
+  id,
+  kind: 'scheduler',
+  tenantId: id,
+  holder: null,
+  reason: 'scheduler',
+  askedAt: at(-60),
+  grantedAt: null,
+  ...more,
+});
+const housekeeping = (id: string, tenantId: string, askedAt: Date): Slot =>
+  slot(id, { kind: 'housekeeping', tenantId, holder: 'host', reason: 'retention', askedAt });
+const granted = (slots: Slots, served: ReadonlyMap<string, number> = new Map()): string[] =>
+  slots.grant(served).map(({ id }) => id);
+
+describe('slots', () => {
+  it('go to schedulers in order of asking, then to housekeeping', () => {
+    const rows = [
+      housekeeping('h', 'x', at(-90)),
+      slot('late', { askedAt: at(-1) }),
+      slot('early', { askedAt: at(-2) }),
+      slot('runs', { grantedAt: at(-9) }),
+    ];
+    expect(granted(new Slots(rows, 1, now))).toEqual([]);
+    expect(granted(new Slots(rows, 2, now))).toEqual(['early']);
+    expect(granted(new Slots(rows, 4, now))).toEqual(['early', 'late', 'h']);
+    expect(new Slots(rows, 1, now).positions()).toEqual(
+      new Map([
+        ['early', 1],
+        ['late', 2],
+      ]),
+    );
+  });
+
+  it('go to the housekeeping of the tenant that was served longest ago, one of each in turn', () => {
+    const rows = [
+      housekeeping('a1', 'a', at(-9)),
+      housekeeping('a2', 'a', at(-8)),
+      housekeeping('b1', 'b', at(-7)),
+      housekeeping('c1', 'c', at(-6)),
+    ];
+    const served = new Map([
+      ['a', 50],
+      ['b', 20],
+    ]);
+    expect(granted(new Slots(rows, 9, now), served)).toEqual(['c1', 'b1', 'a1', 'a2']);
+  });
+
+  it('are asked for once and given back whole', () => {
+    const slots = new Slots([], 9, now);
+    slots.ask('a');
+    slots.ask('a');
+    expect(slots.changes().added).toMatchObject([{ tenantId: 'a', grantedAt: null, askedAt: now }]);
+    slots.release('a');
+    slots.release('a');
+    expect(slots.changes()).toEqual({ removed: [], added: [], changed: [] });
+  });
+
+  it('are freed when whoever has them is gone', () => {
+    const rows = [
+      { ...housekeeping('h', 'a', at(-9)), grantedAt: at(-8) },
+      { ...housekeeping('k', 'a', at(-9)), holder: 'dead', grantedAt: at(-8) },
+      slot('a', { grantedAt: at(-8) }),
+      slot('b', { grantedAt: at(-8) }),
+    ];
+    const slots = new Slots(rows, 9, now);
+    slots.free(
+      (holder) => holder !== 'dead',
+      (tenantId) => tenantId !== 'b',
+    );
+    expect(slots.changes().removed).toEqual(['k', 'b']);
+  });
+
+  it('beyond a lowered limit are those of the newest schedulers; the launcher and housekeeping keep theirs', () => {
+    const rows = [
+      slot('l', { kind: 'launcher', tenantId: null, holder: 'l', grantedAt: at(-99) }),
+      slot('old', { grantedAt: at(-9) }),
+      slot('new', { grantedAt: at(-1) }),
+      slot('mid', { grantedAt: at(-5) }),
+      { ...housekeeping('h', 'a', at(-9)), grantedAt: at(-0.5) },
+    ];
+    const surplus = (limit: number, stays = (_: string): boolean => true) => new Slots(rows, limit, now).surplus(stays);
+    expect(surplus(5)).toEqual([]);
+    expect(surplus(4)).toEqual(['new']);
+    expect(surplus(3)).toEqual(['new', 'mid']);
+    expect(surplus(0)).toEqual(['new', 'mid', 'old']);
+    expect(
+      surplus(4, (tenantId) => tenantId !== 'new'),
+      'one is on its way out',
+    ).toEqual([]);
+  });
+
+  it('has the launcher take its own, whatever the limit is, and take over its predecessor’s', () => {
+    const first = new Slots([], 0, now);
+    first.keepLauncher('one');
+    const [own] = first.changes().added;
+    expect(own).toMatchObject({ kind: 'launcher', holder: 'one', grantedAt: now });
+    const next = new Slots(own === undefined ? [] : [own], 0, at(9));
+    next.keepLauncher('one');
+    expect(next.changes()).toEqual({ removed: [], added: [], changed: [] });
+    next.keepLauncher('two');
+    expect(next.changes().changed).toMatchObject([{ id: own?.id, holder: 'two' }]);
+  });
+});

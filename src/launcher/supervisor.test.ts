@@ -1,0 +1,111 @@
+import { describe, expect, it } from 'vitest';
+import { reasonCodes, reasons } from './reasons.ts';
+import { afterQuit, afterRunning, care, type Circumstances, isNoFault, nextTryAt } from './supervisor.ts';
+
+const now = new Date('2026-06-01T00:00:00Z');
+const after = (ms: number): Date => new Date(now.getTime() + ms);
+const least = (): number => 1;
+const most = (): number => 0;
+const wait = (retryAt: Date): number => retryAt.getTime() - now.getTime();
+
+describe('after a scheduler has quit', () => {
+  it.each(['crashed', 'unreachable'] as const)('%s: tried again after a growing pause, at most a minute', (code) => {
+    const waits = [0, 1, 2, 5, 6, 30].map((failures) =>
+      wait(afterQuit({ code, detail: 'x' }, failures, now, most).retryAt),
+    );
+    expect(waits).toEqual([1_000, 2_000, 4_000, 32_000, 60_000, 60_000]);
+    expect(wait(afterQuit({ code, detail: 'x' }, 0, now, least).retryAt)).toBe(700);
+    const { reason, failures, retryAt } = afterQuit({ code, detail: 'boom' }, 2, now, most);
+    expect(failures).toBe(3);
+    expect(reason).toEqual({ code, text: `${code} until ${retryAt.toISOString()}: boom` });
+  });
+
+  it.each([
+    ['not_installed', 'not installed'],
+    ['no_engine', 'no engine: x'],
+    ['gone', 'gone: its database does not exist'],
+  ] as const)('%s: looked at again after five seconds, not all at once, and it is no failure', (code, text) => {
+    const { reason, failures, retryAt } = afterQuit({ code, detail: 'x' }, 7, now, most);
+    expect(reason).toEqual({ code, text });
+    expect(failures).toBe(0);
+    expect([wait(retryAt), wait(afterQuit({ code, detail: 'x' }, 7, now, least).retryAt)]).toEqual([5_000, 4_000]);
+  });
+
+  it('a host that lets go of it is no fault of its own, but not for ever', () => {
+    expect(reasonCodes.filter(isNoFault)).toEqual(['starting', 'stopping', 'waiting_on_transaction']);
+    expect(nextTryAt(0, now)).toBeNull();
+    expect(nextTryAt(1, now, most)).toEqual(after(1_000));
+    expect(nextTryAt(9, now, most)).toEqual(after(60_000));
+  });
+
+  it('forgives after a minute of running, and trusts again after ten', () => {
+    const blame = { failures: 3, suspicion: 2 };
+    expect(afterRunning(blame, 59_999)).toEqual(blame);
+    expect(afterRunning(blame, 60_000)).toEqual({ failures: 0, suspicion: 2 });
+    expect(afterRunning(blame, 600_000)).toEqual({ failures: 0, suspicion: 0 });
+  });
+});
+
+describe('without anybody saying so', () => {
+  const usual: Circumstances = {
+    desired: 'on',
+    presence: 'there',
+    state: 'DISABLED',
+    ending: false,
+    code: 'crashed',
+    retryAt: after(1),
+  };
+  const cases: [string, Partial<Circumstances>, ReturnType<typeof care>][] = [
+    ['one that is wanted and unknown is registered', { state: undefined, code: null }, { kind: 'register' }],
+    [
+      'one that is off and unknown is registered as stopped',
+      { state: undefined, code: null, desired: 'off' },
+      { kind: 'stop', reason: reasons.stoppedByUser },
+    ],
+    ['a crash is waited out', {}, { kind: 'nothing' }],
+    ['a crash is tried again', { retryAt: now }, { kind: 'start' }],
+    ['nobody starts what is still ending', { ending: true, retryAt: now }, { kind: 'nothing' }],
+    ['what runs is left alone', { state: 'STARTED', code: null }, { kind: 'nothing' }],
+    [
+      'what is off is stopped, though nobody sent a message',
+      { state: 'STARTED', code: null, desired: 'off' },
+      { kind: 'stop', reason: reasons.stoppedByUser },
+    ],
+    ['what is off and stopped is left alone', { code: 'stopped_by_user', desired: 'off' }, { kind: 'nothing' }],
+    [
+      'what is on and was stopped is started, though nobody sent a message',
+      { code: 'stopped_by_user' },
+      { kind: 'start' },
+    ],
+    ['not installed is looked at before it is started', { code: 'not_installed', retryAt: now }, { kind: 'look' }],
+    ['not installed is not looked at all the time', { code: 'not_installed' }, { kind: 'nothing' }],
+    ['a missing engine is looked for', { code: 'no_engine', retryAt: now }, { kind: 'look' }],
+    ['an unreachable one is looked at', { code: 'unreachable', retryAt: now }, { kind: 'look' }],
+    [
+      'a template is stopped',
+      { state: 'STARTED', code: null, presence: 'template' },
+      { kind: 'stop', reason: reasons.isTemplate },
+    ],
+    [
+      'one that refuses connections is stopped',
+      { state: 'STARTED', code: null, presence: 'refusing' },
+      { kind: 'stop', reason: reasons.refusesConnections },
+    ],
+    [
+      'one whose database is gone is stopped',
+      { state: 'ALLOCATED', presence: 'gone' },
+      { kind: 'stop', reason: reasons.gone },
+    ],
+    ['and is left so', { code: 'gone', presence: 'gone', retryAt: now }, { kind: 'nothing' }],
+    ['until the database is there', { code: 'gone' }, { kind: 'start' }],
+    [
+      'a database on another server is looked for there',
+      { code: 'gone', presence: 'unlisted', retryAt: now },
+      { kind: 'look' },
+    ],
+    ['a template no more is started', { code: 'not_connectable' }, { kind: 'start' }],
+  ];
+  it.each(cases)('%s', (_, more, expected) => {
+    expect(care({ ...usual, ...more }, now)).toEqual(expected);
+  });
+});
