@@ -66,6 +66,8 @@ const spawnMs = 10_000;
 const mostSpawns = 8;
 /** Turns that follow each other without a pause. */
 const mostTurns = 32;
+/** Without an answer for so long, the network is gone: on to a new connection. */
+const lostMs = 10_000;
 /** A transaction of a launcher that is frozen in it keeps its successor waiting: for this long. */
 const frozen = '3s';
 
@@ -129,6 +131,7 @@ class Launcher {
       schema: 'control',
       application: 'millrace launcher',
       max: 3,
+      queryTimeoutMs: lostMs,
       allowPooler,
       onOpen: async (client) => {
         await client.query(`set idle_in_transaction_session_timeout to '${frozen}'`);

@@ -117,7 +117,8 @@ export class Ledger {
     if (isNoFault(quit.code)) {
       const retryAt = nextTryAt(failures, this.now);
       this.send(entry, { kind: 'restart', transaction: entry.launch?.waitOn ?? null });
-      this.send(entry, { kind: 'scheduler_quit' }, { failures: failures + 1, retryAt });
+      if (entry.launch?.ending) this.send(entry, { kind: 'scheduler_quit' });
+      this.set(entry, { failures: failures + 1, retryAt });
     } else {
       const { reason, ...rest } = afterQuit(quit, failures, this.now);
       this.send(entry, { kind: 'scheduler_quit' }, { code: reason.code, reason: reason.text, ...rest });

@@ -24,6 +24,8 @@ export interface PoolOptions {
   readonly schema: 'control' | 'millrace';
   readonly application: string;
   readonly max: number;
+  /** A statement that is not answered by then fails, and its connection is given up; default: never. */
+  readonly queryTimeoutMs?: number;
   readonly allowPooler: boolean;
   /** More to do on a new connection; a rejection closes it. */
   readonly onOpen?: (client: ClientBase) => Promise<void>;
@@ -37,6 +39,7 @@ export function openPool(options: PoolOptions): Pool {
     max: options.max,
     idleTimeoutMillis: 10_000,
     connectionTimeoutMillis: 10_000,
+    ...(options.queryTimeoutMs === undefined ? {} : { query_timeout: options.queryTimeoutMs }),
     types: typeParsers,
     ...onConnect((client) => {
       connected.add(client);

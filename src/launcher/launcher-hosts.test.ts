@@ -1,0 +1,262 @@
+/** Launchers that are killed or frozen, hosts that are lost, schedulers that fail. */
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { engineOne, makeStage, session, type Stage } from '../../test/harness/launching.ts';
+import { until } from '../../test/harness/until.ts';
+import { newId } from '../kernel/id.ts';
+import { pause } from '../kernel/service.ts';
+import { sql } from '../kernel/sql.ts';
+
+let stage: Stage;
+beforeEach(async () => {
+  stage = await makeStage();
+});
+afterEach(() => stage.close());
+
+const db = () => stage.control.db;
+const silence = (hostId: string, interval: string) =>
+  db().exec(sql`update host set beat_at = clock_timestamp() - ${interval}::interval where id = ${hostId}`);
+
+describe('a launcher that takes over', () => {
+  it('adopts hosts and orders as they are: nothing is restarted', async () => {
+    const host = await stage.host();
+    const tenants = [await stage.tenant('a'), await stage.tenant('b'), await stage.tenant('c', { desired: 'off' })];
+    const first = await stage.launch();
+    for (const tenant of tenants.slice(0, 2)) await stage.becomes(tenant, 'STARTED');
+    await first.stop();
+    const before = await db().rows(sql`select * from launch order by tenant_id`);
+    expect([...host.running.values()]).toEqual([1, 1]);
+    await stage.launch();
+    await until('the next one is active', async () => {
+      const row = await db().one<{ epoch: number }>(sql`select epoch from launcher_lease`);
+      return row.epoch === 2 || undefined;
+    });
+    // it has been through turns: it has taken a message
+    const message = await stage.send(tenants[2] ?? { id: '', name: '', address: stage.control.address }, 'stop');
+    expect(await stage.outcome(message)).toMatchObject({ outcome: 'stopped' });
+    expect(await db().rows(sql`select * from launch order by tenant_id`)).toEqual(before);
+    expect([...host.running.values()]).toEqual([1, 1]);
+  });
+
+  it('does what was asked while there was none', async () => {
+    const host = await stage.host();
+    const [stays, goes] = [await stage.tenant('stays'), await stage.tenant('goes')];
+    const first = await stage.launch();
+    for (const tenant of [stays, goes]) await stage.becomes(tenant, 'STARTED');
+    await first.stop();
+    const ids = [
+      await stage.send(goes, 'restart'),
+      await stage.send(goes, 'stop'),
+      await stage.send(stays, 'restart'),
+      await stage.send({ ...stays, id: newId() }, 'start'),
+    ];
+    await stage.launch();
+    const outcomes = await Promise.all(ids.map((id) => stage.outcome(id)));
+    expect(outcomes.map(({ outcome }) => outcome)).toEqual(['superseded', 'stopped', 'started', 'gone']);
+    expect(await stage.view(goes)).toMatchObject({ state: 'DISABLED', code: 'stopped_by_user' });
+    expect(await stage.view(stays)).toMatchObject({ state: 'STARTED', order_no: 2 });
+    expect([...host.running.keys()]).toEqual([stays.id]);
+  });
+
+  it('does not do what was to be done long ago, but what is wanted', async () => {
+    await stage.host();
+    const tenant = await stage.tenant('a');
+    const id = await stage.send(tenant, 'stop');
+    await db().exec(sql`update tenant set desired = 'on'`);
+    await db().exec(sql`update message set deadline = now() - interval '1 second'`);
+    await stage.launch();
+    expect(await stage.outcome(id)).toMatchObject({ outcome: 'timed_out' });
+    await stage.becomes(tenant, 'STARTED');
+  });
+});
+
+describe('a host that is lost', () => {
+  it('is fenced and forgotten; its tenants are suspects, and go to others', async () => {
+    const host = await stage.host();
+    const tenant = await stage.tenant('a');
+    await stage.launch({ embedded: true });
+    await stage.becomes(tenant, 'STARTED');
+    const itsOwn = await session(tenant.address);
+    await itsOwn.query(`set application_name to 'millrace host ${host.id.slice(-12)} 1.0.0 a'`);
+    const others = await session(tenant.address);
+    await others.query(`set application_name to 'millrace host ${newId().slice(-12)} 1.0.0 a'`);
+    const housekeeping = newId();
+    await db().exec(sql`
+      insert into slot (id, kind, tenant_id, holder, reason, asked_at)
+      values (${housekeeping}, 'housekeeping', ${tenant.id}, ${host.id}, 'retention', now())`);
+    await host.freeze();
+    await silence(host.id, '6 seconds');
+    expect(await stage.becomes(tenant, 'DISABLED', 'crashed')).toMatchObject({
+      suspicion: 1,
+      failures: 1,
+      host_id: null,
+    });
+    expect((await stage.view(tenant))?.reason).toContain('its host was lost');
+    expect(stage.killed).toEqual([host.id]);
+    expect(await db().rows(sql`select id from host`)).toEqual([]);
+    expect(await db().rows(sql`select id from slot where kind = 'housekeeping'`)).toEqual([]);
+    await expect(itsOwn.query('select 1')).rejects.toThrow();
+    await others.query('select 1');
+    await others.end();
+    const next = await stage.host();
+    expect(await stage.becomes(tenant, 'STARTED')).toMatchObject({ host_id: next.id, order_no: 2, suspicion: 1 });
+    // a word of the lost one, on the order that it had, changes nothing
+    await host.end(tenant.id, { code: 'crashed', reason: 'late' });
+    await pause(300);
+    expect(await stage.view(tenant)).toMatchObject({ state: 'STARTED', order_no: 2 });
+  });
+
+  it('is not judged by a launcher that was not awake itself', async () => {
+    const host = await stage.host();
+    const tenant = await stage.tenant('a');
+    await host.freeze();
+    await silence(host.id, '1 hour');
+    await stage.launch();
+    await stage.becomes(tenant, 'ALLOCATED');
+    await pause(1_500);
+    expect(await db().rows(sql`select id from host`)).toHaveLength(1);
+    await host.thaw();
+    expect(await stage.becomes(tenant, 'STARTED')).toMatchObject({ host_id: host.id, suspicion: 0 });
+  });
+
+  it('is one, too, that beats but does not obey', async () => {
+    const host = await stage.host();
+    const tenant = await stage.tenant('a');
+    await stage.launch({ embedded: true });
+    await stage.becomes(tenant, 'STARTED');
+    host.letsGo = false;
+    const id = await stage.send(tenant, 'stop');
+    await stage.becomes(tenant, 'DISABLED', 'stopping');
+    await db().exec(sql`update launch set changed_at = changed_at - interval '31 seconds'`);
+    expect(await stage.outcome(id)).toMatchObject({ outcome: 'stopped' });
+    expect(stage.killed).toEqual([host.id]);
+  });
+
+  it('is none that has taken its leave: its tenants go on elsewhere at once, in their slots', async () => {
+    const host = await stage.host();
+    const tenant = await stage.tenant('a');
+    await stage.launch();
+    await stage.becomes(tenant, 'STARTED');
+    await stage.limit(2);
+    const waiting = await stage.tenant('waiting');
+    await stage.becomes(waiting, 'ENABLED', 'no_slot');
+    await host.freeze();
+    const next = await stage.host();
+    await db().exec(sql`delete from host where id = ${host.id}`);
+    await until('it runs elsewhere', async () => (await stage.view(tenant))?.host_id === next.id || undefined);
+    expect(await stage.becomes(tenant, 'STARTED')).toMatchObject({ suspicion: 0, order_no: 2 });
+    expect(await stage.view(waiting)).toMatchObject({ state: 'ENABLED', code: 'no_slot' });
+  });
+});
+
+describe('hosts', () => {
+  it('are asked for, one for as many as it takes, and not again while they are on their way', async () => {
+    for (const name of ['a', 'b', 'c']) await stage.tenant(name);
+    const tenant = await stage.tenant('d');
+    await stage.launch();
+    expect(await stage.becomes(tenant, 'ALLOCATED', 'starting')).toBeDefined();
+    await until('it waits for one', async () => (await stage.view(tenant))?.reason?.includes('no host') || undefined);
+    await pause(1_500);
+    expect(stage.spawned).toEqual([engineOne]);
+    const host = await stage.host();
+    await stage.becomes(tenant, 'STARTED');
+    expect(host.running.size).toBe(4);
+    expect(stage.spawned).toHaveLength(1);
+  });
+
+  it('that are leaving get no tenants', async () => {
+    const [leaving, staying] = [await stage.host(), await stage.host()];
+    await db().exec(sql`update host set leaving = true where id = ${leaving.id}`);
+    const tenant = await stage.tenant('a');
+    await stage.launch();
+    expect(await stage.becomes(tenant, 'STARTED')).toMatchObject({ host_id: staying.id });
+  });
+
+  it('are one for each that is to have its own, also when that is said while it runs', async () => {
+    const [one, other] = [await stage.host(), await stage.host()];
+    await db().exec(sql`update host set leaving = true where id = ${other.id}`);
+    const [a, b] = [await stage.tenant('a'), await stage.tenant('b')];
+    await stage.launch();
+    for (const tenant of [a, b]) expect(await stage.becomes(tenant, 'STARTED')).toMatchObject({ host_id: one.id });
+    await db().exec(sql`update host set leaving = false where id = ${other.id}`);
+    await db().exec(sql`update tenant set own_host = true where id = ${b.id}`);
+    await until('it has moved', async () => (await stage.view(b))?.host_id === other.id || undefined);
+    await stage.becomes(b, 'STARTED');
+    expect(await stage.view(a)).toMatchObject({ host_id: one.id, order_no: 1 });
+  });
+});
+
+describe('a scheduler', () => {
+  it('that crashes is tried again after a pause, with the time in its reason; its failures are told of once', async () => {
+    const host = await stage.host();
+    host.obey = () => ({ code: 'crashed', reason: 'boom' });
+    const tenant = await stage.tenant('a');
+    await stage.launch();
+    const first = await stage.becomes(tenant, 'DISABLED', 'crashed');
+    expect(first.reason).toBe(`crashed until ${first.retry_at?.toISOString()}: boom`);
+    await until('it was tried a third time', async () => ((await stage.view(tenant))?.failures ?? 0) >= 3 || undefined);
+    const told = await db().rows<{ code: string }>(sql`
+      select body::json->>'code' as code from event where type = 'tenant.state' order by seq`);
+    expect(told.map(({ code }) => code)).toEqual(['starting', 'crashed']);
+    host.obey = () => 'run';
+    await stage.becomes(tenant, 'STARTED');
+    await db().exec(sql`update launch set changed_at = changed_at - interval '61 seconds'`);
+    await until('it is forgiven', async () => (await stage.view(tenant))?.failures === 0 || undefined);
+  });
+
+  it('that says that its tenant is at another version is looked at again, in the slot that it has', async () => {
+    const host = await stage.host();
+    const tenant = await stage.tenant('a');
+    await stage.launch();
+    await stage.becomes(tenant, 'STARTED');
+    await host.end(tenant.id, { code: 'starting', reason: 'its version is 2.0.0' });
+    await until('it was started anew', async () => {
+      const view = await stage.view(tenant);
+      return (view?.state === 'STARTED' && view.order_no === 2) || undefined;
+    });
+  });
+
+  it('of a version that is not here waits for its engine', async () => {
+    await stage.host();
+    const have = new Set<string>();
+    const tenant = await stage.tenant('a');
+    const engines = {
+      has: async (version: string) =>
+        have.has(version)
+          ? ({ ok: true } as const)
+          : ({ ok: false, detail: `${version} is not installed here` } as const),
+    };
+    await stage.launch({ engines });
+    const id = await stage.send(tenant, 'start');
+    expect(await stage.outcome(id)).toMatchObject({
+      outcome: 'no_engine',
+      detail: `no engine: ${engineOne} is not installed here`,
+    });
+    have.add(engineOne);
+    await stage.becomes(tenant, 'STARTED');
+  });
+
+  it('whose database does not answer is tried again, and keeps nobody waiting', async () => {
+    await stage.host();
+    const [deaf, other] = [await stage.tenant('deaf'), await stage.tenant('other')];
+    await stage.launch({
+      addressOf: (row) => (row.name === 'deaf' ? { url: 'postgres://x@127.0.0.1:1/x', database: 'x' } : other.address),
+    });
+    await stage.becomes(other, 'STARTED');
+    const view = await stage.becomes(deaf, 'DISABLED', 'unreachable');
+    expect(view.reason).toMatch(/^unreachable until .*: it cannot be reached/);
+    expect(view.failures).toBeGreaterThan(0);
+  });
+
+  it('that was told to end before its host had heard of it does not keep its tenant waiting', async () => {
+    const host = await stage.host();
+    host.obey = () => 'nothing';
+    const tenant = await stage.tenant('a');
+    await stage.launch();
+    await until('it is ordered', async () => (await stage.view(tenant))?.ordered || undefined);
+    const id = await stage.send(tenant, 'restart');
+    await stage.becomes(tenant, 'ALLOCATED', 'stopping');
+    host.obey = () => 'run';
+    expect(await stage.outcome(id)).toMatchObject({ outcome: 'started' });
+    expect(await stage.view(tenant)).toMatchObject({ order_no: 2 });
+  });
+});
