@@ -88,6 +88,7 @@ const schema = z.object({
   MILLRACE_LOG: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),
   MILLRACE_URL: z.url().optional(),
   MILLRACE_KEY: text.optional(),
+  MILLRACE_TENANT: text.optional(),
   MILLRACE_CHECKPOINT: checkpoint.optional(),
 });
 
@@ -117,6 +118,7 @@ const told: Readonly<Record<Exclude<Name, 'MILLRACE_CHECKPOINT'>, readonly [abou
   MILLRACE_LOG: ['how much is logged', 'info'],
   MILLRACE_URL: ['where workers and the command line find the server'],
   MILLRACE_KEY: ['the key of workers and the command line'],
+  MILLRACE_TENANT: ['the tenant that the command line speaks of', 'default'],
 };
 const secrets: ReadonlySet<string> = new Set(['MILLRACE_ROOT_KEY', 'MILLRACE_SECRET_KEY', 'MILLRACE_KEY']);
 

@@ -54,7 +54,7 @@ export async function findConnection(place: Place): Promise<Connection> {
 }
 
 /** An empty variable is one that is not set. */
-function given(text: string | undefined): string | undefined {
+export function given(text: string | undefined): string | undefined {
   return text === undefined || text.trim() === '' ? undefined : text.trim();
 }
 

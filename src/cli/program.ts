@@ -21,6 +21,8 @@ import { addRunCommands } from './run-commands.ts';
 import { addRun } from './run-job.ts';
 import { addServerCommands } from './server-commands.ts';
 import { addStashCommands } from './stash-commands.ts';
+import { addTenantCommands } from './tenant-commands.ts';
+import { addSlots } from './tenant-views.ts';
 import { addWhy } from './why.ts';
 import { oneLine } from './width.ts';
 import { packageVersion } from '../kernel/package-files.ts';
@@ -68,10 +70,12 @@ const groups: readonly (readonly [heading: string, add: (program: Command, roles
       addStashCommands(program, io);
     },
   ],
+  ['The server:', (program, _, io) => addServerCommands(program, io)],
   [
-    'The server:',
+    'Tenants and engines:',
     (program, _, io) => {
-      addServerCommands(program, io);
+      addTenantCommands(program, io);
+      addSlots(program, io);
       addEngineCommands(program, io);
     },
   ],
@@ -95,7 +99,7 @@ export function makeProgram(roles: RoleCommands, io: Io): Command {
     .configureHelp({ showGlobalOptions: true })
     .option('--json', 'answer in JSON')
     .option('--url <url>', 'the server (MILLRACE_URL)')
-    .option('--tenant <name>', 'the tenant (default)')
+    .option('--tenant <name>', 'the tenant (MILLRACE_TENANT, default)')
     .option('--home <folder>', 'the home that `millrace up` uses (MILLRACE_HOME, ./.millrace)')
     .addHelpText('after', epilogue);
   for (const [heading, add] of groups) add(program.commandsGroup(heading), roles, io);

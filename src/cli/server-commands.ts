@@ -45,6 +45,8 @@ async function makeLink(session: Session): Promise<void> {
 }
 
 const createFlags = z.object({ name: z.string(), role: z.enum(roles) });
+/** Their keys are of no tenant. */
+const installationRoles: ReadonlySet<string> = new Set(['root', 'worker', 'conductor']);
 
 function addKeys(key: Command, io: Io): void {
   const create = key
@@ -56,6 +58,7 @@ function addKeys(key: Command, io: Io): void {
   examples(create, [
     ['millrace key create --name ci --role operator', 'for a pipeline that applies jobs'],
     ['millrace key create --name box7 --role worker', 'for a worker on another machine'],
+    ['millrace key create --name ann --role viewer --tenant shop', 'opens the tenant shop and no other'],
   ]);
   const list = key.command('list').description('List keys; their secrets are not kept.');
   examples(list, [['millrace key list', 'whose they are, and who made them']]);
@@ -68,7 +71,8 @@ function addKeys(key: Command, io: Io): void {
 async function createKey(session: Session, _: readonly string[], options: z.output<typeof createFlags>): Promise<void> {
   const server = await session.connect();
   const { name, role } = options;
-  const made = await server.gateway('POST /api/keys', { body: { name, role, tenant: session.tenantName } });
+  const usual = installationRoles.has(role) ? undefined : session.usualTenant;
+  const made = await server.gateway('POST /api/keys', { body: { name, role, tenant: session.tenantName ?? usual } });
   session.out.answer(made, () => session.out.line(made.key));
   session.out.note(
     `key ${made.id}, role ${made.role}, ${made.tenant === null ? 'all tenants' : `tenant ${made.tenant}`}`,

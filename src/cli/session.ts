@@ -2,7 +2,7 @@
 import { createInterface } from 'node:readline';
 import type { Command } from 'commander';
 import { z } from 'zod';
-import { findConnection, type Place } from './connection.ts';
+import { findConnection, given, type Place } from './connection.ts';
 import { Ended, exitCodes, UsageError } from './exit.ts';
 import type { Io } from './io.ts';
 import { makeOutput, type Output } from './output.ts';
@@ -15,6 +15,8 @@ export interface Session {
   readonly place: Place;
   /** `--tenant`, if it was given. */
   readonly tenantName: string | undefined;
+  /** MILLRACE_TENANT, if it is set: for every command that is not told otherwise. */
+  readonly usualTenant: string | undefined;
   connect(): Promise<Server>;
   /** Asks before something is destroyed. Without a terminal only `--yes` will do. */
   confirm(question: string, yes: boolean): Promise<void>;
@@ -46,6 +48,8 @@ export const noOptions = z.object({});
 
 function openSession(io: Io, options: z.output<typeof globals>): Session {
   const signal = io.signal ?? new AbortController().signal;
+  const usualTenant = given(io.env['MILLRACE_TENANT']);
+  const tenant = options.tenant ?? usualTenant ?? 'default';
   const place = { cwd: io.cwd, env: io.env, home: options.home, url: options.url };
   return {
     io,
@@ -53,7 +57,8 @@ function openSession(io: Io, options: z.output<typeof globals>): Session {
     signal,
     place,
     tenantName: options.tenant,
-    connect: async () => makeServer(await findConnection(place), options.tenant ?? 'default', signal),
+    usualTenant,
+    connect: async () => makeServer(await findConnection(place), tenant, signal),
     confirm: (question, yes) => confirm(io, question, yes),
   };
 }

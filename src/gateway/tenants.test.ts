@@ -26,7 +26,8 @@ const route = makeRouter(tenantEndpointsOfGateway, tenantHandlers, (error) => {
 
 async function ask(call: string, body?: object, caller: Caller = root) {
   const [method = '', path = ''] = call.split(' ');
-  const sent = body === undefined ? {} : { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } };
+  const sent =
+    body === undefined ? {} : { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } };
   const response = await route(new Request(`http://here${path}`, { method, ...sent }), { life }, caller);
   const text = (await response?.text()) ?? '';
   return {

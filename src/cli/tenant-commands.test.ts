@@ -1,0 +1,154 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { engineOf, inDatabase, makeTestLife, type TestLife } from '../../test/harness/tenant-life.ts';
+import { engine, engineVersion } from '../engine/engine.ts';
+import { tenantHandlers } from '../gateway/tenants.ts';
+import { sql } from '../kernel/sql.ts';
+import { findLifeRow } from '../launcher/life/queries.ts';
+import {
+  type LocalServer,
+  type Ran,
+  shell,
+  type ShellOptions,
+  type SomeHandlers,
+  startLocalServer,
+} from './fixture.ts';
+
+const newer = engineOf('2.0.0', ['create table more ()']);
+let life: TestLife;
+let server: LocalServer;
+const cli = (argv: string[], options: ShellOptions = {}): Promise<Ran> => shell(argv, { env: server.env, ...options });
+
+beforeAll(async () => {
+  life = await makeTestLife([engine, newer]);
+  const handlers = Object.entries(tenantHandlers).map(([key, handler]) => {
+    const called = handler as (input: unknown, context: { life: TestLife }) => Promise<unknown>;
+    return [key, (input: unknown) => called(input, { life })] as const;
+  });
+  server = await startLocalServer({
+    ...(Object.fromEntries(handlers) as SomeHandlers),
+    'GET /api/installation': async () => ({ version: engineVersion, node: '', settings: null }),
+    'GET /api/projects': async () => [],
+    'POST /api/keys': async ({ body }) => ({ id: '', ...body, tenant: body.tenant ?? null, key: 'mr_secret' }),
+  });
+});
+afterAll(async () => {
+  await server.stop();
+  await life.close();
+});
+
+/** What the launcher would have noted. */
+async function started(name: string, version = engineVersion): Promise<void> {
+  await life.control.exec(sql`
+    insert into launch (tenant_id, state, version, changed_at)
+    select id, 'STARTED', ${version}, clock_timestamp() from tenant where name = ${name}
+    on conflict (tenant_id) do update set state = 'STARTED', code = null, reason = null, version = excluded.version`);
+}
+
+async function disabled(name: string, code: string, reason: string): Promise<void> {
+  await life.control.exec(sql`
+    update launch set state = 'DISABLED', code = ${code}, reason = ${reason}
+      from tenant where tenant.id = tenant_id and name = ${name}`);
+}
+
+describe('millrace tenant', () => {
+  it('makes, lists, shows, explains, orders, upgrades, renames and drops', async () => {
+    const [name, then] = [life.name(), life.name()];
+    const made = await cli(['tenant', 'create', name, '--own-host']);
+    expect(made).toMatchObject({ code: 0, stdout: expect.stringContaining(`${name} is ENABLED`) as unknown });
+    expect(made.stderr).toContain(`millrace tenant why ${name}`);
+    await started(name);
+    expect((await cli(['tenant', 'list'])).stdout).toMatch(new RegExp(`${name} +STARTED +${engineVersion}`));
+    const shown = await cli(['tenant', 'show', name]);
+    expect(shown.stdout).toMatch(/state: +STARTED[^]*restart +install .*started/);
+    expect((await cli(['tenant', 'why', name])).stdout).toBe(
+      `The scheduler of ${name} runs at version ${engineVersion}.\n`,
+    );
+    for (const kind of ['stop', 'start', 'restart'])
+      expect([kind, (await cli(['tenant', kind, name])).code]).toEqual([kind, 0]);
+    const plan = await cli(['tenant', 'upgrade', name, '--dry-run']);
+    expect(plan).toMatchObject({ code: 0, stdout: `${name}: ${engineVersion} → 2.0.0\n  ${newer.all.at(-1)?.name}\n` });
+    expect((await cli(['tenant', 'upgrade', name, '--to', '2.0.0'])).code).toBe(0);
+    expect((await cli(['tenant', 'upgrade', name])).stdout).toBe(`${name} is at 2.0.0 already\n`);
+    expect((await cli(['tenant', 'own-host', name, 'off'])).stdout).toBe(`${name} shares a host\n`);
+    expect((await cli(['tenant', 'rename', name, then])).stdout).toBe(
+      `${name} is ${then} now, in the database ${then}\n`,
+    );
+    expect((await cli(['tenant', 'drop', then])).stderr).toContain(`Drop the tenant ${then} and its database ${then}?`);
+    expect(await findLifeRow(life.control, then)).toBeDefined();
+    expect((await cli(['tenant', 'drop', then, '--yes'])).stdout).toBe(`${then} and its database ${then} are gone\n`);
+    expect(await cli(['tenant', 'show', then])).toMatchObject({ code: 5 });
+  }, 30_000);
+
+  it('adopts a database, and releases it when that is confirmed', async () => {
+    const [name, database] = [life.name(), life.name()];
+    await inDatabase(life, 'postgres', (_, client) => client.query(`create database ${database}`));
+    expect((await cli(['tenant', 'adopt', name, '--database', database])).code).toBe(0);
+    const asked = await cli(['tenant', 'release', name], { tty: true, stdin: 'n\n' });
+    expect([asked.code, asked.stderr]).toMatchObject([1, expect.stringContaining('keys are lost')]);
+    expect((await cli(['tenant', 'release', name], { tty: true, stdin: 'y\n' })).code).toBe(0);
+    expect(await findLifeRow(life.control, name)).toBeUndefined();
+  });
+
+  it('answers in JSON', async () => {
+    const name = life.name();
+    const made = await cli(['tenant', 'create', name, '--json']);
+    expect(JSON.parse(made.stdout)).toMatchObject({ tenant: { name }, message: { outcome: 'started' } });
+    expect(JSON.parse((await cli(['tenant', 'show', name, '--json'])).stdout)).toMatchObject({ name, messages: [{}] });
+    expect(JSON.parse((await cli(['tenant', 'why', name, '--json'])).stdout)).toMatchObject({
+      reason_code: 'starting',
+    });
+  });
+
+  it('ends with 1 and the reason where a tenant does not start', async () => {
+    const name = life.name();
+    await cli(['tenant', 'create', name]);
+    await started(name);
+    await disabled(name, 'no_engine', 'no engine: engine 9 is not here');
+    const ran = await cli(['tenant', 'start', name]);
+    expect(ran).toMatchObject({ code: 1, stderr: 'it has not started: no engine: engine 9 is not here\n' });
+  });
+
+  it('prints a script that psql could run: to install, from a version, or from where a tenant is', async () => {
+    const [name, other] = [life.name(), life.name()];
+    await inDatabase(life, 'postgres', (_, client) => client.query(`create database ${other}`));
+    const install = await cli(['tenant', 'sql']);
+    await inDatabase(life, other, (_, client) => client.query(install.stdout));
+    await cli(['tenant', 'create', name]);
+    await started(name);
+    for (const argv of [[name], ['--from', engineVersion]]) {
+      const script = await cli(['tenant', 'sql', ...argv, '--to', '2.0.0']);
+      expect(script).toMatchObject({ code: 0, stdout: expect.stringContaining('create table more ()') as unknown });
+    }
+    expect((await cli(['tenant', 'sql', name, '--from', '1'])).code).toBe(2);
+  });
+});
+
+describe('millrace slots', () => {
+  it('shows and changes how many there are', async () => {
+    expect((await cli(['slots'])).stdout).toBe('0 of 64 taken, 0 waiting\n');
+    expect((await cli(['slots', '--limit', '3'])).stdout).toBe('0 of 3 taken, 0 waiting\n');
+    expect((await cli(['slots', '--limit', '-1'])).code).toBe(2);
+  });
+});
+
+describe('MILLRACE_TENANT', () => {
+  it('is the tenant of every command that is not told another', async () => {
+    const env = { ...server.env, MILLRACE_TENANT: 'shop' };
+    server.calls.length = 0;
+    await cli(['projects'], { env });
+    await cli(['projects', '--tenant', 'other'], { env });
+    await cli(['projects'], { env: { ...env, MILLRACE_TENANT: '' } });
+    expect(server.calls.map((call) => call.split('?')[0])).toEqual([
+      'GET /t/shop/api/projects',
+      'GET /t/other/api/projects',
+      'GET /api/projects',
+    ]);
+  });
+
+  it('is the tenant of a new key, but for roles that have none', async () => {
+    const env = { ...server.env, MILLRACE_TENANT: 'shop' };
+    const make = (role: string) => cli(['key', 'create', '--name', 'k', '--role', role], { env });
+    expect((await make('viewer')).stderr).toContain('tenant shop');
+    expect((await make('worker')).stderr).toContain('all tenants');
+  });
+});

@@ -1,0 +1,219 @@
+/** `millrace tenant`: tenants as they are made, changed and ended (needs the root key). Looking at them is in tenant-views. */
+import type { Command } from 'commander';
+import { z } from 'zod';
+import { Ended, exitCodes, UsageError } from './exit.ts';
+import { examples } from './flags.ts';
+import type { Io } from './io.ts';
+import { noOptions, type Session, verb } from './session.ts';
+import { addTenantViews, type Ordered, stateLine, tenantArgument } from './tenant-views.ts';
+
+const newName = ['<name>', 'lower-case letters, digits, - and _; part of addresses: /t/NAME/'] as const;
+const newFlags = z.object({
+  database: z.string().optional(),
+  engine: z.string().optional(),
+  ownHost: z.boolean().optional(),
+});
+const yesFlags = z.object({ yes: z.boolean().default(false) });
+const upgradeFlags = z.object({ to: z.string().optional(), dryRun: z.boolean().default(false) });
+
+export function addTenantCommands(program: Command, io: Io): void {
+  const tenant = program.command('tenant').description('Make, look at, upgrade and end tenants (needs the root key).');
+  addTenantViews(tenant, io);
+  addMaking(tenant, io);
+  addOrders(tenant, io);
+  addChanges(tenant, io);
+  addEnding(tenant, io);
+}
+
+function withNewFlags(command: Command): Command {
+  return command
+    .argument(...newName)
+    .option('--database <name>', "its database (the tenant's name)")
+    .option('--engine <version>', 'install this version rather than the running release')
+    .option('--own-host', 'share no host process with other tenants');
+}
+
+function addMaking(tenant: Command, io: Io): void {
+  const create = withNewFlags(tenant.command('create'))
+    .description('Make a tenant: a database with Millrace installed. The same again completes one that was cut short.')
+    .action(verb(io, newFlags, createTenant));
+  examples(create, [
+    ['millrace tenant create shop', 'then: millrace --tenant shop apply -f jobs/'],
+    ['millrace tenant create shop --database shop_jobs --engine 0.1.0', 'elsewhere, at another version'],
+  ]);
+  const adopt = withNewFlags(tenant.command('adopt'))
+    .description('Make a tenant of a database that exists. Millrace is installed in it unless it is there.')
+    .action(verb(io, newFlags, adoptTenant));
+  examples(adopt, [['millrace tenant adopt shop --database shop_prod', 'beside the tables of the shop itself']]);
+}
+
+async function createTenant(session: Session, [name = '']: readonly string[], flags: NewFlags): Promise<void> {
+  session.out.note(`making ${name}: its database, and Millrace in it…`);
+  const server = await session.connect();
+  showMade(session, await server.gateway('POST /api/tenants', { body: { name, ...wanted(flags) } }));
+}
+
+async function adoptTenant(session: Session, [name = '']: readonly string[], flags: NewFlags): Promise<void> {
+  session.out.note(`adopting ${flags.database ?? name}…`);
+  const server = await session.connect();
+  const made = await server.gateway('POST /api/tenants/{name}/adopt', { params: { name }, body: wanted(flags) });
+  showMade(session, made);
+}
+
+type NewFlags = z.output<typeof newFlags>;
+
+function wanted({ database, engine: version, ownHost: own_host }: NewFlags) {
+  return { database, version, own_host };
+}
+
+/** It is made, whether or not it runs yet. */
+function showMade({ out }: Session, made: Ordered): void {
+  out.answer(made, () => out.line(stateLine(made.tenant)));
+  if (made.tenant.state !== 'STARTED')
+    out.note(`\`millrace tenant why ${made.tenant.name}\` says why it does not run yet`);
+}
+
+const orders = {
+  start: [
+    "Run a tenant's scheduler; does nothing where it runs. Exits with 1 if it does not come to run.",
+    'after a stop',
+  ],
+  stop: [
+    "Stop a tenant's scheduler until it is started again. Its API goes on answering.",
+    'nothing of it fires or starts',
+  ],
+  restart: ["Stop a tenant's scheduler if it runs, and run it anew.", 'tries at once, whatever it waits for'],
+} as const;
+
+function addOrders(tenant: Command, io: Io): void {
+  for (const kind of ['start', 'stop', 'restart'] as const) {
+    const [description, example] = orders[kind];
+    const command = tenant
+      .command(kind)
+      .description(description)
+      .argument(...tenantArgument)
+      .action(verb(io, noOptions, (session, [name = '']) => give(session, kind, name)));
+    examples(command, [[`millrace tenant ${kind} shop`, example]]);
+  }
+}
+
+async function give(session: Session, kind: keyof typeof orders, name: string): Promise<void> {
+  const server = await session.connect();
+  const given = await server.gateway(`POST /api/tenants/{name}/${kind}`, { params: { name } });
+  session.out.answer(given, () => session.out.line(stateLine(given.tenant)));
+  if (isDone(kind, given)) return;
+  const { outcome, detail } = given.message;
+  const why = detail ?? given.tenant.reason ?? outcome ?? 'no launcher has heard of it yet';
+  session.out.note(`it has not ${kind === 'stop' ? 'stopped' : 'started'}: ${why}`);
+  throw new Ended(exitCodes.failed);
+}
+
+function isDone(kind: keyof typeof orders, { message, tenant }: Ordered): boolean {
+  if (kind === 'stop') return message.outcome === 'stopped';
+  return message.outcome === 'started' && tenant.state === 'STARTED';
+}
+
+function addChanges(tenant: Command, io: Io): void {
+  const upgrade = tenant
+    .command('upgrade')
+    .description("Bring a tenant to another engine's version, in one transaction: all of it, or nothing.")
+    .argument(...tenantArgument)
+    .option('--to <version>', 'the engine (the newest that is here)')
+    .option('--dry-run', 'say what it would do, and do nothing')
+    .action(verb(io, upgradeFlags, upgradeTenant));
+  examples(upgrade, [
+    ['millrace tenant upgrade shop --dry-run', 'from where to where, by which migrations'],
+    ['millrace tenant upgrade shop --to 0.2.0', '`millrace engine list` shows what is here'],
+  ]);
+  const rename = tenant
+    .command('rename')
+    .description('Call a tenant otherwise; a database that bears its name is renamed with it. Keys go on working.')
+    .argument(...tenantArgument)
+    .argument('<new-name>', newName[1])
+    .action(verb(io, noOptions, renameTenant));
+  examples(rename, [['millrace tenant rename shop store', 'its paths are under /t/store/ from then on']]);
+  const ownHost = tenant
+    .command('own-host')
+    .description('Give a tenant a host process of its own, or let it share one again.')
+    .argument(...tenantArgument)
+    .argument('<on|off>', 'whether it has one')
+    .action(verb(io, noOptions, setOwnHost));
+  examples(ownHost, [['millrace tenant own-host shop on', 'it moves at once']]);
+}
+
+async function upgradeTenant(
+  session: Session,
+  [name = '']: readonly string[],
+  { to, dryRun }: z.output<typeof upgradeFlags>,
+): Promise<void> {
+  const { out } = session;
+  const server = await session.connect();
+  if (!dryRun) out.note(`upgrading ${name}: its scheduler ends, its requests wait…`);
+  const params = { name };
+  const done = await server.gateway('POST /api/tenants/{name}/upgrade', { params, body: { to, dry_run: dryRun } });
+  out.answer(done, () => {
+    if (done.from === done.to) return out.line(`${name} is at ${done.to} already`);
+    out.line(`${name}: ${done.from} → ${done.to}`);
+    for (const migration of done.migrations) out.line(`  ${migration}`);
+    if (dryRun) return out.note(`nothing was changed; ${done.sessions} connections would have to leave`);
+    out.line(stateLine(done.tenant));
+  });
+}
+
+async function renameTenant(session: Session, [name = '', to = '']: readonly string[]): Promise<void> {
+  const server = await session.connect();
+  const tenant = await server.gateway('POST /api/tenants/{name}/rename', { params: { name }, body: { name: to } });
+  session.out.answer(tenant, () =>
+    session.out.line(`${name} is ${tenant.name} now, in the database ${tenant.database}`),
+  );
+}
+
+async function setOwnHost(session: Session, [name = '', text = '']: readonly string[]): Promise<void> {
+  if (text !== 'on' && text !== 'off') throw new UsageError(`say on or off, not ${JSON.stringify(text)}`);
+  const own_host = text === 'on';
+  const server = await session.connect();
+  const tenant = await server.gateway('PATCH /api/tenants/{name}', { params: { name }, body: { own_host } });
+  const shares = tenant.own_host ? 'has a host of its own' : 'shares a host';
+  session.out.answer(tenant, () => session.out.line(`${name} ${shares}`));
+}
+
+function addEnding(tenant: Command, io: Io): void {
+  const yes = ['--yes', 'do not ask'] as const;
+  const drop = tenant
+    .command('drop')
+    .description('Drop a tenant with its database, running or not. Everything in it is lost.')
+    .argument(...tenantArgument)
+    .option(...yes)
+    .action(verb(io, yesFlags, dropTenant));
+  examples(drop, [['millrace tenant drop shop', 'asks first']]);
+  const release = tenant
+    .command('release')
+    .description('Take Millrace out of a database that stays. Jobs, runs, stash and keys of the tenant are lost.')
+    .argument(...tenantArgument)
+    .option(...yes)
+    .action(verb(io, yesFlags, releaseTenant));
+  examples(release, [['millrace tenant release shop', 'drops the schema millrace; asks first']]);
+}
+
+type YesFlags = z.output<typeof yesFlags>;
+
+async function dropTenant(session: Session, [name = '']: readonly string[], { yes }: YesFlags): Promise<void> {
+  const server = await session.connect();
+  const { database } = await server.gateway('GET /api/tenants/{name}', { params: { name } });
+  const lost = 'Its jobs, runs, stash and keys, and whatever else is in that database, are lost.';
+  await session.confirm(`Drop the tenant ${name} and its database ${database}? ${lost}`, yes);
+  session.out.note(`dropping ${name}…`);
+  await server.gateway('DELETE /api/tenants/{name}', { params: { name } });
+  session.out.answer({ name, dropped: true }, () => session.out.line(`${name} and its database ${database} are gone`));
+}
+
+async function releaseTenant(session: Session, [name = '']: readonly string[], { yes }: YesFlags): Promise<void> {
+  const server = await session.connect();
+  const { database } = await server.gateway('GET /api/tenants/{name}', { params: { name } });
+  const lost = 'Its jobs, runs, stash and keys are lost; the database and what else is in it stay.';
+  await session.confirm(`Take Millrace out of the database ${database} of tenant ${name}? ${lost}`, yes);
+  await server.gateway('POST /api/tenants/{name}/release', { params: { name } });
+  session.out.answer({ name, released: true }, () =>
+    session.out.line(`Millrace is no longer in the database ${database}`),
+  );
+}

@@ -1,0 +1,201 @@
+/** Looking at tenants and slots: list, show, why, the migration script; and `millrace slots`. */
+import type { Command } from 'commander';
+import { z } from 'zod';
+import type { CallAnswer } from '../http/client.ts';
+import type { GatewayEndpoints } from '../gateway/endpoints.ts';
+import { UsageError } from './exit.ts';
+import { examples, integer } from './flags.ts';
+import type { Io } from './io.ts';
+import { type Output, showTime, type Style } from './output.ts';
+import { noOptions, type Session, verb } from './session.ts';
+
+export type Tenant = CallAnswer<GatewayEndpoints['GET /api/tenants/{name}']>;
+export type Ordered = CallAnswer<GatewayEndpoints['POST /api/tenants/{name}/start']>;
+type Slots = CallAnswer<GatewayEndpoints['GET /api/slots']>;
+
+export const tenantArgument = ['<name>', 'as `millrace tenant list` shows it'] as const;
+const sqlFlags = z.object({ to: z.string().optional(), from: z.string().optional() });
+const slotFlags = z.object({ limit: z.int().optional() });
+const mostSlots = 10_000;
+const shownMessages = 10;
+
+export function addTenantViews(tenant: Command, io: Io): void {
+  const list = tenant.command('list').description('List tenants with their state, and its reason.');
+  list.action(verb(io, noOptions, listTenants));
+  examples(list, [['millrace tenant list --json | jq \'.[] | select(.state != "STARTED")\'', 'those that do not run']]);
+  const show = tenant
+    .command('show')
+    .description('Show a tenant: state, version, host, and what the launcher was asked to do with it.')
+    .argument(...tenantArgument)
+    .action(verb(io, noOptions, showTenant));
+  examples(show, [['millrace tenant show shop', 'with its latest messages']]);
+  const why = tenant
+    .command('why')
+    .description('Say in one sentence why a tenant runs, or why it does not, and what to do.')
+    .argument(...tenantArgument)
+    .action(verb(io, noOptions, showWhy));
+  examples(why, [['millrace tenant why shop', 'with --json: the facts behind it']]);
+  const script = tenant
+    .command('sql')
+    .description('Print the SQL script that installs Millrace, or upgrades a tenant, for a migration tool of yours.')
+    .argument('[name]', 'upgrade from the version that this tenant is at')
+    .option('--to <version>', 'the engine (the running release)')
+    .option('--from <version>', 'the version to upgrade from; without it, install')
+    .action(verb(io, sqlFlags, printScript));
+  examples(script, [
+    ['millrace tenant sql > install.sql', 'for a database without Millrace'],
+    ['millrace tenant sql shop --to 0.2.0 | psql -v ON_ERROR_STOP=1 shop', 'upgrades it; nothing else has to be told'],
+  ]);
+}
+
+export function addSlots(program: Command, io: Io): void {
+  const slots = program
+    .command('slots')
+    .description('Show who holds the slots for background work and who waits for one, or change how many there are.')
+    .option(
+      '--limit <n>',
+      'max_background_workers: counts launcher, schedulers and housekeeping',
+      integer(0, mostSlots),
+    )
+    .action(verb(io, slotFlags, showSlots));
+  examples(slots, [
+    ['millrace slots', 'and who waits'],
+    ['millrace slots --limit 128', 'takes effect at once'],
+  ]);
+}
+
+const styles: Readonly<Record<Tenant['state'], Style>> = {
+  STARTED: 'green',
+  ALLOCATED: 'cyan',
+  ENABLED: 'yellow',
+  DISABLED: 'red',
+};
+
+export function stateLine({ name, state, reason, version }: Tenant): string {
+  const at = version === null ? '' : ` at ${version}`;
+  return `${name} is ${state}${at}${reason === null ? '' : `: ${reason}`}`;
+}
+
+async function listTenants(session: Session): Promise<void> {
+  const server = await session.connect();
+  const { items } = await server.gateway('GET /api/tenants');
+  session.out.answer(items, () => {
+    session.out.table(
+      [
+        { title: 'TENANT', flexible: true },
+        { title: 'STATE' },
+        { title: 'VERSION' },
+        { title: 'DATABASE', flexible: true },
+        { title: 'REASON', flexible: true },
+      ],
+      items.map(({ name, state, version, database, reason }) => [
+        name,
+        { text: state, style: styles[state] },
+        version ?? '-',
+        database,
+        reason ?? '',
+      ]),
+    );
+  });
+}
+
+async function showTenant(session: Session, [name = '']: readonly string[]): Promise<void> {
+  const server = await session.connect();
+  const params = { name };
+  const [tenant, { items: messages }] = await Promise.all([
+    server.gateway('GET /api/tenants/{name}', { params }),
+    server.gateway('GET /api/tenants/{name}/messages', { params, query: { limit: shownMessages } }),
+  ]);
+  session.out.answer({ ...tenant, messages }, () => {
+    showFacts(session.out, tenant);
+    if (messages.length === 0) return;
+    session.out.line('');
+    session.out.table(
+      [
+        { title: 'SENT' },
+        { title: 'MESSAGE' },
+        { title: 'FOR', flexible: true },
+        { title: 'BY', flexible: true },
+        { title: 'OUTCOME' },
+      ],
+      messages.map((m) => [showTime(m.sent_at), m.kind, m.cause, m.sender, m.outcome ?? 'not heard yet']),
+    );
+  });
+}
+
+function showFacts(out: Output, tenant: Tenant): void {
+  const { host, reason } = tenant;
+  out.facts([
+    ['tenant', tenant.name],
+    ['id', tenant.id],
+    ['state', `${tenant.state}${reason === null ? '' : ` (${reason})`}, since ${showTime(tenant.changed_at)}`],
+    ['desired', tenant.desired],
+    ['version', tenant.version ?? 'not installed, or not known yet'],
+    ['database', tenant.database],
+    ['host', host === null ? '-' : `${host.machine}, process ${host.pid}${tenant.own_host ? ', its own' : ''}`],
+    ['failures', tenant.failures === 0 ? '0' : `${tenant.failures}, next try ${showTime(tenant.retry_at)}`],
+    ['created', showTime(tenant.created_at)],
+  ]);
+}
+
+async function showWhy(session: Session, [name = '']: readonly string[]): Promise<void> {
+  const server = await session.connect();
+  const why = await server.gateway('GET /api/explain/tenant/{name}', { params: { name } });
+  session.out.answer(why, () => {
+    session.out.line(why.sentence);
+    if (why.advice !== null) session.out.line(`  ${session.out.paint('dim', 'what to do:')} ${why.advice}`);
+  });
+}
+
+async function printScript(
+  session: Session,
+  [name]: readonly string[],
+  { to, from }: z.output<typeof sqlFlags>,
+): Promise<void> {
+  if (name !== undefined && from !== undefined) throw new UsageError('give the name of a tenant or --from, not both');
+  const server = await session.connect();
+  const start = name === undefined ? from : await versionOf(session, name);
+  const version = to ?? (await server.gateway('GET /api/installation')).version;
+  const query = { from: start };
+  const script = await server.gateway('GET /api/engines/{version}/sql', { params: { version }, query });
+  session.out.answer({ from: start ?? null, to: version, script }, () => session.out.line(script.trimEnd()));
+}
+
+async function versionOf(session: Session, name: string): Promise<string> {
+  const server = await session.connect();
+  const { version } = await server.gateway('GET /api/tenants/{name}', { params: { name } });
+  if (version !== null) return version;
+  throw new UsageError(
+    `the version of ${name} is not known: Millrace is not installed there, or nobody has looked yet`,
+  );
+}
+
+async function showSlots(session: Session, _: readonly string[], { limit }: z.output<typeof slotFlags>): Promise<void> {
+  const server = await session.connect();
+  if (limit !== undefined) await server.gateway('PUT /api/slots', { body: { limit } });
+  const slots = await server.gateway('GET /api/slots');
+  session.out.answer(slots, () => printSlots(session.out, slots));
+}
+
+function printSlots(out: Output, { limit, taken, items }: Slots): void {
+  out.line(`${taken} of ${limit} taken, ${items.length - taken} waiting`);
+  if (items.length === 0) return;
+  out.table(
+    [
+      { title: 'KIND' },
+      { title: 'TENANT', flexible: true },
+      { title: 'SINCE' },
+      { title: 'PLACE' },
+      { title: 'HOLDER', flexible: true },
+      { title: 'FOR', flexible: true },
+    ],
+    items.map(({ kind, tenant, since, position, holder, reason }) => [
+      kind,
+      tenant ?? '-',
+      showTime(since),
+      position === null ? 'has it' : `waits as ${position}`,
+      holder === null ? '-' : `${holder.machine}, process ${holder.pid}`,
+      reason,
+    ]),
+  );
+}
