@@ -102,6 +102,8 @@ function pathOf(key: string, { allow }: Endpoint, ids: Running = own): [method: 
     id: harmless ? idIn(path, ids) : newId(),
     instant: ids.instant,
     key: harmless ? stashed : 'another entry',
+    name: harmless ? 'default' : newId(),
+    version: '0.0.0',
   };
   const filled = path.replaceAll(/\{(\w+)\}/g, (_, name: string) =>
     encodeURIComponent(values[name as keyof typeof values]),
