@@ -19,8 +19,12 @@ const roles: readonly { readonly value: Role; readonly label: string }[] = [
 
 /** A viewer's or operator's key opens the tenant whose pages one looks at; the others' open all. */
 function tenantOf(role: Role): { tenant?: string } {
-  const isOfTenant = role === 'viewer' || role === 'operator';
-  return isOfTenant ? { tenant: tenantName } : {};
+  return role === 'viewer' || role === 'operator' ? { tenant: tenantName } : {};
+}
+
+function opens(role: Role): string {
+  const { tenant } = tenantOf(role);
+  return tenant === undefined ? 'It opens all tenants.' : `It opens the tenant ${tenant}, whose pages these are.`;
 }
 
 export function NewKey({ close }: { readonly close: () => void }) {
@@ -46,7 +50,7 @@ export function NewKey({ close }: { readonly close: () => void }) {
           />
         )}
       </Field>
-      <SelectField label="Role" value={role} options={roles} change={setRole} />
+      <SelectField label="Role" hint={opens(role)} value={role} options={roles} change={setRole} />
       <ActionFoot close={close} act="Make key" disabled={make.isPending || name.trim() === ''}>
         <InlineFailure error={make.error} />
       </ActionFoot>

@@ -61,12 +61,16 @@ function useFound(question: string): Search {
     .filter(({ label }) => label.toLowerCase().startsWith(q.toLowerCase()))
     .map(({ to, label }): Found => ({ id: to, kind: 'page', name: label, where: '', to }));
   const tenants = useOtherTenants(q);
-  const items = q === '' ? places : [...places, ...tenants, ...(data?.items ?? []).map(foundOf)];
+  const found = (data?.items ?? []).map(foundOf);
+  // Enter takes the first: nobody should leave this tenant who did not mean to
+  const rest = switching.test(q) ? [...tenants, ...found] : [...found, ...tenants];
+  const items = q === '' ? places : [...places, ...rest];
   return { items, error, isSettled: q === '' || (!isPlaceholderData && !isFetching) };
 }
 
 /** More are found by typing more. */
 const mostTenants = 5;
+const switching = /^switch( to)?( tenant)? ?/i;
 
 /** For root: the same page of another tenant, by its name or by `switch to …`. */
 function useOtherTenants(q: string): readonly Found[] {
@@ -74,7 +78,7 @@ function useOtherTenants(q: string): readonly Found[] {
   const [path] = useLocation();
   const search = useSearch();
   const others = (data?.items ?? []).filter(({ name }) => name !== tenantName);
-  return findTenants(others, q.replace(/^switch( to)?( tenant)? ?/i, ''))
+  return findTenants(others, q.replace(switching, ''))
     .slice(0, mostTenants)
     .map(({ name }) => ({
       id: name,
