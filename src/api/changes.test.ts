@@ -134,6 +134,27 @@ describe('the stream of changes', () => {
     await stream.leave();
   });
 
+  it('tells when the scheduler comes and goes, and not when it has other triggers to fire', async () => {
+    const stream = await open();
+    await greeted(stream);
+    const scheduler = {
+      id: newId(),
+      version: '1',
+      lastSeenAt: new Date(api.ctx.time.now()),
+      queuedTriggers: 0,
+      nextTriggerId: null,
+    };
+    // the first look learns how things are
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    api.schedulers.push(scheduler);
+    await first(stream, (data) => data.scheduler === true);
+    api.schedulers.splice(0, 1, { ...scheduler, queuedTriggers: 3 });
+    expect((await first(stream, (data) => data.fleet === true)).data).not.toHaveProperty('scheduler');
+    api.schedulers.splice(0);
+    await first(stream, (data) => data.scheduler === true);
+    await stream.leave();
+  });
+
   it('tells when something has become late, which only the clock knows', async () => {
     await api.call('POST /api/jobs/{id}/run', { params: { id: job }, body: {} });
     api.advance(10_000);

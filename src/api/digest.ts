@@ -23,6 +23,8 @@ export interface DigestMessage {
   readonly people?: true;
   /** Workers or schedulers came, went, or have other work. */
   readonly fleet?: true;
+  /** The tenant's scheduler came or went. */
+  readonly scheduler?: true;
   /** Something is late, or no longer. */
   readonly late?: true;
   /** Another minute has begun: what counts by the clock is another count. */
@@ -34,7 +36,7 @@ const mostNamed = 200;
 /** The part of an event that a digest looks at. */
 export type DigestedEvent = Pick<LoggedEvent, 'topic' | 'type' | 'subject' | 'actor' | 'body'>;
 
-type Mark = 'all' | 'many' | 'projects' | 'pools' | 'people' | 'fleet' | 'late' | 'minute';
+type Mark = 'all' | 'many' | 'projects' | 'pools' | 'people' | 'fleet' | 'scheduler' | 'late' | 'minute';
 
 export class Digest {
   readonly #marks = new Set<Mark>();

@@ -66,18 +66,25 @@ function shownScheduler(ctx: ApiContext, scheduler: SchedulerInfo, jobs: Readonl
   };
 }
 
-/** The fleet in one line: it changes when workers or schedulers come, go, or have other work. */
-export async function fleetPicture(ctx: ApiContext): Promise<string> {
+export interface FleetPicture {
+  /** In one line: it changes when workers or schedulers come, go, or have other work. */
+  readonly fleet: string;
+  /** The scheduler alone, whatever it does. */
+  readonly scheduler: string;
+}
+
+export async function fleetPicture(ctx: ApiContext): Promise<FleetPicture> {
   const [crew, lead] = await Promise.all([
     ctx.directory.workers(ago(ctx, workers.listedMs)),
     ctx.directory.schedulers(ago(ctx, schedulers.listedMs)),
   ]);
-  const shown = [
-    ...crew.map((worker) => shownWorker(ctx, worker)),
-    ...lead.map((scheduler) => shownScheduler(ctx, scheduler, new Map())),
-  ];
-  // a sign of life alone changes nothing
-  return JSON.stringify(shown.map((each) => ({ ...each, last_seen_datetime: undefined })));
+  const leading = lead.map((scheduler) => shownScheduler(ctx, scheduler, new Map()));
+  const shown = [...crew.map((worker) => shownWorker(ctx, worker)), ...leading];
+  return {
+    // a sign of life alone changes nothing
+    fleet: JSON.stringify(shown.map((each) => ({ ...each, last_seen_datetime: undefined }))),
+    scheduler: JSON.stringify(leading.map(({ uuid, status }) => [uuid, status])),
+  };
 }
 
 export const fleetHandlers: ApiHandlers<Omit<Endpoints, Extract<keyof Endpoints, `${string}/stash${string}`>>> = {

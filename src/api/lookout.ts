@@ -7,7 +7,7 @@ import { type LoggedEvent, newestPosition, readEvents } from '../events/queries.
 import { type Db, sql } from '../kernel/sql.ts';
 import type { ApiContext } from './context.ts';
 import { Digest } from './digest.ts';
-import { fleetPicture } from './fleet.ts';
+import { type FleetPicture, fleetPicture } from './fleet.ts';
 import { latePicture } from './overview.ts';
 
 const pageSize = 500;
@@ -19,14 +19,16 @@ const furthestBehind = 5_000;
 /** This much of the past a new follower is told. */
 const recentMs = 5_000;
 
+/** What is looked at, because no event tells of it. */
+const unlogged = ['fleet', 'scheduler', 'late', 'minute'] as const;
+
 interface Held {
   readonly job: string;
   readonly lease: number;
 }
 
-interface Picture {
+interface Picture extends FleetPicture {
   readonly held: ReadonlyMap<string, Held>;
-  readonly fleet: string;
   readonly late: string;
   readonly minute: number;
 }
@@ -75,11 +77,11 @@ export class Lookout {
   async #lookAround(digest: Digest): Promise<void> {
     const ctx = this.#ctx;
     const [held, fleet, late] = await Promise.all([listHeld(ctx.db), fleetPicture(ctx), latePicture(ctx)]);
-    const picture = { held, fleet, late, minute: Math.floor(ctx.time.now() / minuteMs) };
+    const picture = { held, ...fleet, late, minute: Math.floor(ctx.time.now() / minuteMs) };
     tellHands(digest, this.#picture?.held ?? new Map(), held);
     // the first look only learns how things are
     const before = this.#picture ?? picture;
-    for (const part of ['fleet', 'late', 'minute'] as const) if (before[part] !== picture[part]) digest.mark(part);
+    for (const part of unlogged) if (before[part] !== picture[part]) digest.mark(part);
     this.#picture = picture;
     this.#lookedAt = performance.now();
   }
@@ -146,6 +148,6 @@ export async function digestSince(db: Db, after: number, newest: number): Promis
     for (const event of page) digest.addEvent(event);
     position = page.at(-1)?.seq ?? newest;
   }
-  for (const mark of ['fleet', 'late', 'minute'] as const) digest.mark(mark);
+  for (const mark of unlogged) digest.mark(mark);
   return digest;
 }

@@ -24,6 +24,7 @@ test('who missed too much reads all again', () => {
 });
 
 test('the fleet and what is late touch no job', () => {
-  expect(touchedBy({ fleet: true })).toEqual({ soon: [keys.fleet, keys.tenants], later: [keys.overview] });
+  expect(touchedBy({ fleet: true })).toEqual({ soon: [keys.fleet], later: [keys.overview] });
+  expect(touchedBy({ scheduler: true })).toEqual({ soon: [keys.tenants], later: [] });
   expect(touchedBy({ late: true })).toEqual({ soon: [], later: [keys.overview] });
 });

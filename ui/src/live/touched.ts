@@ -40,7 +40,8 @@ export function touchedBy(digest: DigestMessage): Touched {
       ...(digest.pools ? [keys.pools] : []),
       ...(digest.projects ? [keys.projects, keys.jobs, keys.stash, keys.search] : []),
       ...(digest.people ? [keys.audit] : []),
-      ...(digest.fleet ? [keys.fleet, keys.tenants] : []),
+      ...(digest.fleet ? [keys.fleet] : []),
+      ...(digest.scheduler ? [keys.tenants] : []),
     ],
     later: [
       ...(hasRun ? sums : []),

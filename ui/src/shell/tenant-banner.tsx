@@ -8,7 +8,7 @@ import { sentence } from '../explain/sentence.ts';
 import { LostBanner } from '../live/lost-banner.tsx';
 import { useIsRoot } from '../session/root-only.tsx';
 import { isClosed, toneOf } from '../tenants/standing.ts';
-import { StartButton } from '../tenants/tenant-actions.tsx';
+import { StartButton } from '../tenants/start-button.tsx';
 import { type TenantWhy, useTenantWhy } from '../tenants/use-tenants.ts';
 
 /** Pages about the installation, which say it themselves or do not depend on it. */

@@ -6,6 +6,7 @@ import { InlineFailure } from '../kit/failure.tsx';
 import { keys } from '../queries.ts';
 import { InstallAction } from './install.tsx';
 import type { Tenant } from './standing.ts';
+import { StartButton } from './start-button.tsx';
 import { UpgradeAction } from './upgrade.tsx';
 
 export function TenantActions({ tenant }: { readonly tenant: Tenant }) {
@@ -21,23 +22,6 @@ export function TenantActions({ tenant }: { readonly tenant: Tenant }) {
       {isInstalled ? <UpgradeAction tenant={tenant} /> : <InstallAction tenant={tenant} />}
       {tenant.desired === 'off' ? <StartButton name={tenant.name} /> : null}
     </div>
-  );
-}
-
-/** One click: it takes nothing away, and does nothing where it runs. */
-export function StartButton({ name }: { readonly name: string }) {
-  const start = useChange({
-    outdates: keys.tenants,
-    change: () => gateway('POST /api/tenants/{name}/start', { params: { name } }),
-  });
-  return (
-    <>
-      <InlineFailure error={start.error} />
-      <button type="button" className="button primary" disabled={start.isPending} onClick={() => start.mutate()}>
-        {start.isPending ? 'Starting…' : 'Start'}
-        <span className="unseen"> {name}</span>
-      </button>
-    </>
   );
 }
 

@@ -77,7 +77,7 @@ function usePlan(name: string, to: string, enabled: boolean) {
   });
 }
 
-function Plan({ plan: { from, to, migrations } }: { readonly plan: Upgraded }) {
+function Plan({ plan: { from, to, migrations, sessions } }: { readonly plan: Upgraded }) {
   if (from === to) {
     return (
       <p className="preview" role="status">
@@ -93,11 +93,16 @@ function Plan({ plan: { from, to, migrations } }: { readonly plan: Upgraded }) {
       </p>
       <Migrations names={migrations} />
       <p>
-        All in one transaction: whoever is connected leaves, its scheduler comes back at the new version; and where a
-        step fails, everything is as before.
+        All in one transaction: {leaving(sessions)} first, and its scheduler comes back at the new version. Where a step
+        fails, everything is as before.
       </p>
     </div>
   );
+}
+
+function leaving(sessions: number | null): string {
+  if (sessions === null || sessions === 0) return 'whoever is connected leaves';
+  return sessions === 1 ? 'the one connection to it is closed' : `the ${sessions} connections to it are closed`;
 }
 
 function Migrations({ names }: { readonly names: readonly string[] }) {
