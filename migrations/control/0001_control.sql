@@ -72,6 +72,8 @@ create table worker (
   running integer not null,
   runtimes text[] not null,
   queues text[] not null,
+  -- names of the tenants whose runs it may hold: its next life must be told to them
+  tenants text[] not null default '{}',
   first_seen_at timestamptz not null,
   beat_at timestamptz not null
 );

@@ -20,7 +20,9 @@ import { Gateway } from '../gateway/gateway.ts';
 import { makeListener } from '../gateway/listener.ts';
 import { makeMetrics } from '../gateway/metrics.ts';
 import { ReportDesk } from '../gateway/report-desk.ts';
+import { Servings } from '../gateway/servings.ts';
 import { SignalDesk } from '../gateway/signal-desk.ts';
+import { makeTenantDesks } from '../gateway/tenant-desks.ts';
 import { leaseTimes } from '../contract/lease-times.ts';
 import type { Invalidation } from '../contract/wire.ts';
 import { openApi } from '../http/openapi.ts';
@@ -51,6 +53,7 @@ export function makeServing(options: ServingOptions): Serving {
   const { installation } = options;
   const { config, control, hub, time, log, loader, secrets, telemetry } = installation;
   const cookieName = `millrace_${createHash('sha256').update(config.home).digest('hex').slice(0, 8)}`;
+  const servings = new Servings(control, log);
   const context: GatewayContext = {
     control,
     loader,
@@ -59,8 +62,10 @@ export function makeServing(options: ServingOptions): Serving {
     time,
     log,
     callers: new Callers({ control, secrets, time, cookieName }),
-    claims: new ClaimDesk(loader, log, config.leaseMs),
+    claims: new ClaimDesk({ loader, control, servings, log, leaseMs: config.leaseMs }),
     reports: new ReportDesk(loader),
+    desks: makeTenantDesks(loader),
+    servings,
     signals: new SignalDesk(loader, log),
     leaseMs: config.leaseMs,
     publicUrl: () => config.publicUrl ?? listener.url(),
@@ -109,7 +114,8 @@ function wakeUps({ hub }: Installation, { claims, signals, callers }: GatewayCon
     name: 'wake-ups',
     async start() {
       undo.push(
-        hub.onAny('ready', (about) => (about === anything ? claims.readyAnywhere() : claims.ready(about))),
+        hub.onAny('ready', (about) => (about === anything ? claims.lookAgain() : claims.ready(about))),
+        hub.onAny('tenant', () => claims.lookAgain()),
         hub.on('keys', 'revoked', () => callers.forget()),
         hub.on('workers', signalKind, (_, tenant) => void (tenant === '' ? undefined : signals.lookAt(tenant))),
         hub.on('workers', broadcastKind, (_, text) => {

@@ -28,10 +28,21 @@ const signals = z.object({
   cancel: z.array(heldRun),
   lost: z.array(heldRun),
   invalidate: z.array(invalidation),
-  /** Sent back with the next poll or heartbeat, so that an invalidation is told once. */
-  seen: z.int().min(0),
+  /** Each gateway counts invalidations for itself, from nothing when it starts: which one this is, and how many it knows. */
+  epoch: z.string().min(1).max(100),
+  newest: z.int().min(0),
 });
 export type Signals = z.infer<typeof signals>;
+
+/** By epoch, up to which invalidation a worker knows; so that each is told once. */
+const seen = z
+  .record(z.string().max(100), z.int().min(0))
+  .refine((epochs) => Object.keys(epochs).length <= 100, 'more than 100 epochs');
+export type Seen = z.infer<typeof seen>;
+
+/** What could not be done for a tenant: all of this message that is its, or, where a run is named, what is of that run. */
+const failure = z.object({ tenant: tenantName, run: id.optional(), code: z.string(), detail: z.string() });
+export type Failure = z.infer<typeof failure>;
 
 export const claimRequest = z.object({
   ...workerIdentity,
@@ -40,7 +51,7 @@ export const claimRequest = z.object({
   runtimes: z.array(z.enum(runtimeNames)).max(10),
   queues: z.array(z.string().min(1).max(200)).min(1).max(100),
   wait_ms: z.int().min(0).max(60_000),
-  seen: z.int().min(0),
+  seen,
 });
 export type ClaimRequest = z.infer<typeof claimRequest>;
 
@@ -80,8 +91,11 @@ export type Report = z.infer<typeof report>;
 
 export const reportRequest = z.object({ ...workerIdentity, reports: z.array(report).max(10_000) });
 export type ReportRequest = z.infer<typeof reportRequest>;
-/** A report that came too late or twice is acknowledged all the same (I3). */
-export const reportAnswer = z.object({ accepted: z.int() });
+/**
+ * A report that came too late or twice is acknowledged all the same (I3). What failed is to be sent again, without the
+ * rest; but a run that is named was refused, and will be again.
+ */
+export const reportAnswer = z.object({ accepted: z.int(), failed: z.array(failure) });
 
 export const heartbeatRequest = z.object({
   ...workerIdentity,
@@ -95,7 +109,7 @@ export const heartbeatRequest = z.object({
   holds: z.array(heldRun).max(100_000),
   /** How many of its places are taken; some of what it holds takes none. Left out, all of it is taken to. */
   taken: int4.min(0).optional(),
-  seen: z.int().min(0),
+  seen,
 });
 export type HeartbeatRequest = z.infer<typeof heartbeatRequest>;
 export const heartbeatAnswer = z.object({
@@ -116,7 +130,7 @@ const logChunk = z.object({
 export type LogChunk = z.infer<typeof logChunk>;
 export const logsRequest = z.object({ ...workerIdentity, chunks: z.array(logChunk).max(1_000) });
 export type LogsRequest = z.infer<typeof logsRequest>;
-export const logsAnswer = z.object({ accepted: z.int() });
+export const logsAnswer = z.object({ accepted: z.int(), failed: z.array(failure) });
 
 const definitionKey = z.object({ tenant: tenantName, task: id, version: int4.min(1) });
 export type DefinitionKey = z.infer<typeof definitionKey>;
@@ -154,8 +168,8 @@ const taskDefinition = z.object({
 });
 export type TaskDefinition = z.infer<typeof taskDefinition>;
 export type RuntimeBlock = TaskDefinition['runtime'];
-/** Definitions that do not exist (any more) are left out of the answer. */
-export const definitionsAnswer = z.object({ definitions: z.array(taskDefinition) });
+/** Definitions that do not exist (any more) are left out of the answer; those of tenants that failed may exist. */
+export const definitionsAnswer = z.object({ definitions: z.array(taskDefinition), failed: z.array(failure) });
 
 /** The stash values that a run's environment names; project entries win over global ones. */
 export const secretsRequest = z.object({ ...heldRun.shape, names: z.array(z.string().max(200)).max(1_000) });

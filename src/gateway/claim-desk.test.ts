@@ -1,11 +1,12 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { type Fleet, makeFleet, setDesired, type TestTenant } from '../../test/harness/fleet.ts';
+import { type Fleet, makeFleet, sayScheduler, setDesired, type TestTenant } from '../../test/harness/fleet.ts';
 import { until } from '../../test/harness/until.ts';
 import type { ClaimedRun, ClaimRequest } from '../contract/wire.ts';
 import { newId } from '../kernel/id.ts';
 import { silent } from '../kernel/log.ts';
 import { sql } from '../kernel/sql.ts';
 import { ClaimDesk } from './claim-desk.ts';
+import { Servings } from './servings.ts';
 
 let fleet: Fleet;
 let desk: ClaimDesk;
@@ -19,14 +20,21 @@ beforeAll(async () => {
 });
 afterAll(() => fleet.close());
 beforeEach(() => {
-  desk = new ClaimDesk(fleet.loader, silent, 30_000);
+  desk = newDesk();
 });
 afterEach(async () => {
   await desk.service.stop();
   fleet.gate = async () => {};
   for (const tenant of fleet.tenants) await (await tenant.db()).exec(sql`delete from live`);
+  await fleet.control.db.exec(sql`delete from scheduler`);
   fleet.asked.length = 0;
 });
+
+function newDesk(leaseMs = 30_000): ClaimDesk {
+  const { loader } = fleet;
+  const { db: control } = fleet.control;
+  return new ClaimDesk({ loader, control, servings: new Servings(control, silent), log: silent, leaseMs });
+}
 
 function poll(
   more: Partial<ClaimRequest> = {},
@@ -39,16 +47,19 @@ function poll(
     runtimes: ['none' as const],
     queues: ['default'],
     wait_ms: 20_000,
-    seen: 0,
+    seen: {},
   };
   return desk.claim({ ...request, ...more }, signal);
 }
+/** It has nothing, and is known to: a tenant whose scheduler is silent has its share of the places. */
+const quiet = (tenant: TestTenant) => sayScheduler(fleet, tenant, { ready: false });
 /** Until a claim has found nothing for whoever waits. */
 const asked = (times: number) => until('it was asked', () => fleet.asked.length >= times || undefined);
 const tenantsOf = (runs: readonly ClaimedRun[]): string[] => runs.map((run) => run.tenant);
 
 describe('a poll', () => {
   it('gets what is ready at once, no more than it has places for', async () => {
+    await quiet(b);
     await a.ready(5);
     const runs = await poll({ free: 3 });
     expect(runs).toHaveLength(3);
@@ -111,15 +122,17 @@ describe('a poll', () => {
 
   it('gets nothing of a tenant whose desired state is off', async () => {
     await setDesired(fleet.control, a.row.id, 'off');
-    fleet.loader.forgetList();
     await a.ready(1);
+    desk.ready(a.row.id);
     expect(await poll({ wait_ms: 200 })).toEqual([]);
     await setDesired(fleet.control, a.row.id, 'on');
-    fleet.loader.forgetList();
-    expect(await poll()).toHaveLength(1);
+    const waiting = poll();
+    desk.lookAgain();
+    expect(await waiting).toHaveLength(1);
   });
 
   it('that ended while its claim was under way loses nothing: the worker’s next poll gets the runs at once', async () => {
+    await quiet(b);
     await a.ready(2);
     let letGo = (): void => {};
     fleet.gate = () => new Promise((resolve) => (letGo = resolve));
@@ -136,7 +149,7 @@ describe('a poll', () => {
   });
 
   it('that ended while its claim was under way, and is followed by none, has its runs given back as if never handed out', async () => {
-    desk = new ClaimDesk(fleet.loader, silent, 1_000);
+    desk = newDesk(1_000);
     await desk.service.start();
     const [run] = await a.ready(1);
     let letGo = (): void => {};
@@ -161,6 +174,7 @@ describe('a poll', () => {
       open = resolve;
     });
     fleet.gate = () => gate;
+    await quiet(b);
     await a.ready(3);
     const stop = new AbortController();
     const ended = poll({ worker, free: 3 }, stop.signal);
@@ -228,7 +242,7 @@ describe('a poll for lanes that were found empty', () => {
     expect(await poll({ wait_ms: 50 })).toEqual([]);
     const waiting = poll();
     await a.ready(1);
-    desk.readyAnywhere();
+    desk.lookAgain();
     expect(await waiting).toHaveLength(1);
   });
 
@@ -311,20 +325,5 @@ describe('many polls', () => {
     };
     await Promise.all([1, 2, 3, 4].map(worker));
     expect(got.toSorted()).toEqual(ready.toSorted());
-  });
-});
-
-describe('the tenants of a heartbeat', () => {
-  it('are all of them when an incarnation is new here, then those it holds runs of or was lately given some of', async () => {
-    const worker = newId();
-    expect(await desk.tenantsOf(worker, 1, [])).toEqual(new Set(['a', 'b']));
-    expect(await desk.tenantsOf(worker, 1, [])).toEqual(new Set());
-    await b.ready(1);
-    await poll({ worker });
-    expect(await desk.tenantsOf(worker, 1, [])).toEqual(new Set(['b']));
-    expect(await desk.tenantsOf(worker, 1, [{ tenant: 'gone', run: newId(), lease: 1 }])).toEqual(
-      new Set(['b', 'gone']),
-    );
-    expect(await desk.tenantsOf(worker, 2, [])).toEqual(new Set(['a', 'b']));
   });
 });

@@ -1,93 +1,127 @@
 /**
  * Where workers wait for work: the polls of many workers become one claim per tenant, and tenants that have ready runs
- * are served in turn. A poll ends with runs, with a signal for its worker, or when its time is up; a wake-up that got
- * lost is made good by a sweep.
+ * share the free places. A poll ends with runs, with a signal for its worker, or when its time is up.
+ *
+ * 1. No tenant is asked for nothing: bells say who has ready runs, and what bells were lost about, one statement of the
+ *    control database each second. Only those whose schedulers are silent are asked to be sure, a few at a time.
+ * 2. Tenants are asked beside each other, each for its share of the places, which are kept for it while it may answer in
+ *    time. For one that is slow, or fails, none are kept: it costs the others nothing (I11). What it gives at last goes to
+ *    whoever has a place, or back.
  */
 import { largestClaim, type Poll } from '../contract/engine.ts';
 import { laneOf } from '../contract/lane.ts';
 import { leaseTimes } from '../contract/lease-times.ts';
-import type { ClaimedRun, ClaimRequest, HeldRun, Report } from '../contract/wire.ts';
+import type { ClaimedRun, ClaimRequest, Report } from '../contract/wire.ts';
 import { checkpoint } from '../kernel/checkpoint.ts';
 import { groupBy } from '../kernel/group.ts';
 import type { Log } from '../kernel/log.ts';
 import { every, type Service } from '../kernel/service.ts';
+import type { Db } from '../kernel/sql.ts';
+import type { TenantRow } from '../launcher/control-queries.ts';
 import type { Loader } from '../launcher/loader.ts';
-import { EmptyLanes } from './empty-lanes.ts';
+import { readCandidates } from './control-queries.ts';
+import { HotTenants } from './hot-tenants.ts';
+import { LeftRuns } from './left-runs.ts';
+import type { Servings } from './servings.ts';
+import { dealPlaces } from './shares.ts';
+import { TenantPace } from './tenant-pace.ts';
 
 const sweepMs = 1_000;
-const recentMs = 60_000;
-const mostWorkers = 10_000;
-/** After so long the others are not kept waiting for a tenant's answer; it counts when it comes. */
-const patienceMs = 500;
+/** For so long places are kept for a tenant that is asked. */
+const patienceMs = 100;
+/** A claim that has no answer for so long will have none: its tenant may be asked again. */
+const hopelessMs = 30_000;
+/** So many tenants are asked at the same time, and beside them as many that are slow. */
+const mostAsked = 16;
+/** All tenants whose schedulers are silent are asked once in so many sweeps, but some in each. */
+const fullSweep = { sweeps: 30, least: 8 } as const;
 
 interface Waiting extends Poll {
   /** Its lanes, as a key. */
   readonly kind: string;
+  /** A worker has a poll for each kind of room it has; what is left for one is not given to another. */
+  readonly name: string;
   readonly done: (runs: ClaimedRun[]) => void;
 }
 
-interface Left {
-  readonly at: number;
-  readonly run: ClaimedRun;
+interface Portion {
+  readonly waiting: Waiting;
+  readonly places: number;
+}
+
+/** A tenant is being asked. */
+interface Ask {
+  readonly tenantId: string;
+  readonly portions: Portion[];
+  readonly atMs: number;
+  /** Places are kept for it. */
+  keeps: boolean;
+}
+
+export interface ClaimDeskOptions {
+  readonly loader: Loader;
+  readonly control: Db;
+  readonly servings: Servings;
+  readonly log: Log;
+  readonly leaseMs: number;
 }
 
 export class ClaimDesk {
-  readonly #loader: Loader;
-  readonly #log: Log;
+  readonly #options: ClaimDeskOptions;
   readonly #waiting = new Set<Waiting>();
-  /** Tenants that may have ready runs. */
-  readonly #hot = new Set<string>();
-  readonly #empty = new EmptyLanes();
-  /** When which tenant last gave a worker runs: its heartbeats concern the recent ones. */
-  readonly #served = new Map<string, Map<string, number>>();
-  readonly #incarnations = new Map<string, number>();
-  readonly #leftMs: number;
-  readonly #longestPollMs: number;
-  /** Runs that were claimed for a poll which had ended meanwhile, by worker, incarnation and lanes. */
-  readonly #left = new Map<string, readonly Left[]>();
-  #dealing = false;
-  /** Tenants that have been asked and have not answered. */
-  readonly #asking = new Set<string>();
+  readonly #hot = new HotTenants();
+  readonly #pace = new TenantPace();
+  readonly #left = new LeftRuns();
+  readonly #asking = new Map<string, Ask>();
+  /** Places that are kept for tenants which are being asked, by worker, incarnation and lanes. */
+  readonly #kept = new Map<string, number>();
+  /** Tenants that are to give nothing. */
+  #off: ReadonlySet<string> = new Set();
+  #looking: Promise<void> | undefined;
+  #lookedMs = Number.NEGATIVE_INFINITY;
+  #silentAt = 0;
   readonly service: Service;
 
-  constructor(loader: Loader, log: Log, leaseMs: number) {
-    this.#loader = loader;
-    this.#log = log;
-    this.#leftMs = leaseTimes(leaseMs).leftMs;
-    this.#longestPollMs = leaseTimes(leaseMs).pollMs;
+  constructor(options: ClaimDeskOptions) {
+    this.#options = options;
     this.service = every(
       sweepMs,
       'claims',
       () => this.#sweep(),
-      (error) => this.#log.warn({ err: error }, 'looking for ready runs failed'),
+      (error) => options.log.warn({ err: error }, 'looking for ready runs failed'),
     );
   }
 
   /** Runs of this tenant have become ready. */
   ready(tenantId: string): void {
-    this.#hot.add(tenantId);
-    this.#empty.ring(tenantId);
-    void this.#deal();
+    this.#hot.add(tenantId, performance.now());
+    this.#deal();
   }
 
-  /** Bells may have been missed. */
-  readyAnywhere(): void {
-    this.#empty.forget();
-    void this.#look();
+  /** Bells may have been missed, or a tenant was switched on or off. */
+  lookAgain(): void {
+    this.#lookedMs = Number.NEGATIVE_INFINITY;
+    this.#hot.sweep(performance.now());
+    // a look that is under way may have seen things as they were
+    if (this.#waiting.size > 0) void (this.#looking ?? Promise.resolve()).then(() => this.#look());
   }
 
   /** Waits for runs. An abort (the worker went away, or a signal for it is there) ends the wait empty-handed. */
   claim(request: ClaimRequest, signal: AbortSignal): Promise<ClaimedRun[]> {
     return new Promise((resolve) => {
       const lanes = request.runtimes.flatMap((runtime) => request.queues.map((queue) => laneOf(runtime, queue)));
-      const timer = setTimeout(() => waiting.done([]), Math.min(request.wait_ms, this.#longestPollMs));
+      const longestMs = leaseTimes(this.#options.leaseMs).pollMs;
+      const timer = setTimeout(() => waiting.done([]), Math.min(request.wait_ms, longestMs));
       const leave = (): void => waiting.done([]);
+      const { worker, incarnation, free } = request;
+      const kind = JSON.stringify(lanes.toSorted());
       const waiting: Waiting = {
-        worker: request.worker,
-        incarnation: request.incarnation,
-        free: request.free,
+        worker,
+        incarnation,
+        free,
         lanes,
-        kind: JSON.stringify(lanes.toSorted()),
+        kind,
+        name: `${worker} ${incarnation} ${kind}`,
         done: (runs) => {
           clearTimeout(timer);
           signal.removeEventListener('abort', leave);
@@ -97,185 +131,230 @@ export class ClaimDesk {
       };
       signal.addEventListener('abort', leave, { once: true });
       if (signal.aborted) return leave();
-      const left = this.#takeLeft(waiting);
+      const left = this.#left.take(waiting.name, free);
       if (left.length > 0) return waiting.done(left);
       this.#waiting.add(waiting);
-      if (request.free > 0) void this.#look(waiting.kind);
+      if (free > 0) this.#welcome(waiting.kind);
     });
   }
 
-  /**
-   * The tenants a heartbeat is about: those whose runs the worker holds, and those that may think it does. That is all
-   * of them when this incarnation is new here: what an earlier one held comes back at once.
-   */
-  async tenantsOf(worker: string, incarnation: number, holds: readonly HeldRun[]): Promise<Set<string>> {
-    const held = holds.map((run) => run.tenant);
-    if (this.#incarnations.get(worker) !== incarnation) {
-      const all = (await this.#loader.tenants()).filter((row) => row.desired === 'on');
-      // a worker that is forgotten is only asked about once more
-      if (this.#incarnations.size > mostWorkers) this.#forgetWorkers();
-      this.#incarnations.set(worker, incarnation);
-      return new Set([...all.map((row) => row.name), ...held]);
-    }
-    const recent = [...(this.#served.get(worker) ?? [])].filter(([, at]) => at > performance.now() - recentMs);
-    this.#served.set(worker, new Map(recent));
-    return new Set([...recent.map(([tenant]) => tenant), ...held]);
-  }
-
-  #forgetWorkers(): void {
-    this.#incarnations.clear();
-    this.#served.clear();
-  }
-
-  /** A new poll asks every tenant once, but those that are known to have nothing for it; the sweep asks them too. */
-  async #look(lanes?: string): Promise<void> {
-    try {
-      for (const { id } of await this.#loader.tenants()) {
-        if (lanes === undefined || !this.#empty.has(id, lanes)) this.#hot.add(id);
-      }
-    } catch (error) {
-      this.#log.warn({ err: error }, 'the tenants cannot be read');
-    }
-    await this.#deal();
+  /** Somebody polls for these lanes. Who is switched off must be known before anybody is asked. */
+  #welcome(kind: string): void {
+    const isNew = this.#hot.open(kind);
+    if (isNew || performance.now() - this.#lookedMs > 2 * sweepMs) void this.#look();
+    else this.#deal();
   }
 
   async #sweep(): Promise<void> {
-    this.#returnLeft();
-    if (this.#hungry().length > 0) await this.#look();
+    const nowMs = performance.now();
+    this.#returnLeft(nowMs - leaseTimes(this.#options.leaseMs).leftMs);
+    for (const ask of this.#asking.values()) if (nowMs - ask.atMs > hopelessMs) this.#asking.delete(ask.tenantId);
+    if (this.#waiting.size === 0) return;
+    this.#hot.sweep(nowMs);
+    await this.#look();
+  }
+
+  /** One look at a time; without the control database bells must do. */
+  #look(): Promise<void> {
+    this.#looking ??= this.#readCandidates()
+      .catch((error: unknown) => this.#options.log.warn({ err: error }, 'the tenants cannot be read'))
+      .finally(() => {
+        this.#looking = undefined;
+        this.#lookedMs = performance.now();
+        this.#deal();
+      });
+    return this.#looking;
+  }
+
+  async #readCandidates(): Promise<void> {
+    const { off, ready, silent } = await readCandidates(this.#options.control);
+    this.#off = new Set(off);
+    const nowMs = performance.now();
+    for (const tenantId of [...ready, ...this.#someOf(silent)]) this.#hot.add(tenantId, nowMs);
+  }
+
+  /** The next few of those whose schedulers say nothing. */
+  #someOf(silent: readonly string[]): readonly string[] {
+    const count = Math.max(fullSweep.least, Math.ceil(silent.length / fullSweep.sweeps));
+    if (count >= silent.length) return silent;
+    const from = this.#silentAt % silent.length;
+    this.#silentAt = from + count;
+    return [...silent.slice(from), ...silent.slice(0, from)].slice(0, count);
   }
 
   /** Polls with room. One of a worker's earlier life has none: nobody would hear the answer. */
-  #hungry(): Waiting[] {
-    const polls = [...this.#waiting].filter((waiting) => waiting.free > 0);
+  #hungry(): Portion[] {
     const newest = new Map<string, number>();
-    for (const { worker, incarnation } of polls) newest.set(worker, Math.max(incarnation, newest.get(worker) ?? 0));
-    return polls.filter(({ worker, incarnation }) => incarnation === newest.get(worker));
-  }
-
-  /**
-   * Goes round the hot tenants until none is left or nobody is hungry. One round at a time, and one tenant after the
-   * other, lest a poll is given more than it asked for; but one whose database stands still does not hold up the rest.
-   */
-  async #deal(): Promise<void> {
-    if (this.#dealing) return;
-    this.#dealing = true;
-    try {
-      for (let turn = this.#turn(); turn.length > 0 && this.#hungry().length > 0; turn = this.#turn()) {
-        for (const tenantId of turn) await within(patienceMs, this.#dealFrom(tenantId));
-      }
-    } finally {
-      this.#dealing = false;
+    for (const { worker, incarnation } of this.#waiting)
+      newest.set(worker, Math.max(incarnation, newest.get(worker) ?? 0));
+    const hungry: Portion[] = [];
+    for (const waiting of this.#waiting) {
+      const { name, free } = waiting;
+      const places = free - (this.#kept.get(name) ?? 0) - this.#left.count(name);
+      if (places > 0 && waiting.incarnation === newest.get(waiting.worker)) hungry.push({ waiting, places });
     }
+    return hungry;
   }
 
-  #turn(): string[] {
-    return [...this.#hot].filter((tenantId) => !this.#asking.has(tenantId));
-  }
-
-  async #dealFrom(tenantId: string): Promise<void> {
+  /** Asks whoever is hot for the places that are free. */
+  #deal(): void {
     const hungry = this.#hungry();
-    // it keeps its turn: put behind those that were just served, it would never come to it
     if (hungry.length === 0) return;
-    this.#hot.delete(tenantId);
-    this.#asking.add(tenantId);
-    const askedAt = performance.now();
+    const asks = new Map<string, Ask>();
+    for (const [kind, polls] of groupBy(hungry, ({ waiting }) => waiting.kind)) {
+      const { prompt, slow } = this.#askable(kind, asks);
+      this.#share(asks, prompt, polls);
+      this.#share(asks, slow, polls);
+    }
+    for (const ask of asks.values()) void this.#ask(ask);
+  }
+
+  /** Tenants that are hot for these lanes and may be asked now, longest waiting first. */
+  #askable(kind: string, asks: ReadonlyMap<string, Ask>): { prompt: string[]; slow: string[] } {
+    const nowMs = performance.now();
+    const prompt: string[] = [];
+    const slow: string[] = [];
+    const underWay = [...this.#asking.values(), ...asks.values()];
+    const promptRoom = mostAsked - underWay.filter((ask) => ask.keeps).length;
+    // those that stand still would soon be all of them
+    const slowRoom = mostAsked - underWay.filter((ask) => !ask.keeps && nowMs - ask.atMs < sweepMs).length;
+    for (const tenantId of this.#hot.of(kind)) {
+      if (this.#asking.has(tenantId) || this.#off.has(tenantId) || !this.#pace.mayAsk(tenantId, nowMs)) continue;
+      const [list, most] = this.#pace.isSlow(tenantId) ? [slow, slowRoom] : [prompt, promptRoom];
+      if (list.length < most || asks.has(tenantId)) list.push(tenantId);
+    }
+    return { prompt, slow };
+  }
+
+  #share(asks: Map<string, Ask>, tenants: readonly string[], polls: readonly Portion[]): void {
+    const shares = dealPlaces(
+      polls.map(({ places }) => places),
+      tenants.length,
+    );
+    tenants.forEach((tenantId, i) => {
+      const portions = polls
+        .map(({ waiting }, poll) => ({ waiting, places: shares[i]?.[poll] ?? 0 }))
+        .filter(({ places }) => places > 0);
+      if (portions.length === 0) return;
+      const keeps = !this.#pace.isSlow(tenantId);
+      const ask = asks.get(tenantId) ?? { tenantId, portions: [], atMs: performance.now(), keeps };
+      ask.portions.push(...portions);
+      asks.set(tenantId, ask);
+    });
+  }
+
+  async #ask(ask: Ask): Promise<void> {
+    const { tenantId, portions } = ask;
+    this.#asking.set(tenantId, ask);
+    if (ask.keeps) this.#keep(portions, 1);
+    const kinds = new Set(portions.map(({ waiting }) => waiting.kind));
+    for (const kind of kinds) this.#hot.take(tenantId, kind);
+    const patience = setTimeout(() => this.#overdue(ask), patienceMs);
     try {
-      const row = (await this.#loader.tenants()).find((tenant) => tenant.id === tenantId);
-      if (row === undefined || row.desired === 'off') return;
-      const { engine, ctx } = await this.#loader.open(row);
-      checkpoint('claim.ask');
-      const bell = this.#empty.bell(tenantId);
-      const lists = await engine.claim(ctx, hungry);
-      if (lists.some((runs) => runs.length > 0)) checkpoint('claim.made');
-      hungry.forEach((waiting, i) => this.#give(waiting, lists[i] ?? []));
-      this.#noteAnswer(tenantId, bell, hungry, lists);
+      const lists = await this.#claimOf(tenantId, portions);
+      this.#noteTime(ask);
+      this.#letGo(ask);
+      if (lists !== undefined) this.#hand(ask, lists);
     } catch (error) {
-      this.#log.warn({ err: error, tenant: tenantId }, 'a claim failed; it is tried again with the next sweep');
-    } finally {
-      this.#asking.delete(tenantId);
-      // the round went on without it
-      if (performance.now() - askedAt >= patienceMs) void this.#deal();
+      this.#letGo(ask);
+      for (const kind of kinds) this.#hot.addFor(tenantId, kind);
+      if (this.#pace.failed(tenantId, performance.now()))
+        this.#options.log.warn({ err: error, tenant: tenantId }, 'a claim failed; it is tried again');
+    }
+    clearTimeout(patience);
+    if (this.#asking.get(tenantId) === ask) this.#asking.delete(tenantId);
+    this.#deal();
+  }
+
+  /** One list per portion; undefined where there is no such tenant. */
+  async #claimOf(tenantId: string, portions: readonly Portion[]): Promise<ClaimedRun[][] | undefined> {
+    const row = await this.#rowOf(tenantId);
+    if (row === undefined) {
+      this.#hot.forget(tenantId);
+      return undefined;
+    }
+    const { engine, ctx } = await this.#options.loader.open(row);
+    checkpoint('claim.ask');
+    const polls = portions.map(({ waiting: { worker, incarnation, lanes }, places: free }) => {
+      return { worker, incarnation, free, lanes };
+    });
+    return engine.claim(ctx, polls);
+  }
+
+  /** One that was spoken of and is not in the list is newer than the list. */
+  async #rowOf(tenantId: string): Promise<TenantRow | undefined> {
+    const { loader } = this.#options;
+    const known = (await loader.tenants()).find((tenant) => tenant.id === tenantId);
+    if (known !== undefined) return known;
+    loader.forgetList();
+    return (await loader.tenants()).find((tenant) => tenant.id === tenantId);
+  }
+
+  /** The others need not wait for it any longer. */
+  #overdue(ask: Ask): void {
+    this.#pace.overdue(ask.tenantId);
+    this.#letGo(ask);
+    this.#deal();
+  }
+
+  #noteTime({ tenantId, atMs }: Ask): void {
+    if (performance.now() - atMs < patienceMs) this.#pace.inTime(tenantId);
+    else this.#pace.late(tenantId);
+  }
+
+  #letGo(ask: Ask): void {
+    if (ask.keeps) this.#keep(ask.portions, -1);
+    ask.keeps = false;
+  }
+
+  #keep(portions: readonly Portion[], sign: 1 | -1): void {
+    for (const { waiting, places } of portions) {
+      const { name } = waiting;
+      const kept = (this.#kept.get(name) ?? 0) + sign * places;
+      if (kept > 0) this.#kept.set(name, kept);
+      else this.#kept.delete(name);
     }
   }
 
   /** Whoever got all it asked for may have left more behind; whoever did not has left nothing. */
-  #noteAnswer(tenantId: string, bell: number, hungry: readonly Waiting[], lists: readonly ClaimedRun[][]): void {
-    const asked = hungry.map(({ kind, free }, i) => ({ kind, free, got: lists[i]?.length ?? 0 }));
+  #hand({ tenantId, portions }: Ask, lists: readonly ClaimedRun[][]): void {
+    if (lists.some((runs) => runs.length > 0)) checkpoint('claim.made');
+    portions.forEach(({ waiting }, i) => this.#give(waiting, lists[i] ?? []));
+    const asked = portions.map(({ waiting, places }, i) => ({ ...waiting, places, got: lists[i]?.length ?? 0 }));
     for (const [kind, some] of groupBy(asked, (each) => each.kind)) {
-      const free = some.reduce((sum, each) => sum + each.free, 0);
+      const places = some.reduce((sum, each) => sum + each.places, 0);
       const got = some.reduce((sum, each) => sum + each.got, 0);
-      if (got >= Math.min(free, largestClaim)) this.#hot.add(tenantId);
-      else this.#empty.note(tenantId, kind, bell);
+      if (got >= Math.min(places, largestClaim)) this.#hot.addFor(tenantId, kind);
     }
   }
 
-  /** A poll that a signal or its time ended while we claimed is followed by the worker's next one, which gets the runs. */
+  /** A poll that a signal, another tenant's runs or its time ended while we claimed is followed by the worker's next one. */
   #give(waiting: Waiting, runs: ClaimedRun[]): void {
+    for (const tenant of new Set(runs.map((run) => run.tenant))) this.#options.servings.note(waiting.worker, tenant);
     if (runs.length === 0) return;
-    this.#noteServed(waiting, runs);
     if (this.#waiting.has(waiting)) return waiting.done(runs);
-    const at = performance.now();
-    this.#left.set(nameOf(waiting), [...(this.#left.get(nameOf(waiting)) ?? []), ...runs.map((run) => ({ at, run }))]);
-    const next = [...this.#waiting].find((poll) => nameOf(poll) === nameOf(waiting) && poll.free > 0);
-    next?.done(this.#takeLeft(next));
-  }
-
-  /** As many as fit. */
-  #takeLeft(poll: Waiting): ClaimedRun[] {
-    const left = this.#left.get(nameOf(poll)) ?? [];
-    this.#keepLeft(nameOf(poll), left.slice(poll.free));
-    return left.slice(0, poll.free).map(({ run }) => run);
-  }
-
-  #keepLeft(name: string, left: readonly Left[]): void {
-    if (left.length > 0) this.#left.set(name, left);
-    else this.#left.delete(name);
+    const { name } = waiting;
+    this.#left.put(name, runs, performance.now());
+    const next = [...this.#waiting].find((poll) => poll.name === name && poll.free > 0);
+    next?.done(this.#left.take(name, next.free));
   }
 
   /** Nobody came for them: they go back as they are. Left alone they would count as lost with a worker that never had them. */
-  #returnLeft(): void {
-    const before = performance.now() - this.#leftMs;
-    const old: ClaimedRun[] = [];
-    for (const [name, left] of this.#left) {
-      for (const { at, run } of left) if (at < before) old.push(run);
-      this.#keepLeft(
-        name,
-        left.filter(({ at }) => at >= before),
-      );
-    }
+  #returnLeft(beforeMs: number): void {
+    const old = this.#left.takeOlder(beforeMs);
     for (const [tenant, runs] of groupBy(old, (run) => run.tenant)) void this.#return(tenant, runs);
   }
 
   async #return(tenant: string, runs: readonly ClaimedRun[]): Promise<void> {
     try {
-      const { engine, ctx } = await this.#loader.named(tenant);
+      const { engine, ctx } = await this.#options.loader.named(tenant);
       await engine.report(ctx, runs.map(returned));
     } catch (error) {
-      this.#log.warn({ err: error, tenant }, 'runs could not be given back; they come back as lost');
+      this.#options.log.warn({ err: error, tenant }, 'runs could not be given back; they come back as lost');
     }
-  }
-
-  #noteServed(waiting: Waiting, runs: readonly ClaimedRun[]): void {
-    const tenants = this.#served.get(waiting.worker) ?? new Map<string, number>();
-    for (const run of runs) tenants.set(run.tenant, performance.now());
-    this.#served.set(waiting.worker, tenants);
   }
 }
 
 function returned({ tenant, run, lease }: ClaimedRun): Report {
   return { tenant, run, lease, state: 'returned', reason: null, exit_code: null, started_at: null };
-}
-
-/** A worker has a poll for each kind of room it has; what is left for one is not given to another. */
-function nameOf({ worker, incarnation, kind }: Waiting): string {
-  return `${worker} ${incarnation} ${kind}`;
-}
-
-async function within(ms: number, work: Promise<void>): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, ms);
-  });
-  await Promise.race([work, late]);
-  clearTimeout(timer);
 }

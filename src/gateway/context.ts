@@ -8,7 +8,9 @@ import type { WakeHub } from '../postgres/wake.ts';
 import type { Callers } from './callers.ts';
 import type { ClaimDesk } from './claim-desk.ts';
 import type { ReportDesk } from './report-desk.ts';
+import type { Servings } from './servings.ts';
 import type { SignalDesk } from './signal-desk.ts';
+import type { TenantDesks } from './tenant-desks.ts';
 
 export interface GatewayContext {
   readonly control: Db;
@@ -21,6 +23,8 @@ export interface GatewayContext {
   readonly callers: Callers;
   readonly claims: ClaimDesk;
   readonly reports: ReportDesk;
+  readonly desks: TenantDesks;
+  readonly servings: Servings;
   readonly signals: SignalDesk;
   readonly leaseMs: number;
   /** Where people reach this installation; for sign-in links. */

@@ -111,17 +111,68 @@ export async function pruneSessions(db: Db, at: Date): Promise<void> {
   await db.exec(sql`delete from sign_in_link where expires_at <= ${at}`);
 }
 
-/** An older incarnation of the same worker does not overwrite a newer one. */
-export async function noteWorker(db: Db, beat: HeartbeatRequest, at: Date): Promise<void> {
+/**
+ * An older incarnation of the same worker does not overwrite a newer one. Answers the tenants that its last heartbeat, or
+ * that of its earlier life, was about; and those that have given it runs since.
+ */
+export async function noteWorker(
+  db: Db,
+  beat: HeartbeatRequest,
+  { tenants, at }: { tenants: readonly string[]; at: Date },
+): Promise<string[]> {
+  const row = await db.one<{ tenants: string[] }>(sql`
+    with before as (
+      select tenants from worker where id = ${beat.worker}
+    ),
+    noted as (
+      insert into worker as w (
+        id, incarnation, name, addr, version, places, running, runtimes, queues, tenants, first_seen_at, beat_at)
+      values (${beat.worker}, ${beat.incarnation}, ${beat.name}, ${beat.addr}, ${beat.version}, ${beat.places},
+              ${beat.taken ?? beat.holds.length}, ${beat.runtimes}, ${beat.queues}, ${tenants}, ${at}, ${at})
+      on conflict (id) do update set
+        incarnation = excluded.incarnation, name = excluded.name, addr = excluded.addr, version = excluded.version,
+        places = excluded.places, running = excluded.running, runtimes = excluded.runtimes, queues = excluded.queues,
+        tenants = excluded.tenants, beat_at = excluded.beat_at
+       where w.incarnation <= excluded.incarnation
+    )
+    select coalesce((select tenants from before), '{}') as tenants`);
+  return row.tenants;
+}
+
+/** Adds tenants to those that these workers' next heartbeats are about. */
+export async function noteServings(
+  db: Db,
+  servings: readonly { readonly worker: string; readonly tenant: string }[],
+): Promise<void> {
   await db.exec(sql`
-    insert into worker as w (id, incarnation, name, addr, version, places, running, runtimes, queues, first_seen_at, beat_at)
-    values (${beat.worker}, ${beat.incarnation}, ${beat.name}, ${beat.addr}, ${beat.version}, ${beat.places},
-            ${beat.taken ?? beat.holds.length}, ${beat.runtimes}, ${beat.queues}, ${at}, ${at})
-    on conflict (id) do update set
-      incarnation = excluded.incarnation, name = excluded.name, addr = excluded.addr, version = excluded.version,
-      places = excluded.places, running = excluded.running, runtimes = excluded.runtimes, queues = excluded.queues,
-      beat_at = excluded.beat_at
-     where w.incarnation <= excluded.incarnation`);
+    with served as (
+      select s.worker, array_agg(distinct s.tenant) as tenants
+        from unnest(${servings.map((s) => s.worker)}::uuid[], ${servings.map((s) => s.tenant)}::text[]) as s (worker, tenant)
+       group by s.worker
+    )
+    update worker w
+       set tenants = array(select unnest(w.tenants) union select unnest(served.tenants))
+      from served
+     where w.id = served.worker and not w.tenants @> served.tenants`);
+}
+
+/**
+ * Which tenants a claim may concern, without asking any of them: those that are switched off, those whose schedulers say
+ * that runs are ready (a silent one keeps its last word), and those whose schedulers say nothing, save where it is known
+ * that nothing could be claimed.
+ */
+export async function readCandidates(db: Db): Promise<{ off: string[]; ready: string[]; silent: string[] }> {
+  const rows = await db.rows<{ id: string; why: 'off' | 'ready' | 'silent' }>(sql`
+    select tenant.id, case when tenant.desired = 'off' then 'off' when scheduler.ready then 'ready' else 'silent' end as why
+      from tenant
+      left join scheduler on scheduler.tenant_id = tenant.id
+      left join launch on launch.tenant_id = tenant.id
+     where tenant.desired = 'off' or scheduler.ready
+        or ((scheduler.beat_at is null or scheduler.phase <> 'running' or scheduler.beat_at < now() - interval '10 seconds')
+            and (launch.code is null or launch.code not in ('not_installed', 'not_connectable', 'no_engine', 'gone')))
+     order by tenant.id`);
+  const of = (why: 'off' | 'ready' | 'silent'): string[] => rows.filter((row) => row.why === why).map((row) => row.id);
+  return { off: of('off'), ready: of('ready'), silent: of('silent') };
 }
 
 /** Waterwheel's heartbeat knows less; it must not disturb a worker of ours. */

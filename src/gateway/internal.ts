@@ -1,15 +1,21 @@
 /** What workers call: claim, report, heartbeat, logs, definitions, stash values. Every message is a batch over tenants. */
 import { leaseTimes } from '../contract/lease-times.ts';
 import type { HeartbeatRequest, HeldRun } from '../contract/wire.ts';
+import { MillraceError } from '../errors.ts';
 import type { Handlers } from '../http/endpoint.ts';
-import { isGone, type OpenTenant, unlessGone } from '../launcher/loader.ts';
+import { isGone } from '../launcher/loader.ts';
 import { checkpoint } from '../kernel/checkpoint.ts';
 import { groupBy } from '../kernel/group.ts';
 import { noteForeignWorker, noteWorker } from './control-queries.ts';
 import type { gatewayEndpoints } from './endpoints.ts';
 import type { GatewayContext } from './context.ts';
+import { eachWithin, inParts } from './parts.ts';
 
 type Keys = Extract<keyof typeof gatewayEndpoints, `POST /internal/${string}` | 'POST /int-api/heartbeat'>;
+
+const stashWithinMs = 5_000;
+/** A heartbeat is answered by then, whatever a tenant does: the worker's other leases hang on it. */
+const longestBeatMs = 2_000;
 
 export const internalHandlers: Handlers<Pick<typeof gatewayEndpoints, Keys>, GatewayContext> = {
   'POST /internal/claim': async ({ body, request }, { claims, signals }) => {
@@ -23,32 +29,39 @@ export const internalHandlers: Handlers<Pick<typeof gatewayEndpoints, Keys>, Gat
   },
   'POST /internal/report': async ({ body }, { reports }) => {
     checkpoint('report.received');
-    await reports.report(body.reports);
+    const failed = await reports.report(body.reports);
     checkpoint('report.answer');
-    return { accepted: body.reports.length };
+    return { accepted: body.reports.length, failed };
   },
   'POST /internal/heartbeat': async ({ body, request }, context) => {
-    await noteWorker(context.control, body, new Date(context.time.now()));
+    const { control, servings, signals, time } = context;
+    const tenants = servings.tenantsOf(body.worker, body.holds);
+    const before = await noteWorker(control, body, { tenants, at: new Date(time.now()) });
     checkpoint('heartbeat.noted');
     // what it held when it asked is old news if it has given up waiting
-    if (request.signal.aborted) return { lost: [], cancel: [], invalidate: [], seen: body.seen };
-    const { lost, cancel } = await renew(body, context);
+    const { lost, cancel } = request.signal.aborted
+      ? { lost: [], cancel: [] }
+      : await renew(body, new Set([...tenants, ...before]), context);
     checkpoint('heartbeat.renewed');
-    const told = context.signals.take(body.worker, body.seen);
+    const told = signals.take(body.worker, body.seen);
     return { ...told, lost, cancel: [...cancel, ...told.cancel], beat_ms: leaseTimes(context.leaseMs).beatMs };
   },
-  'POST /internal/logs': async ({ body }, context) => {
-    const kept = await perTenant(context, body.chunks, ({ engine, ctx }, chunks) => engine.logs(ctx, chunks));
+  'POST /internal/logs': async ({ body }, { desks }) => {
+    const { failed } = await inParts(body.chunks, (tenant, chunks, withinMs) =>
+      desks.logs.give(tenant, chunks, withinMs),
+    );
     checkpoint('logs.kept');
-    return { accepted: kept.reduce((sum, n) => sum + n, 0) };
+    return { accepted: body.chunks.length, failed };
   },
-  'POST /internal/definitions': async ({ body }, context) => {
-    const found = await perTenant(context, body.items, ({ engine, ctx }, keys) => engine.definitions(ctx, keys));
-    return { definitions: found.flat() };
+  'POST /internal/definitions': async ({ body }, { desks }) => {
+    const { answers, failed } = await inParts(body.items, (tenant, keys, withinMs) =>
+      desks.definitions.give(tenant, keys, withinMs),
+    );
+    return { definitions: answers.flat(), failed };
   },
-  'POST /internal/secrets': async ({ body }, { loader }) => {
-    const { engine, ctx } = await loader.named(body.tenant);
-    return { values: await engine.stash(ctx, body, body.names) };
+  'POST /internal/secrets': async ({ body }, { desks }) => {
+    const wish = { run: body, names: body.names };
+    return { values: await desks.stash.give(body.tenant, wish, stashWithinMs).catch(unavailable(body.tenant)) };
   },
   'POST /int-api/heartbeat': async ({ body }, { control, time }) => {
     const { uuid: id, addr, version, running_tasks: running, total_tasks: places } = body;
@@ -56,38 +69,34 @@ export const internalHandlers: Handlers<Pick<typeof gatewayEndpoints, Keys>, Gat
   },
 };
 
-/** Calls each tenant's engine with its part of a batch; what is of a tenant that is gone is left out. */
-async function perTenant<T extends { readonly tenant: string }, R>(
-  { loader }: GatewayContext,
-  items: readonly T[],
-  call: (tenant: OpenTenant, some: readonly T[]) => Promise<R>,
-): Promise<R[]> {
-  const answers = [...groupBy(items, (item) => item.tenant)].map(async ([name, some]) => {
-    const tenant = await loader.named(name).catch(unlessGone);
-    return tenant === undefined ? [] : [await call(tenant, some)];
-  });
-  return (await Promise.all(answers)).flat();
+/** Whatever is wrong with a tenant is not wrong with this API: its worker is to go on with the others. */
+function unavailable(tenant: string): (error: unknown) => never {
+  return (error) => {
+    if (error instanceof MillraceError) throw error;
+    throw new MillraceError('tenant_unavailable', `tenant ${tenant} could not be asked`, { cause: error });
+  };
 }
 
 /** A tenant that is gone holds no run any more; one that cannot be reached is left in doubt, not called lost. */
 async function renew(
-  beat: HeartbeatRequest,
-  { claims, loader, log }: GatewayContext,
+  { worker, incarnation, holds }: HeartbeatRequest,
+  tenants: ReadonlySet<string>,
+  { desks, leaseMs, log }: GatewayContext,
 ): Promise<{ lost: HeldRun[]; cancel: HeldRun[] }> {
-  const holds = groupBy(beat.holds, (run) => run.tenant);
-  const answers = await Promise.all(
-    [...(await claims.tenantsOf(beat.worker, beat.incarnation, beat.holds))].map(async (tenant) => {
-      const held = holds.get(tenant) ?? [];
-      try {
-        const { engine, ctx } = await loader.named(tenant);
-        const [answer] = await engine.renew(ctx, [{ worker: beat.worker, incarnation: beat.incarnation, holds: held }]);
-        return answer ?? { lost: [], cancel: [] };
-      } catch (error) {
-        if (isGone(error)) return { lost: held, cancel: [] };
-        log.warn({ err: error, tenant, worker: beat.worker }, 'a lease could not be renewed');
-        return { lost: [], cancel: [] };
-      }
-    }),
-  );
-  return { lost: answers.flatMap((a) => a.lost), cancel: answers.flatMap((a) => a.cancel) };
+  const byTenant = groupBy(holds, (run) => run.tenant);
+  const limitMs = Math.min(longestBeatMs, leaseTimes(leaseMs).beatMs);
+  const lost: HeldRun[] = [];
+  const cancel: HeldRun[] = [];
+  await eachWithin(limitMs, [...tenants], async (tenant, withinMs) => {
+    const held = byTenant.get(tenant) ?? [];
+    try {
+      const told = await desks.renewals.give(tenant, { worker, incarnation, holds: held }, Math.max(1, withinMs));
+      lost.push(...told.lost);
+      cancel.push(...told.cancel);
+    } catch (error) {
+      if (isGone(error)) lost.push(...held);
+      else log.warn({ err: error, tenant, worker }, 'a lease could not be renewed');
+    }
+  });
+  return { lost, cancel };
 }

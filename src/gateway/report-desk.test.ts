@@ -77,15 +77,16 @@ describe('reports', () => {
     expect(await finished(a, reports)).toBe(40);
   });
 
-  it('that could not be applied are refused, so that the worker sends them again, and others go on', async () => {
+  it('that could not be applied are named, so that the worker sends them again, and others go on', async () => {
     const [ofA, ofB] = [await held(a, 1), await held(b, 1)];
     fleet.gate = async () => {
       if (fleet.asked.at(-1)?.startsWith('report a')) throw new Error('not now');
     };
-    await expect(desk.report(ofA)).rejects.toThrow('not now');
-    await desk.report(ofB);
+    const failure = { tenant: 'a', code: 'tenant_unavailable', detail: 'not now' };
+    expect(await desk.report([...ofA, ...ofB])).toEqual([failure]);
+    expect([await finished(a, ofA), await finished(b, ofB)]).toEqual([0, 1]);
     fleet.gate = async () => {};
-    await desk.report(ofA);
+    expect(await desk.report(ofA)).toEqual([]);
     expect(await finished(a, ofA)).toBe(1);
   });
 
@@ -116,8 +117,34 @@ describe('reports', () => {
     const shared = [...bad.map((report) => desk.report([report])), desk.report([fifth as Report])];
     letGo();
     await Promise.all(before);
-    const outcomes = await Promise.allSettled(shared);
-    expect(outcomes.map((outcome) => outcome.status)).toEqual(['rejected', 'fulfilled', 'fulfilled']);
+    const refused = { tenant: 'a', run: first?.run, code: 'bad_request' };
+    expect(await Promise.all(shared)).toMatchObject([[refused], [], []]);
     expect(await finished(a, reports)).toBe(4);
+  });
+
+  it('of one message are applied all but the one that cannot be', async () => {
+    const reports = await held(a, 7);
+    const bad = reports.map((report, i) => (i === 3 ? { ...report, exit_code: 2 ** 40 } : report));
+    expect(await desk.report(bad)).toMatchObject([{ tenant: 'a', run: reports[3]?.run, code: 'bad_request' }]);
+    expect(await finished(a, reports)).toBe(6);
+  });
+
+  it('of a tenant that stands still keep no other waiting, nor gather when they are sent again', async () => {
+    const [ofA, ofB] = [await held(a, 1), await held(b, 1)];
+    let letGo = (): void => {};
+    const gate = new Promise<void>((resolve) => (letGo = resolve));
+    fleet.gate = async () => {
+      if (fleet.asked.at(-1)?.startsWith('report a')) await gate;
+    };
+    const startedMs = performance.now();
+    expect(await desk.report([...ofA, ...ofB])).toMatchObject([{ tenant: 'a', code: 'tenant_unavailable' }]);
+    expect(performance.now() - startedMs).toBeLessThan(4_000);
+    expect(await finished(b, ofB)).toBe(1);
+    const again = Array.from({ length: 5 }, () => desk.report([...ofA, ...ofB]));
+    expect((await Promise.all(again)).flat()).toHaveLength(5);
+    letGo();
+    await until('what had begun is applied', async () => (await finished(a, ofA)) === 1 || undefined);
+    // the two that had begun; the others were taken out of the queue
+    expect(fleet.asked.filter((line) => line.startsWith('report a'))).toHaveLength(2);
   });
 });

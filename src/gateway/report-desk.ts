@@ -1,94 +1,76 @@
 /**
- * Where reports arrive: whatever comes while a batch is being applied shares the next one, so cost per report falls as
- * load rises. Two batches per tenant are under way at most (measured: more are no faster); one that finds none under
- * way is cut in two, so that the children of a few hundred parents are not all made by one. The answer comes after the
- * commit.
+ * Where reports arrive: whatever comes while a batch is being applied shares the next one. Two batches per tenant are under
+ * way at most (measured: more are no faster); one that finds none under way is cut in two, so that the children of a few
+ * hundred parents are not all made by one. The answer comes after the commit.
  */
-import type { Report } from '../contract/wire.ts';
+import type { Failure, Report } from '../contract/wire.ts';
 import { isRefusal } from '../errors.ts';
-import { groupBy } from '../kernel/group.ts';
 import { type Loader, unlessGone } from '../launcher/loader.ts';
+import { inParts } from './parts.ts';
+import { TenantDesk } from './tenant-desk.ts';
 
 const batchesAtOnce = 2;
 const largestBatch = 1_000;
 /** What is worth a transaction of its own. */
 const smallestPiece = 25;
 
-interface Pending {
-  readonly reports: readonly Report[];
-  readonly done: () => void;
-  readonly failed: (error: unknown) => void;
-}
-
-interface Queue {
-  readonly pending: Pending[];
-  working: number;
-}
-
 export class ReportDesk {
   readonly #loader: Loader;
-  readonly #queues = new Map<string, Queue>();
+  readonly #desk: TenantDesk<readonly Report[], Failure[]>;
 
   constructor(loader: Loader) {
     this.#loader = loader;
+    this.#desk = new TenantDesk({
+      apply: (tenant, items) => this.#apply(tenant, items),
+      sizeOf: (reports) => reports.length,
+      largestBatch,
+      batchesAtOnce,
+    });
   }
 
-  /** Returns once all are applied or known to be stale. Rejects when some could not be: the worker sends all again. */
-  async report(reports: readonly Report[]): Promise<void> {
-    const byTenant = groupBy(reports, (report) => report.tenant);
-    await Promise.all(
-      [...byTenant].flatMap(([tenant, some]) =>
-        this.#pieces(tenant, some).map((piece) => this.#enqueue(tenant, piece)),
-      ),
-    );
+  /** Returns once all are applied, known to be stale, or named as failed: the worker sends those again. */
+  async report(reports: readonly Report[]): Promise<Failure[]> {
+    const { answers, failed } = await inParts(reports, async (tenant, some, withinMs) => {
+      const pieces = this.#pieces(tenant, some).map((piece) => this.#desk.give(tenant, piece, withinMs));
+      return (await Promise.all(pieces)).flat();
+    });
+    return [...answers.flat(), ...failed];
   }
 
   /** Neighbours stay together: parents of one child that are counted in two batches have one wait for the other. */
   #pieces(tenant: string, reports: readonly Report[]): (readonly Report[])[] {
-    if (this.#queues.has(tenant) || reports.length < batchesAtOnce * smallestPiece) return [reports];
+    if (this.#desk.isBusy(tenant) || reports.length < batchesAtOnce * smallestPiece) return [reports];
     const half = Math.ceil(reports.length / 2);
     return [reports.slice(0, half), reports.slice(half)];
   }
 
-  #enqueue(tenant: string, reports: readonly Report[]): Promise<void> {
-    return new Promise((done, failed) => {
-      const queue = this.#queues.get(tenant) ?? { pending: [], working: 0 };
-      this.#queues.set(tenant, queue);
-      queue.pending.push({ reports, done, failed });
-      void this.#work(tenant, queue);
-    });
-  }
-
-  async #work(tenant: string, queue: Queue): Promise<void> {
-    if (queue.working >= batchesAtOnce) return;
-    queue.working++;
-    while (queue.pending.length > 0) await this.#apply(tenant, take(queue.pending));
-    queue.working--;
-    if (queue.working === 0) this.#queues.delete(tenant);
-  }
-
-  async #apply(tenant: string, batch: readonly Pending[]): Promise<void> {
-    try {
-      const open = await this.#loader.named(tenant).catch(unlessGone);
-      const reports = batch.flatMap((pending) => pending.reports);
+  async #apply(tenant: string, items: readonly (readonly Report[])[]): Promise<Failure[][]> {
+    const open = await this.#loader.named(tenant).catch(unlessGone);
+    const apply = async (reports: readonly Report[]): Promise<void> => {
       await open?.engine.report(open.ctx, reports);
-      for (const pending of batch) pending.done();
-    } catch (error) {
-      // one that PostgreSQL refuses must not take with it those that happen to share its batch
-      if (batch.length > 1 && isRefusal(error)) for (const pending of batch) await this.#apply(tenant, [pending]);
-      else for (const pending of batch) pending.failed(error);
-    }
+    };
+    const [only = []] = items;
+    if (items.length === 1) return [await withoutRefused(only, apply)];
+    await apply(items.flat());
+    return items.map(() => []);
   }
 }
 
-function take(pending: Pending[]): Pending[] {
-  let size = 0;
-  const batch: Pending[] = [];
-  while (pending[0] !== undefined && (batch.length === 0 || size + pending[0].reports.length <= largestBatch)) {
-    const next = pending.shift();
-    if (next === undefined) break;
-    size += next.reports.length;
-    batch.push(next);
+/** One that PostgreSQL refuses is named, and does not take the others with it. */
+async function withoutRefused(
+  reports: readonly Report[],
+  apply: (reports: readonly Report[]) => Promise<void>,
+): Promise<Failure[]> {
+  try {
+    await apply(reports);
+    return [];
+  } catch (error) {
+    if (!isRefusal(error) || !(error instanceof Error)) throw error;
+    const [first] = reports;
+    if (first !== undefined && reports.length === 1)
+      return [{ tenant: first.tenant, run: first.run, code: 'bad_request', detail: error.message.slice(0, 1_000) }];
+    const half = Math.ceil(reports.length / 2);
+    const refused = await withoutRefused(reports.slice(0, half), apply);
+    return [...refused, ...(await withoutRefused(reports.slice(half), apply))];
   }
-  return batch;
 }

@@ -24,42 +24,50 @@ describe('what a worker must hear', () => {
     await tenant.ready(1);
     const stage = { db: await tenant.db(), time: fleet.time };
     const [run] = await claim(stage, 'none:default', { worker });
-    const [mine, theirs] = [desk.poll(worker, 0), desk.poll(other, 0)];
+    const [mine, theirs] = [desk.poll(worker, {}), desk.poll(other, {})];
     await desk.lookAt('a');
     expect(mine.signal.aborted).toBe(false);
     await cancel(stage, run?.id ?? '');
     await desk.lookAt('a');
     expect([mine.signal.aborted, theirs.signal.aborted]).toEqual([true, false]);
-    expect(desk.take(worker, 0).cancel).toEqual([{ tenant: 'a', run: run?.id, lease: 1 }]);
-    expect(desk.take(worker, 0).cancel).toEqual([]);
-    expect(desk.take(other, 0).cancel).toEqual([]);
+    expect(desk.take(worker, {}).cancel).toEqual([{ tenant: 'a', run: run?.id, lease: 1 }]);
+    expect(desk.take(worker, {}).cancel).toEqual([]);
+    expect(desk.take(other, {}).cancel).toEqual([]);
   });
 
   it('of caches to drop ends every poll and is told to each worker once', () => {
     const desk = new SignalDesk(fleet.loader, silent);
+    const { epoch, newest } = desk.take('w1', {});
+    expect(newest).toBe(0);
+    const seen = (number: number): Record<string, number> => ({ [epoch]: number, 'of another gateway': 77 });
     const [one, two] = [invalidation(), invalidation()];
-    const [first, second] = [desk.poll('w1', 0), desk.poll('w2', 0)];
+    const [first, second] = [desk.poll('w1', seen(0)), desk.poll('w2', {})];
     desk.invalidate(one);
     desk.invalidate(two);
     expect([first.signal.aborted, second.signal.aborted]).toEqual([true, true]);
-    expect(desk.take('w1', 0)).toEqual({ cancel: [], invalidate: [one, two], seen: 2 });
-    expect(desk.take('w1', 2)).toEqual({ cancel: [], invalidate: [], seen: 2 });
-    expect(desk.take('w2', 1)).toMatchObject({ invalidate: [two] });
-    expect(desk.poll('w3', 1).signal.aborted).toBe(true);
-    expect(desk.poll('w3', 2).signal.aborted).toBe(false);
+    expect(desk.take('w1', seen(0))).toEqual({ cancel: [], invalidate: [one, two], epoch, newest: 2 });
+    expect(desk.take('w1', seen(2))).toEqual({ cancel: [], invalidate: [], epoch, newest: 2 });
+    expect(desk.take('w2', seen(1))).toMatchObject({ invalidate: [two] });
+    expect(desk.poll('w3', seen(1)).signal.aborted).toBe(true);
+    expect(desk.poll('w3', seen(2)).signal.aborted).toBe(false);
   });
 
-  it('by a gateway that started anew is not that it is behind', () => {
-    const desk = new SignalDesk(fleet.loader, silent);
-    expect(desk.poll('w', 50).signal.aborted).toBe(false);
-    expect(desk.take('w', 50)).toEqual({ cancel: [], invalidate: [], seen: 0 });
+  it('by a gateway that it does not know is only from where to count', () => {
+    const [gone, desk] = [new SignalDesk(fleet.loader, silent), new SignalDesk(fleet.loader, silent)];
+    desk.invalidate(invalidation());
+    const seen = { [gone.take('w', {}).epoch]: 50 };
+    expect(desk.poll('w', seen).signal.aborted).toBe(false);
+    const told = desk.take('w', seen);
+    expect(told).toMatchObject({ invalidate: [], newest: 1 });
+    expect(told.epoch).not.toBe(Object.keys(seen)[0]);
   });
 
   it('is bounded, however many changes there were', () => {
     const desk = new SignalDesk(fleet.loader, silent);
+    const { epoch } = desk.take('w', {});
     for (let i = 0; i < 5_000; i++) desk.invalidate(invalidation());
-    expect(desk.take('w', 0).invalidate).toHaveLength(1_000);
-    expect(desk.take('w', 4_999).invalidate).toHaveLength(1);
+    expect(desk.take('w', { [epoch]: 0 })).toMatchObject({ newest: 5_000, invalidate: { length: 1_000 } });
+    expect(desk.take('w', { [epoch]: 4_999 }).invalidate).toHaveLength(1);
   });
 
   it('is told by one of its polls, and by one that is left when another has ended', async () => {
@@ -68,18 +76,18 @@ describe('what a worker must hear', () => {
     await tenant.ready(1);
     const stage = { db: await tenant.db(), time: fleet.time };
     const [run] = await claim(stage, 'none:default', { worker });
-    const [ended, open, other] = [desk.poll(worker, 0), desk.poll(worker, 0), desk.poll(worker, 0)];
+    const [ended, open, other] = [desk.poll(worker, {}), desk.poll(worker, {}), desk.poll(worker, {})];
     desk.endPoll(worker, ended);
     await cancel(stage, run?.id ?? '');
     await desk.lookAt('a');
     expect([open, other].filter(({ signal }) => signal.aborted)).toHaveLength(1);
-    expect(desk.take(worker, 0).cancel.map((each) => each.run)).toContain(run?.id);
+    expect(desk.take(worker, {}).cancel.map((each) => each.run)).toContain(run?.id);
   });
 
   it('of a newer poll is not ended by the end of an older one', async () => {
     const desk = new SignalDesk(fleet.loader, silent);
-    const old = desk.poll('w', 0);
-    const current = desk.poll('w', 0);
+    const old = desk.poll('w', {});
+    const current = desk.poll('w', {});
     desk.endPoll('w', old);
     desk.invalidate(invalidation());
     expect(current.signal.aborted).toBe(true);

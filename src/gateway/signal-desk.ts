@@ -1,18 +1,33 @@
-/** What a worker must hear soon: runs to kill, caches to drop. Told with its next answer; a kill ends its poll at once. */
-import type { HeldRun, Invalidation } from '../contract/wire.ts';
+/**
+ * What a worker must hear soon: runs to kill, caches to drop. Told with its next answer; a kill ends its poll at once.
+ *
+ * Each gateway numbers the invalidations that it has heard of, under an epoch of its own, and a worker says of each
+ * gateway up to which number it knows. One that does not know this epoch cannot tell what it has missed: it drops all that
+ * it has cached when it hears of it, and counts from there.
+ */
+import type { HeldRun, Invalidation, Seen } from '../contract/wire.ts';
+import { newId } from '../kernel/id.ts';
 import type { Log } from '../kernel/log.ts';
 import type { Loader } from '../launcher/loader.ts';
 
 const kept = 1_000;
 
+interface Told {
+  readonly cancel: HeldRun[];
+  readonly invalidate: Invalidation[];
+  readonly epoch: string;
+  readonly newest: number;
+}
+
 export class SignalDesk {
   readonly #loader: Loader;
   readonly #log: Log;
+  readonly #epoch = newId();
   readonly #cancels = new Map<string, HeldRun[]>();
   /** A worker may have several: one for each kind of room it has. */
   readonly #polls = new Map<string, Set<AbortController>>();
   readonly #invalidations: Invalidation[] = [];
-  /** The number of the newest invalidation; workers send back the number they have seen. */
+  /** The number of the newest invalidation. */
   #newest = 0;
 
   constructor(loader: Loader, log: Log) {
@@ -48,10 +63,10 @@ export class SignalDesk {
   }
 
   /** Aborts when there is something to tell this worker; of several polls one is enough to tell it. */
-  poll(worker: string, seen: number): AbortController {
+  poll(worker: string, seen: Seen): AbortController {
     const control = new AbortController();
     this.#polls.set(worker, (this.#polls.get(worker) ?? new Set()).add(control));
-    if (seen < this.#newest || this.#cancels.has(worker)) control.abort();
+    if (this.#behind(seen) > 0 || this.#cancels.has(worker)) control.abort();
     return control;
   }
 
@@ -61,12 +76,17 @@ export class SignalDesk {
     if (polls?.size === 0) this.#polls.delete(worker);
   }
 
-  /** What to tell this worker now. A gateway that started anew counts from nothing: then it has nothing to tell. */
-  take(worker: string, seen: number): { cancel: HeldRun[]; invalidate: Invalidation[]; seen: number } {
+  /** What to tell this worker now. */
+  take(worker: string, seen: Seen): Told {
     const cancel = this.#cancels.get(worker) ?? [];
     this.#cancels.delete(worker);
-    const behind = seen > this.#newest ? 0 : this.#newest - seen;
+    const behind = this.#behind(seen);
+    // of more than is kept some cannot be told: the worker counts them, and drops everything
     const invalidate = behind === 0 ? [] : this.#invalidations.slice(-behind);
-    return { cancel, invalidate, seen: this.#newest };
+    return { cancel, invalidate, epoch: this.#epoch, newest: this.#newest };
+  }
+
+  #behind(seen: Seen): number {
+    return Math.max(0, this.#newest - (seen[this.#epoch] ?? this.#newest));
   }
 }

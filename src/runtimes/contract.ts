@@ -14,8 +14,8 @@ export interface Output {
   write(stream: StreamName, data: Buffer): Promise<void> | undefined;
 }
 
-/** Why a task is killed: the reason of the signal that its runtime is given. */
-export type KillReason = 'timeout' | 'cancelled' | 'lost' | 'draining';
+/** Why a task is killed, or never begun: the reason of the signal that its runtime is given. */
+export type KillReason = 'timeout' | 'cancelled' | 'lost' | 'draining' | 'unserved';
 
 /** The part of a definition that says what to execute, with every template expanded. */
 export type Work =

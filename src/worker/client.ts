@@ -5,6 +5,8 @@
  * 1. Answers are parsed; one that is not understood counts as none.
  * 2. What may pass (no connection, no answer in time, 5xx, a key not accepted at the moment) is thrown as
  *    `unreachable`; `persistently` tries again for as long as it takes. What will not pass is thrown as it is.
+ * 3. A tenant that cannot be served now is not the API's failure: who asked for several is told which, who asked for one
+ *    gets `tenant_unavailable`.
  */
 import type { z } from 'zod';
 import {
@@ -13,6 +15,7 @@ import {
   claimAnswer,
   type DefinitionKey,
   definitionsAnswer,
+  type Failure,
   type HeartbeatAnswer,
   type HeartbeatRequest,
   type HeldRun,
@@ -55,8 +58,11 @@ export class Client {
     return this.#post('claim', request, { schema: claimAnswer, signal, withinMs: request.wait_ms + answerWithinMs });
   }
 
-  async report(request: ReportRequest, signal: AbortSignal): Promise<void> {
-    await this.#persistently(() => this.#post('report', request, { schema: reportAnswer, signal }), signal);
+  /** Answers what could not be applied. */
+  async report(request: ReportRequest, signal: AbortSignal): Promise<Failure[]> {
+    const send = (): Promise<z.infer<typeof reportAnswer>> =>
+      this.#post('report', request, { schema: reportAnswer, signal });
+    return (await this.#persistently(send, signal)).failed;
   }
 
   /** One try: the next heartbeat says more than a repeated one. */
@@ -64,17 +70,23 @@ export class Client {
     return this.#post('heartbeat', request, { schema: heartbeatAnswer, withinMs, signal });
   }
 
+  /** Of one tenant; tries for as long as that takes, too. */
   async logs(request: LogsRequest, signal: AbortSignal): Promise<void> {
-    await this.#persistently(() => this.#post('logs', request, { schema: logsAnswer, signal }), signal);
+    const send = async (): Promise<void> => {
+      const { failed } = await this.#post('logs', request, { schema: logsAnswer, signal });
+      if (failed[0] !== undefined) throw new MillraceError('tenant_unavailable', failed[0].detail);
+    };
+    const giveUp = (error: unknown): boolean => !isUnreachable(error) && !isTenantAway(error);
+    await persist(send, { backoff: reconnect, signal, giveUp });
   }
 
-  async definitions(items: readonly DefinitionKey[], signal: AbortSignal): Promise<TaskDefinition[]> {
+  /** Those that exist, and which tenants could not be asked. */
+  async definitions(
+    items: readonly DefinitionKey[],
+    signal: AbortSignal,
+  ): Promise<{ definitions: TaskDefinition[]; failed: Failure[] }> {
     const body = { items };
-    const answer = await this.#persistently(
-      () => this.#post('definitions', body, { schema: definitionsAnswer, signal }),
-      signal,
-    );
-    return answer.definitions;
+    return this.#persistently(() => this.#post('definitions', body, { schema: definitionsAnswer, signal }), signal);
   }
 
   /** The stash entries that exist, of those named. */
@@ -101,7 +113,8 @@ export class Client {
       return parsed.data;
     } catch (error) {
       const told = error instanceof MillraceError ? error : unreachable(path, error);
-      if (!isUnreachable(told)) this.#options.outage.refused(told);
+      if (isTenantAway(told)) this.#options.outage.worked();
+      else if (!isUnreachable(told)) this.#options.outage.refused(told);
       else if (!how.signal?.aborted) this.#options.outage.failed(told);
       throw told;
     } finally {
@@ -122,8 +135,7 @@ export class Client {
     try {
       const response = await fetch(request);
       if (response.ok) return await response.json();
-      const detail = `${path} was answered ${response.status}: ${(await response.text()).slice(0, 1_000)}`;
-      throw new MillraceError(hopeless.has(response.status) ? 'bad_request' : 'unreachable', detail);
+      throw refusal(path, response.status, await response.text());
     } finally {
       this.#underWay.delete(request);
     }
@@ -134,6 +146,29 @@ interface How<S> {
   readonly schema: S;
   readonly withinMs?: number;
   readonly signal?: AbortSignal | undefined;
+}
+
+function refusal(path: string, status: number, text: string): MillraceError {
+  const detail = `${path} was answered ${status}: ${text.slice(0, 1_000)}`;
+  if (status === 503 && awayCodes.test(text)) return new MillraceError('tenant_unavailable', detail);
+  return new MillraceError(hopeless.has(status) ? 'bad_request' : 'unreachable', detail);
+}
+
+/** The codes of a problem that is one tenant's. */
+const awayCodes = /"code":"(tenant_unavailable|no_engine)"/;
+
+export function isTenantAway(error: unknown): boolean {
+  return error instanceof MillraceError && error.code === 'tenant_unavailable';
+}
+
+/** A run whose tenant cannot be served is not to keep its place for long: others wait for it. */
+const momentMs = 2_000;
+
+/** Tries again for a moment while its tenant is away. */
+export function forAMoment<T>(work: () => Promise<T>, signal: AbortSignal): Promise<T> {
+  const untilMs = performance.now() + momentMs;
+  const giveUp = (error: unknown): boolean => !isTenantAway(error) || performance.now() > untilMs;
+  return persist(work, { backoff: { firstMs: 100, capMs: 1_000, jitter: 0.5 }, signal, giveUp });
 }
 
 function isUnreachable(error: unknown): boolean {

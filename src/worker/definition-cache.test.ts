@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import type { DefinitionKey, TaskDefinition } from '../contract/wire.ts';
 import { newId } from '../kernel/id.ts';
-import { DefinitionCache } from './definition-cache.ts';
+import { DefinitionCache, type DefinitionCacheOptions } from './definition-cache.ts';
 
 const project = { id: newId(), name: 'project' };
 const key = (task = newId(), version = 1): DefinitionKey => ({ tenant: 'default', task, version });
@@ -17,10 +17,13 @@ class Source {
   nowMs = 0;
   fail: Error | undefined;
   readonly now = (): number => this.nowMs;
-  readonly fetch = async (keys: readonly DefinitionKey[]): Promise<TaskDefinition[]> => {
+  readonly away = new Set<string>();
+  readonly fetch: DefinitionCacheOptions['fetch'] = async (keys) => {
     this.requests.push(keys);
     if (this.fail) throw this.fail;
-    return keys.filter(({ task }) => !this.missing.has(task)).map(define);
+    const found = keys.filter(({ task, tenant }) => !this.missing.has(task) && !this.away.has(tenant));
+    const failed = [...this.away].map((tenant) => ({ tenant, code: 'tenant_unavailable', detail: 'out of reach' }));
+    return { definitions: found.map(define), failed };
   };
 }
 
@@ -101,4 +104,25 @@ it('remembers neither what does not exist nor a failed request', async () => {
   await expect(cache.get(a)).rejects.toThrow('refused');
   source.fail = undefined;
   expect(await cache.get(a)).toMatchObject({ task: a.task });
+});
+
+it('a tenant that could not be asked is told to those who asked for its own, and to no other', async () => {
+  const source = new Source();
+  const cache = new DefinitionCache(source);
+  source.away.add('b');
+  const [ofA, ofB] = [key(), { ...key(), tenant: 'b' }];
+  const [a, b] = await Promise.allSettled([cache.get(ofA), cache.get(ofB)]);
+  expect(a).toMatchObject({ status: 'fulfilled', value: { task: ofA.task } });
+  expect(b).toMatchObject({ status: 'rejected', reason: { code: 'tenant_unavailable', message: 'out of reach' } });
+  source.away.clear();
+  expect(await cache.get(ofB)).toMatchObject({ tenant: 'b' });
+});
+
+it('can drop everything', async () => {
+  const source = new Source();
+  const cache = new DefinitionCache(source);
+  const one = key();
+  await cache.get(one);
+  cache.dropAll();
+  expect(cache.peek(one)).toBeUndefined();
 });

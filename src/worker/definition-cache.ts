@@ -3,10 +3,13 @@
  * API says has changed is dropped. All that is missed in one turn of the event loop is fetched by one request.
  * That a definition does not exist is never remembered.
  */
-import type { DefinitionKey, Invalidation, TaskDefinition } from '../contract/wire.ts';
+import type { DefinitionKey, Failure, Invalidation, TaskDefinition } from '../contract/wire.ts';
+import { MillraceError } from '../errors.ts';
 
 export interface DefinitionCacheOptions {
-  fetch(keys: readonly DefinitionKey[]): Promise<readonly TaskDefinition[]>;
+  fetch(
+    keys: readonly DefinitionKey[],
+  ): Promise<{ readonly definitions: readonly TaskDefinition[]; readonly failed: readonly Failure[] }>;
   now(): number;
   readonly capacity?: number;
   readonly maxAgeMs?: number;
@@ -54,7 +57,7 @@ export class DefinitionCache {
     return entry.definition;
   }
 
-  /** Undefined when there is no such definition (any more). */
+  /** Undefined when there is no such definition (any more); rejects where its tenant could not be asked. */
   async get(key: DefinitionKey): Promise<TaskDefinition | undefined> {
     return this.peek(key) ?? (await this.#miss(key).found);
   }
@@ -65,6 +68,12 @@ export class DefinitionCache {
       const changed = kind === 'task' ? definition.task : definition.project.id;
       if (definition.tenant === tenant && changed === id) this.#entries.delete(key);
     }
+  }
+
+  /** What has changed is not known. */
+  dropAll(): void {
+    this.#generation++;
+    this.#entries.clear();
   }
 
   #miss({ tenant, task, version }: DefinitionKey): Miss {
@@ -86,9 +95,10 @@ export class DefinitionCache {
   async #fetch(misses: readonly Miss[]): Promise<void> {
     const generation = this.#generation;
     try {
-      const found = await this.#options.fetch(misses.map((miss) => miss.key));
-      const byId = new Map(found.map((definition) => [idOf(definition), definition]));
-      for (const miss of misses) miss.resolve(byId.get(idOf(miss.key)));
+      const { definitions, failed } = await this.#options.fetch(misses.map((miss) => miss.key));
+      const byId = new Map(definitions.map((definition) => [idOf(definition), definition]));
+      const away = new Map(failed.map(({ tenant, detail }) => [tenant, detail]));
+      for (const miss of misses) settle(miss, byId.get(idOf(miss.key)), away.get(miss.key.tenant));
       if (generation === this.#generation) this.#keep(byId);
     } catch (error) {
       for (const miss of misses) miss.reject(error);
@@ -109,6 +119,11 @@ export class DefinitionCache {
 
 function idOf({ tenant, task, version }: DefinitionKey): string {
   return `${task}/${version}/${tenant}`;
+}
+
+function settle(miss: Miss, definition: TaskDefinition | undefined, away: string | undefined): void {
+  if (away === undefined) miss.resolve(definition);
+  else miss.reject(new MillraceError('tenant_unavailable', away));
 }
 
 function makeMiss(key: DefinitionKey): Miss {

@@ -8,7 +8,7 @@ import type { Report, ReportState, TaskDefinition } from '../contract/wire.ts';
 import { failed, faulty, type KillReason, type Outcome, type Task } from '../runtimes/contract.ts';
 import { factsOf } from '../runtimes/facts.ts';
 import type { RuntimeTable } from '../runtimes/runtimes.ts';
-import type { Client } from './client.ts';
+import { type Client, forAMoment, isTenantAway } from './client.ts';
 import { declaredIn, EnvironmentError, environmentOf, stashNames } from '../runtimes/environment.ts';
 import type { Hold } from './holdings.ts';
 import type { LogShipper } from './log-shipper.ts';
@@ -20,17 +20,24 @@ import { formatDuration } from '../kernel/duration.ts';
 export interface ExecutorOptions {
   readonly client: Pick<Client, 'secrets'>;
   readonly runtimes: RuntimeTable;
-  readonly shipper: LogShipper;
+  readonly shipper: Pick<LogShipper, 'open'>;
   /** The API's address as tasks are told it. */
   readonly taskUrl: string;
   readonly logLimitBytes: number;
   now(): number;
 }
 
+interface Prepared {
+  readonly task: Task;
+  readonly secrets: readonly Buffer[];
+  readonly onEnded: () => void;
+}
+
 const killStates: Readonly<Record<Exclude<KillReason, 'lost'>, ReportState>> = {
   timeout: 'timeout',
   cancelled: 'cancelled',
   draining: 'returned',
+  unserved: 'returned',
 };
 
 export class Executor {
@@ -40,24 +47,27 @@ export class Executor {
     this.#options = options;
   }
 
-  async execute(hold: Hold, definition: TaskDefinition): Promise<Report | undefined> {
+  /** `onEnded`: nothing of the task is left; what is to be done still needs no place. */
+  async execute(hold: Hold, definition: TaskDefinition, onEnded: () => void): Promise<Report | undefined> {
     const startedAt = new Date(this.#options.now()).toISOString();
     const disarm = after(definition.timeout_ms, () => hold.kill('timeout'));
-    const outcome = await this.#run(hold, definition);
+    const outcome = await this.#run(hold, definition, onEnded);
     hold.settle();
     disarm();
     return reportOf(hold, killOutcome(hold, definition) ?? outcome, startedAt);
   }
 
-  async #run(hold: Hold, definition: TaskDefinition): Promise<Outcome> {
+  async #run(hold: Hold, definition: TaskDefinition, onEnded: () => void): Promise<Outcome> {
     try {
       const facts = factsOf(hold.run, definition, this.#options.taskUrl);
       const work = expandBlock(definition.runtime, facts);
       const declared = declaredIn(definition.runtime);
       const stash = await this.#stash(hold, stashNames(declared));
       const task = { work, facts, env: environmentOf(declared, facts, stash) };
-      return await this.#logged(hold, task, patternsOf([Buffer.from(facts.credential), ...stash.values()]));
+      const secrets = patternsOf([Buffer.from(facts.credential), ...stash.values()]);
+      return await this.#logged(hold, { task, secrets, onEnded });
     } catch (error) {
+      if (isTenantAway(error)) hold.kill('unserved');
       if (error instanceof TemplateError || error instanceof EnvironmentError) return faulty(error.message);
       return faulty(`the worker could not run it: ${error instanceof Error ? error.message : String(error)}`);
     }
@@ -65,10 +75,10 @@ export class Executor {
 
   async #stash(hold: Hold, names: readonly string[]): Promise<Map<string, Buffer>> {
     if (names.length === 0) return new Map();
-    return await this.#options.client.secrets(hold.run, names, hold.signal);
+    return await forAMoment(() => this.#options.client.secrets(hold.run, names, hold.signal), hold.signal);
   }
 
-  async #logged(hold: Hold, task: Task, secrets: readonly Buffer[]): Promise<Outcome> {
+  async #logged(hold: Hold, { task, secrets, onEnded }: Prepared): Promise<Outcome> {
     const { shipper, logLimitBytes: limitBytes } = this.#options;
     const log = new RunLog(shipper.open(hold.run), { secrets, limitBytes });
     const { signal } = hold;
@@ -79,6 +89,7 @@ export class Executor {
     abandon();
     const outcome = await this.#launch(task, log, signal);
     hold.settle();
+    onEnded();
     await log.close();
     signal.removeEventListener('abort', abandon);
     return outcome.reason === null ? outcome : { ...outcome, reason: maskText(outcome.reason, secrets) };
@@ -103,6 +114,7 @@ function killOutcome(hold: Hold, definition: TaskDefinition): Outcome | undefine
   if (hold.killed === 'timeout')
     return failed(`it ran longer than its timeout of ${formatDuration(definition.timeout_ms)} and was killed`);
   if (hold.killed === 'cancelled') return failed('it was cancelled');
+  if (hold.killed === 'unserved') return failed('what it needs could not be read');
   return hold.killed === 'draining' ? failed('its worker was stopped before it ended') : undefined;
 }
 

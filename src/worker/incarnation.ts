@@ -21,12 +21,13 @@ import { checkpoint } from '../kernel/checkpoint.ts';
 import { all, pause, type Service } from '../kernel/service.ts';
 import { failed, faulty, success } from '../runtimes/contract.ts';
 import { Claimer } from './claimer.ts';
-import { Client } from './client.ts';
+import { Client, forAMoment, isTenantAway } from './client.ts';
 import { DefinitionCache } from './definition-cache.ts';
 import { Executor, reportOf } from './executor.ts';
 import { makeHeart } from './heart.ts';
 import { type Hold, Holdings } from './holdings.ts';
-import { LogShipper } from './log-shipper.ts';
+import { LogShippers } from './log-shippers.ts';
+import { News } from './news.ts';
 import { Outage } from './outage.ts';
 import { Reporter } from './reporter.ts';
 import type { WorkerSettings } from './settings.ts';
@@ -36,8 +37,11 @@ const leave = { killMs: 1_800, logsMs: 200, reportsMs: 500, farewellMs: 300 } as
 
 /** How many runs without a place one poll asks for: what one claim hands out at most. */
 const quickBatch = 1_000;
-/** Reports that wait to be acknowledged: with so many no more runs are taken. Quick ones leave room for the others. */
-const mostUnsettled = { quick: 3 * quickBatch, placed: 10_000 } as const;
+/**
+ * Reports that wait to be acknowledged: with so many no more runs are taken. Quick ones leave room for the others. What
+ * waits for a tenant that takes none now does not count, or it would keep others from being served; but memory has an end.
+ */
+const mostUnsettled = { quick: 3 * quickBatch, placed: 10_000, stuck: 50_000 } as const;
 
 export class Incarnation {
   readonly #settings: WorkerSettings;
@@ -45,7 +49,7 @@ export class Incarnation {
   readonly #client: Client;
   readonly #holdings = new Holdings();
   readonly #definitions: DefinitionCache;
-  readonly #shipper: LogShipper;
+  readonly #shipper: LogShippers;
   readonly #reporter: Reporter;
   readonly #executor: Executor;
   readonly #claimers: readonly Claimer[];
@@ -57,7 +61,7 @@ export class Incarnation {
   #running = 0;
   #placed = 0;
   #onIdle: (() => void) | undefined;
-  #seen = 0;
+  readonly #news: News;
 
   constructor(settings: WorkerSettings) {
     const { log, runtimes, time, taskUrl, logLimitBytes } = settings;
@@ -69,6 +73,7 @@ export class Incarnation {
       fetch: (keys) => this.#client.definitions(keys, this.#over.signal),
       now,
     });
+    this.#news = new News(this.#definitions);
     this.#shipper = this.#makeShipper(now);
     this.#reporter = this.#makeReporter();
     const shipper = this.#shipper;
@@ -127,27 +132,33 @@ export class Incarnation {
   }
 
   async #run(hold: Hold, takesPlace: boolean): Promise<void> {
+    let placed = takesPlace;
+    const leavePlace = (): void => {
+      if (placed) this.#placed--;
+      placed = false;
+      this.#roomChanged();
+    };
     this.#running++;
-    if (takesPlace) this.#placed++;
-    const report = await this.#execute(hold);
+    if (placed) this.#placed++;
+    const report = await this.#execute(hold, leavePlace);
     checkpoint('worker.ended');
     if (report) this.#reporter.add([report]);
     else this.#holdings.remove(hold.run);
     this.#running--;
-    if (takesPlace) this.#placed--;
-    this.#roomChanged();
+    leavePlace();
     if (this.#running === 0) this.#onIdle?.();
   }
 
-  async #execute(hold: Hold): Promise<Report | undefined> {
+  async #execute(hold: Hold, onEnded: () => void): Promise<Report | undefined> {
     try {
-      const definition = await this.#definition(hold);
+      const definition = await forAMoment(() => this.#definition(hold), hold.signal);
       const startedAt = new Date(this.#settings.time.now()).toISOString();
       if (definition)
-        return this.#quick(hold, definition, startedAt) ?? (await this.#executor.execute(hold, definition));
+        return this.#quick(hold, definition, startedAt) ?? (await this.#executor.execute(hold, definition, onEnded));
       const { task, version } = hold.run;
       return reportOf(hold, faulty(`its definition (task ${task}, version ${version}) does not exist any more`), null);
     } catch (error) {
+      if (isTenantAway(error)) hold.kill('unserved');
       const told = error instanceof Error ? error.message : String(error);
       return reportOf(hold, faulty(`the worker could not run it: ${told}`), null);
     }
@@ -163,14 +174,14 @@ export class Incarnation {
     });
   }
 
-  #hear({ cancel, lost, invalidate, seen }: Signals): void {
+  #hear(signals: Signals): void {
+    const { cancel, lost } = signals;
     for (const held of cancel) this.#holdings.find(held)?.kill('cancelled');
     for (const held of lost) {
       this.#holdings.find(held)?.kill('lost');
       this.#holdings.remove(held);
     }
-    for (const change of invalidate) this.#definitions.drop(change);
-    this.#seen = seen;
+    this.#news.hear(signals);
   }
 
   #roomChanged(): void {
@@ -179,9 +190,11 @@ export class Incarnation {
 
   /** How many more runs fit: places that are free, or for runs that take none whatever can be reported soon. */
   #free(takesPlace: boolean): number {
-    const { unsettled } = this.#reporter;
-    if (!takesPlace) return Math.max(0, Math.min(quickBatch, mostUnsettled.quick - unsettled));
-    return unsettled >= mostUnsettled.placed ? 0 : this.#settings.maxTasks - this.#placed;
+    const { unsettled, stuck } = this.#reporter;
+    if (unsettled + this.#running >= mostUnsettled.stuck) return 0;
+    const flowing = unsettled - stuck;
+    if (!takesPlace) return Math.max(0, Math.min(quickBatch, mostUnsettled.quick - flowing));
+    return flowing >= mostUnsettled.placed ? 0 : this.#settings.maxTasks - this.#placed;
   }
 
   #beat(holds: readonly HeldRun[], withinMs: number, signal?: AbortSignal): Promise<HeartbeatAnswer> {
@@ -189,7 +202,7 @@ export class Incarnation {
     const places = this.#draining ? 0 : maxTasks; // nobody is to wait for those of one that takes no more
     const self = { ...this.#identity, name, addr, version, places, taken: this.#placed };
     const served = { runtimes: [...runtimes.keys()], queues: [...queues] };
-    return this.#client.heartbeat({ ...self, ...served, holds: [...holds], seen: this.#seen }, withinMs, signal);
+    return this.#client.heartbeat({ ...self, ...served, holds: [...holds], seen: this.#news.seen }, withinMs, signal);
   }
 
   async #idleWithin(ms: number): Promise<void> {
@@ -205,7 +218,7 @@ export class Incarnation {
     const lanes = { runtimes, queues: [...queues] };
     const claimer = new Claimer({
       poll: (free, waitMs, signal): Promise<ClaimAnswer> => {
-        const wish = { free, wait_ms: waitMs, ...lanes, seen: this.#seen };
+        const wish = { free, wait_ms: waitMs, ...lanes, seen: this.#news.seen };
         return this.#client.claim({ ...this.#identity, ...wish }, signal);
       },
       free: () => this.#free(takesPlace),
@@ -248,12 +261,14 @@ export class Incarnation {
       },
       onRefused: (report, error) =>
         log.error({ err: error, run: report.run }, 'A report was refused; its run will come back'),
+      onAside: ({ tenant, detail }) =>
+        log.warn({ tenant, detail }, 'A tenant takes no reports now; they are sent again, and others go on'),
     });
   }
 
-  #makeShipper(now: () => number): LogShipper {
+  #makeShipper(now: () => number): LogShippers {
     const { log } = this.#settings;
-    return new LogShipper({
+    return new LogShippers({
       send: (chunks, signal) => this.#client.logs({ ...this.#identity, chunks }, signal),
       onDropped: (error, chunks) => log.error({ err: error, chunks }, 'Output was refused and is lost'),
       now,

@@ -1,5 +1,5 @@
 /**
- * Ships the output of all runs to the API: in batches across runs, at most every 100 ms unless 64 KB have come together
+ * Ships the output of a tenant's runs to the API (`log-shippers.ts` has one for each): in batches across runs, at most every 100 ms unless 64 KB have come together
  * or a run is about to be reported.
  *
  * 1. Per run the order is kept: pieces are numbered as they leave, and only one request is under way.
@@ -27,6 +27,12 @@ export interface LogShipperOptions {
   /** What one run, and all together, may have unshipped while the API is away. */
   readonly awayRunBytes?: number;
   readonly awayTotalBytes?: number;
+  /** What all shippers of a worker have unshipped: bounds what is gathered while some are away. */
+  readonly unshipped?: Unshipped;
+}
+
+export interface Unshipped {
+  bytes: number;
 }
 
 /** One run's way into the shipper. */
@@ -77,6 +83,7 @@ export class LogShipper {
   readonly #dirty = new Set<Source>();
   readonly #waiting = new Set<Source>();
   readonly #stop = new AbortController();
+  readonly #unshipped: Unshipped;
   #bytes = 0;
   #underWay = false;
   #away = false;
@@ -91,6 +98,7 @@ export class LogShipper {
     this.#awayAfterMs = options.awayAfterMs ?? 5_000;
     this.#awayRunBytes = options.awayRunBytes ?? 10 * 1024 * 1024;
     this.#awayTotalBytes = options.awayTotalBytes ?? 64 * 1024 * 1024;
+    this.#unshipped = options.unshipped ?? { bytes: 0 };
   }
 
   open({ tenant, run, lease }: HeldRun): Shipment {
@@ -133,7 +141,7 @@ export class LogShipper {
 
   #mustDrop(source: Source, bytes: number): boolean {
     if (!this.#away) return false;
-    return source.bytes + bytes > this.#awayRunBytes || this.#bytes + bytes > this.#awayTotalBytes;
+    return source.bytes + bytes > this.#awayRunBytes || this.#unshipped.bytes + bytes > this.#awayTotalBytes;
   }
 
   #noteDropped(source: Source): void {
@@ -151,10 +159,15 @@ export class LogShipper {
     } else {
       source.queue.push({ stream, atMs: this.#options.now(), parts: [data], bytes: data.length });
     }
-    source.bytes += data.length;
-    this.#bytes += data.length;
+    this.#count(source, data.length);
     this.#dirty.add(source);
     this.#schedule();
+  }
+
+  #count(source: Source, bytes: number): void {
+    source.bytes += bytes;
+    this.#bytes += bytes;
+    this.#unshipped.bytes += bytes;
   }
 
   #allowance(): number {
@@ -178,8 +191,7 @@ export class LogShipper {
   #abandon(source: Source): void {
     source.abandoned = true;
     const queued = source.queue.splice(0).reduce((sum, piece) => sum + piece.bytes, 0);
-    source.bytes -= queued;
-    this.#bytes -= queued;
+    this.#count(source, -queued);
     this.#dirty.delete(source);
     this.#waiting.delete(source);
     for (const waiter of source.waiters.splice(0)) waiter.resolve();
@@ -214,10 +226,7 @@ export class LogShipper {
     }
     clearTimeout(patience);
     this.#away = false;
-    for (const { source, bytes } of batch) {
-      source.bytes -= bytes;
-      this.#bytes -= bytes;
-    }
+    for (const { source, bytes } of batch) this.#count(source, -bytes);
     this.#release((waiter, source) => source.bytes <= waiter.belowBytes);
     this.#underWay = false;
     this.#schedule();

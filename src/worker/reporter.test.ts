@@ -1,15 +1,15 @@
-import { expect, it } from 'vitest';
-import type { Report } from '../contract/wire.ts';
+import { expect, it, vi } from 'vitest';
+import type { Failure, Report } from '../contract/wire.ts';
 import { newId } from '../kernel/id.ts';
 import { Reporter } from './reporter.ts';
 
-function makeReport(reason: string | null = null): Report {
-  return { tenant: 'default', run: newId(), lease: 1, state: 'success', reason, exit_code: null, started_at: null };
+function makeReport(reason: string | null = null, tenant = 'default'): Report {
+  return { tenant, run: newId(), lease: 1, state: 'success', reason, exit_code: null, started_at: null };
 }
 
 interface Call {
   readonly reports: Report[];
-  resolve(): void;
+  resolve(failed?: Failure[]): void;
 }
 
 function setUp(refuse: (reports: readonly Report[]) => boolean = () => false): {
@@ -17,21 +17,24 @@ function setUp(refuse: (reports: readonly Report[]) => boolean = () => false): {
   calls: Call[];
   settled: Report[];
   refused: Report[];
+  aside: string[];
 } {
   const calls: Call[] = [];
   const settled: Report[] = [];
   const refused: Report[] = [];
+  const aside: string[] = [];
   const reporter = new Reporter({
     send: (reports, signal) =>
       new Promise((resolve, reject) => {
         if (refuse(reports)) reject(new Error('refused'));
         signal.addEventListener('abort', () => reject(new Error('stopped')));
-        calls.push({ reports, resolve });
+        calls.push({ reports, resolve: (failed = []) => resolve(failed) });
       }),
     onSettled: (reports) => settled.push(...reports),
     onRefused: (report) => refused.push(report),
+    onAside: ({ tenant }) => aside.push(tenant),
   });
-  return { reporter, calls, settled, refused };
+  return { reporter, calls, settled, refused, aside };
 }
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
@@ -62,7 +65,7 @@ it('sends what is pending as one request, and has at most two under way', async 
 
 it('one report that is refused does not take the others with it', async () => {
   const { reporter, calls, refused, settled } = setUp((reports) => reports.some((report) => report.reason === 'bad'));
-  const reports = ['a', 'b', 'bad', 'c', 'd'].map(makeReport);
+  const reports = ['a', 'b', 'bad', 'c', 'd'].map((reason) => makeReport(reason));
   reporter.add(reports);
   const flushed = reporter.flush();
   for (let turns = 0; reporter.unsettled > 0 && turns < 50; turns++) {
@@ -82,4 +85,64 @@ it('stopping gives up what is under way and what is pending', async () => {
   reporter.stop();
   await flushed;
   expect(reporter.unsettled).toBe(0);
+});
+
+const away = (tenant: string): Failure => ({ tenant, code: 'tenant_unavailable', detail: 'out of reach' });
+
+it('what a tenant does not take is sent again by itself, and keeps no other waiting', async () => {
+  const { reporter, calls, settled, aside } = setUp();
+  const [a1, b1, a2, b2] = ['a', 'b', 'a', 'b'].map((tenant) => makeReport(null, tenant)) as [
+    Report,
+    Report,
+    Report,
+    Report,
+  ];
+  reporter.add([a1, b1]);
+  await turn();
+  calls[0]?.resolve([away('b')]);
+  await turn();
+  expect([settled, aside, reporter.unsettled, reporter.stuck]).toEqual([[a1], ['b'], 1, 1]);
+  reporter.add([a2, b2]);
+  await turn();
+  expect(calls[1]?.reports).toEqual([a2]);
+  await vi.waitFor(() => expect(calls[2]?.reports).toEqual([b1, b2]));
+  calls[1]?.resolve();
+  await turn();
+  expect(settled).toEqual([a1, a2]);
+  calls[2]?.resolve([away('b')]);
+  await vi.waitFor(() => expect(calls[3]?.reports).toEqual([b1, b2]));
+  // while it is tried again, the others have their two requests
+  reporter.add([makeReport(null, 'a')]);
+  await turn();
+  reporter.add([makeReport(null, 'a')]);
+  await turn();
+  expect(calls).toHaveLength(6);
+  const flushed = reporter.flush();
+  for (const call of calls.slice(3)) call.resolve();
+  await flushed;
+  expect([aside, reporter.stuck]).toEqual([['b'], 0]);
+  reporter.add([makeReport(null, 'b'), makeReport(null, 'a')]);
+  await turn();
+  expect(calls.at(-1)?.reports).toHaveLength(2);
+});
+
+it('a report that is named as refused is given up, and the others of its tenant are not', async () => {
+  const { reporter, calls, settled, refused } = setUp();
+  const [good, bad] = [makeReport('good'), makeReport('bad')];
+  reporter.add([good, bad]);
+  await turn();
+  calls[0]?.resolve([{ tenant: 'default', run: bad.run, code: 'bad_request', detail: 'no' }]);
+  await reporter.flush();
+  expect([refused, settled.length, calls.length]).toEqual([[bad], 2, 1]);
+});
+
+it('stopping gives up what is set aside', async () => {
+  const { reporter, calls, settled } = setUp();
+  reporter.add([makeReport(null, 'b')]);
+  await turn();
+  calls[0]?.resolve([away('b')]);
+  await vi.waitFor(() => expect(calls).toHaveLength(2));
+  reporter.stop();
+  await reporter.flush();
+  expect(settled).toHaveLength(1);
 });

@@ -9,6 +9,7 @@ import { postgresBroker } from '../../src/broker/postgres.ts';
 import { engine } from '../../src/engine/engine.ts';
 import { ClaimDesk } from '../../src/gateway/claim-desk.ts';
 import { ReportDesk } from '../../src/gateway/report-desk.ts';
+import { Servings } from '../../src/gateway/servings.ts';
 import { type Client, makeClient } from '../../src/http/client.ts';
 import { silent } from '../../src/kernel/log.ts';
 import { all, type Service } from '../../src/kernel/service.ts';
@@ -66,7 +67,10 @@ export class Rival {
         return { ...base, log, tenant: { id, name }, wake: hub, broker: postgresBroker(hub) };
       },
     });
-    const desks = { claims: new ClaimDesk(loader, silent, leaseMs), reports: new ReportDesk(loader), faults };
+    const { db: control } = fleet.control;
+    const servings = new Servings(control, silent);
+    const claims = new ClaimDesk({ loader, control, servings, log: silent, leaseMs });
+    const desks = { claims, reports: new ReportDesk(loader), faults };
     const rival = new Rival(await loader.open(row), hub, desks);
     await rival.#gateway.start();
     await rival.#scheduler.start();

@@ -69,7 +69,7 @@ export class SloppyWorker {
   }
 
   #claim(): Promise<ClaimedRun[]> {
-    const self = { worker: this.#id, incarnation: this.#incarnation, free: places, wait_ms: 50, seen: 0 };
+    const self = { worker: this.#id, incarnation: this.#incarnation, free: places, wait_ms: 50, seen: {} };
     const serves = { runtimes: ['none' as const, 'function' as const, 'process' as const], queues: ['default'] };
     return this.#rival.claims.claim({ ...self, ...serves }, this.#over.signal);
   }
@@ -97,7 +97,8 @@ export class SloppyWorker {
     const sent = both
       ? this.#rivals.map((rival, i) => rival.reports.report(i === 0 ? reports : reports.toReversed()))
       : [this.#rival.reports.report(reports)];
-    await Promise.all(sent);
+    const [failure] = (await Promise.all(sent)).flat();
+    if (failure !== undefined) throw new Error(`a report failed: ${failure.detail}`);
     for (const { run } of reports) this.#held.delete(run);
   }
 

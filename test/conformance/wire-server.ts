@@ -9,6 +9,7 @@ import {
   type ClaimedRun,
   claimRequest,
   definitionsRequest,
+  type Failure,
   type HeartbeatRequest,
   type HeldRun,
   heartbeatRequest,
@@ -19,6 +20,7 @@ import {
   type RuntimeBlock,
   type RuntimeName,
   reportRequest,
+  type Seen,
   type Signals,
   secretsRequest,
   type TaskDefinition,
@@ -48,6 +50,10 @@ export class WireServer {
   beatMs: number | undefined;
   /** While set, everything is answered with this status; 0 cuts the connection. */
   outOfOrder: number | undefined;
+  /** Tenants that cannot be served: named in answers, and of them nothing is kept. */
+  readonly away = new Set<string>();
+  /** Workers that know another one have missed everything. */
+  epoch = newId();
   readonly #definitions = new Map<string, TaskDefinition>();
   readonly #kinds = new Map<string, RuntimeName>();
   readonly #ready: ClaimedRun[] = [];
@@ -65,9 +71,9 @@ export class WireServer {
     await new Promise((resolve) => this.#server.close(resolve));
   }
 
-  define(runtime: RuntimeBlock, timeoutMs = 60_000): TaskDefinition {
+  define(runtime: RuntimeBlock, timeoutMs = 60_000, tenant = 'default'): TaskDefinition {
     const named = (name: string): { id: string; name: string } => ({ id: newId(), name });
-    const key = { tenant: 'default', task: newId(), version: 1 };
+    const key = { tenant, task: newId(), version: 1 };
     const definition = {
       ...key,
       name: 'task',
@@ -138,6 +144,7 @@ export class WireServer {
     response: ServerResponse,
   ): Promise<[number, unknown]> {
     if (this.outOfOrder !== undefined) return [this.outOfOrder, { detail: 'out of order' }];
+    if (name === 'secrets' && this.away.has(secretsRequest.parse(body).tenant)) return [503, awayProblem];
     if (key !== `Bearer ${wireKey}`) return [401, { detail: 'no such key' }];
     try {
       return [200, await this.#serve(name, body, response)];
@@ -155,19 +162,21 @@ export class WireServer {
     }
     if (name === 'report') {
       const { reports } = reportRequest.parse(body);
-      const fresh = reports.filter((report) => !this.report(report));
-      this.reports.push(...fresh);
-      return { accepted: reports.length };
+      const [taken, failed] = this.#sort(reports);
+      this.reports.push(...taken.filter((report) => !this.report(report)));
+      return { accepted: reports.length, failed };
     }
     if (name === 'logs') {
       const { chunks } = logsRequest.parse(body);
       const known = new Set(this.chunks.map((chunk) => `${chunk.run}/${chunk.lease}/${chunk.number}`));
-      this.chunks.push(...chunks.filter((chunk) => !known.has(`${chunk.run}/${chunk.lease}/${chunk.number}`)));
-      return { accepted: chunks.length };
+      const [taken, failed] = this.#sort(chunks);
+      this.chunks.push(...taken.filter((chunk) => !known.has(`${chunk.run}/${chunk.lease}/${chunk.number}`)));
+      return { accepted: chunks.length, failed };
     }
     if (name === 'definitions') {
       const { items } = definitionsRequest.parse(body);
-      return { definitions: items.flatMap(({ task }) => this.#definitions.get(task) ?? []) };
+      const [taken, failed] = this.#sort(items);
+      return { definitions: taken.flatMap(({ task }) => this.#definitions.get(task) ?? []), failed };
     }
     const { names } = secretsRequest.parse(body);
     const found = names.filter((each) => this.secrets.has(each));
@@ -203,11 +212,21 @@ export class WireServer {
     return poll.runtimes.includes(this.#kinds.get(run.task) ?? 'none');
   }
 
-  #signals(seen: number): Signals {
-    const { cancel, lost, invalidate } = this;
-    return { cancel, lost, invalidate: invalidate.slice(seen), seen: invalidate.length };
+  /** What is of tenants that can be served, and the failures of the others. */
+  #sort<T extends { tenant: string }>(items: readonly T[]): [T[], Failure[]] {
+    const names = [...new Set(items.map((item) => item.tenant))].filter((tenant) => this.away.has(tenant));
+    const failed = names.map((tenant) => ({ tenant, code: 'tenant_unavailable', detail: 'out of reach' }));
+    return [items.filter((item) => !this.away.has(item.tenant)), failed];
+  }
+
+  #signals(seen: Seen): Signals {
+    const { cancel, lost, invalidate, epoch } = this;
+    const known = seen[epoch] ?? invalidate.length;
+    return { cancel, lost, invalidate: invalidate.slice(known), epoch, newest: invalidate.length };
   }
 }
+
+const awayProblem = { status: 503, code: 'tenant_unavailable', detail: 'out of reach' };
 
 async function bodyOf(request: IncomingMessage): Promise<unknown> {
   const parts: Buffer[] = [];

@@ -163,3 +163,15 @@ async function makeTask(db: Db): Promise<string> {
 export async function setDesired(control: ControlDatabase, tenant: string, desired: 'on' | 'off'): Promise<void> {
   await control.db.exec(sql`update tenant set desired = ${desired} where id = ${tenant}`);
 }
+
+/** What the tenant's scheduler says of it, and when. */
+export async function sayScheduler(
+  fleet: Pick<Fleet, 'control'>,
+  { row }: Pick<TestTenant, 'row'>,
+  { ready, beatAt = new Date() }: { ready: boolean; beatAt?: Date },
+): Promise<void> {
+  await fleet.control.db.exec(sql`
+    insert into scheduler (tenant_id, id, host_id, order_no, phase, engine, ready, changed_at, beat_at)
+    values (${row.id}, ${newId()}, ${newId()}, 1, 'running', '0', ${ready}, ${beatAt}, ${beatAt})
+    on conflict (tenant_id) do update set ready = excluded.ready, beat_at = excluded.beat_at`);
+}

@@ -1,0 +1,55 @@
+/**
+ * Which tenants may have ready runs, for each set of lanes that somebody polls for; whoever has waited longest comes first.
+ * A tenant is hot from when something is said of it (a bell, its scheduler's word) until a claim for those lanes got less
+ * than it asked for. What is said while that claim is under way makes it hot again.
+ */
+export class HotTenants {
+  readonly #byLanes = new Map<string, Set<string>>();
+  /** When something was last said of a tenant: what lanes that nobody polled for before begin with. */
+  readonly #said = new Map<string, number>();
+
+  /** This tenant may have something, in whatever lanes. */
+  add(tenantId: string, nowMs: number): void {
+    this.#said.set(tenantId, nowMs);
+    for (const hot of this.#byLanes.values()) hot.add(tenantId);
+  }
+
+  /** A claim for these lanes may have left more behind: it goes to the end. */
+  addFor(tenantId: string, lanes: string): void {
+    this.#byLanes.get(lanes)?.add(tenantId);
+  }
+
+  /** It is being asked for these lanes. */
+  take(tenantId: string, lanes: string): void {
+    this.#byLanes.get(lanes)?.delete(tenantId);
+  }
+
+  forget(tenantId: string): void {
+    this.#said.delete(tenantId);
+    for (const hot of this.#byLanes.values()) hot.delete(tenantId);
+  }
+
+  /** Whether these lanes are polled for the first time; if so, they begin with the tenants that were lately spoken of. */
+  open(lanes: string): boolean {
+    if (this.#byLanes.has(lanes)) return false;
+    // workers come and go, and each may ask for lanes of its own
+    if (this.#byLanes.size >= mostLanes) this.#byLanes.clear();
+    this.#byLanes.set(lanes, new Set(this.#said.keys()));
+    return true;
+  }
+
+  of(lanes: string): Iterable<string> {
+    return this.#byLanes.get(lanes) ?? [];
+  }
+
+  /** Bells of those that were lately spoken of may have been lost: they are hot once more. */
+  sweep(nowMs: number): void {
+    for (const [tenantId, saidMs] of this.#said) {
+      if (nowMs - saidMs > recentMs) this.#said.delete(tenantId);
+      else for (const hot of this.#byLanes.values()) hot.add(tenantId);
+    }
+  }
+}
+
+const mostLanes = 1_000;
+const recentMs = 10_000;

@@ -1,0 +1,79 @@
+/** The desks at which tenants are told and asked what workers say and need, beside reports: leases, logs, definitions, stash. */
+import type { Heartbeat } from '../contract/engine.ts';
+import type { DefinitionKey, HeldRun, LogChunk, TaskDefinition } from '../contract/wire.ts';
+import { type Loader, unlessGone } from '../launcher/loader.ts';
+import { TenantDesk } from './tenant-desk.ts';
+
+interface Told {
+  readonly lost: readonly HeldRun[];
+  readonly cancel: readonly HeldRun[];
+}
+
+interface StashWish {
+  readonly run: HeldRun;
+  readonly names: readonly string[];
+}
+
+export interface TenantDesks {
+  readonly renewals: TenantDesk<Heartbeat, Told>;
+  readonly logs: TenantDesk<readonly LogChunk[], void>;
+  readonly definitions: TenantDesk<readonly DefinitionKey[], TaskDefinition[]>;
+  readonly stash: TenantDesk<StashWish, Record<string, string>>;
+}
+
+export function makeTenantDesks(loader: Loader): TenantDesks {
+  const few = { largestBatch: 1_000, batchesAtOnce: 2 } as const;
+  return {
+    renewals: new TenantDesk({ ...few, sizeOf: () => 1, apply: (tenant, beats) => renew(loader, tenant, beats) }),
+    logs: new TenantDesk({
+      ...few,
+      sizeOf: (chunks: readonly LogChunk[]) => chunks.length,
+      apply: (tenant, parts) => keep(loader, tenant, parts),
+    }),
+    definitions: new TenantDesk({
+      ...few,
+      sizeOf: (keys: readonly DefinitionKey[]) => keys.length,
+      apply: (tenant, parts) => define(loader, tenant, parts),
+    }),
+    stash: new TenantDesk({
+      sizeOf: () => 1,
+      largestBatch: 1,
+      batchesAtOnce: 4,
+      apply: async (tenant, wishes) => {
+        const { engine, ctx } = await loader.named(tenant);
+        return Promise.all(wishes.map(({ run, names }) => engine.stash(ctx, run, names)));
+      },
+    }),
+  };
+}
+
+/** Of one worker only the newest heartbeat counts; what an overtaken one says is left in doubt. */
+async function renew(loader: Loader, tenant: string, beats: readonly Heartbeat[]): Promise<Told[]> {
+  const newest = new Map<string, Heartbeat>();
+  for (const beat of beats) {
+    if (beat.incarnation >= (newest.get(beat.worker)?.incarnation ?? 0)) newest.set(beat.worker, beat);
+  }
+  const { engine, ctx } = await loader.named(tenant);
+  const counted = [...newest.values()];
+  const told = await engine.renew(ctx, counted);
+  const answers = new Map(counted.map((beat, i) => [beat, told[i]]));
+  return beats.map((beat) => answers.get(beat) ?? { lost: [], cancel: [] });
+}
+
+/** What is of a tenant that is gone concerns nobody. */
+async function keep(loader: Loader, tenant: string, parts: readonly (readonly LogChunk[])[]): Promise<void[]> {
+  const open = await loader.named(tenant).catch(unlessGone);
+  await open?.engine.logs(open.ctx, parts.flat());
+  return parts.map(() => undefined);
+}
+
+async function define(
+  loader: Loader,
+  tenant: string,
+  parts: readonly (readonly DefinitionKey[])[],
+): Promise<TaskDefinition[][]> {
+  const open = await loader.named(tenant).catch(unlessGone);
+  const found = (await open?.engine.definitions(open.ctx, parts.flat())) ?? [];
+  const byKey = new Map(found.map((definition) => [`${definition.task} ${definition.version}`, definition]));
+  return parts.map((keys) => keys.flatMap(({ task, version }) => byKey.get(`${task} ${version}`) ?? []));
+}

@@ -1,0 +1,61 @@
+/**
+ * How tenants answer. One that is slow or fails costs the others nothing: no places are kept for it, and after a failure
+ * it is left alone for a while, longer each time. An answer in time makes it one like any other.
+ */
+import { type Backoff, delayMs } from '../kernel/backoff.ts';
+
+const backoff: Backoff = { firstMs: 100, capMs: 10_000, jitter: 0.5 };
+const tellEveryMs = 60_000;
+
+interface Pace {
+  failures: number;
+  notBeforeMs: number;
+  toldMs: number;
+}
+
+export class TenantPace {
+  readonly #slow = new Map<string, Pace>();
+
+  isSlow(tenantId: string): boolean {
+    return this.#slow.has(tenantId);
+  }
+
+  mayAsk(tenantId: string, nowMs: number): boolean {
+    return nowMs >= (this.#slow.get(tenantId)?.notBeforeMs ?? 0);
+  }
+
+  inTime(tenantId: string): void {
+    this.#slow.delete(tenantId);
+  }
+
+  /** It has not answered in time. */
+  overdue(tenantId: string): void {
+    this.#of(tenantId);
+  }
+
+  /** It answered at last. */
+  late(tenantId: string): void {
+    const pace = this.#of(tenantId);
+    pace.failures = 0;
+    pace.notBeforeMs = 0;
+  }
+
+  /** Answers whether that is worth telling: the first time, and then once a minute. */
+  failed(tenantId: string, nowMs: number): boolean {
+    const pace = this.#of(tenantId);
+    pace.notBeforeMs = nowMs + delayMs(backoff, pace.failures++);
+    if (nowMs - pace.toldMs < tellEveryMs) return false;
+    pace.toldMs = nowMs;
+    return true;
+  }
+
+  #of(tenantId: string): Pace {
+    const pace = this.#slow.get(tenantId) ?? {
+      failures: 0,
+      notBeforeMs: 0,
+      toldMs: Number.NEGATIVE_INFINITY,
+    };
+    this.#slow.set(tenantId, pace);
+    return pace;
+  }
+}
