@@ -37,7 +37,7 @@ export interface Fleet {
   /** Everything that engines were asked, in order: `claim a`, `report b`… */
   readonly asked: string[];
   /** What engines wait for before they answer; replaced by tests. */
-  gate: () => Promise<void>;
+  gate: (asked: string) => Promise<void>;
   newLoader(more?: LoaderChoices): Loader;
   close(): Promise<void>;
 }
@@ -96,14 +96,16 @@ export async function makeFleet(names: readonly string[]): Promise<Fleet> {
   const overheard = (): Engine => ({
     ...engine,
     claim: async (ctx, polls) => {
-      asked.push(`claim ${ctx.tenant.name} ${polls.length}`);
+      const line = `claim ${ctx.tenant.name} ${polls.length}`;
+      asked.push(line);
       const runs = await engine.claim(ctx, polls);
-      await fleet.gate();
+      await fleet.gate(line);
       return runs;
     },
     report: async (ctx, reports) => {
-      asked.push(`report ${ctx.tenant.name} ${reports.length}`);
-      await fleet.gate();
+      const line = `report ${ctx.tenant.name} ${reports.length}`;
+      asked.push(line);
+      await fleet.gate(line);
       return engine.report(ctx, reports);
     },
   });

@@ -1,0 +1,198 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { type Fleet, makeFleet, sayScheduler, setDesired, type TestTenant } from '../../test/harness/fleet.ts';
+import { until } from '../../test/harness/until.ts';
+import type { ClaimedRun, ClaimRequest } from '../contract/wire.ts';
+import { newId } from '../kernel/id.ts';
+import { silent } from '../kernel/log.ts';
+import { sql } from '../kernel/sql.ts';
+import type { Loader } from '../launcher/loader.ts';
+import { addressOfUrl } from '../postgres/address.ts';
+import { ClaimDesk } from './claim-desk.ts';
+import { Servings } from './servings.ts';
+
+let fleet: Fleet;
+let a: TestTenant;
+let b: TestTenant;
+const desks: ClaimDesk[] = [];
+beforeAll(async () => {
+  fleet = await makeFleet(['a', 'b']);
+  [a, b] = fleet.tenants as [TestTenant, TestTenant];
+});
+afterAll(() => fleet.close());
+afterEach(async () => {
+  await Promise.all(desks.splice(0).map((desk) => desk.service.stop()));
+  fleet.gate = async () => {};
+  for (const tenant of fleet.tenants) await (await tenant.db()).exec(sql`delete from live`);
+  const { db } = fleet.control;
+  await db.exec(sql`delete from scheduler`);
+  await db.exec(sql`delete from tenant where name like 'idle%'`);
+  fleet.loader.forgetList();
+  fleet.asked.length = 0;
+});
+
+async function startDesk(loader: Loader = fleet.loader): Promise<ClaimDesk> {
+  const { db: control } = fleet.control;
+  const servings = new Servings(control, silent);
+  const desk = new ClaimDesk({ loader, control, servings, log: silent, leaseMs: 30_000 });
+  desks.push(desk);
+  await desk.service.start();
+  return desk;
+}
+
+function poll(desk: ClaimDesk, more: Partial<ClaimRequest> = {}, signal?: AbortSignal): Promise<ClaimedRun[]> {
+  const self = { worker: newId(), incarnation: 1, free: 1, wait_ms: 20_000, seen: {} };
+  const lanes = { runtimes: ['none' as const], queues: ['default'] };
+  return desk.claim({ ...self, ...lanes, ...more }, signal ?? new AbortController().signal);
+}
+
+const say = (tenant: TestTenant, ready: boolean, beatAt = new Date()) => sayScheduler(fleet, tenant, { ready, beatAt });
+const countOf = (runs: readonly ClaimedRun[], tenant: string): number =>
+  runs.filter((run) => run.tenant === tenant).length;
+
+/** A thousand tenants that only the control database knows; a loader that counts which it is asked to open. */
+async function thousand(beatAt: Date | undefined): Promise<{ loader: Loader; opened: string[] }> {
+  await fleet.control.db.exec(sql`
+    insert into tenant (id, name, database, created_at)
+    select gen_random_uuid(), 'idle_' || n, 'idle_' || n, now() from generate_series(1, 1000) as n`);
+  if (beatAt !== undefined)
+    await fleet.control.db.exec(sql`
+      insert into scheduler (tenant_id, id, host_id, order_no, phase, engine, ready, changed_at, beat_at)
+      select id, gen_random_uuid(), gen_random_uuid(), 1, 'running', '0', false, now(), ${beatAt}
+        from tenant where name like 'idle%'`);
+  const opened: string[] = [];
+  const loader = fleet.newLoader({
+    addressOf: (row) => {
+      opened.push(row.name);
+      return addressOfUrl('postgresql://nobody@127.0.0.1:1/nothing');
+    },
+  });
+  return { loader, opened };
+}
+
+describe('which tenants are asked', () => {
+  it('none of a thousand that are idle, however many workers wait', async () => {
+    const { loader, opened } = await thousand(new Date(Date.now() + 60_000));
+    await Promise.all([say(a, false), say(b, false)]);
+    const desk = await startDesk(loader);
+    const stop = new AbortController();
+    const waiting = Array.from({ length: 8 }, () => poll(desk, {}, stop.signal));
+    await sleep(2_500);
+    stop.abort();
+    await Promise.all(waiting);
+    expect(opened).toEqual([]);
+  });
+
+  it('of a thousand whose schedulers are silent, a few at a time', async () => {
+    const { loader, opened } = await thousand(undefined);
+    const desk = await startDesk(loader);
+    const stop = new AbortController();
+    const waiting = poll(desk, {}, stop.signal);
+    await until('some are', () => opened.length > 0 || undefined);
+    await sleep(1_500);
+    stop.abort();
+    await waiting;
+    expect(new Set(opened).size).toBeLessThan(150);
+    expect(new Set(opened).size).toBeGreaterThan(30);
+  });
+
+  it('those whose schedulers say that runs are ready, though no bell was heard, and though they are silent since', async () => {
+    await Promise.all([say(a, false), say(b, false)]);
+    const desk = await startDesk();
+    const first = poll(desk);
+    await a.ready(1);
+    await say(a, true, new Date(0));
+    expect((await first)[0]?.tenant).toBe('a');
+  });
+
+  it('none that is switched off, from a second later on, without being told', async () => {
+    await Promise.all([say(a, false), say(b, false)]);
+    const desk = await startDesk();
+    const waiting = poll(desk, { wait_ms: 2_500 });
+    await setDesired(fleet.control, a.row.id, 'off');
+    await sleep(1_500);
+    await a.ready(1);
+    desk.ready(a.row.id);
+    expect(await waiting).toEqual([]);
+    await setDesired(fleet.control, a.row.id, 'on');
+    expect(await poll(desk)).toHaveLength(1);
+  });
+
+  it('one that is newer than the list of tenants', async () => {
+    await Promise.all([say(a, false), say(b, false)]);
+    await fleet.control.db.exec(sql`update tenant set name = 'b2' where id = ${b.row.id}`);
+    const desk = await startDesk();
+    await fleet.loader.tenants();
+    await fleet.control.db.exec(sql`update tenant set name = 'b' where id = ${b.row.id}`);
+    const waiting = poll(desk);
+    await b.ready(1);
+    desk.ready(b.row.id);
+    expect(await waiting).toHaveLength(1);
+  });
+});
+
+describe('places', () => {
+  it('are shared between tenants that have ready runs, and what one leaves the other gets', async () => {
+    const desk = await startDesk();
+    await Promise.all([a.ready(50), b.ready(2)]);
+    const worker = newId();
+    const got: ClaimedRun[] = [];
+    while (got.length < 8) got.push(...(await poll(desk, { worker, free: 8 - got.length })));
+    expect([countOf(got, 'a'), countOf(got, 'b')]).toEqual([6, 2]);
+  });
+
+  it('of many workers are shared too, and none is given more than it asked for', async () => {
+    const desk = await startDesk();
+    await Promise.all([a.ready(50), b.ready(50)]);
+    const workers = Array.from({ length: 6 }, async () => {
+      const worker = newId();
+      const got: ClaimedRun[] = [];
+      for (let free = 4; free > 0; free = 4 - got.length) {
+        const runs = await poll(desk, { worker, free });
+        expect(runs.length).toBeLessThanOrEqual(free);
+        got.push(...runs);
+      }
+      return got;
+    });
+    const got = (await Promise.all(workers)).flat();
+    expect(got).toHaveLength(24);
+    expect(Math.abs(countOf(got, 'a') - countOf(got, 'b'))).toBeLessThanOrEqual(6);
+  });
+
+  it('are not kept for a tenant that stands still', async () => {
+    const desk = await startDesk();
+    let letGo = (): void => {};
+    const gate = new Promise<void>((resolve) => (letGo = resolve));
+    fleet.gate = async (asked) => {
+      if (asked.startsWith('claim a')) await gate;
+    };
+    await Promise.all([a.ready(20), b.ready(20)]);
+    const worker = newId();
+    // the first may wait for it, and no later one
+    for (let i = 0; i < 10; i++) {
+      desk.ready(a.row.id);
+      expect((await poll(desk, { worker }))[0]?.tenant).toBe('b');
+    }
+    expect(fleet.asked.filter((line) => line.startsWith('claim a'))).toHaveLength(1);
+    letGo();
+    expect((await poll(desk, { worker }))[0]?.tenant).toBe('a');
+  });
+
+  it('go to others while a tenant fails, which is asked ever more rarely', async () => {
+    const desk = await startDesk();
+    fleet.gate = async (asked) => {
+      if (asked.startsWith('claim a')) throw new Error('a is broken');
+    };
+    await b.ready(40);
+    const worker = newId();
+    for (let i = 0; i < 40; i++) {
+      desk.ready(a.row.id);
+      expect((await poll(desk, { worker }))[0]?.tenant).toBe('b');
+      await sleep(20);
+    }
+    expect(fleet.asked.filter((line) => line.startsWith('claim a')).length).toBeLessThan(8);
+    fleet.gate = async () => {};
+    await a.ready(1);
+    expect((await poll(desk, { worker }))[0]?.tenant).toBe('a');
+  });
+});
