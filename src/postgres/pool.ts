@@ -17,7 +17,7 @@ function parser(oid: TypeId, format?: 'text' | 'binary'): (value: string) => unk
   return types.getTypeParser(oid, 'text');
 }
 
-const typeParsers = { getTypeParser: parser as typeof types.getTypeParser };
+export const typeParsers = { getTypeParser: parser as typeof types.getTypeParser };
 
 export interface PoolOptions {
   readonly address: Address;
@@ -30,14 +30,18 @@ export interface PoolOptions {
   /** More to do on a new connection; a rejection closes it. */
   readonly onOpen?: (client: ClientBase) => Promise<void>;
   readonly onError: (error: Error) => void;
+  /** How long a connection stays that nobody uses. */
+  readonly idleMs?: number;
 }
+
+const usualIdleMs = 10_000;
 
 export function openPool(options: PoolOptions): Pool {
   const connected = new Set<ClientBase>();
   const pool = new Pool({
     ...clientConfig(options.address, cut(options.application)),
     max: options.max,
-    idleTimeoutMillis: 10_000,
+    idleTimeoutMillis: options.idleMs ?? usualIdleMs,
     connectionTimeoutMillis: 10_000,
     ...(options.queryTimeoutMs === undefined ? {} : { query_timeout: options.queryTimeoutMs }),
     types: typeParsers,
@@ -56,7 +60,7 @@ export function openPool(options: PoolOptions): Pool {
 /** What PostgreSQL keeps of an application's name, in bytes. */
 const longestName = 63;
 
-function cut(name: string): string {
+export function cut(name: string): string {
   const bytes = Buffer.from(name);
   return bytes.length <= longestName
     ? name
@@ -111,7 +115,10 @@ function onConnect(hook: (client: ClientBase) => Promise<void>): object {
   return { onConnect: hook };
 }
 
-export async function setUp(client: ClientBase, options: Omit<PoolOptions, 'max' | 'onError'>): Promise<void> {
+export async function setUp(
+  client: ClientBase,
+  options: Omit<PoolOptions, 'max' | 'onError' | 'idleMs'>,
+): Promise<void> {
   await client.query(`
     set search_path to ${options.schema};
     set timezone to 'UTC';

@@ -1,0 +1,108 @@
+import type { Client } from 'pg';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { type FreshDatabase, makeFreshDatabase } from '../../test/harness/fresh-database.ts';
+import { administer, serverAddress } from '../../test/harness/postgres-server.ts';
+import { until } from '../../test/harness/until.ts';
+import { onPool, sql } from '../kernel/sql.ts';
+import { openClient } from './client.ts';
+import { withClient } from './databases.ts';
+import { type KeptPool, keptPool } from './kept-pool.ts';
+
+let database: FreshDatabase;
+let kept: Client;
+let pool: KeptPool;
+const application = 'kept pool';
+beforeEach(async () => {
+  database = await makeFreshDatabase();
+  await administer(database.address, 'create schema millrace');
+  const rest = { address: database.address, schema: 'millrace', application, allowPooler: false } as const;
+  kept = await openClient({ ...rest, connectMs: 5_000, signal: new AbortController().signal });
+  pool = keptPool(kept, { ...rest, max: 3, onError: () => {} });
+});
+afterEach(async () => {
+  pool.destroy();
+  await database.close();
+});
+
+const pidOf = async (): Promise<number> =>
+  (await onPool(pool.pool).one<{ pid: number }>(sql`select pg_backend_pid() as pid`)).pid;
+const connections = (): Promise<number> =>
+  withClient(serverAddress(), async (client) => {
+    const { rows } = await client.query('select from pg_stat_activity where datname = $1 and application_name = $2', [
+      database.address.database,
+      application,
+    ]);
+    return rows.length;
+  });
+
+describe('a pool around a kept connection', () => {
+  it('uses that one, for statements and transactions, as long as it is free', async () => {
+    const db = onPool(pool.pool);
+    const first = await pidOf();
+    const within = await db.transaction((tx) => tx.one<{ pid: number }>(sql`select pg_backend_pid() as pid`));
+    expect([within.pid, await pidOf()]).toEqual([first, first]);
+    expect(await connections()).toBe(1);
+  });
+
+  it('makes two short ones that meet take turns', async () => {
+    const pids = await Promise.all(Array.from({ length: 5 }, pidOf));
+    expect(new Set(pids).size).toBe(1);
+  });
+
+  it('opens others while it is busy, and closes them soon after', async () => {
+    const db = onPool(pool.pool);
+    const own = await pidOf();
+    await db.transaction(async () => {
+      expect(await pidOf()).not.toBe(own);
+      expect(await connections()).toBe(2);
+    });
+    expect(await pidOf()).toBe(own);
+    await until('the other is closed', async () => (await connections()) === 1 || undefined, 5_000);
+    expect(await pidOf()).toBe(own);
+  });
+
+  it('keeps its connection when a statement on it fails', async () => {
+    const own = await pidOf();
+    await expect(pool.pool.query('select 1 / 0')).rejects.toMatchObject({ code: '22012' });
+    await expect(onPool(pool.pool).transaction((tx) => tx.exec(sql`select 1 / 0`))).rejects.toMatchObject({
+      code: '22012',
+    });
+    expect(await pidOf()).toBe(own);
+  });
+
+  it('answers nobody any more once it is destroyed, not even who holds a connection (I6)', async () => {
+    const own = await pool.pool.connect();
+    const other = await pool.pool.connect();
+    const under = [own, other].map((client) => {
+      client.on('error', () => {});
+      return client.query('select pg_sleep(30)').then(
+        () => 'done',
+        () => 'cut off',
+      );
+    });
+    const ended = new Promise((resolve) => kept.once('end', resolve));
+    pool.destroy();
+    await ended;
+    expect(await Promise.all(under)).toEqual(['cut off', 'cut off']);
+    await expect(own.query('select 1')).rejects.toThrow();
+    await expect(other.query('select 1')).rejects.toThrow();
+    await expect(pool.pool.query('select 1')).rejects.toThrow('closed');
+    await expect(pool.pool.connect()).rejects.toThrow('closed');
+  });
+
+  it('is cut off when it does not come to an end in time', async () => {
+    const client = await pool.pool.connect();
+    client.on('error', () => {});
+    const query = client.query('select pg_sleep(30)').catch(() => 'cut off');
+    const startedAt = performance.now();
+    await pool.close(100);
+    expect(performance.now() - startedAt).toBeLessThan(5_000);
+    expect(await query).toBe('cut off');
+  });
+
+  it('closes without a word where nothing is under way', async () => {
+    await pidOf();
+    await pool.close(5_000);
+    expect(await connections()).toBe(0);
+  });
+});

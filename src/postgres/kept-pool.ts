@@ -1,0 +1,131 @@
+/**
+ * A pool around one connection that is kept: the one that holds a scheduler's lock. It serves first; others are opened
+ * when it is busy for longer than a moment, and close soon after. So an idle tenant costs one connection.
+ *
+ * Promise: after `destroy` nothing passes over any of its connections, whatever code still holds them (I6).
+ */
+import type { Client, ClientBase, Pool, PoolClient } from 'pg';
+import { isConnectionLoss } from '../errors.ts';
+import { within } from '../kernel/service.ts';
+import { sever } from './client.ts';
+import { openPool, type PoolOptions } from './pool.ts';
+
+export interface KeptPool {
+  readonly pool: Pool;
+  /** Lets what is under way end; after `limitMs` it is destroyed. */
+  close(limitMs: number): Promise<void>;
+  destroy(): void;
+}
+
+/** What is over sooner than a new connection is made needs none. */
+const momentMs = 15;
+const idleMs = 2_000;
+
+type Query = Parameters<Pool['query']>;
+
+/** `max` counts the others. */
+export function keptPool(kept: Client, options: Omit<PoolOptions, 'idleMs'>): KeptPool {
+  const open = new Set<ClientBase>([kept]);
+  let destroyed = false;
+  const others = openPool({
+    ...options,
+    idleMs,
+    onOpen: async (client) => {
+      open.add(client);
+      client.once('end', () => open.delete(client));
+      if (destroyed) throw new Error('the pool is closed');
+      await options.onOpen?.(client);
+    },
+  });
+  const lending = new Lending(kept, others, others.connect.bind(others));
+  const destroy = (): void => {
+    destroyed = true;
+    lending.close();
+    if (!others.ending) void others.end().catch(() => {});
+    for (const client of open) sever(client);
+  };
+  const close = async (limitMs: number): Promise<void> => {
+    lending.close();
+    const ended = Promise.all([kept.end(), others.ending ? undefined : others.end()]).catch(() => {});
+    await within(limitMs, ended);
+    destroy();
+  };
+  const served = { connect: () => lending.take(), query: (...query: Query) => lending.query(query) };
+  return { pool: Object.assign(others, served as object), close, destroy };
+}
+
+class Lending {
+  readonly #kept: Client;
+  readonly #others: Pool;
+  readonly #connectOther: () => Promise<PoolClient>;
+  readonly #line: ((client: PoolClient) => void)[] = [];
+  #lent = false;
+  #closed = false;
+
+  constructor(kept: Client, others: Pool, connectOther: () => Promise<PoolClient>) {
+    this.#kept = kept;
+    this.#others = others;
+    this.#connectOther = connectOther;
+  }
+
+  close(): void {
+    this.#closed = true;
+  }
+
+  async take(): Promise<PoolClient> {
+    if (this.#closed) throw new Error('the pool is closed');
+    if (!this.#lent) return this.#lend();
+    // under load there are others; else two sweeps have met, and the first is over in a moment
+    const freed = this.#others.totalCount === 0 ? await this.#stand() : undefined;
+    return freed ?? this.#connectOther();
+  }
+
+  /** Like a pool's own, but a statement that failed does not cost the connection. */
+  async query(query: Query): Promise<unknown> {
+    const client = await this.take();
+    const onLost = (): void => {};
+    client.on('error', onLost);
+    let lost: Error | undefined;
+    try {
+      return await client.query(...query);
+    } catch (error) {
+      lost = error instanceof Error && isConnectionLoss(error) ? error : undefined;
+      throw error;
+    } finally {
+      client.off('error', onLost);
+      client.release(lost);
+    }
+  }
+
+  #lend(): PoolClient {
+    this.#lent = true;
+    let back = false;
+    const release = (broken?: Error | boolean): void => {
+      if (back) throw new Error('a connection was given back twice');
+      back = true;
+      if (broken !== undefined && broken !== false) sever(this.#kept);
+      this.#passOn();
+    };
+    return Object.assign(this.#kept, { release });
+  }
+
+  #passOn(): void {
+    this.#lent = false;
+    this.#line.shift()?.(this.#lend());
+  }
+
+  /** The kept connection if it is free in a moment. */
+  #stand(): Promise<PoolClient | undefined> {
+    return new Promise((resolve) => {
+      const leave = setTimeout(() => {
+        this.#line.splice(this.#line.indexOf(mine), 1);
+        resolve(undefined);
+      }, momentMs);
+      const mine = (client: PoolClient): void => {
+        clearTimeout(leave);
+        resolve(client);
+      };
+      this.#line.push(mine);
+    });
+  }
+}
