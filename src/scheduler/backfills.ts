@@ -5,7 +5,7 @@
  */
 import { compileSchedule } from '../jobs/schedule.ts';
 import { checkpoint } from '../kernel/checkpoint.ts';
-import { type Service, steady } from '../kernel/service.ts';
+import type { Service } from '../kernel/service.ts';
 import type { Db } from '../kernel/sql.ts';
 import {
   type BackfillPiece,
@@ -28,20 +28,16 @@ const openMs = 1_000;
 const sweepMs = 30_000;
 
 export function backfillService(scheduling: Scheduling): Service {
-  const { db, time, work, fault } = scheduling;
+  const { db, time, work, processor } = scheduling;
   let lookAt = 0;
-  return steady(
-    'backfills',
-    async (signal) => {
-      const piece = await nextBackfillPiece(db, backlog);
-      if (piece !== undefined) await firePiece(scheduling, piece);
-      if (piece !== undefined && time.now() < lookAt) return;
-      const { open, unfired } = await settleRipe(scheduling);
-      lookAt = time.now() + openMs;
-      if (piece === undefined) await work.backfills.wait(unfired ? heldMs : open > 0 ? openMs : sweepMs, signal);
-    },
-    fault('backfilling'),
-  );
+  return processor('backfills', sweepMs, 'backfilling', async (signal) => {
+    const piece = await nextBackfillPiece(db, backlog);
+    if (piece !== undefined) await firePiece(scheduling, piece);
+    if (piece !== undefined && time.now() < lookAt) return;
+    const { open, unfired } = await settleRipe(scheduling);
+    lookAt = time.now() + openMs;
+    if (piece === undefined) await work.backfills.wait(unfired ? heldMs : open > 0 ? openMs : sweepMs, signal);
+  });
 }
 
 async function firePiece({ db, time, ready, killed: tell }: Scheduling, piece: BackfillPiece): Promise<void> {

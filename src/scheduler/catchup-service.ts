@@ -11,7 +11,7 @@ import { isConnectionLoss } from '../errors.ts';
 import { compileSchedule } from '../jobs/schedule.ts';
 import { checkpoint } from '../kernel/checkpoint.ts';
 import { groupBy } from '../kernel/group.ts';
-import { type Service, steady } from '../kernel/service.ts';
+import type { Service } from '../kernel/service.ts';
 import { type NewCatchup, pieceInstantsOf, planOf, recut } from './catchup.ts';
 import {
   advanceCatchups,
@@ -52,7 +52,7 @@ interface Turn {
 
 export function catchupService(scheduling: Scheduling): Service {
   const work = new CatchingUp(scheduling);
-  return steady('catchup', (signal) => work.turn(signal), scheduling.fault('catching up'));
+  return scheduling.processor('catchup', sweepMs, 'catching up', (signal) => work.turn(signal));
 }
 
 class CatchingUp {

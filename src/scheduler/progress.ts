@@ -5,7 +5,7 @@
 import { leaseTimes } from '../contract/lease-times.ts';
 import type { Report } from '../contract/wire.ts';
 import { checkpoint } from '../kernel/checkpoint.ts';
-import { all, every, type Service, steady } from '../kernel/service.ts';
+import { all, pause, type Service } from '../kernel/service.ts';
 import { nextRetryAt, queueRetries, takeBackRuns } from './queries.ts';
 import { applyReports } from './report.ts';
 import type { Scheduling } from './scheduling.ts';
@@ -22,40 +22,37 @@ export function progressProcessor(scheduling: Scheduling): Service {
   return all('progress', [results, retries(scheduling), leases(scheduling)]);
 }
 
-function retries({ ctx, db, time, work, ready, fault }: Scheduling): Service {
-  return steady(
-    'retries',
-    async (signal) => {
-      checkpoint('retries.queue');
-      const queued = await queueRetries(db, retryBatch, new Date(time.now()));
-      if (queued > 0) checkpoint('retries.queued');
-      if (queued > 0) ctx.telemetry.emit('retried', { tenant: ctx.tenant.id, runs: queued });
-      ready(queued);
-      if (queued === retryBatch) return;
-      const next = (await nextRetryAt(db))?.getTime() ?? Number.POSITIVE_INFINITY;
-      await work.retries.wait(Math.min(retrySweepMs, Math.max(1, next - time.now())), signal);
-    },
-    fault('queueing retries'),
-  );
+function retries({ ctx, db, time, work, ready, processor }: Scheduling): Service {
+  return processor('retries', retrySweepMs, 'queueing retries', async (signal) => {
+    checkpoint('retries.queue');
+    const queued = await queueRetries(db, retryBatch, new Date(time.now()));
+    if (queued > 0) checkpoint('retries.queued');
+    if (queued > 0) ctx.telemetry.emit('retried', { tenant: ctx.tenant.id, runs: queued });
+    ready(queued);
+    if (queued === retryBatch) return;
+    const next = (await nextRetryAt(db))?.getTime() ?? Number.POSITIVE_INFINITY;
+    await work.retries.wait(Math.min(retrySweepMs, Math.max(1, next - time.now())), signal);
+  });
 }
 
 /** Leases run out only while heartbeats can arrive: not before some gateway has served for a lease's length (I4). */
-function leases({ ctx, db, time, ready, fault }: Scheduling): Service {
-  return every(
-    leaseSweepMs,
-    'leases',
-    async () => {
-      const { leaseMs } = ctx.settings;
-      const serving = await ctx.directory.servingSince();
-      if (serving === undefined || serving.getTime() > time.now() - leaseMs) return;
-      checkpoint('leases.sweep');
-      const { returned, failed } = await takeBackRuns(db, leaseTimes(leaseMs).unlistedMs, new Date(time.now()));
-      if (returned + failed === 0) return;
-      checkpoint('leases.swept');
-      ctx.log.warn({ returned, failed }, 'runs were taken back from workers that are lost');
-      ctx.telemetry.emit('leases_lost', { tenant: ctx.tenant.id, runs: returned + failed });
-      ready(returned + failed);
-    },
-    fault('sweeping leases'),
-  );
+function leases(scheduling: Scheduling): Service {
+  const { processor, sweepMs } = scheduling;
+  return processor('leases', leaseSweepMs, 'sweeping leases', async (signal) => {
+    await sweepLeases(scheduling);
+    await pause(sweepMs(leaseSweepMs), signal);
+  });
+}
+
+async function sweepLeases({ ctx, db, time, ready }: Scheduling): Promise<void> {
+  const { leaseMs } = ctx.settings;
+  const serving = await ctx.directory.servingSince();
+  if (serving === undefined || serving.getTime() > time.now() - leaseMs) return;
+  checkpoint('leases.sweep');
+  const { returned, failed } = await takeBackRuns(db, leaseTimes(leaseMs).unlistedMs, new Date(time.now()));
+  if (returned + failed === 0) return;
+  checkpoint('leases.swept');
+  ctx.log.warn({ returned, failed }, 'runs were taken back from workers that are lost');
+  ctx.telemetry.emit('leases_lost', { tenant: ctx.tenant.id, runs: returned + failed });
+  ready(returned + failed);
 }

@@ -9,7 +9,7 @@ import type { EngineContext } from '../contract/engine.ts';
 import { pruneEvents } from '../events/prune.ts';
 import { dayMs } from '../kernel/duration.ts';
 import { checkpoint } from '../kernel/checkpoint.ts';
-import { pause, type Service, steady } from '../kernel/service.ts';
+import { pause, type Service } from '../kernel/service.ts';
 import { type Db, onPool } from '../kernel/sql.ts';
 import { JobCounts } from './job-counts.ts';
 import * as queries from './prune-queries.ts';
@@ -19,6 +19,8 @@ const firstMs = 5_000;
 const everyMs = 60_000;
 /** While there is more to do than a pass was given time for. */
 const soonMs = 1_000;
+/** A pass has many steps, and may have waited for a slot. */
+const roundMs = 600_000;
 
 /** What one statement may touch, and how long a step may take before it is the next one's turn. */
 const batch = {
@@ -55,22 +57,18 @@ export async function pruneTenant(ctx: EngineContext): Promise<number> {
   return rows;
 }
 
-export function housekeeping({ ctx, fault }: Scheduling): Service {
+export function housekeeping({ ctx, processor }: Scheduling): Service {
   const pruner = new Pruner(ctx, { whole: false });
   // who starts has better things to do
   let waitMs = firstMs;
-  return steady(
-    'housekeeping',
-    async (signal) => {
-      await pause(waitMs, signal);
-      waitMs = everyMs;
-      if (signal.aborted) return;
-      checkpoint('housekeeping.pass');
-      if ((await pruner.pass(signal)).more) waitMs = soonMs;
-      checkpoint('housekeeping.passed');
-    },
-    fault('pruning'),
-  );
+  return processor('housekeeping', roundMs, 'pruning', async (signal) => {
+    await pause(waitMs, signal);
+    waitMs = everyMs;
+    if (signal.aborted) return;
+    checkpoint('housekeeping.pass');
+    if ((await ctx.housekeeping('retention', () => pruner.pass(signal)))?.more) waitMs = soonMs;
+    checkpoint('housekeeping.passed');
+  });
 }
 
 /** Remembers between passes how far it has walked along each table. */

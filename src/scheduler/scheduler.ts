@@ -6,7 +6,7 @@ import { catchupService } from './catchup-service.ts';
 import { dispatch } from './dispatch.ts';
 import { progressProcessor } from './progress.ts';
 import { housekeeping } from './prune.ts';
-import { makeScheduling } from './scheduling.ts';
+import { makeScheduling, type Scheduling } from './scheduling.ts';
 import { tokenProcessor } from './tokens.ts';
 import { TriggerProcessor } from './triggers.ts';
 import { updateProcessor } from './updates.ts';
@@ -17,14 +17,15 @@ const statusEveryMs = 1_000;
 export function makeScheduler(ctx: EngineContext): Scheduler {
   const scheduling = makeScheduling(ctx);
   const triggers = new TriggerProcessor(scheduling);
+  const dispatching = dispatch(scheduling);
   const status = every(
     statusEveryMs,
     'status',
-    async () => ctx.directory.noteScheduler({ ...triggers.status, ready: false }),
+    async () => ctx.directory.noteScheduler({ ...triggers.status, ready: dispatching.ready() }),
     scheduling.fault('telling its status'),
   );
   const services = all('scheduler', [
-    dispatch(scheduling),
+    dispatching,
     progressProcessor(scheduling),
     tokenProcessor(scheduling),
     updateProcessor(scheduling),
@@ -35,6 +36,11 @@ export function makeScheduler(ctx: EngineContext): Scheduler {
     status,
     housekeeping(scheduling),
   ]);
-  const probe = async (): Promise<void> => void (await ctx.pool.query('select 1'));
-  return { ...services, probe };
+  return { ...services, probe: () => probe(scheduling) };
+}
+
+async function probe({ ctx, pulse }: Scheduling): Promise<void> {
+  const stuck = pulse.stuck().map(({ part, forMs }) => `${part} (${Math.round(forMs / 1_000)} s)`);
+  if (stuck.length > 0) throw new Error(`these have not come round: ${stuck.join(', ')}`);
+  await ctx.pool.query('select 1');
 }

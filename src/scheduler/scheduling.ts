@@ -6,6 +6,8 @@ import type { EngineContext } from '../contract/engine.ts';
 import { isConnectionLoss } from '../errors.ts';
 import { Bell } from '../kernel/bell.ts';
 import { Channel } from '../kernel/channel.ts';
+import { Pulse } from '../kernel/pulse.ts';
+import { type Service, steady } from '../kernel/service.ts';
 import { type Db, onPool } from '../kernel/sql.ts';
 import type { Time } from '../kernel/time.ts';
 import { tellKilled } from './claim.ts';
@@ -30,9 +32,34 @@ export interface Scheduling {
   readonly killed: (runs: number) => Promise<void>;
   /** Makes a handler that tells what a processor was doing when it failed. */
   readonly fault: (doing: string) => (error: unknown) => void;
+  readonly pulse: Pulse;
+  /** A processor: repeats its pass for ever, and notes that it has come round. Comes round within this time if all is well. */
+  readonly processor: (name: string, withinMs: number, doing: string, pass: Pass) => Service;
+  /** How long a sweep waits: as usual, or longer in a tenant where nothing has happened for a while. */
+  readonly sweepMs: (usualMs: number) => number;
+  /** Something is going on. */
+  readonly stir: () => void;
 }
 
+type Pass = (signal: AbortSignal) => Promise<void>;
+
+/** A processor that is late by this much hangs. */
+const graceMs = 60_000;
+const idleAfterMs = 10_000;
+/** What a lost wake-up missed is found by then, in an idle tenant, too. */
+const longestSweepMs = 5_000;
+const slower = 3;
+
 export function makeScheduling(ctx: EngineContext): Scheduling {
+  const pulse = new Pulse(ctx.time, graceMs);
+  let stirredMs = ctx.time.now();
+  const stir = (): void => {
+    stirredMs = ctx.time.now();
+  };
+  const fault = (doing: string) => (error: unknown) => {
+    if (isConnectionLoss(error)) ctx.log.warn({ doing }, 'the database is out of reach; trying again');
+    else ctx.log.error({ err: error, doing }, 'the scheduler met a fault; trying again');
+  };
   const work = {
     catchup: new Bell(ctx.time),
     backfills: new Bell(ctx.time),
@@ -48,14 +75,26 @@ export function makeScheduling(ctx: EngineContext): Scheduling {
     changedJobs: new Channel(10_000),
     work,
     ready: (runs) => {
-      if (runs > 0) work.dispatch.ring();
+      if (runs === 0) return;
+      stir();
+      work.dispatch.ring();
     },
     killed: async (runs) => {
       if (runs > 0) await tellKilled(ctx);
     },
-    fault: (doing) => (error) => {
-      if (isConnectionLoss(error)) ctx.log.warn({ doing }, 'the database is out of reach; trying again');
-      else ctx.log.error({ err: error, doing }, 'the scheduler met a fault; trying again');
+    fault,
+    pulse,
+    processor: (name, withinMs, doing, pass) => {
+      const round: Pass = async (signal) => {
+        pulse.beat(name, withinMs);
+        await pass(signal);
+      };
+      return steady(name, round, fault(doing));
     },
+    sweepMs: (usualMs) => {
+      if (ctx.time.now() - stirredMs < idleAfterMs) return usualMs;
+      return Math.max(usualMs, Math.min(slower * usualMs, longestSweepMs));
+    },
+    stir,
   };
 }

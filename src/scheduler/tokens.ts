@@ -4,29 +4,25 @@
  * removed, or counted by a threshold that was lowered. Increments themselves are part of the stage that causes them (I2), so none pass here.
  */
 import { checkpoint } from '../kernel/checkpoint.ts';
-import { type Service, steady } from '../kernel/service.ts';
+import type { Service } from '../kernel/service.ts';
 import { releaseTokens, retireStrays, sweepGates, sweepLowered } from './queries.ts';
 import type { Scheduling } from './scheduling.ts';
 
 const batch = 1_000;
 const sweepMs = 5_000;
 
-export function tokenProcessor({ db, time, work, ready, killed: tell, fault }: Scheduling): Service {
-  return steady(
-    'tokens',
-    async (signal) => {
-      checkpoint('tokens.release');
-      const released = await releaseTokens(db, batch, new Date(time.now()));
-      if (released > 0) checkpoint('tokens.released');
-      ready(released);
-      if (released > 0) return;
-      const { passed, killed } = await sweepGates(db, batch, new Date(time.now()));
-      ready(passed);
-      await tell(killed);
-      await retireStrays(db, batch, new Date(time.now()));
-      await sweepLowered(db, new Date(time.now()));
-      await work.tokens.wait(sweepMs, signal);
-    },
-    fault('releasing tokens'),
-  );
+export function tokenProcessor({ db, time, work, ready, killed: tell, processor }: Scheduling): Service {
+  return processor('tokens', sweepMs, 'releasing tokens', async (signal) => {
+    checkpoint('tokens.release');
+    const released = await releaseTokens(db, batch, new Date(time.now()));
+    if (released > 0) checkpoint('tokens.released');
+    ready(released);
+    if (released > 0) return;
+    const { passed, killed } = await sweepGates(db, batch, new Date(time.now()));
+    ready(passed);
+    await tell(killed);
+    await retireStrays(db, batch, new Date(time.now()));
+    await sweepLowered(db, new Date(time.now()));
+    await work.tokens.wait(sweepMs, signal);
+  });
 }

@@ -6,7 +6,7 @@
 import type { SchedulerStatus } from '../contract/engine.ts';
 import { compileSchedule, nextInstant, type Schedule } from '../jobs/schedule.ts';
 import { checkpoint } from '../kernel/checkpoint.ts';
-import { type Service, steady } from '../kernel/service.ts';
+import { pause, type Service } from '../kernel/service.ts';
 import { arrive, type Arrival, graceMs } from './arrival.ts';
 import { cut } from './catchup.ts';
 import { insertCatchups } from './catchup-queries.ts';
@@ -29,6 +29,7 @@ const firingsAtOnce = 2;
 const reloaded = 500;
 /** At most so many triggers that entered the queue are settled in one commit. */
 const settled = 5_000;
+const longestNapMs = 30_000;
 /** How many of the next triggers it tells of. */
 const told = 20;
 
@@ -44,7 +45,7 @@ export class TriggerProcessor {
 
   constructor(scheduling: Scheduling) {
     this.#scheduling = scheduling;
-    const run = steady('triggers', (signal) => this.#turn(signal), scheduling.fault('firing triggers'));
+    const run = scheduling.processor('triggers', longestNapMs, 'firing triggers', (signal) => this.#turn(signal));
     this.service = {
       name: 'triggers',
       start: async () => {
@@ -72,11 +73,11 @@ export class TriggerProcessor {
     const head = this.#queue.peek();
     if (head !== undefined && head.dueMs <= time.now()) await this.#fireDue();
     else if (this.#stale.size > 0) return;
-    else if (head === undefined) await changedJobs.arrival(signal);
-    else await this.#sleep(head.dueMs, signal);
+    else await this.#sleep(head?.dueMs, signal);
   }
 
-  async #sleep(untilMs: number, signal: AbortSignal): Promise<void> {
+  /** Until the next is due, or a change comes. Now and then it looks up though nothing has happened: so one knows it lives. */
+  async #sleep(untilMs: number | undefined, signal: AbortSignal): Promise<void> {
     // aborted while this turn read or fired: no listener would hear of it any more
     if (signal.aborted) return;
     // not AbortSignal.any: on Node 20 each would stay with the long-lived signal
@@ -84,7 +85,8 @@ export class TriggerProcessor {
     const wake = (): void => nap.abort();
     signal.addEventListener('abort', wake, { once: true });
     const { time, changedJobs } = this.#scheduling;
-    await Promise.race([time.until(untilMs, nap.signal), changedJobs.arrival(nap.signal)]);
+    const ends = [changedJobs.arrival(nap.signal), pause(longestNapMs, nap.signal)];
+    await Promise.race(untilMs === undefined ? ends : [...ends, time.until(untilMs, nap.signal)]);
     nap.abort();
     signal.removeEventListener('abort', wake);
   }

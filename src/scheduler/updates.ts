@@ -3,41 +3,39 @@
  * the token processor to look. The log is exact: a change that was committed is heard, however late, and none twice.
  */
 import { checkpoint } from '../kernel/checkpoint.ts';
-import { type Service, steady } from '../kernel/service.ts';
+import type { Service } from '../kernel/service.ts';
 import { newestPosition, readEvents } from '../events/queries.ts';
 import { topics } from '../events/append.ts';
 import type { Scheduling } from './scheduling.ts';
 
-const sweepMs = 2_000;
+const sweepEveryMs = 2_000;
 const page = 1_000;
 
-export function updateProcessor({ ctx, db, work, changedJobs, fault }: Scheduling): Service {
+export function updateProcessor(scheduling: Scheduling): Service {
+  const { ctx, db, work, changedJobs, sweepMs, stir, processor } = scheduling;
   let position = 0;
   const unsubscribe: (() => void)[] = [];
-  const following = steady(
-    'updates',
-    async (signal) => {
-      const newest = await newestPosition(db);
-      const events = await readEvents(db, { after: position, topicId: topics.millrace_jobs, limit: page });
-      if (events.length > 0) checkpoint('updates.read');
-      for (const event of events) {
-        if (event.subject !== null) await changedJobs.send(event.subject, signal);
-        if (signal.aborted) return;
-        position = event.seq;
-      }
-      if (events.length > 0) {
-        work.tokens.ring();
-        // an unpaused job's catch-up and backfills go on, and new ones begin
-        work.catchup.ring();
-        work.backfills.ring();
-      }
-      if (events.length === page) return;
-      // past what other topics wrote: the next look need not span it
-      position = Math.max(position, newest);
-      await work.updates.wait(sweepMs, signal);
-    },
-    fault('reading updates'),
-  );
+  const following = processor('updates', sweepEveryMs, 'reading updates', async (signal) => {
+    const newest = await newestPosition(db);
+    const events = await readEvents(db, { after: position, topicId: topics.millrace_jobs, limit: page });
+    if (events.length > 0) checkpoint('updates.read');
+    for (const event of events) {
+      if (event.subject !== null) await changedJobs.send(event.subject, signal);
+      if (signal.aborted) return;
+      position = event.seq;
+    }
+    if (events.length > 0) {
+      stir();
+      work.tokens.ring();
+      // an unpaused job's catch-up and backfills go on, and new ones begin
+      work.catchup.ring();
+      work.backfills.ring();
+    }
+    if (events.length === page) return;
+    // past what other topics wrote: the next look need not span it
+    position = Math.max(position, newest);
+    await work.updates.wait(sweepMs(sweepEveryMs), signal);
+  });
   return {
     name: 'updates',
     // before the trigger processor loads: what changes after this position is heard, what changed before it is loaded

@@ -3,36 +3,35 @@
  * ready run. Autovacuum comes once a minute at best; under load that halves the rate. Where a long transaction elsewhere
  * keeps the dead rows from being removed, sweeping is in vain, so the pauses grow until it helps again.
  */
-import { pause, type Service, steady } from '../kernel/service.ts';
+import { pause, type Service } from '../kernel/service.ts';
 import { type Db, sql } from '../kernel/sql.ts';
 import { deadRows } from './claim-floor.ts';
 import type { Scheduling } from './scheduling.ts';
 
 const everyMs = 1_000;
 const longestMs = 30_000;
+/** Sweeping may take its time, and so may the wait for a slot. */
+const roundMs = 600_000;
 /** Fewer changed rows than this are not worth a sweep. */
 const enough = 1_000;
 
-export function vacuumService({ db, fault }: Scheduling): Service {
+export function vacuumService({ ctx, db, sweepMs, processor }: Scheduling): Service {
   let waitMs = everyMs;
   let swept = 0;
-  return steady(
-    'vacuum',
-    async (signal) => {
-      await pause(waitMs, signal);
-      if (signal.aborted) return;
-      const changed = await changedRows(db);
-      // statistics begin anew after a crash
-      if (changed < swept) swept = 0;
-      if (changed - swept < enough) return;
-      // without truncation: that would lock everybody out for a moment
-      await db.exec(sql`vacuum (truncate off, skip_locked) live`);
-      const inVain = (await deadRows(db)) > (changed - swept) / 2;
-      waitMs = inVain ? Math.min(longestMs, waitMs * 2) : everyMs;
-      swept = changed;
-    },
-    fault('sweeping the queue’s table'),
-  );
+  return processor('vacuum', roundMs, 'sweeping the queue’s table', async (signal) => {
+    await pause(sweepMs(waitMs), signal);
+    if (signal.aborted) return;
+    const changed = await changedRows(db);
+    // statistics begin anew after a crash
+    if (changed < swept) swept = 0;
+    if (changed - swept < enough) return;
+    // without truncation: that would lock everybody out for a moment
+    const vacuum = (): Promise<number> => db.exec(sql`vacuum (truncate off, skip_locked) live`);
+    if ((await ctx.housekeeping('vacuum of the queue', vacuum)) === undefined) return;
+    const inVain = (await deadRows(db)) > (changed - swept) / 2;
+    waitMs = inVain ? Math.min(longestMs, waitMs * 2) : everyMs;
+    swept = changed;
+  });
 }
 
 /** Rows changed or deleted so far. Not the dead ones: those that a query tidied up are still in the indexes. */
