@@ -216,6 +216,6 @@ export function schedulerTallies(db: Db, since: Date): Promise<SchedulerRow[]> {
     select tenant.name as tenant, scheduler.queued_triggers, scheduler.tally
       from scheduler
       join tenant on tenant.id = scheduler.tenant_id
-     where scheduler.state = 'STARTED' and scheduler.beat_at > ${since}
+     where scheduler.phase = 'running' and scheduler.beat_at > ${since}
      order by tenant.name`);
 }

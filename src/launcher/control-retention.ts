@@ -1,4 +1,4 @@
-/** Retention of the control database, once an hour: old events, workers long gone. Any number of hosts may do it. */
+/** Retention of the control database, once an hour: old events, workers and gateways long gone. Any number may do it. */
 import type { Retention } from '../contract/engine.ts';
 import { pruneEvents } from '../events/prune.ts';
 import { dayMs } from '../kernel/duration.ts';
@@ -6,7 +6,7 @@ import type { Log } from '../kernel/log.ts';
 import { every, type Service } from '../kernel/service.ts';
 import type { Db } from '../kernel/sql.ts';
 import type { Time } from '../kernel/time.ts';
-import { forgetWorkers } from './control-queries.ts';
+import { forgetGateways, forgetWorkers } from './control-queries.ts';
 
 const everyMs = 3_600_000;
 const batch = 1_000;
@@ -34,6 +34,7 @@ export function controlRetention({ control, time, retention, log }: ControlReten
       for (let gone = batch; gone >= batch && !signal.aborted; ) {
         gone = await forgetWorkers(control, new Date(time.now() - dayMs), batch);
       }
+      await forgetGateways(control, new Date(time.now() - everyMs));
     },
     (error) => log.warn({ err: error }, 'what is old in the control database could not be removed; trying again'),
   );

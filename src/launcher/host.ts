@@ -1,133 +1,266 @@
 /**
- * A host: runs the schedulers of the tenants whose desired state is on. Registers itself in the control database and
- * says every second that it lives, and so do its schedulers.
+ * A host: a process that runs the schedulers of many tenants, all of one engine version. It registers itself in the control
+ * database, says every second that it lives, and carries out exactly the orders that name it. It needs no launcher to go on,
+ * and decides nothing: what it met it says in `scheduler`, and the launcher reads it.
+ *
+ * When its row is gone it was written off, and others may have its tenants: it lets go of everything and begins anew under
+ * another id. Without its control database for a minute it ends.
  */
 import { hostname } from 'node:os';
-import type { SchedulerStatus } from '../contract/engine.ts';
+import type { Pool } from 'pg';
+import type { EngineContext, SchedulerStatus } from '../contract/engine.ts';
+import { Bell } from '../kernel/bell.ts';
 import { newId } from '../kernel/id.ts';
 import type { Log } from '../kernel/log.ts';
-import { all, every, type Service } from '../kernel/service.ts';
+import { all, every, type Service, steady, within } from '../kernel/service.ts';
 import type { Db } from '../kernel/sql.ts';
 import type { Telemetry } from '../kernel/telemetry.ts';
-import type { Time } from '../kernel/time.ts';
+import { systemTime } from '../kernel/time.ts';
 import type { Address } from '../postgres/address.ts';
+import type { WakeHub } from '../postgres/wake.ts';
+import { type AttemptHooks, Attempts } from './attempts.ts';
+import type { TenantRow } from './control-queries.ts';
+import type { EngineSource } from './engines.ts';
 import {
   beatHost,
   beatSchedulers,
-  noteState,
-  pruneHosts,
+  hostIsLost,
+  type Order,
+  ordersFor,
   registerHost,
   removeHost,
-  type TenantRow,
-} from './control-queries.ts';
-import type { Loader } from './loader.ts';
+  writeWords,
+} from './host-queries.ts';
+import { Housekeeping } from './housekeeping.ts';
+import { Ending } from './singleton.ts';
 import { Tallies } from './tallies.ts';
-import { tenantScheduler } from './tenant-scheduler.ts';
+import { runScheduler, type SchedulerLimits, usualLimits } from './tenant-scheduler.ts';
+import { Words } from './words.ts';
 
 export interface HostOptions {
   readonly control: Db;
-  readonly loader: Loader;
-  readonly addressOf: (row: TenantRow) => Address;
-  readonly statuses: ReadonlyMap<string, SchedulerStatus>;
-  readonly time: Time;
-  readonly telemetry: Telemetry;
+  readonly hub: WakeHub;
+  /** The engine whose schedulers it runs. */
   readonly version: string;
+  readonly engines: EngineSource;
+  readonly addressOf: (row: TenantRow) => Address;
+  readonly contextFor: (row: TenantRow, pool: Pool) => EngineContext;
+  readonly statuses: ReadonlyMap<string, SchedulerStatus>;
+  readonly telemetry: Telemetry;
   readonly allowPooler: boolean;
+  readonly poolSize: number;
+  /** Resident memory, in bytes, that it may use for a while but not for longer. */
+  readonly memoryLimit: number;
   readonly log: Log;
+  readonly limits?: SchedulerLimits;
+  readonly patience?: HostPatience;
 }
 
+export interface HostPatience {
+  /** How long it lives without its control database. */
+  readonly aloneMs: number;
+  readonly overMemoryMs: number;
+}
+
+export interface Host extends Service {
+  /** Its id, which is another one after it was written off. */
+  readonly id: () => string;
+  /** Resolves when it is to end though nobody stopped it: stop it then. */
+  readonly ended: Promise<HostEnd>;
+}
+
+export interface HostEnd {
+  /** It was told to leave: all is well. */
+  readonly asked: boolean;
+  readonly reason: string;
+}
+
+const usualPatience: HostPatience = { aloneMs: 60_000, overMemoryMs: 10_000 };
 const beatEveryMs = 1_000;
-const lookEveryMs = 2_000;
-const forgottenMs = 3_600_000;
+const longestWordMs = 1_000;
+const nothing: SchedulerStatus = { queuedTriggers: 0, nextTriggerId: null, nextTriggers: [], ready: false };
 
-interface Running {
-  readonly id: string;
+export function makeHost(options: HostOptions): Host {
+  const host = new RunningHost(options);
+  return { name: 'host', start: host.service.start, stop: host.service.stop, id: () => host.id, ended: host.ended };
+}
+
+class RunningHost {
+  readonly #options: HostOptions;
+  readonly #orders = new Bell(systemTime);
+  readonly #attempts: Attempts;
+  readonly #words: Words;
+  readonly #tallies: Tallies;
+  readonly #housekeeping: Housekeeping;
+  readonly #patience: HostPatience;
+  #unsubscribe = (): void => {};
+  #end: (how: HostEnd) => void = () => {};
+  #heardAt = performance.now();
+  #fitAt = performance.now();
+  /** It is not to be believed any more: whoever finds its row takes it for lost. */
+  #lost = false;
+  id = newId();
+  readonly ended: Promise<HostEnd>;
   readonly service: Service;
-}
 
-export function makeHost(options: HostOptions): Service {
-  const id = newId();
-  const running = new Map<string, Running>();
-  const tallies = new Tallies(options.telemetry);
-  const onError = (doing: string) => (error: unknown) =>
-    options.log.warn({ err: error, doing }, 'the host could not do its part; trying again');
-  const beats = every(beatEveryMs, 'host beat', () => beat(options, id, running, tallies), onError('beating'));
-  const looks = every(lookEveryMs, 'host look', () => reconcile(options, id, running), onError('looking at tenants'));
-  const stopAll = async (): Promise<void> => {
-    await Promise.all([...running.values()].map(({ service }) => service.stop()));
-    running.clear();
-  };
-  return all('host', [
-    {
-      name: 'host registration',
-      start: () => register(options, id),
-      stop: async () => removeHost(options.control, id).catch(() => {}),
-    },
-    { name: 'schedulers', start: async () => {}, stop: stopAll },
-    looks,
-    beats,
-  ]);
-}
-
-async function register({ control, time, version }: HostOptions, id: string): Promise<void> {
-  const at = new Date(time.now());
-  await registerHost(control, { id, machine: hostname(), pid: process.pid, engine: version, at });
-  await pruneHosts(control, new Date(at.getTime() - forgottenMs));
-}
-
-async function beat(
-  { control, time, statuses, version }: HostOptions,
-  id: string,
-  running: ReadonlyMap<string, Running>,
-  tallies: Tallies,
-): Promise<void> {
-  const at = new Date(time.now());
-  if (!(await beatHost(control, id, at)))
-    await registerHost(control, { id, machine: hostname(), pid: process.pid, engine: version, at });
-  const nothing: SchedulerStatus = { queuedTriggers: 0, nextTriggerId: null, nextTriggers: [], ready: false };
-  const alive = [...running].map(([tenantId, { id: schedulerId }]) => ({
-    tenantId,
-    id: schedulerId,
-    ...(statuses.get(tenantId) ?? nothing),
-    tally: tallies.of(tenantId),
-  }));
-  if (alive.length > 0) await beatSchedulers(control, id, alive, at);
-}
-
-/** Starts what should run and does not, stops what should not. */
-async function reconcile(options: HostOptions, hostId: string, running: Map<string, Running>): Promise<void> {
-  options.loader.forgetList();
-  const wanted = new Map(
-    (await options.loader.tenants()).filter((row) => row.desired === 'on').map((row) => [row.id, row]),
-  );
-  for (const [tenantId, { service }] of running) {
-    if (wanted.has(tenantId)) continue;
-    running.delete(tenantId);
-    await service.stop();
+  constructor(options: HostOptions) {
+    const { control, hub, log } = options;
+    this.#options = options;
+    this.#patience = options.patience ?? usualPatience;
+    this.#tallies = new Tallies(options.telemetry);
+    this.ended = new Promise((resolve) => (this.#end = resolve));
+    this.#housekeeping = new Housekeeping({ control, hub, hostId: () => this.id, log });
+    this.#words = new Words({
+      bell: new Bell(systemTime),
+      write: (words) => this.#write(words),
+      onError: this.#onError('telling the launcher'),
+    });
+    this.#attempts = new Attempts({
+      run: (order, hooks, signal) => this.#run(order, hooks, signal),
+      say: (word) => this.#words.say(word),
+      onEnd: (order, ending) => this.#onEnd(order, ending),
+    });
+    this.service = all('host', [
+      { name: 'registration', start: () => this.#register(), stop: () => this.#leave() },
+      this.#words.service,
+      this.#housekeeping.service,
+      { name: 'schedulers', start: async () => {}, stop: () => this.#attempts.stopAll() },
+      steady('orders', (signal) => this.#follow(signal), this.#onError('reading its orders')),
+      every(beatEveryMs, 'beat', () => this.#beat(), this.#onError('beating')),
+    ]);
   }
-  for (const row of wanted.values()) {
-    if (!running.has(row.id)) await startScheduler(options, hostId, running, row);
+
+  #onError(doing: string): (error: unknown) => void {
+    return (error) => this.#options.log.warn({ err: error, doing }, 'the host could not do its part; trying again');
+  }
+
+  async #register(): Promise<void> {
+    const { control, hub, version: engine, log } = this.#options;
+    const memory = process.memoryUsage.rss();
+    await registerHost(control, { id: this.id, machine: hostname(), pid: process.pid, engine, memory });
+    this.#heardAt = performance.now();
+    this.#unsubscribe();
+    this.#unsubscribe = hub.on(this.id, 'orders', () => {
+      this.#orders.ring();
+      this.#housekeeping.wake();
+    });
+    log.info({ host: this.id, engine }, 'the host is there');
+    // whoever waits for a host need not wait until it looks again
+    hub.send('launcher', 'words');
+  }
+
+  /** The last words, and then its row; without a database nobody waits long to say so. */
+  async #leave(): Promise<void> {
+    const { control, hub } = this.#options;
+    this.#unsubscribe();
+    if (this.#lost) return;
+    const said = this.#words.flush().then(() => removeHost(control, this.id));
+    await within(longestWordMs, said).catch(() => {});
+    hub.send('launcher', 'words');
+  }
+
+  async #follow(signal: AbortSignal): Promise<void> {
+    const id = this.id;
+    const orders = await ordersFor(this.#options.control, id);
+    if (signal.aborted || id !== this.id) return;
+    this.#attempts.follow(orders);
+    await this.#orders.wait(beatEveryMs, signal);
+  }
+
+  async #beat(): Promise<void> {
+    const memory = process.memoryUsage.rss();
+    if (memory <= this.#options.memoryLimit) this.#fitAt = performance.now();
+    if (performance.now() - this.#fitAt > this.#patience.overMemoryMs) return this.#overflow(memory);
+    try {
+      const row = await beatHost(this.#options.control, this.id, memory);
+      this.#heardAt = performance.now();
+      if (row === undefined) await this.#beginAnew();
+      else if (row.leaving) this.#end({ asked: true, reason: 'it was told to leave' });
+      else await this.#beatSchedulers();
+    } catch (error) {
+      const aloneMs = performance.now() - this.#heardAt;
+      if (aloneMs > this.#patience.aloneMs)
+        this.#end({ asked: false, reason: `no control database for ${Math.round(aloneMs / 1_000)} s` });
+      throw error;
+    }
+  }
+
+  async #beatSchedulers(): Promise<void> {
+    const { control, statuses } = this.#options;
+    const beats = this.#attempts.running.map(({ tenantId, id }) => ({
+      tenantId,
+      id,
+      ...(statuses.get(tenantId) ?? nothing),
+      tally: this.#tallies.of(tenantId),
+    }));
+    if (beats.length > 0) await beatSchedulers(control, this.id, beats);
+  }
+
+  /** Its row is gone: somebody has written it off, and its tenants are others' by now. */
+  async #beginAnew(): Promise<void> {
+    this.#options.log.warn({ host: this.id }, 'this host was written off; it lets go of all tenants and begins anew');
+    this.#words.forget();
+    await this.#attempts.stopAll();
+    this.#words.forget();
+    this.#attempts.forget();
+    this.id = newId();
+    await this.#register();
+    this.#orders.ring();
+  }
+
+  /** A leak is some tenant's fault, nobody knows whose: as with any lost host, all become suspect. */
+  async #overflow(memory: number): Promise<void> {
+    const { memoryLimit, log, control, hub } = this.#options;
+    if (this.#lost) return;
+    this.#lost = true;
+    const reason = `it uses ${mib(memory)} MiB of memory, more than ${mib(memoryLimit)}`;
+    log.error({ host: this.id, tenants: this.#attempts.running.length }, `the host ends: ${reason}`);
+    await within(longestWordMs, hostIsLost(control, { machine: hostname(), pid: process.pid })).catch(() => {});
+    hub.send('launcher', 'words');
+    this.#end({ asked: false, reason });
+  }
+
+  async #write(words: Parameters<typeof writeWords>[2]): Promise<void> {
+    if (this.#lost) return;
+    await writeWords(this.#options.control, this.id, words);
+    this.#options.hub.send('launcher', 'words');
+  }
+
+  #run(order: Order, hooks: AttemptHooks, signal: AbortSignal): Promise<Ending> {
+    const { row, engine } = order;
+    const { version, engines, addressOf, contextFor, allowPooler, poolSize, limits } = this.#options;
+    if (engine !== version)
+      return Promise.resolve(new Ending('starting', `its host is of engine ${version}, not ${engine}`));
+    return runScheduler(
+      {
+        ...hooks,
+        version,
+        engines,
+        allowPooler,
+        poolSize,
+        address: addressOf(row),
+        application: applicationOf(this.id, version, row.name),
+        contextFor: (pool, over) => ({ ...contextFor(row, pool), housekeeping: this.#housekeeping.of(row, over) }),
+        limits: limits ?? usualLimits,
+      },
+      signal,
+    );
+  }
+
+  #onEnd({ row, orderNo }: Order, { code, message }: Ending): void {
+    const { log } = this.#options;
+    const fields = { tenant: row.name, order: orderNo, code, reason: message };
+    if (code === 'stopping' || code === 'starting') log.debug(fields, 'a scheduler has ended');
+    else log.warn(fields, 'a scheduler has ended');
+    this.#orders.ring();
   }
 }
 
-async function startScheduler(
-  options: HostOptions,
-  hostId: string,
-  running: Map<string, Running>,
-  row: TenantRow,
-): Promise<void> {
-  const { control, time, loader, allowPooler, log } = options;
-  const id = newId();
-  const service = tenantScheduler({
-    row,
-    loader,
-    address: options.addressOf(row),
-    allowPooler,
-    log: log.child({ tenant: row.name }),
-    note: async (state) => {
-      await noteState(control, { tenantId: row.id, id, hostId, at: new Date(time.now()), ...state });
-    },
-  });
-  running.set(row.id, { id, service });
-  await service.start();
+function mib(bytes: number): number {
+  return Math.round(bytes / 2 ** 20);
+}
+
+/** By the host's part of it a lost host's connections are found and ended; by the version the server's log tells engines apart. */
+function applicationOf(hostId: string, version: string, tenant: string): string {
+  return `millrace host ${hostId.slice(-12)} ${version} ${tenant}`;
 }

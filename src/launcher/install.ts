@@ -41,10 +41,16 @@ export function pendingMigrations(address: Address, engine: Engine): Promise<str
 }
 
 /**
- * What every start does to the default tenant: installs it where it is not, and where nothing here could serve it, brings it
- * to this release. Any number may do this at once; who finds nothing to do disturbs nobody.
+ * What every start does to the default tenant: installs it where it is not. Where nothing here could serve it, and somebody
+ * listens (`onUpgrade`), it is brought to this release; else it stays as it is. Any number may do this at once; who finds
+ * nothing to do disturbs nobody.
  */
-export function ensureInstalled(address: Address, engine: Engine, engines: Pick<Engines, 'has'>): Promise<string[]> {
+export function ensureInstalled(
+  address: Address,
+  engine: Engine,
+  engines: Pick<Engines, 'has'>,
+  onUpgrade?: (from: string) => void,
+): Promise<string[]> {
   return onConnection(address, async (client) => {
     // kept until we are gone: those who come meanwhile look only when there is nothing left to do
     await onClient(client).exec(
@@ -52,7 +58,10 @@ export function ensureInstalled(address: Address, engine: Engine, engines: Pick<
     );
     const recorded = await recordedVersion(client);
     const served = recorded !== undefined && (isNewer(recorded, engine.version) || (await engines.has(recorded)));
-    return served ? [] : migrateOn(client, engine, nobody);
+    if (served || (recorded !== undefined && onUpgrade === undefined)) return [];
+    const applied = await migrateOn(client, engine, nobody);
+    if (recorded !== undefined) onUpgrade?.(recorded);
+    return applied;
   });
 }
 

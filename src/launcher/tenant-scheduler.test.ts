@@ -1,166 +1,294 @@
+import type { Pool } from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { textWith } from '../../test/harness/expected.ts';
 import { type Fleet, makeFleet, type TestTenant } from '../../test/harness/fleet.ts';
+import { makeContext } from '../../test/harness/engine-context.ts';
 import { until } from '../../test/harness/until.ts';
-import { engine } from '../engine/engine.ts';
-import { silent } from '../kernel/log.ts';
-import type { Service } from '../kernel/service.ts';
+import type { Engine, EngineContext, Scheduler } from '../contract/engine.ts';
+import { engine, engineVersion } from '../engine/engine.ts';
+import { within } from '../kernel/service.ts';
 import { sql } from '../kernel/sql.ts';
-import { onDatabase } from '../postgres/address.ts';
+import { type Address, onDatabase } from '../postgres/address.ts';
 import { withClient } from '../postgres/databases.ts';
 import { locks } from '../postgres/locks.ts';
-import type { Loader } from './loader.ts';
-import { tenantScheduler } from './tenant-scheduler.ts';
+import type { Ending } from './singleton.ts';
+import { runScheduler, type TenantSchedulerOptions, usualLimits } from './tenant-scheduler.ts';
 
-type Noted = { state: string; reason: string | null };
 let fleet: Fleet;
 let tenant: TestTenant;
+let address: Address;
 let alive = 0;
 let most = 0;
-const running: Service[] = [];
+const attempts: { readonly abort: AbortController; readonly ending: Promise<Ending> }[] = [];
 beforeAll(async () => {
   fleet = await makeFleet(['a']);
   const [only] = fleet.tenants;
   if (only === undefined) throw new Error('no tenant');
   tenant = only;
+  address = onDatabase(fleet.control.address, tenant.row.database);
 });
 afterEach(async () => {
-  await Promise.all(running.splice(0).map((service) => service.stop()));
+  for (const { abort } of attempts) abort.abort();
+  await Promise.all(attempts.splice(0).map(({ ending }) => ending));
+  alive = 0;
   most = 0;
 });
 afterAll(() => fleet.close());
 
-/** A loader whose engine's scheduler says how many of it live. */
-function counting(fault?: () => Error | undefined): Loader {
-  return fleet.newLoader({
-    engines: [
-      {
-        ...engine,
-        scheduler: () => ({
-          name: 'counted',
-          async start() {
-            const error = fault?.();
-            if (error !== undefined) throw error;
-            most = Math.max(most, ++alive);
-          },
-          async stop() {
-            alive--;
-          },
-        }),
+const application = 'millrace host 0123456789ab 0.1.0 a';
+const hour = 3_600_000;
+const never = (): Promise<never> => new Promise(() => {});
+
+/** A scheduler that counts how many of it live, but for what a test makes it do. */
+function scheduled(part: (ctx: EngineContext) => Partial<Scheduler> = () => ({})): Engine {
+  return {
+    ...engine,
+    scheduler: (ctx) => ({
+      name: 'counted',
+      async start() {
+        most = Math.max(most, ++alive);
       },
-    ],
-  });
+      async stop() {
+        alive--;
+      },
+      probe: async () => {},
+      ...part(ctx),
+    }),
+  };
 }
 
-function make(loader: Loader): { service: Service; notes: Noted[] } {
-  const notes: Noted[] = [];
-  const service = tenantScheduler({
-    row: tenant.row,
-    loader,
-    address: onDatabase(fleet.control.address, tenant.row.database),
-    allowPooler: false,
-    log: silent,
-    note: async ({ state, reason }) => void notes.push({ state, reason }),
-  });
-  running.push(service);
-  return { service, notes };
+interface Running {
+  readonly said: string[];
+  readonly ending: Promise<Ending>;
+  stop(): Promise<Ending>;
 }
-const states = (notes: readonly Noted[], state: string) =>
-  until(state, () => notes.at(-1)?.state === state || undefined);
-const cut = () =>
-  fleet.control.db.exec(sql`
-    select pg_terminate_backend(pid, 5000) from pg_stat_activity
-     where application_name = ${`millrace scheduler ${tenant.row.name}`} and datname = ${tenant.row.database}`);
+
+function run(with_: Engine = scheduled(), more: Partial<TenantSchedulerOptions> = {}): Running {
+  const said: string[] = [];
+  const abort = new AbortController();
+  const ending = runScheduler(
+    {
+      address,
+      application,
+      version: engineVersion,
+      allowPooler: false,
+      poolSize: 4,
+      engines: { find: async () => ({ ok: true, engine: with_ }) },
+      contextFor: (pool: Pool) => makeContext({ address, pool, time: fleet.time }),
+      limits: { ...usualLimits, lockMs: 500, probeEveryMs: hour, stopMs: 500 },
+      onWait: (reason) => said.push(reason),
+      onRunning: () => said.push('running'),
+      ...more,
+    },
+    abort.signal,
+  );
+  attempts.push({ abort, ending });
+  return {
+    said,
+    ending,
+    stop: () => {
+      abort.abort();
+      return ending;
+    },
+  };
+}
+const isRunning = ({ said }: Running) => until('it runs', () => said.includes('running') || undefined);
+const connections = (): Promise<{ pid: number }[]> =>
+  fleet.control.db.rows(sql`
+    select pid from pg_stat_activity where application_name = ${application} and datname = ${tenant.row.database}`);
+const nobodyIsConnected = (): Promise<true> =>
+  until('nobody is connected', async () => (await connections()).length === 0 || undefined);
+const isFree = (lock: readonly [number, number]): Promise<boolean> =>
+  withClient(address, async (client) => {
+    const { rows } = await client.query<{ free: boolean }>('select pg_try_advisory_lock($1, $2) as free', [...lock]);
+    return rows[0]?.free === true;
+  });
 
 describe('a tenant’s scheduler', () => {
-  it('starts, says so, and stops', async () => {
-    const { service, notes } = make(counting());
-    await service.start();
-    await service.start();
-    await states(notes, 'STARTED');
+  it('runs until it is told to stop, on one connection that is named after its host and engine', async () => {
+    const running = run();
+    await isRunning(running);
     expect([alive, most]).toEqual([1, 1]);
-    await service.stop();
-    await service.stop();
+    expect(await connections()).toHaveLength(1);
+    expect(await running.stop()).toMatchObject({ code: 'stopping', message: 'it was stopped' });
     expect(alive).toBe(0);
-    expect(notes.at(-1)).toMatchObject({ state: 'ENABLED', reason: 'it was stopped' });
+    await nobodyIsConnected();
   });
 
-  it('waits, with a reason, while another of the same tenant lives, and takes over when it ends (I5)', async () => {
-    const [first, second] = [make(counting()), make(counting())];
-    await first.service.start();
-    await states(first.notes, 'STARTED');
-    await second.service.start();
-    await states(second.notes, 'ALLOCATED');
-    expect(second.notes.at(-1)?.reason).toContain('another scheduler');
-    expect(second.notes).toHaveLength(1);
-    await first.service.stop();
-    await states(second.notes, 'STARTED');
+  it('waits for a predecessor that is ending, and says for whom (I5)', async () => {
+    const first = run();
+    await isRunning(first);
+    const second = run(undefined, { limits: { ...usualLimits, lockMs: 10_000 } });
+    await until('it waits', () => second.said.length > 0 || undefined);
+    expect(second.said).toEqual([textWith('another scheduler')]);
+    expect(second.said).toEqual([textWith(application)]);
+    await first.stop();
+    await isRunning(second);
     expect(most).toBe(1);
   });
 
-  it('stops when the connection of its lock is lost, says so, and starts over (I5)', async () => {
-    const { service, notes } = make(counting());
-    await service.start();
-    await states(notes, 'STARTED');
-    await cut();
-    await until(
-      'it has started again',
-      () => notes.filter(({ state }) => state === 'STARTED').length === 2 || undefined,
-    );
-    expect(notes.map(({ state }) => state)).toEqual(['STARTED', 'ENABLED', 'STARTED']);
-    expect(notes[1]?.reason).toContain('lost');
-    expect([alive, most]).toEqual([1, 1]);
+  it('gives up where a predecessor does not end (I5)', async () => {
+    const first = run();
+    await isRunning(first);
+    expect(await run().ending).toMatchObject({ code: 'starting', message: textWith('another scheduler') });
+    expect(most).toBe(1);
   });
 
-  it('tries again after a failure, with the reason in words', async () => {
-    let failures = 2;
-    const { service, notes } = make(counting(() => (failures-- > 0 ? new Error('no luck') : undefined)));
-    await service.start();
-    await states(notes, 'STARTED');
-    expect(notes[0]).toMatchObject({ state: 'ENABLED', reason: textWith('failed to start') });
-    expect(alive).toBe(1);
+  it('ends when the connection of its lock is lost, so that no other meets it (I5)', async () => {
+    const running = run();
+    await isRunning(running);
+    await fleet.control.db.exec(sql`
+      select pg_terminate_backend(pid, 5000) from pg_stat_activity
+       where application_name = ${application} and datname = ${tenant.row.database}`);
+    expect(await running.ending).toMatchObject({ code: 'unreachable', message: textWith('lost') });
+    expect(alive).toBe(0);
   });
 
-  it('names what is missing when the tenant cannot be opened', async () => {
-    const { service, notes } = make(fleet.newLoader({ engines: [] }));
-    await service.start();
-    await until('it says why', () => notes.length > 0 || undefined);
-    expect(notes[0]).toMatchObject({ state: 'ENABLED', reason: textWith('is at version') });
-  });
-
-  it('stops at once while it waits for the lock', async () => {
-    const [first, second] = [make(counting()), make(counting())];
-    await first.service.start();
-    await states(first.notes, 'STARTED');
-    await second.service.start();
-    await states(second.notes, 'ALLOCATED');
-    await second.service.stop();
-    await until('one connection is left', async () => {
-      const left = await fleet.control.db.rows(sql`
-        select 1 from pg_stat_activity
-         where application_name = ${`millrace scheduler ${tenant.row.name}`} and datname = ${tenant.row.database}`);
-      return left.length === 1 || undefined;
+  it('that throws at its start has crashed, with what it threw', async () => {
+    const start = async (): Promise<void> => {
+      throw new Error('no luck');
+    };
+    expect(await run(scheduled(() => ({ start }))).ending).toMatchObject({ code: 'crashed', message: 'no luck' });
+    const made = (): Scheduler => {
+      throw new Error('not even made');
+    };
+    expect(await run({ ...engine, scheduler: made }).ending).toMatchObject({
+      code: 'crashed',
+      message: 'not even made',
     });
+    await nobodyIsConnected();
+  });
+
+  it('that does not come to start has crashed', async () => {
+    const limits = { ...usualLimits, startMs: 200, stopMs: 200 };
+    const running = run(
+      scheduled(() => ({ start: never })),
+      { limits },
+    );
+    expect(await running.ending).toMatchObject({ code: 'crashed', message: textWith('did not start within 0.2 s') });
+    await nobodyIsConnected();
+  });
+
+  it('names what is missing when there is no engine, another version, nothing installed, no database', async () => {
+    const engines = { find: async () => ({ ok: false, detail: 'it is not here' }) as const };
+    expect(await run(undefined, { engines }).ending).toMatchObject({ code: 'no_engine', message: 'it is not here' });
+    const other = await run(undefined, { version: '0.0.9' }).ending;
+    expect(other).toMatchObject({ code: 'starting', message: `its version is ${engineVersion}` });
+    const bare = fleet.control.address;
+    expect(await run(undefined, { address: bare }).ending).toMatchObject({ code: 'not_installed' });
+    const gone = onDatabase(address, 'no_such_database');
+    expect(await run(undefined, { address: gone }).ending).toMatchObject({ code: 'gone' });
+    const silent = { ...address, url: 'postgres://nobody@127.0.0.1:9/x' };
+    expect(await run(undefined, { address: silent }).ending).toMatchObject({ code: 'unreachable' });
+  });
+
+  it('is not started while a transaction changes the tenant (I6)', async () => {
+    await withClient(address, async (client) => {
+      await client.query('begin');
+      await client.query('select pg_advisory_xact_lock($1, $2)', [...locks.drain]);
+      expect(await run().ending).toMatchObject({ code: 'starting', message: 'a transaction is changing it' });
+      await client.query('rollback');
+    });
+    expect(most).toBe(0);
+  });
+
+  it('can be stopped while it waits for the lock or for a transaction', async () => {
+    await withClient(address, async (client) => {
+      await client.query('select pg_advisory_lock($1, $2)', [...locks.drain]);
+      const waiting = run();
+      await until('it waits', async () => (await connections()).length > 0 || undefined);
+      const startedAt = performance.now();
+      expect(await waiting.stop()).toMatchObject({ code: 'stopping' });
+      expect(performance.now() - startedAt).toBeLessThan(1_000);
+    });
+    await nobodyIsConnected();
   });
 
   it('keeps a migration waiting as long as it runs, and lets it through when it has stopped (I6)', async () => {
-    const loader = counting();
-    const { service, notes } = make(loader);
-    await service.start();
-    await states(notes, 'STARTED');
-    const address = onDatabase(fleet.control.address, tenant.row.database);
-    const drained = (): Promise<boolean> =>
-      withClient(address, async (client) => {
-        const { rows } = await client.query<{ free: boolean }>('select pg_try_advisory_lock($1, $2) as free', [
-          ...locks.drain,
-        ]);
-        return rows[0]?.free === true;
-      });
-    await fleet.loader.closeAll();
-    await loader.closeAll();
-    expect(await drained()).toBe(false);
-    await service.stop();
-    await loader.closeAll();
-    await until('nobody holds it any more', async () => (await drained()) || undefined);
+    const running = run();
+    await isRunning(running);
+    expect(await isFree(locks.drain)).toBe(false);
+    await running.stop();
+    await until('nobody holds it any more', async () => (await isFree(locks.drain)) || undefined);
+  });
+});
+
+describe('a scheduler that hangs', () => {
+  const quick = { ...usualLimits, probeEveryMs: 20, probeMs: 100, stopMs: 200 };
+
+  it('is stopped after two probes in a row that it did not answer', async () => {
+    const running = run(
+      scheduled(() => ({ probe: never })),
+      { limits: quick },
+    );
+    expect(await running.ending).toMatchObject({ code: 'crashed', message: textWith('hangs') });
+    expect([alive, most]).toEqual([0, 1]);
+  });
+
+  it('is stopped with the reason that its probe gives', async () => {
+    const probe = async (): Promise<void> => {
+      throw new Error('triggers has not come round');
+    };
+    const running = run(
+      scheduled(() => ({ probe })),
+      { limits: quick },
+    );
+    expect(await running.ending).toMatchObject({ code: 'crashed', message: textWith('triggers has not come round') });
+  });
+
+  it('is left alone when it fails a probe now and then', async () => {
+    let probes = 0;
+    const probe = async (): Promise<void> => {
+      if (probes++ % 2 === 0) throw new Error('not now');
+    };
+    const running = run(
+      scheduled(() => ({ probe })),
+      { limits: quick },
+    );
+    await until('it was probed', () => probes > 6 || undefined);
+    expect(alive).toBe(1);
+    expect(await running.stop()).toMatchObject({ code: 'stopping' });
+  });
+
+  it('and does not stop is cut off: nothing of it touches the tenant any more (I6)', async () => {
+    let pool: Pool | undefined;
+    const held = scheduled((ctx) => {
+      pool = ctx.pool;
+      return { probe: never, stop: never };
+    });
+    const running = run(held, { limits: quick });
+    await isRunning(running);
+    const [own, other] = [await pool?.connect(), await pool?.connect()];
+    for (const client of [own, other]) client?.on('error', () => {});
+    const sleeping = other?.query('select pg_sleep(60)').catch(() => 'cut off');
+    expect(await running.ending).toMatchObject({ code: 'crashed', message: textWith('did not stop') });
+    expect(await sleeping).toBe('cut off');
+    await expect(own?.query('select 1')).rejects.toThrow();
+    await expect(pool?.query('select 1')).rejects.toThrow();
+    await nobodyIsConnected();
+    expect(await isFree(locks.singleton)).toBe(true);
+    expect(await isFree(locks.drain)).toBe(true);
+  });
+
+  it('and is told to stop is cut off as well, and a successor runs', async () => {
+    const running = run(
+      scheduled(() => ({ stop: never })),
+      { limits: quick },
+    );
+    await isRunning(running);
+    expect(await running.stop()).toMatchObject({ code: 'stopping', message: textWith('cut off') });
+    const successor = run();
+    await isRunning(successor);
+  });
+});
+
+describe('the engine’s own scheduler', () => {
+  it('answers probes, on the connection that holds its lock', async () => {
+    const running = run(engine, { limits: { ...usualLimits, probeEveryMs: 50 } });
+    await isRunning(running);
+    await until('others are closed', async () => (await connections()).length === 1 || undefined);
+    // ten probes later it still runs
+    expect(await within(500, running.ending)).toBeUndefined();
+    expect(await running.stop()).toMatchObject({ code: 'stopping' });
   });
 });

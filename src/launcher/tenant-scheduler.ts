@@ -1,119 +1,164 @@
 /**
- * Keeps one tenant's scheduler running in this host: opens the tenant, takes its `singleton` lock (I5), starts the
- * engine's scheduler, and starts over when the lock's connection is lost. Every state that is not STARTED has a reason.
+ * One order carried out: the scheduler of one tenant, from the first connection until it ends, for whatever reason. It
+ * does not try again: that is the launcher's to decide, who is told a code and a sentence.
+ *
+ * Promise: when it has ended, nothing of it can touch the tenant any more, though its code may hang for ever (I6).
  */
-import { Client } from 'pg';
-import { MillraceError } from '../errors.ts';
+import type { Client, Pool } from 'pg';
+import type { Engine, EngineContext, Scheduler } from '../contract/engine.ts';
+import { isConnectionLoss } from '../errors.ts';
 import { checkpoint } from '../kernel/checkpoint.ts';
-import type { Log } from '../kernel/log.ts';
-import { pause, type Service, steady } from '../kernel/service.ts';
-import { onClient, sql } from '../kernel/sql.ts';
-import { type Address, clientConfig } from '../postgres/address.ts';
-import { locks } from '../postgres/locks.ts';
-import { guardVersion, setUp } from '../postgres/pool.ts';
-import type { SchedulerState, TenantRow } from './control-queries.ts';
-import type { Loader, OpenTenant } from './loader.ts';
+import { pause, within } from '../kernel/service.ts';
+import { type KeptPool, keptPool } from '../postgres/kept-pool.ts';
+import type { EngineSource } from './engines.ts';
+import { Ending, endingOf, guardFor, holdTenant, type Holding } from './singleton.ts';
 
-export interface TenantSchedulerOptions {
-  readonly row: TenantRow;
-  readonly loader: Loader;
-  readonly address: Address;
-  readonly allowPooler: boolean;
-  readonly log: Log;
-  readonly note: (state: Pick<SchedulerState, 'state' | 'reason' | 'engine'>) => Promise<void>;
+export interface SchedulerLimits {
+  /** How long a predecessor may take to end. */
+  readonly lockMs: number;
+  readonly startMs: number;
+  readonly stopMs: number;
+  readonly probeEveryMs: number;
+  readonly probeMs: number;
 }
 
-const lockEveryMs = 250;
-const longestWordMs = 1_000;
+export const usualLimits: SchedulerLimits = {
+  lockMs: 5_000,
+  startMs: 60_000,
+  stopMs: 5_000,
+  probeEveryMs: 5_000,
+  probeMs: 10_000,
+};
 
-export function tenantScheduler(options: TenantSchedulerOptions): Service {
-  const { row, log, note } = options;
-  const tell = (reason: string): Promise<void> => note({ state: 'ENABLED', reason, engine: '' }).catch(() => {});
-  return steady(
-    `scheduler of ${row.name}`,
-    async (signal) => {
-      const tenant = await options.loader.open(row);
-      const lock = await holdSingleton(options, tenant, signal);
-      if (lock === undefined) return;
-      checkpoint('scheduler.locked');
-      try {
-        await runUntilLost(options, tenant, lock, signal);
-      } finally {
-        await lock.end().catch(() => {});
-      }
-      const reason = signal.aborted ? 'it was stopped' : 'the connection that held its lock was lost';
-      // without a database, nobody waits long to say so
-      await Promise.race([tell(reason), pause(longestWordMs)]);
-    },
-    (error) => {
-      log.warn({ err: error, tenant: row.name }, 'a scheduler is not running; trying again');
-      void tell(
-        error instanceof MillraceError ? error.message : 'its scheduler failed to start; the log has the details',
-      );
-    },
-  );
+export interface TenantSchedulerOptions extends Holding {
+  readonly engines: EngineSource;
+  /** The signal aborts when the scheduler is to end: whatever it waits for outside of its database is given up. */
+  readonly contextFor: (pool: Pool, signal: AbortSignal) => EngineContext;
+  readonly poolSize: number;
+  readonly limits: SchedulerLimits;
+  /** While it starts: why it has not started yet. */
+  readonly onWait: (reason: string) => void;
+  readonly onRunning: () => void;
 }
 
-async function runUntilLost(
+const closeMs = 1_000;
+
+/** Runs until the signal aborts, or something ends it. Never rejects. */
+export async function runScheduler(options: TenantSchedulerOptions, signal: AbortSignal): Promise<Ending> {
+  try {
+    const found = await options.engines.find(options.version);
+    if (!found.ok) return new Ending('no_engine', found.detail);
+    const lock = await holdTenant(options, options.limits.lockMs, options.onWait, signal);
+    checkpoint('scheduler.locked');
+    return await runLocked(options, found.engine, lock, signal);
+  } catch (error) {
+    return signal.aborted ? stopped() : endingOf(error);
+  }
+}
+
+function stopped(): Ending {
+  return new Ending('stopping', 'it was stopped');
+}
+
+async function runLocked(
   options: TenantSchedulerOptions,
-  { engine, ctx }: OpenTenant,
+  engine: Engine,
   lock: Client,
   signal: AbortSignal,
-): Promise<void> {
-  const lost = new Promise<void>((resolve) => {
-    lock.once('end', () => resolve());
-    signal.addEventListener('abort', () => resolve(), { once: true });
+): Promise<Ending> {
+  const kept = keptPool(lock, {
+    address: options.address,
+    schema: 'millrace',
+    application: options.application,
+    allowPooler: options.allowPooler,
+    max: options.poolSize - 1,
+    onOpen: guardFor(options.version),
+    onError: () => {},
   });
-  const scheduler = engine.scheduler(ctx);
-  await scheduler.start();
+  const over = new AbortController();
+  const told = endOf(lock, signal);
+  let scheduler: Scheduler | undefined;
   try {
-    await options.note({ state: 'STARTED', reason: null, engine: engine.version });
-    if (!signal.aborted) await lost;
-  } finally {
-    await scheduler.stop();
-  }
-  if (!signal.aborted)
-    options.log.warn({ tenant: options.row.name }, 'the connection that held the singleton lock is lost');
-}
-
-/** The lock lives as long as its connection. `undefined` when the signal aborted first. */
-async function holdSingleton(
-  options: TenantSchedulerOptions,
-  { engine }: OpenTenant,
-  signal: AbortSignal,
-): Promise<Client | undefined> {
-  const client = new Client(clientConfig(options.address, `millrace scheduler ${options.row.name}`));
-  client.on('error', () => {});
-  await client.connect();
-  try {
-    const guard = guardVersion(engine.version);
-    await setUp(client, {
-      address: options.address,
-      schema: 'millrace',
-      application: '',
-      allowPooler: options.allowPooler,
-      onOpen: guard,
-    });
-    for (let told = false; !signal.aborted; told = true) {
-      if (await tryLock(client)) return client;
-      if (!told)
-        await options.note({
-          state: 'ALLOCATED',
-          reason: 'another scheduler of this tenant is still running',
-          engine: engine.version,
-        });
-      await pause(lockEveryMs, signal);
-    }
+    scheduler = engine.scheduler(options.contextFor(kept.pool, over.signal));
+    const ending = await untilOver(options, scheduler, told, over.signal);
+    over.abort();
+    return await windDown(options, scheduler, kept, ending);
   } catch (error) {
-    await client.end().catch(() => {});
-    throw error;
+    over.abort();
+    return await windDown(options, scheduler, kept, endingOf(error));
+  } finally {
+    kept.destroy();
   }
-  await client.end().catch(() => {});
-  return undefined;
 }
 
-async function tryLock(client: Client): Promise<boolean> {
-  const { locked } = await onClient(client).one<{ locked: boolean }>(sql`
-    select pg_try_advisory_lock(${locks.singleton[0]}::integer, ${locks.singleton[1]}::integer) as locked`);
-  return locked;
+/** When it is told to stop, or its lock is lost. */
+function endOf(lock: Client, signal: AbortSignal): Promise<Ending> {
+  return new Promise((resolve) => {
+    lock.once('end', () => resolve(new Ending('unreachable', 'the connection that held its lock was lost')));
+    signal.addEventListener('abort', () => resolve(stopped()), { once: true });
+    if (signal.aborted) resolve(stopped());
+  });
+}
+
+async function untilOver(
+  { limits, onRunning }: TenantSchedulerOptions,
+  scheduler: Scheduler,
+  told: Promise<Ending>,
+  over: AbortSignal,
+): Promise<Ending> {
+  const started = scheduler.start().then(() => true);
+  started.catch(() => {});
+  const early = await within(limits.startMs, Promise.race([started, told]));
+  if (early === undefined) return new Ending('crashed', `it did not start within ${limits.startMs / 1_000} s`);
+  if (early instanceof Ending) return early;
+  onRunning();
+  return Promise.race([told, sickness(scheduler, limits, over)]);
+}
+
+/** Two probes in a row that fail: it hangs, or cannot work. */
+async function sickness(
+  scheduler: Scheduler,
+  { probeEveryMs, probeMs }: SchedulerLimits,
+  over: AbortSignal,
+): Promise<Ending> {
+  for (let failures = 0; ; ) {
+    await pause(probeEveryMs, over);
+    const fault = over.aborted ? undefined : await probe(scheduler, probeMs);
+    failures = fault === undefined ? 0 : failures + 1;
+    if (fault !== undefined && failures > 1) return fault;
+    if (over.aborted) return stopped();
+  }
+}
+
+async function probe(scheduler: Scheduler, limitMs: number): Promise<Ending | undefined> {
+  try {
+    const well = await within(
+      limitMs,
+      scheduler.probe().then(() => true),
+    );
+    return well ? undefined : new Ending('crashed', `it hangs: no answer to a probe for ${limitMs / 1_000} s`);
+  } catch (error) {
+    if (isConnectionLoss(error)) return endingOf(error);
+    return new Ending('crashed', `it hangs: ${error instanceof Error ? error.message : String(error)}`);
+  }
+}
+
+/** Stops it, and where it does not stop takes its connections from it. */
+async function windDown(
+  { limits }: TenantSchedulerOptions,
+  scheduler: Scheduler | undefined,
+  kept: KeptPool,
+  ending: Ending,
+): Promise<Ending> {
+  const stopping = scheduler?.stop().then(
+    () => true,
+    () => true,
+  );
+  const ended = stopping === undefined || (await within(limits.stopMs, stopping)) === true;
+  if (ended) {
+    await kept.close(closeMs);
+    return ending;
+  }
+  if (ending.code === 'stopping') return new Ending('stopping', 'it did not stop, and was cut off');
+  return new Ending(ending.code, `${ending.message}; it did not stop, and was cut off`);
 }

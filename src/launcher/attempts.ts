@@ -1,0 +1,128 @@
+/**
+ * The orders that a host is carrying out: exactly those that name it. An order that is gone or has a newer one in its place
+ * is stopped, and only when it has ended does the newer one begin. One that has ended by itself is not begun again.
+ */
+import { newId } from '../kernel/id.ts';
+import { within } from '../kernel/service.ts';
+import type { Order, Word } from './host-queries.ts';
+import type { Ending } from './singleton.ts';
+
+export interface AttemptOptions {
+  /** Carries out the order; never rejects. */
+  readonly run: (order: Order, hooks: AttemptHooks, signal: AbortSignal) => Promise<Ending>;
+  readonly say: (word: Word) => void;
+  /** An attempt has ended: there may be a newer order to begin. */
+  readonly onEnd: (order: Order, ending: Ending) => void;
+}
+
+export interface AttemptHooks {
+  readonly onWait: (reason: string) => void;
+  readonly onRunning: () => void;
+}
+
+interface Attempt {
+  readonly id: string;
+  readonly order: Order;
+  readonly abort: AbortController;
+  readonly done: Promise<void>;
+}
+
+/** So many start at once; one that takes long does not keep the others waiting for longer than this. */
+const starting = 16;
+const longestTurnMs = 5_000;
+
+export class Attempts {
+  readonly #options: AttemptOptions;
+  readonly #running = new Map<string, Attempt>();
+  /** By tenant, the newest order that was carried out to its end. */
+  readonly #over = new Map<string, number>();
+  readonly #turns = new Turns(starting);
+
+  constructor(options: AttemptOptions) {
+    this.#options = options;
+  }
+
+  /** Those that are under way, by tenant. */
+  get running(): readonly { readonly tenantId: string; readonly id: string }[] {
+    return [...this.#running].map(([tenantId, { id }]) => ({ tenantId, id }));
+  }
+
+  /** Makes it so that these are carried out, and no others. Returns at once. */
+  follow(orders: readonly Order[]): void {
+    const wanted = new Map(orders.map((order) => [order.row.id, order]));
+    for (const [tenantId, { order, abort }] of this.#running) {
+      if (wanted.get(tenantId)?.orderNo !== order.orderNo) abort.abort();
+    }
+    for (const tenantId of this.#over.keys()) if (!wanted.has(tenantId)) this.#over.delete(tenantId);
+    for (const order of orders) {
+      const isNew = order.orderNo > (this.#over.get(order.row.id) ?? -1);
+      if (isNew && !this.#running.has(order.row.id)) this.#begin(order);
+    }
+  }
+
+  /** Returns when nothing is left of any. */
+  async stopAll(): Promise<void> {
+    const all = [...this.#running.values()];
+    for (const { abort } of all) abort.abort();
+    await Promise.all(all.map(({ done }) => done));
+  }
+
+  /** A host that was written off begins anew. */
+  forget(): void {
+    this.#over.clear();
+  }
+
+  #begin(order: Order): void {
+    const abort = new AbortController();
+    const id = newId();
+    this.#running.set(order.row.id, { id, order, abort, done: this.#carryOut(order, id, abort.signal) });
+  }
+
+  async #carryOut(order: Order, id: string, signal: AbortSignal): Promise<void> {
+    const tenantId = order.row.id;
+    const say = (phase: Word['phase'], code: Word['code'], reason: string | null): void =>
+      this.#options.say({ tenantId, orderNo: order.orderNo, id, engine: order.engine, phase, code, reason });
+    say('starting', 'starting', 'starting');
+    const turn = await this.#turns.take();
+    const hooks = {
+      onWait: (reason: string) => say('starting', 'starting', reason),
+      onRunning: () => {
+        turn.over();
+        say('running', null, null);
+      },
+    };
+    const running = this.#options.run(order, hooks, signal);
+    void within(longestTurnMs, running).then(() => turn.over());
+    const ending = await running;
+    turn.over();
+    say('ended', ending.code, ending.message);
+    this.#over.set(tenantId, order.orderNo);
+    this.#running.delete(tenantId);
+    this.#options.onEnd(order, ending);
+  }
+}
+
+/** At most so many at a time; the others wait in line. */
+class Turns {
+  #free: number;
+  readonly #line: (() => void)[] = [];
+
+  constructor(places: number) {
+    this.#free = places;
+  }
+
+  async take(): Promise<{ over(): void }> {
+    if (this.#free > 0) this.#free--;
+    else await new Promise<void>((resolve) => this.#line.push(resolve));
+    let over = false;
+    return {
+      over: () => {
+        if (over) return;
+        over = true;
+        const next = this.#line.shift();
+        if (next === undefined) this.#free++;
+        else next();
+      },
+    };
+  }
+}

@@ -1,0 +1,113 @@
+/**
+ * What hosts read and write in the control database: themselves, the orders that name them, and their words about these.
+ * All times are the server's: the launcher judges by them who is alive.
+ */
+import type { SchedulerStatus } from '../contract/engine.ts';
+import type { SchedulerTally } from '../contract/tally.ts';
+import { type Db, sql } from '../kernel/sql.ts';
+import type { TenantRow } from './control-queries.ts';
+import type { ReasonCode } from './reasons.ts';
+
+export interface HostProcessRow {
+  readonly id: string;
+  readonly machine: string;
+  readonly pid: number;
+  readonly engine: string;
+  readonly memory: number;
+}
+
+export async function registerHost(db: Db, host: HostProcessRow): Promise<void> {
+  await db.exec(sql`
+    insert into host (id, machine, pid, engine, memory, started_at, beat_at)
+    values (${host.id}, ${host.machine}, ${host.pid}, ${host.engine}, ${host.memory}, now(), now())`);
+}
+
+/** Undefined when the row is gone: this host was written off. */
+export function beatHost(db: Db, id: string, memory: number): Promise<{ leaving: boolean } | undefined> {
+  return db.maybeOne<{ leaving: boolean }>(sql`
+    update host set beat_at = now(), memory = ${memory} where id = ${id} returning leaving`);
+}
+
+export async function removeHost(db: Db, id: string): Promise<void> {
+  await db.exec(sql`delete from host where id = ${id}`);
+}
+
+/** A process that is known to have ended is lost at once, and not only when it has been silent for a while. */
+export async function hostIsLost(db: Db, { machine, pid }: { machine: string; pid: number }): Promise<boolean> {
+  const lost = await db.exec(sql`
+    update host set leaving = true, beat_at = '-infinity' where machine = ${machine} and pid = ${pid}`);
+  return lost > 0;
+}
+
+/** To run this tenant's scheduler, with this engine. A higher number is a newer order. */
+export interface Order {
+  readonly row: TenantRow;
+  readonly engine: string;
+  readonly orderNo: number;
+}
+
+type OrderRow = TenantRow & { engine: string | null; order_no: number };
+
+export async function ordersFor(db: Db, hostId: string): Promise<Order[]> {
+  const rows = await db.rows<OrderRow>(sql`
+    select tenant.id, tenant.name, tenant.database, tenant.desired, launch.engine, launch.order_no
+      from launch
+      join tenant on tenant.id = launch.tenant_id
+     where launch.host_id = ${hostId} and launch.ordered
+     order by launch.changed_at`);
+  return rows.map(({ engine, order_no, ...row }) => ({ row, engine: engine ?? '', orderNo: order_no }));
+}
+
+/** What a host says of an order. */
+export interface Word {
+  readonly tenantId: string;
+  readonly orderNo: number;
+  /** The scheduler's, new with every attempt. */
+  readonly id: string;
+  readonly engine: string;
+  readonly phase: 'starting' | 'running' | 'ended';
+  readonly code: ReasonCode | null;
+  readonly reason: string | null;
+}
+
+/** A word on an older order than the one that is recorded changes nothing, nor does one of a host that was written off. */
+export async function writeWords(db: Db, hostId: string, words: readonly Word[]): Promise<void> {
+  await db.exec(sql`
+    insert into scheduler as x
+      (tenant_id, id, host_id, order_no, phase, code, reason, engine, changed_at, beat_at)
+    select w.tenant_id, w.id, host.id, w.order_no, w.phase, w.code, w.reason, w.engine, now(), now()
+      from unnest(
+        ${words.map((w) => w.tenantId)}::uuid[], ${words.map((w) => w.id)}::uuid[],
+        ${words.map((w) => w.orderNo)}::bigint[], ${words.map((w) => w.phase)}::text[],
+        ${words.map((w) => w.code)}::text[], ${words.map((w) => w.reason)}::text[], ${words.map((w) => w.engine)}::text[]
+      ) as w (tenant_id, id, order_no, phase, code, reason, engine)
+      join tenant on tenant.id = w.tenant_id
+      join host on host.id = ${hostId}
+     order by w.tenant_id
+    on conflict (tenant_id) do update set
+      id = excluded.id, host_id = excluded.host_id, order_no = excluded.order_no, phase = excluded.phase,
+      code = excluded.code, reason = excluded.reason, engine = excluded.engine, changed_at = excluded.changed_at,
+      beat_at = excluded.beat_at
+     where excluded.order_no >= x.order_no`);
+}
+
+export interface SchedulerBeat extends SchedulerStatus {
+  readonly tenantId: string;
+  readonly id: string;
+  readonly tally: SchedulerTally;
+}
+
+export async function beatSchedulers(db: Db, hostId: string, beats: readonly SchedulerBeat[]): Promise<void> {
+  await db.exec(sql`
+    update scheduler s
+       set beat_at = now(), queued_triggers = b.queued, next_trigger_id = b.next, tally = b.tally, ready = b.ready,
+           next_triggers = b.coming::uuid[]
+      from unnest(
+        ${beats.map((b) => b.tenantId)}::uuid[], ${beats.map((b) => b.id)}::uuid[],
+        ${beats.map((b) => b.queuedTriggers)}::integer[], ${beats.map((b) => b.nextTriggerId)}::uuid[],
+        ${beats.map((b) => JSON.stringify(b.tally))}::jsonb[], ${beats.map((b) => b.ready)}::boolean[],
+        -- an array of arrays of different lengths there is none: each as text
+        ${beats.map((b) => `{${b.nextTriggers.join()}}`)}::text[]
+      ) as b (tenant_id, id, queued, next, tally, ready, coming)
+     where s.tenant_id = b.tenant_id and s.id = b.id and s.host_id = ${hostId}`);
+}

@@ -1,0 +1,138 @@
+/**
+ * Housekeeping slots: work that can wait (retention, vacuum) asks the launcher for one, waits in line, does its work and
+ * gives it back. A tenant asks for one at a time. Where none is free for long the request is withdrawn, and the work is left
+ * for another time. What a host that died holds, the launcher frees.
+ */
+import type { EngineContext } from '../contract/engine.ts';
+import { Bell } from '../kernel/bell.ts';
+import { newId } from '../kernel/id.ts';
+import type { Log } from '../kernel/log.ts';
+import { type Service, steady } from '../kernel/service.ts';
+import { type Db, sql } from '../kernel/sql.ts';
+import { systemTime } from '../kernel/time.ts';
+import type { WakeHub } from '../postgres/wake.ts';
+
+export interface HousekeepingOptions {
+  readonly control: Db;
+  readonly hub: WakeHub;
+  readonly hostId: () => string;
+  readonly log: Log;
+  readonly longestWaitMs?: number;
+}
+
+const pollMs = 1_000;
+const idleMs = 60_000;
+const longestWaitMs = 60_000;
+
+type Answer = 'granted' | 'refused';
+
+export class Housekeeping {
+  readonly #options: HousekeepingOptions;
+  /** Slots that were asked for, and who waits for them. */
+  readonly #waiting = new Map<string, (answer: Answer) => void>();
+  /** Slots that are to be given back, or withdrawn. */
+  readonly #done = new Set<string>();
+  /** By tenant, the last that asked: who comes next waits for it. */
+  readonly #last = new Map<string, Promise<unknown>>();
+  readonly #bell = new Bell(systemTime);
+  readonly service: Service;
+
+  constructor(options: HousekeepingOptions) {
+    this.#options = options;
+    this.service = steady(
+      'housekeeping slots',
+      async (signal) => {
+        await this.#look();
+        const busy = this.#waiting.size + this.#done.size > 0;
+        await this.#bell.wait(busy ? pollMs : idleMs, signal);
+      },
+      (error) => options.log.debug({ err: error }, 'housekeeping slots cannot be looked at; trying again'),
+    );
+  }
+
+  /** The launcher has changed something about this host. */
+  wake(): void {
+    if (this.#waiting.size > 0) this.#bell.ring();
+  }
+
+  /** What a tenant's scheduler is given. When the signal aborts, nobody waits any longer. */
+  of(tenant: { readonly id: string; readonly name: string }, signal: AbortSignal): EngineContext['housekeeping'] {
+    return (reason, work) => {
+      const before = this.#last.get(tenant.id);
+      const mine = (before ?? Promise.resolve()).then(() => this.#inSlot(tenant, reason, work, signal));
+      const settled = mine.catch(() => {});
+      this.#last.set(tenant.id, settled);
+      void settled.then(() => this.#last.get(tenant.id) === settled && this.#last.delete(tenant.id));
+      return mine;
+    };
+  }
+
+  async #inSlot<T>(
+    tenant: { readonly id: string; readonly name: string },
+    reason: string,
+    work: () => Promise<T>,
+    signal: AbortSignal,
+  ): Promise<T | undefined> {
+    if (signal.aborted) return undefined;
+    const id = newId();
+    try {
+      if ((await this.#granted(id, tenant.id, reason, signal)) !== 'granted') {
+        if (!signal.aborted)
+          this.#options.log.warn({ tenant: tenant.name, reason }, 'no slot was free for housekeeping');
+        return undefined;
+      }
+      return await work();
+    } finally {
+      this.#done.add(id);
+      this.#bell.ring();
+    }
+  }
+
+  async #granted(id: string, tenantId: string, reason: string, signal: AbortSignal): Promise<Answer> {
+    const answered = new Promise<Answer>((resolve) => this.#waiting.set(id, resolve));
+    const refuse = (): void => this.#waiting.get(id)?.('refused');
+    const limit = setTimeout(refuse, this.#options.longestWaitMs ?? longestWaitMs);
+    signal.addEventListener('abort', refuse, { once: true });
+    try {
+      const { control, hub, hostId } = this.#options;
+      if (!(await ask(control, { id, tenantId, holder: hostId(), reason }))) return 'refused';
+      hub.send('launcher', 'words');
+      this.#bell.ring();
+      return await answered;
+    } catch (error) {
+      // without the control database there is nobody to ask
+      this.#options.log.debug({ err: error }, 'a housekeeping slot could not be asked for');
+      return 'refused';
+    } finally {
+      clearTimeout(limit);
+      signal.removeEventListener('abort', refuse);
+      this.#waiting.delete(id);
+    }
+  }
+
+  /** Gives back what is done with, and hears what was granted; one statement each, however many there are. */
+  async #look(): Promise<void> {
+    const { control, hub } = this.#options;
+    const done = [...this.#done];
+    if (done.length > 0) {
+      await control.exec(sql`delete from slot where id = any(${done})`);
+      for (const id of done) this.#done.delete(id);
+      hub.send('launcher', 'words');
+    }
+    const asked = [...this.#waiting.keys()];
+    if (asked.length === 0) return;
+    const rows = await control.rows<{ id: string }>(sql`
+      select id from slot where id = any(${asked}) and granted_at is not null`);
+    for (const { id } of rows) this.#waiting.get(id)?.('granted');
+  }
+}
+
+/** False where the tenant, or this host, is gone. */
+async function ask(db: Db, slot: { id: string; tenantId: string; holder: string; reason: string }): Promise<boolean> {
+  const asked = await db.exec(sql`
+    insert into slot (id, kind, tenant_id, holder, reason, asked_at)
+    select ${slot.id}::uuid, 'housekeeping', tenant.id, host.id, ${slot.reason}, now()
+      from tenant, host
+     where tenant.id = ${slot.tenantId} and host.id = ${slot.holder}`);
+  return asked > 0;
+}

@@ -1,0 +1,123 @@
+/**
+ * The connection by which a host holds a tenant: it proves the version, holds `drain` shared (I6) and `singleton` (I5).
+ * As long as it lives, no other scheduler runs there and no migration begins; when it is lost, both may.
+ */
+import type { Client, ClientBase } from 'pg';
+import { isConnectionLoss, isLockTimeout } from '../errors.ts';
+import { pause } from '../kernel/service.ts';
+import { onClient, sql } from '../kernel/sql.ts';
+import type { Address } from '../postgres/address.ts';
+import { openClient, sever } from '../postgres/client.ts';
+import { locks } from '../postgres/locks.ts';
+import { guardVersion, VersionMismatch } from '../postgres/pool.ts';
+import type { ReasonCode } from './reasons.ts';
+
+/** Why a scheduler is not running any more, or did not come to run: for the launcher, who decides what follows. */
+export class Ending extends Error {
+  override readonly name = 'Ending';
+  readonly code: ReasonCode;
+
+  constructor(code: ReasonCode, reason: string) {
+    super(reason);
+    this.code = code;
+  }
+}
+
+export interface Holding {
+  readonly address: Address;
+  readonly application: string;
+  readonly version: string;
+  readonly allowPooler: boolean;
+}
+
+const connectMs = 5_000;
+const tryEveryMs = 100;
+
+/** Its backends end soon after their connection is cut, though they are in the middle of a statement. */
+const checkInterval = `
+  do $$ begin
+    perform set_config('client_connection_check_interval', '1s', false);
+  exception when others then null; -- the server's system cannot tell
+  end $$`;
+
+/** What every connection of a scheduler does first. A migration that goes on for long is the launcher's to wait for. */
+export function guardFor(version: string): (client: ClientBase) => Promise<void> {
+  const guard = guardVersion(version);
+  return async (client) => {
+    await client.query(checkInterval);
+    await guard(client);
+  };
+}
+
+/** Rejects with an `Ending`; or, when the signal aborts, with anything. */
+export async function holdTenant(
+  { address, application, version, allowPooler }: Holding,
+  waitMs: number,
+  onWait: (reason: string) => void,
+  signal: AbortSignal,
+): Promise<Client> {
+  const onOpen = guardFor(version);
+  const options = { address, schema: 'millrace', application, allowPooler, connectMs, signal, onOpen } as const;
+  const client = await openClient(options).catch((error: unknown) => {
+    throw endingOf(error);
+  });
+  try {
+    await takeSingleton(client, waitMs, onWait, signal);
+    return client;
+  } catch (error) {
+    sever(client);
+    throw endingOf(error);
+  }
+}
+
+/** A predecessor may take a moment to end; one that does not is told of. */
+async function takeSingleton(
+  client: Client,
+  waitMs: number,
+  onWait: (reason: string) => void,
+  signal: AbortSignal,
+): Promise<void> {
+  const until = performance.now() + waitMs;
+  for (let told = false; ; told = true) {
+    signal.throwIfAborted();
+    if (await tryLock(client)) return;
+    const reason = told ? '' : await holderOf(client);
+    if (!told) onWait(reason);
+    if (performance.now() > until) throw new Ending('starting', await holderOf(client));
+    await pause(tryEveryMs, signal);
+  }
+}
+
+async function tryLock(client: Client): Promise<boolean> {
+  const { locked } = await onClient(client).one<{ locked: boolean }>(sql`
+    select pg_try_advisory_lock(${locks.singleton[0]}::integer, ${locks.singleton[1]}::integer) as locked`);
+  return locked;
+}
+
+async function holderOf(client: Client): Promise<string> {
+  const [holder] = await onClient(client).rows<{ pid: number; name: string | null }>(sql`
+    select l.pid, a.application_name as name
+      from pg_locks l
+      left join pg_stat_activity a on a.pid = l.pid
+     where l.locktype = 'advisory' and l.classid = ${locks.singleton[0]}::integer::oid and l.objsubid = 2
+       and l.objid = ${locks.singleton[1]}::integer::oid and l.granted
+       and l.database = (select oid from pg_database where datname = current_database())`);
+  const who = holder === undefined ? '' : ` (${holder.name ?? 'of another user'}, backend ${holder.pid})`;
+  return `another scheduler of this tenant is still running${who}`;
+}
+
+const missing = new Set(['3F000', '42P01']);
+
+/** What a failure to open a tenant, or of the scheduler in it, means. */
+export function endingOf(error: unknown): Ending {
+  if (error instanceof Ending) return error;
+  const message = error instanceof Error ? error.message : String(error);
+  const code: unknown = error instanceof Error ? Reflect.get(error, 'code') : undefined;
+  if (error instanceof VersionMismatch) return new Ending('starting', `its version is ${error.recorded}`);
+  if (isLockTimeout(error) || (error instanceof Error && isLockTimeout(error.cause)))
+    return new Ending('starting', 'a transaction is changing it');
+  if (code === '3D000') return new Ending('gone', 'its database does not exist');
+  if (typeof code === 'string' && missing.has(code)) return new Ending('not_installed', 'not installed');
+  if (isConnectionLoss(error)) return new Ending('unreachable', `its database cannot be reached (${message})`);
+  return new Ending('crashed', message);
+}
