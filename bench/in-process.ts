@@ -2,14 +2,14 @@
  * `up` put together within the benchmark's own process, from the same parts, so that what passes between its worker and
  * its gateway can be watched to the microsecond. The host is a process of its own, as under `up`.
  */
-import { hostProcess } from '../src/app/host-process.ts';
+import { childHosts } from '../src/app/host-processes.ts';
 import { openInstallation, prepareDatabases } from '../src/app/installation.ts';
-import { secretKeys } from '../src/app/roles.ts';
+import { hostProcessesOf, launcherOf, onHostExit, secretKeys } from '../src/app/roles.ts';
 import { makeServing } from '../src/app/serving.ts';
 import { readConfig } from '../src/config.ts';
 import type { KeyCaller } from '../src/contract/roles.ts';
+import { engineVersion } from '../src/engine/engine.ts';
 import { makeLog } from '../src/kernel/log.ts';
-import { packageFile } from '../src/kernel/package-files.ts';
 import type { Address } from '../src/postgres/address.ts';
 import { atEnd } from './ending.ts';
 
@@ -36,17 +36,24 @@ export async function startInProcess(home: string, control: Address): Promise<In
     poolSize: 10,
   });
   const ending = new AbortController();
-  const host = hostProcess({ main: packageFile('dist', 'main.js'), home, log, ending: ending.signal });
+  const hosts = childHosts({
+    ...hostProcessesOf(installation),
+    firstVersion: engineVersion,
+    ending: ending.signal,
+  });
+  const launcher = launcherOf(installation, { hosts });
   const serving = makeServing({ installation, rootKey: undefined, healthy: async () => true });
-  await host.start();
-  host.tell(control.url);
+  await hosts.start();
+  hosts.tell({ databaseUrl: control.url }, onHostExit(installation));
+  await launcher.start();
   await serving.start();
   return {
     fetch: (request) => serving.gateway.fetchAs(request, caller),
     stop: atEnd(async () => {
       ending.abort();
       await serving.stop();
-      await host.stop();
+      await launcher.stop();
+      await hosts.stop();
       await installation.close();
     }),
   };

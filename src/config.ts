@@ -79,6 +79,9 @@ const schema = z.object({
     .optional(),
   MILLRACE_SECRET_KEY: secretKeys.optional(),
   MILLRACE_MAX_TASKS: count(8, 1, 10_000),
+  MILLRACE_MAX_BACKGROUND_WORKERS: count(64, 0, 10_000),
+  MILLRACE_DISCOVER: z.enum(['all', 'registered']).optional(),
+  MILLRACE_HOST_MEMORY: count(512, 64, 1_048_576),
   MILLRACE_DRAIN: duration.default(5_000),
   MILLRACE_LOG_LIMIT: count(10, 1, 1_024),
   MILLRACE_LEASE: duration.refine((ms) => ms >= 3_000 && ms <= 3_600_000, 'a lease lasts 3s to 1h').default(30_000),
@@ -109,6 +112,14 @@ const told: Readonly<Record<Exclude<Name, 'MILLRACE_CHECKPOINT'>, readonly [abou
   MILLRACE_ROOT_KEY: ['the root key; without it, the file root-key in the home'],
   MILLRACE_SECRET_KEY: ["encrypts the stash and signs tasks' credentials; without it, the file secret-key in the home"],
   MILLRACE_MAX_TASKS: ['how many tasks a worker runs at once', '8'],
+  MILLRACE_MAX_BACKGROUND_WORKERS: [
+    'how many slots there are for launcher, schedulers and housekeeping, until somebody changes it',
+    '64',
+  ],
+  MILLRACE_DISCOVER: [
+    'whether every database of the server is a tenant (all), or those that are registered; without it, all of the embedded server',
+  ],
+  MILLRACE_HOST_MEMORY: ["how many MiB a host's heap may come to; resident it may be half as much again", '512'],
   MILLRACE_DRAIN: ['how long running tasks may go on when their worker stops', '5s'],
   MILLRACE_LOG_LIMIT: ["how many MiB of a run's output are kept, beside its end", '10'],
   MILLRACE_LEASE: ['how long a worker may be silent before its runs are handed out again', '30s'],
@@ -146,6 +157,12 @@ export interface Config {
   /** The first seals, all open. */
   readonly secretKeys: readonly string[] | undefined;
   readonly maxTasks: number;
+  /** Where nobody has set another number in the control database. */
+  readonly maxBackgroundWorkers: number;
+  /** Which databases of the control database's server are tenants. */
+  readonly discover: 'all' | 'registered';
+  /** Of a host's heap, in MiB. */
+  readonly hostMemoryMb: number;
   readonly drainMs: number;
   /** Of one run's output. */
   readonly logLimitBytes: number;
@@ -186,6 +203,9 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
     rootKey: e.MILLRACE_ROOT_KEY,
     secretKeys: e.MILLRACE_SECRET_KEY,
     maxTasks: e.MILLRACE_MAX_TASKS,
+    maxBackgroundWorkers: e.MILLRACE_MAX_BACKGROUND_WORKERS,
+    discover: e.MILLRACE_DISCOVER ?? (e.MILLRACE_DATABASE_URL === undefined ? 'all' : 'registered'),
+    hostMemoryMb: e.MILLRACE_HOST_MEMORY,
     drainMs: e.MILLRACE_DRAIN,
     logLimitBytes: e.MILLRACE_LOG_LIMIT * 1024 * 1024,
     leaseMs: e.MILLRACE_LEASE,

@@ -41,6 +41,7 @@ export interface Installation {
   readonly engines: Engines;
   readonly statuses: ReadonlyMap<string, SchedulerStatus>;
   readonly addressOf: (row: TenantRow) => Address;
+  readonly contextFor: (row: TenantRow, pool: Pool) => EngineContext;
   readonly close: () => Promise<void>;
 }
 
@@ -169,7 +170,13 @@ function assemble(
     engines,
     statuses,
     addressOf,
+    contextFor,
   };
+}
+
+/** Whether a tenant is on another server than the control database. */
+export function isElsewhere({ defaultDatabaseUrl }: Config, row: Pick<TenantRow, 'name'>): boolean {
+  return row.name === defaultTenant && defaultDatabaseUrl !== undefined;
 }
 
 function enginesOf({ home }: Config): Engines {
@@ -177,24 +184,42 @@ function enginesOf({ home }: Config): Engines {
 }
 
 function tenantAddress(config: Config, control: Address, row: TenantRow): Address {
-  if (row.name === defaultTenant && config.defaultDatabaseUrl !== undefined)
-    return addressOfUrl(config.defaultDatabaseUrl);
-  return onDatabase(control, row.database);
+  const { defaultDatabaseUrl } = config;
+  return isElsewhere(config, row) && defaultDatabaseUrl !== undefined
+    ? addressOfUrl(defaultDatabaseUrl)
+    : onDatabase(control, row.database);
 }
 
-/** Makes and migrates the control database and the default tenant. Any number of processes may do this at once. */
-export async function prepareDatabases(config: Config, controlAddress: Address): Promise<void> {
+/**
+ * Makes and migrates the control database, and makes the default tenant; with `onUpgrade`, also brings it to this release if
+ * nothing here could serve it. Any number of processes may do this at once.
+ */
+export async function prepareDatabases(
+  config: Config,
+  controlAddress: Address,
+  onUpgrade?: (from: string) => void,
+): Promise<void> {
   const tenant =
     config.defaultDatabaseUrl === undefined
       ? onDatabase(controlAddress, defaultDatabase)
       : addressOfUrl(config.defaultDatabaseUrl);
-  await ensureDatabases([controlAddress, tenant]).catch((error: unknown) => {
-    throw isConnectionLoss(error) ? unreachable(controlAddress, error) : error;
-  });
-  await Promise.all([prepareControl(controlAddress), ensureInstalled(tenant, engine, enginesOf(config))]);
+  await ensure([controlAddress, tenant]);
+  await Promise.all([migrateControl(controlAddress), ensureInstalled(tenant, engine, enginesOf(config), onUpgrade)]);
   await withClient(controlAddress, async (client) => {
     await client.query('set search_path to control');
     await registerDefault(client, tenant.database);
+  });
+}
+
+/** The control database alone: for those who leave tenants to the launcher. */
+export async function prepareControl(address: Address): Promise<void> {
+  await ensure([address]);
+  await migrateControl(address);
+}
+
+async function ensure(addresses: readonly [Address, ...Address[]]): Promise<void> {
+  await ensureDatabases(addresses).catch((error: unknown) => {
+    throw isConnectionLoss(error) ? unreachable(addresses[0], error) : error;
   });
 }
 
@@ -204,7 +229,7 @@ function unreachable(address: Address, cause: unknown): MillraceError {
   return new MillraceError('database_unavailable', detail, { cause });
 }
 
-async function prepareControl(address: Address): Promise<void> {
+async function migrateControl(address: Address): Promise<void> {
   const migrations = await readMigrations(migrationsFolder('control'));
   await withClient(address, (client) => migrate(client, { schema: 'control', migrations, version: engineVersion }));
 }

@@ -1,7 +1,7 @@
 /**
  * `millrace up`: everything on one machine as one process tree. In order: the claim on the home, the embedded PostgreSQL
- * (unless MILLRACE_DATABASE_URL names another), the databases, the host in a process of its own, the API and a worker in
- * this one. It is healthy once the default tenant's scheduler is STARTED.
+ * (unless MILLRACE_DATABASE_URL names another), the databases, hosts in processes of their own, the launcher, the API and a
+ * worker in this one. It is healthy once the default tenant's scheduler is STARTED.
  */
 import { hostname } from 'node:os';
 import type { UpOptions } from '../cli/role-commands.ts';
@@ -10,18 +10,18 @@ import { engineVersion } from '../engine/engine.ts';
 import type { KeyCaller } from '../contract/roles.ts';
 import { runtimeNames } from '../contract/wire.ts';
 import { type Log, makeLog } from '../kernel/log.ts';
-import { packageFile } from '../kernel/package-files.ts';
 import { all, type Service } from '../kernel/service.ts';
-import { disownSchedulers, isStarted } from '../launcher/control-queries.ts';
+import { isStarted } from '../launcher/control-queries.ts';
+import { forgetProcesses } from '../launcher/leaving.ts';
 import { type Address, addressOfSocket, addressOfUrl } from '../postgres/address.ts';
 import { claimHome, makeHome } from '../postgres/home.ts';
 import { supervised } from '../postgres/supervised.ts';
 import { makeRuntimes } from '../runtimes/runtimes.ts';
 import { makeWorker } from '../worker/worker.ts';
-import { type HostProcess, hostProcess } from './host-process.ts';
+import { type ChildHosts, childHosts } from './host-processes.ts';
 import { defaultTenant, type Installation, openInstallation, prepareDatabases } from './installation.ts';
 import { type Role, untilAborted } from './role.ts';
-import { secretKeys } from './roles.ts';
+import { hostProcessesOf, launcherOf, onHostExit, secretKeys } from './roles.ts';
 import { nextIncarnation, removeServerFile, rootKeyOf, writeServerFile, workerIdOf } from './secret-files.ts';
 import { makeServing, type Serving } from './serving.ts';
 
@@ -35,18 +35,18 @@ export async function runUp(role: Role, options: UpOptions): Promise<void> {
   const stopped = new AbortController();
   const claim = await claimHome(home, () => stopped.abort());
   const ending = AbortSignal.any([role.signal, stopped.signal]);
-  const host = hostProcess({ main: packageFile('dist', 'main.js'), home, log, ending });
+  const hosts = childHosts({ ...hostProcessesOf({ config, log }), firstVersion: engineVersion, ending });
   try {
-    await host.start();
+    await hosts.start();
     await withDatabase(config, log, role.say, (address) =>
       serve({ ...role, config, signal: ending }, options, {
         log,
         address,
-        host,
+        hosts,
       }),
     );
   } finally {
-    await host.stop();
+    await hosts.stop();
     await claim.release();
   }
 }
@@ -73,12 +73,12 @@ async function withDatabase(
 interface Ground {
   readonly log: Log;
   readonly address: Address;
-  readonly host: HostProcess;
+  readonly hosts: ChildHosts;
 }
 
-async function serve(role: Role, options: UpOptions, { log, address, host }: Ground): Promise<void> {
+async function serve(role: Role, options: UpOptions, { log, address, hosts }: Ground): Promise<void> {
   const { config } = role;
-  await prepareDatabases(config, address);
+  await prepareDatabases(config, address, embedded(config) ? upgraded(role.say) : undefined);
   const installation = await openInstallation({
     config,
     log,
@@ -88,28 +88,40 @@ async function serve(role: Role, options: UpOptions, { log, address, host }: Gro
     poolSize: 10,
   });
   try {
-    await disown(installation);
-    host.tell(address.url);
-    await serveInstallation(role, options, installation);
+    // the home is ours, and so is its server: whoever is said to be alive was killed
+    if (embedded(config)) await forgetProcesses(installation.control);
+    hosts.tell({ databaseUrl: address.url }, onHostExit(installation));
+    await serveInstallation(role, options, installation, hosts);
   } finally {
-    await host.stop();
+    await hosts.stop();
     await installation.close();
   }
 }
 
-/** What an `up` that was killed left as STARTED is not. On an embedded server no other host can be alive. */
-function disown({ config, control, time }: Installation): Promise<void> {
-  const silentMs = config.databaseUrl === undefined ? 0 : freshMs;
-  return disownSchedulers(control, new Date(time.now() - silentMs));
+function embedded({ databaseUrl }: Config): boolean {
+  return databaseUrl === undefined;
 }
 
-async function serveInstallation(role: Role, options: UpOptions, installation: Installation): Promise<void> {
+function upgraded(say: Role['say']): (from: string) => void {
+  return (from) =>
+    say(
+      `The tenant ${defaultTenant} was at version ${from}, which is not installed here: it is at ${engineVersion} now.`,
+    );
+}
+
+async function serveInstallation(
+  role: Role,
+  options: UpOptions,
+  installation: Installation,
+  hosts: ChildHosts,
+): Promise<void> {
   const { config, control, time } = installation;
   const rootKey = config.rootKey ?? (await rootKeyOf(config.home));
   const healthy = (): Promise<boolean> => isStarted(control, defaultTenant, new Date(time.now() - freshMs));
   const serving = makeServing({ installation, rootKey, healthy });
   const worker = options.worker ? [inProcessWorker(installation, serving)] : [];
-  const services = all('up', [serving, announced(installation, serving), ...worker]);
+  const launcher = launcherOf(installation, { hosts, alone: embedded(config) });
+  const services = all('up', [launcher, serving, announced(installation, serving), ...worker]);
   try {
     await services.start();
     await greet(role, serving);

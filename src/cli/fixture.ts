@@ -60,6 +60,7 @@ const noRoles: RoleCommands = {
   up: unexpected,
   down: unexpected,
   api: unexpected,
+  launcher: unexpected,
   host: unexpected,
   worker: unexpected,
 };

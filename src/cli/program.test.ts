@@ -10,7 +10,7 @@ import type { RoleCommands, UpOptions, WorkerOptions } from './role-commands.ts'
 import { readParam } from './run-job.ts';
 
 const idle = async (): Promise<void> => {};
-const roles: RoleCommands = { up: idle, down: idle, api: idle, host: idle, worker: idle };
+const roles: RoleCommands = { up: idle, down: idle, api: idle, launcher: idle, host: idle, worker: idle };
 
 function leaves(command: Command): Command[] {
   return command.commands.length === 0 ? [command] : command.commands.flatMap(leaves);

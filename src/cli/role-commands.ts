@@ -23,7 +23,13 @@ export interface UpOptions extends ApiOptions {
   readonly worker: boolean;
 }
 
-interface HostOptions {
+export interface HostOptions {
+  readonly home?: string | undefined;
+  /** The engine whose schedulers it runs; without it, the running release. */
+  readonly engine?: string | undefined;
+}
+
+interface LauncherOptions {
   readonly home?: string | undefined;
 }
 
@@ -48,6 +54,7 @@ export interface RoleCommands {
   up(options: UpOptions): Promise<void>;
   down(options: DownOptions): Promise<void>;
   api(options: ApiOptions): Promise<void>;
+  launcher(options: LauncherOptions): Promise<void>;
   host(options: HostOptions): Promise<void>;
   worker(options: WorkerOptions): Promise<void>;
 }
@@ -56,6 +63,8 @@ const largestPort = 65_535;
 const mostTasks = 10_000;
 
 const apiFlags = z.object({ home: z.string().optional(), host: z.string().optional(), port: z.int().optional() });
+const homeFlags = z.object({ home: z.string().optional() });
+const hostFlags = z.object({ ...homeFlags.shape, engine: z.string().optional() });
 const upFlags = z.object({ ...apiFlags.shape, maxTasks: z.int().optional(), worker: z.boolean() });
 
 export function addRoleCommands(program: Command, roles: RoleCommands, io: Io): void {
@@ -79,9 +88,23 @@ export function addRoleCommands(program: Command, roles: RoleCommands, io: Io): 
   const api = withAddress(program.command('api')).description('Serve the HTTP API and the web interface only.');
   examples(api, [['MILLRACE_DATABASE_URL=postgres://db/millrace millrace api', 'beside an existing PostgreSQL']]);
   api.action(verb(io, apiFlags, (_, __, flags) => roles.api(atHome(flags))));
-  const host = program.command('host').description("Run tenants' schedulers only.");
-  examples(host, [['MILLRACE_DATABASE_URL=postgres://db/millrace millrace host', 'beside an existing PostgreSQL']]);
-  host.action(verb(io, apiFlags, (_, __, { home }) => roles.host(atHome({ home }))));
+  const launcher = program
+    .command('launcher')
+    .description(
+      "Keep every tenant's scheduler running, in hosts that it starts on this machine. One is active, others stand by.",
+    );
+  examples(launcher, [
+    ['MILLRACE_DATABASE_URL=postgres://db/millrace millrace launcher', 'beside an existing PostgreSQL'],
+  ]);
+  launcher.action(verb(io, homeFlags, (_, __, flags) => roles.launcher(atHome(flags))));
+  const host = program
+    .command('host')
+    .description("Run tenants' schedulers, as a launcher orders; it starts hosts by itself where it runs.")
+    .option('--engine <version>', 'run the schedulers of tenants at this version (that of this release)');
+  examples(host, [
+    ['MILLRACE_DATABASE_URL=postgres://db/millrace millrace host', 'on another machine than the launcher'],
+  ]);
+  host.action(verb(io, hostFlags, (_, __, flags) => roles.host(atHome(flags))));
   addWorker(program, roles, io);
 }
 

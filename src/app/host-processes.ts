@@ -1,0 +1,169 @@
+/**
+ * Hosts as processes: started when the launcher asks for one, ended when it has written one off. Their logs go to our
+ * standard error, not through us.
+ *
+ * Under `up` they are children that end with it: through their channel they are told when and where the database is ready,
+ * and hear that we are gone, even by kill -9. The first one loads while the database starts. Beside a `launcher` they are on
+ * their own, in a session of their own: neither its end nor a signal to its group reaches them, and its successor adopts them.
+ */
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { readFile } from 'node:fs/promises';
+import { hostname } from 'node:os';
+import { promisify } from 'node:util';
+import type { Log } from '../kernel/log.ts';
+import type { Service } from '../kernel/service.ts';
+
+export interface HostProcessOptions {
+  readonly main: string;
+  readonly log: Log;
+  /** What a host's heap may come to, in MiB. */
+  readonly memoryMb: number;
+  /** What differs from our own. */
+  readonly env: Readonly<Record<string, string>>;
+}
+
+/** What the launcher needs: both return at once. */
+export interface HostProcesses {
+  /** A host of this engine will be there in a while. */
+  spawn(version: string): void;
+  /** A host that was written off is ended for good, where it is one of this machine. */
+  kill(host: { readonly machine: string; readonly pid: number }): void;
+}
+
+/** A process that is known to be gone need not be missed first. */
+type OnExit = (pid: number) => void;
+
+/** What a host under `up` is told. */
+export interface HostOrder {
+  readonly databaseUrl: string;
+}
+
+/** What a host under `up` says once it is registered. */
+export const registered = 'registered';
+
+function start({ main, memoryMb, env }: HostProcessOptions, version: string, beside: 'child' | 'alone'): ChildProcess {
+  const heap = `--max-old-space-size=${memoryMb}`;
+  return spawn(process.execPath, [heap, main, 'host', '--engine', version], {
+    env: { ...process.env, ...env },
+    stdio: beside === 'child' ? ['ignore', 'ignore', 'inherit', 'ipc'] : ['ignore', 'ignore', 'inherit'],
+    detached: beside === 'alone',
+  });
+}
+
+function watch(child: ChildProcess, version: string, log: Log, onExit: OnExit, missed = (): boolean => true): void {
+  child.once('error', (error) => log.error({ err: error, engine: version }, 'a host could not be started'));
+  child.once('exit', (code, killedBy) => {
+    const fields = { host: child.pid, engine: version, code: killedBy ?? code };
+    if (code === 0 || !missed()) log.debug(fields, 'a host has ended');
+    else log.error(fields, 'a host has ended unasked');
+    if (child.pid !== undefined) onExit(child.pid);
+  });
+}
+
+/** Hosts that outlive us. */
+export function detachedHosts(options: HostProcessOptions, onExit: OnExit): HostProcesses {
+  return {
+    spawn(version) {
+      const child = start(options, version, 'alone');
+      watch(child, version, options.log, onExit);
+      child.unref();
+    },
+    kill: (host) => void killHost(host, options.log),
+  };
+}
+
+export interface ChildHosts extends HostProcesses, Service {
+  /** The control database is there, and migrated. */
+  tell(order: HostOrder, onExit: OnExit): void;
+}
+
+export interface ChildHostOptions extends HostProcessOptions {
+  readonly firstVersion: string;
+  /** Aborts when all is to end: a host that goes then, by the same signal perhaps, is not missed. */
+  readonly ending: AbortSignal;
+}
+
+const killAfterMs = 4_000;
+
+/** Hosts that end with us. The first, of the release's own engine, is there before anybody asks for it. */
+export function childHosts(options: ChildHostOptions): ChildHosts {
+  const { firstVersion } = options;
+  const children = new Set<ChildProcess>();
+  let told: { readonly order: HostOrder; readonly onExit: OnExit } | undefined;
+  let spare: ChildProcess | undefined;
+  let stopping = false;
+  const isEnding = (): boolean => stopping || options.ending.aborted;
+  const begin = (version: string): ChildProcess => {
+    const child = start(options, version, 'child');
+    children.add(child);
+    const onExit = (pid: number): void => told?.onExit(pid);
+    watch(child, version, options.log, onExit, () => !isEnding());
+    const gone = (): void => {
+      children.delete(child);
+      if (spare === child) spare = undefined;
+    };
+    child.once('exit', gone);
+    child.once('error', gone);
+    child.on('message', (word) => {
+      if (word === registered && spare === child) spare = undefined;
+    });
+    if (told !== undefined) child.send(told.order);
+    return child;
+  };
+  return {
+    name: 'hosts',
+    async start() {
+      spare = begin(firstVersion);
+    },
+    async stop() {
+      stopping = true;
+      await Promise.all([...children].map(end));
+    },
+    spawn(version) {
+      if (isEnding()) return;
+      const waited = version === firstVersion ? spare : undefined;
+      spare = undefined;
+      if (waited === undefined) begin(version);
+    },
+    kill: (host) => void killHost(host, options.log),
+    tell(order, onExit) {
+      told = { order, onExit };
+      for (const child of children) if (child.connected) child.send(order);
+    },
+  };
+}
+
+async function end(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null || child.pid === undefined) return;
+  const gone = new Promise<void>((resolve) => child.once('exit', () => resolve()));
+  child.kill('SIGTERM');
+  const insist = setTimeout(() => child.kill('SIGKILL'), killAfterMs);
+  await gone;
+  clearTimeout(insist);
+}
+
+/** By its pid, if that is (still) a host's: the number may have been given to another process by now. */
+async function killHost({ machine, pid }: { machine: string; pid: number }, log: Log): Promise<void> {
+  if (machine !== hostname() || pid === process.pid) return;
+  if (!isHost(await commandOf(pid))) return;
+  try {
+    process.kill(pid, 'SIGKILL');
+    log.warn({ host: pid }, 'a host that did not answer was killed');
+  } catch (error) {
+    log.debug({ err: error, host: pid }, 'a host could not be killed');
+  }
+}
+
+function isHost(command: readonly string[]): boolean {
+  const at = command.indexOf('host');
+  return at > 0 && command.slice(0, at).some((part) => /(^|\/)(main\.js|millrace)$/.test(part));
+}
+
+/** Empty where there is no such process. */
+async function commandOf(pid: number): Promise<string[]> {
+  const line = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => undefined);
+  if (line !== undefined) return line.split('\0');
+  if (process.platform === 'linux') return [];
+  const listed = await promisify(execFile)('ps', ['-ww', '-o', 'args=', '-p', String(pid)]).catch(() => undefined);
+  return listed?.stdout.trim().split(/\s+/) ?? [];
+}
