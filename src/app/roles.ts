@@ -145,8 +145,8 @@ export function launcherOf(
 ): Service {
   const { config, control, controlAddress, hub, time, engines, addressOf, log } = installation;
   const launcher = makeLauncher({
-    control,
     controlAddress,
+    allowPooler: config.sessionPooler,
     hub,
     time,
     engines,
