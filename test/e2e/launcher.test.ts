@@ -33,6 +33,8 @@ const holdsTable = (name: string): Promise<boolean> =>
     return rows[0]?.there ?? false;
   });
 
+const dropTable = () => world.in('subject', (client) => client.query('drop table millrace.made_by_hand'));
+
 describe('a database', () => {
   it('that is made by plain SQL is a tenant, not installed; installing it later starts it', async () => {
     await world.administer('create database made');
@@ -103,7 +105,7 @@ describe('a migration by hand', () => {
     });
     expect((await world.started('subject')).order).toBeGreaterThan(order);
     expect(await holdsTable('subject')).toBe(made);
-    if (made) await world.in('subject', (client) => client.query('drop table millrace.made_by_hand'));
+    if (made) await dropTable();
   });
 
   it.each([
@@ -118,6 +120,7 @@ describe('a migration by hand', () => {
     await world.in('subject', (client) => client.query(`${made ? 'commit' : 'rollback'} prepared 'by hand'`));
     await world.started('subject');
     expect([how, await holdsTable('subject')]).toEqual([how, made]);
+    if (made) await dropTable();
   });
 
   it('that removes Millrace: rolled back it goes on, committed it is not installed', async () => {
