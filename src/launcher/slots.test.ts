@@ -84,7 +84,8 @@ describe('slots', () => {
       slot('mid', { grantedAt: at(-5) }),
       { ...housekeeping('h', 'a', at(-9)), grantedAt: at(-0.5) },
     ];
-    const surplus = (limit: number, stays = (_: string): boolean => true) => new Slots(rows, limit, now).surplus(stays);
+    const surplus = (limit: number, stays: (tenantId: string) => boolean = () => true) =>
+      new Slots(rows, limit, now).surplus(stays);
     expect(surplus(5)).toEqual([]);
     expect(surplus(4)).toEqual(['new']);
     expect(surplus(3)).toEqual(['new', 'mid']);
