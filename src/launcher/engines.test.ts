@@ -43,6 +43,11 @@ describe('the engines of an installation', () => {
       `engine 9.9.9 is not here, only ${engineVersion}; add it with \`millrace engine add\``,
     );
     expect([await engines.has(engineVersion), await engines.has('9.9.9')]).toEqual([true, false]);
+    expect(await engines.usable(engineVersion)).toEqual({ ok: true });
+    expect(await engines.usable('9.9.9')).toEqual({
+      ok: false,
+      detail: `engine 9.9.9 is not here, only ${engineVersion}; add it with \`millrace engine add\``,
+    });
   });
 
   it('include one that is added later, loaded once, however many ask, and kept', async () => {

@@ -71,6 +71,13 @@ export class Engines implements EngineSource {
     return (await this.list()).some((each) => each.version === version && each.fault === null);
   }
 
+  /** The same, and why not. */
+  async usable(version: string): Promise<{ readonly ok: true } | { readonly ok: false; readonly detail: string }> {
+    const known = (await this.list()).find((each) => each.version === version);
+    if (known?.fault === null) return { ok: true };
+    return { ok: false, detail: known?.fault ?? (await this.#missing(version)) };
+  }
+
   list(): Promise<InstalledEngine[]> {
     return listEngines(this.#running, this.#folder);
   }

@@ -220,7 +220,7 @@ describe('a scheduler', () => {
     const have = new Set<string>();
     const tenant = await stage.tenant('a');
     const engines = {
-      find: async (version: string) =>
+      usable: async (version: string) =>
         have.has(version)
           ? ({ ok: true } as const)
           : ({ ok: false, detail: `${version} is not installed here` } as const),

@@ -7,7 +7,7 @@ import type { Slots } from './slots.ts';
 import { afterQuit, isNoFault, nextTryAt, type Quit } from './supervisor.ts';
 import { type Effect, type LaunchEvent, type LaunchState, type Machine, step } from './states.ts';
 
-export interface LaunchTenant {
+interface LaunchTenant {
   readonly id: string;
   readonly name: string;
   readonly database: string;

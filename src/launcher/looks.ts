@@ -7,11 +7,11 @@ import { within } from '../kernel/service.ts';
 import type { Address } from '../postgres/address.ts';
 import { type Look, look } from './look.ts';
 
-/** Whether an engine of that version can be used here. */
-export type EngineFound = { readonly ok: true } | { readonly ok: false; readonly detail: string };
+/** Whether an engine of that version can be used here, as far as can be said without running it. */
+type EngineFound = { readonly ok: true } | { readonly ok: false; readonly detail: string };
 
 export interface EnginesPort {
-  find(version: string): Promise<EngineFound>;
+  usable(version: string): Promise<EngineFound>;
 }
 
 export type Finding = Look & { readonly engine?: EngineFound };
@@ -118,7 +118,7 @@ async function find(address: Address, engines: EnginesPort): Promise<Finding> {
   const unanswered: Finding = { kind: 'unreachable', detail: `no answer within ${longestLookMs / 1_000} s` };
   const found = (await within(longestLookMs, look(address, lockWaitMs))) ?? unanswered;
   if (found.kind !== 'installed') return found;
-  const engine = await engines.find(found.version).catch((error: unknown): EngineFound => {
+  const engine = await engines.usable(found.version).catch((error: unknown): EngineFound => {
     return { ok: false, detail: error instanceof Error ? error.message : String(error) };
   });
   return { ...found, engine };

@@ -102,7 +102,7 @@ async function stageOn(control: ControlDatabase): Promise<Stage> {
         hub,
         time: systemTime,
         engines: {
-          find: async (version) => (version === engineOne ? { ok: true } : { ok: false, detail: `no ${version}` }),
+          usable: async (version) => (version === engineOne ? { ok: true } : { ok: false, detail: `no ${version}` }),
         },
         hosts: { spawn: (version) => spawned.push(version), kill: (host) => killed.push(host.id) },
         discover: 'registered',
