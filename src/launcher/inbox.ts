@@ -67,8 +67,10 @@ export class Inbox {
   #settleStart(message: OpenMessage, { state, ending, code, reason }: Launch): void {
     if (ending) return;
     if (state === 'STARTED') return this.#settle(message, 'started', null);
-    if (state === 'DISABLED' && code !== null) return this.#settle(message, outcomes[code], reason);
-    const outcome = code === 'no_slot' || code === 'waiting_on_transaction' ? outcomes[code] : 'accepted';
+    // whoever waits in line may do so for long: nobody is kept waiting to hear that
+    if ((state === 'DISABLED' || code === 'no_slot') && code !== null)
+      return this.#settle(message, outcomes[code], reason);
+    const outcome = code === 'waiting_on_transaction' ? outcomes[code] : 'accepted';
     if (outcome !== message.outcome || reason !== message.detail) this.#update({ ...message, outcome, detail: reason });
   }
 
