@@ -9,7 +9,6 @@ import { type TenantEndpoints, tenantEndpoints } from '../api/endpoints/table.ts
 import type { Caller } from '../contract/roles.ts';
 import { MillraceError } from '../errors.ts';
 import { type GatewayEndpoints, gatewayEndpoints } from '../gateway/endpoints.ts';
-import { tenantEndpointsOfGateway } from '../gateway/tenant-endpoints.ts';
 import type { EndpointTable, Handlers } from '../http/endpoint.ts';
 import { makeRouter, problemResponse } from '../http/router.ts';
 import type { Io } from './io.ts';
@@ -65,8 +64,7 @@ const noRoles: RoleCommands = {
   worker: unexpected,
 };
 
-type AllOfGateway = GatewayEndpoints & typeof tenantEndpointsOfGateway;
-export type SomeHandlers = Partial<Handlers<TenantEndpoints, string> & Handlers<AllOfGateway, string>>;
+export type SomeHandlers = Partial<Handlers<TenantEndpoints, string> & Handlers<GatewayEndpoints, string>>;
 
 export interface LocalServer {
   readonly url: string;
@@ -86,7 +84,7 @@ const keys: Readonly<Record<string, Caller>> = {
 
 /** Handlers are given the tenant's name as their context. */
 export async function startLocalServer(handlers: SomeHandlers, port = 0): Promise<LocalServer> {
-  const all: EndpointTable = { ...tenantEndpoints, ...gatewayEndpoints, ...tenantEndpointsOfGateway };
+  const all: EndpointTable = { ...tenantEndpoints, ...gatewayEndpoints };
   const table = Object.fromEntries(Object.entries(all).filter(([key]) => key in handlers));
   const faults: unknown[] = [];
   const route = makeRouter(table, handlers as Handlers<EndpointTable, string>, (fault) => {

@@ -8,16 +8,13 @@ import { request as requestHttps } from 'node:https';
 import type { TenantEndpoints } from '../api/endpoints/table.ts';
 import { MillraceError, type Problem } from '../errors.ts';
 import type { GatewayEndpoints } from '../gateway/endpoints.ts';
-import type { tenantEndpointsOfGateway } from '../gateway/tenant-endpoints.ts';
 import { CallFailed, type Client, makeClient } from '../http/client.ts';
 import { type Connection, whatToDo } from './connection.ts';
-
-type AllOfGateway = GatewayEndpoints & typeof tenantEndpointsOfGateway;
 
 export interface Server {
   readonly url: string;
   readonly tenant: Client<TenantEndpoints>;
-  readonly gateway: Client<AllOfGateway>;
+  readonly gateway: Client<GatewayEndpoints>;
   /** A tenant's GET whose answer comes bit by bit. */
   stream(path: string, options?: StreamOptions): Promise<IncomingMessage>;
 }
@@ -37,7 +34,7 @@ export function makeServer(connection: Connection, tenant: string, signal: Abort
   return {
     url,
     tenant: makeClient<TenantEndpoints>({ base, headers, fetch: send }),
-    gateway: makeClient<AllOfGateway>({ base: url, headers, fetch: send }),
+    gateway: makeClient<GatewayEndpoints>({ base: url, headers, fetch: send }),
     async stream(path, options = {}) {
       const target = new URL(`${base}${path}`);
       for (const [name, value] of Object.entries(options.query ?? {})) {

@@ -10,6 +10,7 @@ import {
   removeEngineBuilds,
   slowMigration,
 } from '../../test/harness/engine-builds.ts';
+import { textWith } from '../../test/harness/expected.ts';
 import { type Fleet, makeFleet } from '../../test/harness/fleet.ts';
 import { type FreshDatabase, makeFreshDatabase } from '../../test/harness/fresh-database.ts';
 import { applyDocument, makeProject } from '../../test/harness/pipeline.ts';
@@ -165,8 +166,9 @@ describe('a tenant that is upgraded', () => {
     const before = await loader.named('moving');
     await makeProject(onPool(before.ctx.pool), 'p');
     expect(await status(loader, 'moving')).toMatchObject({ build: a, num_projects: 1 });
-    expect(await pendingMigrations(database.address, await engineOf(b))).toEqual(['0011_build.sql']);
-    expect(await upgrade(row, database, b)).toEqual(['0011_build.sql']);
+    const pending = await pendingMigrations(database.address, await engineOf(b));
+    expect(pending).toEqual([textWith('_build_2.sql')]);
+    expect(await upgrade(row, database, b)).toEqual(pending);
     expect(before.ctx.pool.ending).toBe(true);
     expect(await status(loader, 'moving')).toMatchObject({ build: b, num_projects: 1 });
   });
@@ -182,7 +184,7 @@ describe('a tenant that is upgraded', () => {
     const { row, database } = await tenantAt('unlucky', a);
     const loader = fleet.newLoader({ engines });
     await status(loader, 'unlucky');
-    await expect(upgrade(row, database, broken)).rejects.toThrow('0012_build.sql failed');
+    await expect(upgrade(row, database, broken)).rejects.toThrow('_build_3.sql failed');
     expect(await status(loader, 'unlucky')).toMatchObject({ build: a });
     const { ctx } = await loader.named('unlucky');
     expect(await onPool(ctx.pool).rows(sql`select 1 from pg_tables where tablename = 'half_way'`)).toEqual([]);

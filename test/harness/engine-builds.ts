@@ -19,7 +19,10 @@ const root = fileURLToPath(new URL('../../', import.meta.url));
 export interface BuildOptions {
   /** Such as 0.1.1-test.1. */
   readonly version: string;
-  /** More migrations, each a text of SQL. Builds that shall follow each other begin with the same. */
+  /**
+   * More migrations, each a text of SQL; the first is `NNNN_build_2.sql`. Builds that shall follow each other begin with
+   * the same.
+   */
   readonly migrations?: readonly string[];
   readonly contract?: number;
   /** Put at the top of its code. */
@@ -79,7 +82,7 @@ async function make(options: BuildOptions): Promise<string> {
   await cp(join(root, 'migrations', 'tenant'), to, { recursive: true });
   const have = (await readdir(to)).length;
   for (const [i, text] of [tables, ...migrations].entries())
-    await writeFile(join(to, `${String(have + i + 1).padStart(4, '0')}_build.sql`), text);
+    await writeFile(join(to, `${String(have + i + 1).padStart(4, '0')}_build_${i + 1}.sql`), text);
   await writeFile(join(folder, 'package.json'), JSON.stringify(await manifest(version, contract), null, 2));
   await bundle({ engine: 'src/engine/engine.ts' }, join(folder, 'dist'), [changes(options)]);
   return folder;
