@@ -16,7 +16,7 @@ const name = z
   );
 const tenantPath = z.object({ name: z.string().min(1).max(200) });
 
-export const processView = z.object({ id, machine: z.string(), pid: z.int() });
+const processView = z.object({ id, machine: z.string(), pid: z.int() });
 
 export const tenantView = z.object({
   id,

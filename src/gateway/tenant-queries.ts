@@ -3,7 +3,7 @@ import { type Db, sql } from '../kernel/sql.ts';
 import type { ReasonCode } from '../launcher/reasons.ts';
 import { locks } from '../postgres/locks.ts';
 
-export type State = 'ENABLED' | 'ALLOCATED' | 'STARTED' | 'DISABLED';
+type State = 'ENABLED' | 'ALLOCATED' | 'STARTED' | 'DISABLED';
 export type Process = { id: string; machine: string; pid: number };
 
 export type TenantState = {

@@ -3,8 +3,10 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
+import { createTenant } from '../../src/launcher/life/create.ts';
 import { reasonCodes } from '../../src/api/endpoints/explain.ts';
 import { parseJobText } from '../../src/jobs/parse-job.ts';
+import { baseMigrations, inDatabase, makeTestLife } from '../harness/tenant-life.ts';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 const pages = [
@@ -56,4 +58,20 @@ it('names in operations.md exactly the variables that the configuration reads', 
       ?.map((name) => name.trim()),
   );
   expect([...told].sort()).toEqual([...source].sort());
+});
+
+it('shows a migration by hand that a database takes, and what its status is then', async () => {
+  const [shown = ''] = blocks('docs/operations.md', 'sql');
+  const next = `${baseMigrations.length + 1}`;
+  expect(shown).toContain(`record_migration(${next}, '${next.padStart(4, '0')}_`);
+  const life = await makeTestLife();
+  try {
+    const name = life.name();
+    await createTenant(life, { name, actor: 'docs' });
+    const answers = await inDatabase(life, name, (_, client) => client.query(shown));
+    const last = (answers as unknown as { rows: unknown[] }[]).at(-1);
+    expect(last?.rows).toEqual([{ version: '0.2.0', newest_migration: '0011_example.sql', migrating: false }]);
+  } finally {
+    await life.close();
+  }
 });
