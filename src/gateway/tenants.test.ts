@@ -97,7 +97,12 @@ describe('a tenant', () => {
     await launched({ state: 'STARTED', version: engineVersion, hostId });
     const { json } = await ask(`GET /api/tenants/${name}`);
     expect(tenantEndpointsOfGateway['GET /api/tenants/{name}'].answer.parse(json)).toMatchObject({
-      ...{ name, state: 'STARTED', reason: null, reason_code: null, version: engineVersion, desired: 'on' },
+      name,
+      state: 'STARTED',
+      reason: null,
+      reason_code: null,
+      version: engineVersion,
+      desired: 'on',
       host: { id: hostId, machine: 'box7', pid: 4711 },
     });
     const listed = tenantEndpointsOfGateway['GET /api/tenants'].answer.parse((await ask('GET /api/tenants')).json);
@@ -106,7 +111,9 @@ describe('a tenant', () => {
 
   it('that no launcher has looked at is about to start, unless somebody has stopped it', async () => {
     expect((await ask(`GET /api/tenants/${name}`)).json).toMatchObject({
-      ...{ state: 'ENABLED', reason: 'starting: no launcher has looked at it yet', reason_code: 'starting' },
+      state: 'ENABLED',
+      reason: 'starting: no launcher has looked at it yet',
+      reason_code: 'starting',
     });
     await setDesired(life.control, id, 'off');
     expect((await ask(`GET /api/tenants/${name}`)).json).toMatchObject({
@@ -153,7 +160,8 @@ describe('the life of a tenant over HTTP', () => {
     expect([made.status, made.json]).toMatchObject([201, { tenant: { name: mine }, message: { outcome: 'started' } }]);
     expect((await ask('POST /api/tenants', { name: mine })).status).toBe(409);
     expect((await ask(`POST /api/tenants/${mine}/stop`)).json).toMatchObject({
-      ...{ tenant: { desired: 'off' }, message: { kind: 'stop', outcome: 'stopped', sender: 'key:root' } },
+      tenant: { desired: 'off' },
+      message: { kind: 'stop', outcome: 'stopped', sender: 'key:root' },
     });
     expect((await ask(`POST /api/tenants/${mine}/start`)).json).toMatchObject({ tenant: { desired: 'on' } });
     expect((await ask(`POST /api/tenants/${mine}/restart`)).json).toMatchObject({ message: { kind: 'restart' } });
@@ -254,7 +262,8 @@ describe('why a tenant does not run', () => {
     const seen = await ask(`GET /api/explain/tenant/${name}`, undefined, viewerOf(name));
     expect(seen.json).toMatchObject({ facts: { holders: null } });
     expect((await ask('GET /api/slots')).json).toMatchObject({
-      ...{ limit: 1, taken: 1 },
+      limit: 1,
+      taken: 1,
       items: [
         { kind: 'scheduler', position: null, holder: { id: hostId } },
         { kind: 'scheduler', tenant: name, position: 1, holder: null },

@@ -138,7 +138,7 @@ export async function tell(life: Life, row: TenantRow, wish: Wish): Promise<numb
 
 export interface Restarting extends Telling {
   /** The message's number, once the transaction has begun. */
-  messageId(): number;
+  readonly messageId: () => number;
 }
 
 /** For a transaction that needs everybody out: the RESTART that waits for it goes first; who comes back is sent away. */
@@ -153,7 +153,7 @@ export function restarting(
       sent = await tell(life, row, { kind: 'restart', cause, actor, transaction });
     },
     remind: () => hintChanged(life.hub, row.id),
-    messageId() {
+    messageId: () => {
       if (sent === undefined) throw new Error('the transaction has not begun');
       return sent;
     },
