@@ -22,7 +22,7 @@ export function makeLife({ config, control, controlAddress, hub, time, engines, 
       ),
     addressOf,
     isElsewhere: (row) => row.name === defaultTenant && config.defaultDatabaseUrl !== undefined,
-    discovers: config.databaseUrl === undefined,
-    slotLimit: 64,
+    discovers: config.discover === 'all',
+    slotLimit: config.maxBackgroundWorkers,
   };
 }
