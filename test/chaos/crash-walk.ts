@@ -87,12 +87,19 @@ async function dieAtEach(walk: Walk, roles: readonly RoleProcess[], names: reado
 async function dieAtSome(walk: Walk, role: RoleProcess, left: Checkpoint[]): Promise<void> {
   for (let name = left.shift(); name !== undefined; name = left.shift()) {
     const passage = onceOnly.has(name) ? 1 : 1 + walk.dice.upTo(walk.options.passages);
-    await role.restart({ MILLRACE_CHECKPOINT: `${name}:${passage}` });
+    await begin(walk.town, role, { MILLRACE_CHECKPOINT: `${name}:${passage}` });
     const ending = await soon(role.ending());
     if (ending?.signal === 'SIGKILL') walk.died.add(name);
     else walk.faults.push(`${role.name} did not die at ${name}:${passage} (${JSON.stringify(ending)})`);
   }
-  await role.restart();
+  await begin(walk.town, role);
+}
+
+/** Another life; where it is a host's, the tenant that it may have had is somebody else's to take. */
+async function begin(town: ChaosInstallation, role: RoleProcess, more: Readonly<Record<string, string>> = {}) {
+  const { pid } = role;
+  await role.restart(more);
+  if (town.hosts.includes(role)) await town.buryHost(pid);
 }
 
 async function soon(ending: Promise<Ending>): Promise<Ending | undefined> {

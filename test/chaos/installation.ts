@@ -1,14 +1,15 @@
 /**
- * An installation whose every part is a process of its own, as on several machines: a PostgreSQL server, an API, hosts
- * (one works, the others stand by) and workers. Leases are short, so that losing one takes seconds.
+ * An installation whose every part is a process of its own, as on several machines: a PostgreSQL server, an API, a
+ * launcher, hosts (one has the tenant, the others none) and workers. Leases are short, so that losing one takes seconds.
  */
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { type AddressInfo, createServer } from 'node:net';
-import { tmpdir } from 'node:os';
+import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Pool } from 'pg';
 import { CallFailed, type Client, makeClient } from '../../src/http/client.ts';
 import { silent } from '../../src/kernel/log.ts';
+import { hostIsLost } from '../../src/launcher/host-queries.ts';
 import { type Db, onClient, onPool, sql } from '../../src/kernel/sql.ts';
 import { addressOfSocket } from '../../src/postgres/address.ts';
 import { type EmbeddedServer, startEmbedded } from '../../src/postgres/embedded.ts';
@@ -37,6 +38,7 @@ export interface InstallationOptions {
 
 export class ChaosInstallation {
   readonly api: RoleProcess;
+  readonly launcher: RoleProcess;
   readonly hosts: readonly RoleProcess[];
   readonly workers: readonly RoleProcess[];
   /** Straight to the tenant's database, past everything that is killed. */
@@ -77,6 +79,7 @@ export class ChaosInstallation {
       new RoleProcess({ name, args, env, mayEnd: () => this.#databaseAway > 0 });
     const functions = join(home, 'functions.mjs');
     this.api = role('api', 'api', '--port', String(port));
+    this.launcher = role('launcher', 'launcher');
     this.hosts = numbered('host', options.hosts).map((name) => role(name, 'host'));
     this.workers = numbered('worker', options.workers).map((name) =>
       role(name, 'worker', '--url', url, '--functions', functions, '--name', name),
@@ -102,7 +105,7 @@ export class ChaosInstallation {
   }
 
   get roles(): RoleProcess[] {
-    return [this.api, ...this.hosts, ...this.workers];
+    return [this.api, this.launcher, ...this.hosts, ...this.workers];
   }
 
   /** Asks the API, again for as long as it or the database is away: nothing asked here minds being done twice. */
@@ -165,6 +168,15 @@ export class ChaosInstallation {
       select pg_terminate_backend(pid)
         from pg_stat_activity
        where application_name like ${like} and random() < ${share}::float8`);
+  }
+
+  /**
+   * Says of a host's process that it has ended, as whoever started it does, and that its tenant is wanted at once: how long
+   * a silent one is waited for, and the pauses after crashes, are another suite's.
+   */
+  async buryHost(pid: number): Promise<void> {
+    await hostIsLost(onPool(this.#control), { machine: hostname(), pid });
+    await this.call('POST /api/tenants/{name}/start', { params: { name: 'default' } });
   }
 
   async runsHeld(): Promise<number> {

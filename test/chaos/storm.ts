@@ -95,6 +95,7 @@ interface Scene {
 const kinds: Readonly<Record<string, (scene: Scene) => Promise<void>>> = {
   'kill a worker': killWorker,
   'kill a host': async ({ town, dice }) => void (await dice.next(town.hosts).restart()),
+  'kill the launcher': async ({ town }) => void (await town.launcher.restart()),
   'kill the API': async ({ town }) => void (await town.api.restart()),
   'freeze a worker until its lease is lost': async (scene) => freeze(await busyWorker(scene), frozenMs(scene.options)),
   'freeze the API': ({ town, dice }) => freeze(town.api, dice.upTo(1_000)),
@@ -103,7 +104,7 @@ const kinds: Readonly<Record<string, (scene: Scene) => Promise<void>>> = {
   'freeze a host and let the other take over': takeOver,
   'drain a worker': async ({ town, dice }) => dice.next(town.workers).signal('SIGTERM'),
   'terminate half of all connections': ({ town }) => town.terminateBackends('millrace%', 0.5),
-  'terminate the connection of the scheduler': ({ town }) => town.terminateBackends('millrace scheduler%'),
+  'terminate the connections of the scheduler': ({ town }) => town.terminateBackends('millrace host%'),
   'crash the database': ({ town }) => town.crashDatabase(),
   'restart the database': ({ town }) => town.restartDatabase(),
   'pause a job and unpause it': async ({ town, dice, paused }) => {
@@ -143,7 +144,7 @@ async function killWorker(scene: Scene): Promise<void> {
 async function takeOver({ town, dice }: Scene): Promise<void> {
   const host = dice.next(town.hosts);
   host.signal('SIGSTOP');
-  await town.terminateBackends('millrace scheduler%');
+  await town.terminateBackends('millrace host%');
   await sleep(dice.upTo(2_000));
   host.signal('SIGCONT');
 }
