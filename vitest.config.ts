@@ -7,7 +7,7 @@ import { defineConfig } from 'vitest/config';
 
 const endToEnd = ['test/e2e/**/*.test.ts', 'test/chaos/crash-points.test.ts'];
 const serial = [
-  ...['kill-tree', 'rivals', 'storm'].map((name) => `test/chaos/${name}.test.ts`),
+  ...['kill-tree', 'rivals', 'storm', 'tenant-storm'].map((name) => `test/chaos/${name}.test.ts`),
   ...['smoke', 'torture'].map((name) => `test/e2e/${name}.test.ts`),
 ];
 /** Built engines are loaded as they are: to read them as sources takes seconds. */

@@ -4,19 +4,24 @@
  * have, in one scheduler; who is gone is gone; nothing is left behind.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
+import { engineVersion } from '../../src/engine/engine.ts';
 import { CallFailed } from '../../src/http/client.ts';
 import { sql } from '../../src/kernel/sql.ts';
-import type { TestInstallation } from '../harness/installation.ts';
+import { engineBuild, removeEngineBuilds } from '../harness/engine-builds.ts';
+import { TestInstallation } from '../harness/installation.ts';
+import { millrace } from '../harness/product.ts';
 import { until } from '../harness/until.ts';
 import { type Dice, makeDice } from './dice.ts';
 
 export interface TenantStormOptions {
   readonly seed: number;
   readonly kills: number;
+  /** At most so many at once. */
   readonly tenants: number;
-  /** Of the engines that are installed, oldest first. */
-  readonly versions: readonly [string, string];
 }
+
+/** Each follows the one before. */
+const versions = [engineVersion, '0.1.1-test.1'] as const;
 
 /** What should be: the version, and whether it should run. */
 type Wish = { version: string; on: boolean };
@@ -32,7 +37,21 @@ interface Scene {
 
 const settleMs = 90_000;
 
-export async function tenantStorm(world: TestInstallation, options: TenantStormOptions): Promise<string[]> {
+/** Answers what is not as it should be. */
+export async function tenantStormIn(options: TenantStormOptions): Promise<string[]> {
+  const world = await TestInstallation.start({ launchers: 2 });
+  try {
+    const added = await millrace(['engine', 'add', await engineBuild({ version: versions[1] })], { env: world.env });
+    if (added.code !== 0) return [added.stderr];
+    await world.started('default');
+    return await tenantStorm(world, options);
+  } finally {
+    await world.close();
+    await removeEngineBuilds();
+  }
+}
+
+async function tenantStorm(world: TestInstallation, options: TenantStormOptions): Promise<string[]> {
   const scene: Scene = { world, dice: makeDice(options.seed), options, wishes: new Map(), log: [], made: 0 };
   const over = new AbortController();
   const living = live(scene, over.signal);
@@ -78,7 +97,7 @@ async function change(scene: Scene): Promise<void> {
   const kind = dice.upTo(10);
   if (wish === undefined) return;
   if (kind < 3 && wishes.size < options.tenants) return make(scene);
-  if (kind < 5 && wish.version === options.versions[0]) return upgrade(scene, name, wish);
+  if (kind < 5 && wish.version === versions[0]) return upgrade(scene, name, wish);
   if (kind < 7) return turn(scene, name, wish);
   if (kind < 8)
     return insist(scene, `restart ${name}`, async () => {
@@ -90,13 +109,13 @@ async function change(scene: Scene): Promise<void> {
 
 async function make(scene: Scene): Promise<void> {
   const name = `t${++scene.made}`;
-  const [version] = scene.options.versions;
+  const [version] = versions;
   await insist(scene, `create ${name}`, () => scene.world.call('POST /api/tenants', { body: { name, version } }), 409);
   scene.wishes.set(name, { version, on: true });
 }
 
 async function upgrade(scene: Scene, name: string, wish: Wish): Promise<void> {
-  const [, to] = scene.options.versions;
+  const [, to] = versions;
   await insist(scene, `upgrade ${name}`, () =>
     scene.world.call('POST /api/tenants/{name}/upgrade', { params: { name }, body: { to } }),
   );
