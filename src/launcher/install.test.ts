@@ -107,10 +107,16 @@ describe('making sure that the default tenant can be served', () => {
     expect(await Promise.all(started.map(({ client }) => alive(client)))).toEqual(started.map(() => true));
   });
 
-  it('brings it to this release where its own engine is not here', async () => {
+  it('brings it to this release where its own engine is not here and somebody is told, else leaves it', async () => {
     await installedAt('0.0.1');
-    await ensureInstalled(database.address, engine, only(engineVersion));
+    const here = only(engineVersion);
+    expect(await ensureInstalled(database.address, engine, here)).toEqual([]);
+    expect(await seen()).toEqual({ kind: 'installed', version: '0.0.1' });
+    const told: string[] = [];
+    await ensureInstalled(database.address, engine, here, (from) => told.push(from));
+    await ensureInstalled(database.address, engine, here, (from) => told.push(from));
     expect(await seen()).toEqual({ kind: 'installed', version: engineVersion });
+    expect(told).toEqual(['0.0.1']);
   });
 
   it.each([
@@ -119,7 +125,9 @@ describe('making sure that the default tenant can be served', () => {
   ])('leaves it alone where %s', async (_, version, have) => {
     await installedAt(version);
     const client = await engineConnection(version);
-    expect(await ensureInstalled(database.address, engine, only(...have))).toEqual([]);
+    const told: string[] = [];
+    expect(await ensureInstalled(database.address, engine, only(...have), (from) => told.push(from))).toEqual([]);
+    expect(told).toEqual([]);
     expect(await seen()).toEqual({ kind: 'installed', version });
     expect(await alive(client)).toBe(true);
   });
