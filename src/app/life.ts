@@ -4,7 +4,7 @@ import { engineVersion, migrationsFolder } from '../engine/engine.ts';
 import { enginesFolder } from '../launcher/engines.ts';
 import type { Life } from '../launcher/life/life.ts';
 import { readMigrations } from '../postgres/migrate.ts';
-import { defaultTenant, type Installation } from './installation.ts';
+import { type Installation, isElsewhere } from './installation.ts';
 
 export function makeLife({ config, control, controlAddress, hub, time, engines, addressOf }: Installation): Life {
   return {
@@ -21,7 +21,7 @@ export function makeLife({ config, control, controlAddress, hub, time, engines, 
           : join(enginesFolder(config.home), version, 'migrations', 'tenant'),
       ),
     addressOf,
-    isElsewhere: (row) => row.name === defaultTenant && config.defaultDatabaseUrl !== undefined,
+    isElsewhere: (row) => isElsewhere(config, row),
     discovers: config.discover === 'all',
     slotLimit: config.maxBackgroundWorkers,
   };
