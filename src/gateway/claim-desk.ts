@@ -27,8 +27,6 @@ import { dealPlaces } from './shares.ts';
 import { TenantPace } from './tenant-pace.ts';
 
 const sweepMs = 1_000;
-/** For so long places are kept for a tenant that is asked. */
-const patienceMs = 100;
 /** A claim that has no answer for so long will have none: its tenant may be asked again. */
 const hopelessMs = 30_000;
 /** So many tenants are asked at the same time, and beside them as many that are slow. */
@@ -54,7 +52,8 @@ interface Ask {
   readonly tenantId: string;
   readonly portions: Portion[];
   readonly atMs: number;
-  /** Places are kept for it. */
+  /** For so long places are kept for it. */
+  readonly patienceMs: number;
   keeps: boolean;
 }
 
@@ -237,7 +236,9 @@ export class ClaimDesk {
         .filter(({ places }) => places > 0);
       if (portions.length === 0) return;
       const keeps = !this.#pace.isSlow(tenantId);
-      const ask = asks.get(tenantId) ?? { tenantId, portions: [], atMs: performance.now(), keeps };
+      const atMs = performance.now();
+      const patienceMs = this.#pace.patienceMs(tenantId, atMs);
+      const ask = asks.get(tenantId) ?? { tenantId, portions: [], atMs, patienceMs, keeps };
       ask.portions.push(...portions);
       asks.set(tenantId, ask);
     });
@@ -249,7 +250,7 @@ export class ClaimDesk {
     if (ask.keeps) this.#keep(portions, 1);
     const kinds = new Set(portions.map(({ waiting }) => waiting.kind));
     for (const kind of kinds) this.#hot.take(tenantId, kind);
-    const patience = setTimeout(() => this.#overdue(ask), patienceMs);
+    const patience = setTimeout(() => this.#overdue(ask), ask.patienceMs);
     try {
       const lists = await this.#claimOf(tenantId, portions);
       this.#noteTime(ask);
@@ -297,8 +298,9 @@ export class ClaimDesk {
     this.#deal();
   }
 
-  #noteTime({ tenantId, atMs }: Ask): void {
-    if (performance.now() - atMs < patienceMs) this.#pace.inTime(tenantId);
+  #noteTime({ tenantId, atMs, patienceMs }: Ask): void {
+    const nowMs = performance.now();
+    if (nowMs - atMs < patienceMs) this.#pace.inTime(tenantId, nowMs);
     else this.#pace.late(tenantId);
   }
 

@@ -1,11 +1,14 @@
 /**
  * How tenants answer. One that is slow or fails costs the others nothing: no places are kept for it, and after a failure
- * it is left alone for a while, longer each time. An answer in time makes it one like any other.
+ * it is left alone for a while, longer each time. An answer in time makes it one like any other. For one that has lately
+ * answered in time more patience is had than for one of which nothing is known.
  */
 import { type Backoff, delayMs } from '../kernel/backoff.ts';
 
 const backoff: Backoff = { firstMs: 100, capMs: 10_000, jitter: 0.5 };
 const tellEveryMs = 60_000;
+const patience = { knownMs: 100, unknownMs: 25 } as const;
+const rememberMs = 60_000;
 
 interface Pace {
   failures: number;
@@ -15,6 +18,8 @@ interface Pace {
 
 export class TenantPace {
   readonly #slow = new Map<string, Pace>();
+  /** When a tenant last answered in time. */
+  readonly #prompt = new Map<string, number>();
 
   isSlow(tenantId: string): boolean {
     return this.#slow.has(tenantId);
@@ -24,8 +29,14 @@ export class TenantPace {
     return nowMs >= (this.#slow.get(tenantId)?.notBeforeMs ?? 0);
   }
 
-  inTime(tenantId: string): void {
+  patienceMs(tenantId: string, nowMs: number): number {
+    const knownMs = this.#prompt.get(tenantId) ?? Number.NEGATIVE_INFINITY;
+    return nowMs - knownMs < rememberMs ? patience.knownMs : patience.unknownMs;
+  }
+
+  inTime(tenantId: string, nowMs: number): void {
     this.#slow.delete(tenantId);
+    this.#prompt.set(tenantId, nowMs);
   }
 
   /** It has not answered in time. */
