@@ -58,10 +58,25 @@ export function eventStream(
   ctx: ApiContext,
   chunks: (signal: AbortSignal) => AsyncGenerator<Uint8Array, void, undefined>,
 ): Response {
-  const body = streamOf(chunks, (error) => ctx.log.warn({ err: error }, 'an event stream broke off'));
+  const body = streamOf(
+    (signal) => whileOpen(ctx, chunks(signal)),
+    (error) => ctx.log.warn({ err: error }, 'an event stream broke off'),
+  );
   return new Response(body, {
     headers: { 'content-type': 'text/event-stream', 'cache-control': 'no-store', 'x-accel-buffering': 'no' },
   });
+}
+
+/** Where the tenant is closed here, to be upgraded say, the stream just ends: its reader comes back, and is served anew. */
+async function* whileOpen(
+  { pool }: ApiContext,
+  chunks: AsyncGenerator<Uint8Array, void, undefined>,
+): AsyncGenerator<Uint8Array, void, undefined> {
+  try {
+    yield* chunks;
+  } catch (error) {
+    if (!pool.ending) throw error;
+  }
 }
 
 export const eventHandlers: ApiHandlers<Pick<typeof runEndpoints, 'GET /api/events'>> = {

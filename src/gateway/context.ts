@@ -33,7 +33,8 @@ export interface GatewayContext {
   readonly cookieName: string;
   /** Whether this installation does its work; under `up`, that the default tenant is STARTED. */
   readonly healthy: () => Promise<boolean>;
-  readonly metrics: () => Promise<string>;
+  /** Of all tenants, or of one. */
+  readonly metrics: (tenant: string | null) => Promise<string>;
   /** How the installation is configured, secrets left out. */
   readonly settings: readonly { name: string; value: string | null; set: boolean; about: string }[];
   readonly openapi: () => Record<string, unknown>;

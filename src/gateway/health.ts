@@ -20,8 +20,11 @@ export const healthHandlers: Handlers<Pick<typeof gatewayEndpoints, Keys>, Gatew
     await control.exec(sql`select 1`);
     return { status: 'ok' as const };
   },
-  'GET /metrics': async (_, { metrics }) =>
-    new Response(await metrics(), { headers: { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' } }),
+  // a tenant's key sees nothing of another's
+  'GET /metrics': async ({ caller }, { metrics }) =>
+    new Response(await metrics(caller?.tenant ?? null), {
+      headers: { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' },
+    }),
   'GET /openapi.json': async (_, { openapi }) => openapi(),
   'GET /docs': async (_, { openapi }) => {
     const headers = {

@@ -13,7 +13,7 @@ it('metrics tell of this process, and of schedulers wherever they run, tenant by
   ];
   const metrics = makeMetrics(telemetry, async () => rows);
   telemetry.emit('claimed', { runs: 3, polls: 1 });
-  const lines = (await metrics()).split('\n');
+  const lines = (await metrics(null)).split('\n');
   for (const line of [
     'millrace_runs_claimed_total 3',
     '# TYPE millrace_trigger_firings_total counter',
@@ -36,6 +36,9 @@ it('metrics tell of this process, and of schedulers wherever they run, tenant by
   // in the form that Prometheus reads
   const form = /^[a-z_]+\{[a-z_]+="(?:[^"\\]|\\.)*"(,le="[^"]+")?\} [\d.]+$/;
   expect(lines.filter((line) => line.includes('tenant=') && !form.test(line))).toEqual([]);
+  const own = (await metrics('default')).split('\n').filter((line) => line.includes('tenant='));
+  expect(own.length).toBeGreaterThan(5);
+  expect(own.filter((line) => !line.includes('tenant="default"'))).toEqual([]);
 });
 
 it('metrics of this process are told though the control database is out of reach', async () => {
@@ -43,7 +46,7 @@ it('metrics of this process are told though the control database is out of reach
     makeTelemetry(() => {}),
     () => Promise.reject(new Error('gone')),
   );
-  const text = await metrics();
+  const text = await metrics(null);
   expect(text).toContain('millrace_runs_claimed_total');
   expect(text).not.toContain('tenant=');
 });

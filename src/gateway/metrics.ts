@@ -8,7 +8,7 @@ const seconds = [0.001, 0.005, 0.02, 0.1, 0.5, 2, 10, 60];
 export function makeMetrics(
   telemetry: Telemetry,
   schedulers: () => Promise<readonly SchedulerRow[]>,
-): () => Promise<string> {
+): (tenant: string | null) => Promise<string> {
   const registry = new Registry();
   const registers = [registry];
   collectDefaultMetrics({ register: registry, prefix: 'millrace_' });
@@ -35,10 +35,11 @@ export function makeMetrics(
     requests.inc({ method, status: String(status) });
     duration.observe(ms / 1000);
   });
-  return async () => {
+  return async (tenant) => {
     const own = await registry.metrics();
     // without its database this process still has something to tell
     const rows = await schedulers().catch(() => undefined);
-    return rows === undefined ? own : `${own}${schedulerMetrics(rows)}`;
+    const shown = rows?.filter((row) => tenant === null || row.tenant === tenant);
+    return shown === undefined ? own : `${own}${schedulerMetrics(shown)}`;
   };
 }

@@ -1,0 +1,84 @@
+/** A gateway over a fleet, in this process: real keys, sessions and credentials, real engines; its listener if need be. */
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Role } from '../../src/contract/roles.ts';
+import { Callers, hashOf, newSecret } from '../../src/gateway/callers.ts';
+import { ClaimDesk } from '../../src/gateway/claim-desk.ts';
+import type { GatewayContext } from '../../src/gateway/context.ts';
+import { insertKey } from '../../src/gateway/control-queries.ts';
+import { Gateway } from '../../src/gateway/gateway.ts';
+import { makeMetrics } from '../../src/gateway/metrics.ts';
+import { ReportDesk } from '../../src/gateway/report-desk.ts';
+import { makeSecrets, type RunSecrets } from '../../src/gateway/secrets.ts';
+import { Servings } from '../../src/gateway/servings.ts';
+import { SignalDesk } from '../../src/gateway/signal-desk.ts';
+import { makeTenantDesks } from '../../src/gateway/tenant-desks.ts';
+import { newId } from '../../src/kernel/id.ts';
+import { silent } from '../../src/kernel/log.ts';
+import { makeTelemetry } from '../../src/kernel/telemetry.ts';
+import type { Loader } from '../../src/launcher/loader.ts';
+import { WakeHub } from '../../src/postgres/wake.ts';
+import type { Fleet } from './fleet.ts';
+
+export const origin = 'http://127.0.0.1';
+
+export interface TestGateway {
+  readonly gateway: Gateway;
+  readonly context: GatewayContext;
+  readonly secrets: RunSecrets;
+  /** Makes a key; tenant null for roles that serve the whole installation. */
+  key(role: Role, tenant: string | null): Promise<string>;
+  /** The cookie of a session opened with that key. */
+  session(key: string): Promise<string>;
+  fetch(method: string, path: string, headers?: Record<string, string>, body?: unknown): Promise<Response>;
+}
+
+export function makeTestGateway(fleet: Fleet, loader: Loader = fleet.loader): TestGateway {
+  const { time } = fleet;
+  const { db: control } = fleet.control;
+  // as the engines' contexts have them
+  const secrets = makeSecrets(['a master key of the tests'], () => time.now());
+  const servings = new Servings(control, silent);
+  const telemetry = makeTelemetry(() => {});
+  const cookieName = 'millrace_test';
+  const leaseMs = 30_000;
+  const context: GatewayContext = {
+    ...{ control, loader, time, log: silent, servings, leaseMs, cookieName },
+    hub: new WakeHub(fleet.control.address, silent),
+    callers: new Callers({ control, secrets, time, cookieName }),
+    claims: new ClaimDesk({ loader, control, servings, log: silent, leaseMs }),
+    reports: new ReportDesk(loader),
+    desks: makeTenantDesks(loader),
+    signals: new SignalDesk(loader, silent),
+    publicUrl: () => origin,
+    secureCookies: false,
+    healthy: async () => true,
+    metrics: makeMetrics(telemetry, async () => []),
+    settings: [],
+    openapi: () => ({}),
+  };
+  const uiFolder = join(tmpdir(), `no-pages-${newId()}`);
+  const gateway = new Gateway({ context, telemetry, uiFolder, hostNames: new Set() });
+  const fetchFrom: TestGateway['fetch'] = (method, path, headers = {}, body) => {
+    const sent = body === undefined ? {} : { body: JSON.stringify(body) };
+    const type = body === undefined ? {} : { 'content-type': 'application/json' };
+    return gateway.fetch(
+      new Request(origin + path, { method, headers: { host: '127.0.0.1', ...type, ...headers }, ...sent }),
+    );
+  };
+  return {
+    ...{ gateway, context, secrets, fetch: fetchFrom },
+    async key(role, tenant) {
+      const secret = newSecret('mrk_');
+      const tenantId = fleet.tenants.find(({ row }) => row.name === tenant)?.row.id ?? null;
+      const at = new Date(time.now());
+      await insertKey(control, { id: newId(), name: role, role, tenantId, hash: hashOf(secret), at, by: 'test' });
+      return secret;
+    },
+    async session(key) {
+      const answer = await fetchFrom('POST', '/api/session', { origin }, { key });
+      if (answer.status !== 201) throw new Error(`no session: ${answer.status}`);
+      return answer.headers.get('set-cookie')?.split(';')[0] ?? '';
+    },
+  };
+}
