@@ -32,7 +32,7 @@ export interface LaunchHost {
   readonly beatMs: number;
 }
 
-const mostMessages = 1_000;
+const mostMessages = 10_000;
 
 /** Read before all else: what people want is then at least as new as their messages. */
 export function readMessages(db: Db): Promise<OpenMessage[]> {

@@ -142,8 +142,10 @@ describe('a host that is lost', () => {
     await host.freeze();
     const next = await stage.host();
     await db().exec(sql`delete from host where id = ${host.id}`);
+    const left = performance.now();
     await until('it runs elsewhere', async () => (await stage.view(tenant))?.host_id === next.id || undefined);
-    expect(await stage.becomes(tenant, 'STARTED')).toMatchObject({ suspicion: 0, order_no: 2 });
+    expect(await stage.becomes(tenant, 'STARTED')).toMatchObject({ suspicion: 0, failures: 0, order_no: 2 });
+    expect(performance.now() - left).toBeLessThan(4_000);
     expect(await stage.view(waiting)).toMatchObject({ state: 'ENABLED', code: 'no_slot' });
   });
 });
@@ -161,6 +163,21 @@ describe('hosts', () => {
     await stage.becomes(tenant, 'STARTED');
     expect(host.running.size).toBe(4);
     expect(stage.spawned).toHaveLength(1);
+  });
+
+  it('without a tenant are sent away after a while, but for the last of the running release', async () => {
+    const [one, other, old] = [await stage.host(), await stage.host(), await stage.host('0.9.0')];
+    const tenant = await stage.tenant('a');
+    await stage.launch({ idleHostMs: 1_500 });
+    const { host_id: taken } = await stage.becomes(tenant, 'STARTED');
+    const leaving = () => db().rows<{ id: string }>(sql`select id from host where leaving order by id`);
+    const spare = taken === one.id ? other.id : one.id;
+    await until('two are sent away', async () => (await leaving()).length === 2 || undefined);
+    expect(await leaving()).toEqual([{ id: old.id }, { id: spare }].toSorted((a, b) => (a.id < b.id ? -1 : 1)));
+    await stage.send(tenant, 'stop');
+    await stage.becomes(tenant, 'DISABLED', 'stopped_by_user');
+    await pause(2_500);
+    expect((await leaving()).map(({ id }) => id)).not.toContain(taken);
   });
 
   it('that are leaving get no tenants', async () => {

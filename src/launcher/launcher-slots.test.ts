@@ -75,7 +75,7 @@ describe('slots', () => {
     expect(await isGranted(housekeeping)).toBe(false);
   });
 
-  it('go to housekeeping when no scheduler waits, and its owner’s death frees them', async () => {
+  it('go to housekeeping when no scheduler waits, which keeps them until it is done', async () => {
     await stage.limit(3);
     const [a, b] = await tenants('a', 'b');
     if (!a || !b) throw new Error('two were made');

@@ -52,6 +52,8 @@ export interface LauncherOptions {
   readonly embedded: boolean;
   /** The running release: one host of it is kept though it has no tenant. */
   readonly version: string;
+  /** How long any other host may be without one; default: a minute. */
+  readonly idleHostMs?: number;
   readonly log: Log;
 }
 
@@ -60,7 +62,7 @@ const watchEveryMs = 500;
 const watchWaitedForMs = 250;
 /** How long those who wait for a tenant's connections to close have to, before these are closed for them. */
 const graceMs = { drain: 5_000, database: 2_000 } as const;
-const idleHostMs = 60_000;
+const usualIdleHostMs = 60_000;
 /** A host that was asked for has so long to appear before another is. */
 const spawnMs = 10_000;
 const mostSpawns = 8;
@@ -290,14 +292,15 @@ class Launcher {
 
   /** Hosts without a tenant for long; of the running release the last one stays. */
   #longIdle(plan: Plan, { now, hosts }: World): string[] {
+    const { version, idleHostMs = usualIdleHostMs } = this.#options;
     const nowMs = now.getTime();
     const idle = new Set(plan.idle.map(({ id }) => id));
     for (const id of this.#idleSince.keys()) if (!idle.has(id)) this.#idleSince.delete(id);
     for (const id of idle) if (!this.#idleSince.has(id)) this.#idleSince.set(id, nowMs);
-    let spare = hosts.filter(({ engine, leaving }) => engine === this.#options.version && !leaving).length - 1;
+    let spare = hosts.filter(({ engine, leaving }) => engine === version && !leaving).length - 1;
     return plan.idle
       .filter(({ id }) => nowMs - (this.#idleSince.get(id) ?? nowMs) >= idleHostMs)
-      .filter(({ engine }) => engine !== this.#options.version || spare-- > 0)
+      .filter(({ engine }) => engine !== version || spare-- > 0)
       .map(({ id }) => id);
   }
 }

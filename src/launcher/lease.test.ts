@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { type ControlDatabase, makeControlDatabase } from '../../test/harness/fresh-database.ts';
 import { session } from '../../test/harness/launching.ts';
 import { until } from '../../test/harness/until.ts';
@@ -109,10 +109,23 @@ describe('the lease', () => {
     await until('it has been awake for long enough', () => first.mayJudge || undefined);
     const blocker = await session(control.address);
     await blocker.query('begin; lock table control.launcher in access exclusive mode');
-    await pause(4_500);
+    await until('it has not been heard of', () => first.epoch === undefined || undefined);
     await blocker.query('commit');
-    await until('it has noticed', () => !first.mayJudge || undefined, 3_000);
-    expect(first.epoch).toBeDefined();
+    await held(first);
+    expect(first.mayJudge).toBe(false);
     await blocker.end();
+  });
+
+  it('is not believed in by a machine that wakes up, until it is renewed', async () => {
+    const first = lease({ alone: true });
+    await first.service.start();
+    const epoch = await held(first);
+    expect(first.mayJudge).toBe(true);
+    const wall = Date.now();
+    const asleep = vi.spyOn(Date, 'now').mockImplementation(() => wall + 3_600_000);
+    expect([first.epoch, first.mayJudge]).toEqual([undefined, false]);
+    await until('it is renewed', () => first.epoch === epoch || undefined);
+    expect(first.mayJudge, 'hosts were asleep, too').toBe(false);
+    asleep.mockRestore();
   });
 });

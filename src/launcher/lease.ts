@@ -43,7 +43,7 @@ export class Lease {
   readonly #options: LeaseOptions;
   readonly #startedAt = new Date();
   #epoch: number | undefined;
-  #renewedAt = Number.NEGATIVE_INFINITY;
+  #heardAt = { monotonic: Number.NEGATIVE_INFINITY, wall: Number.NEGATIVE_INFINITY };
   #graceUntil = Number.NEGATIVE_INFINITY;
   #firstOfAll = true;
   readonly service: Service;
@@ -68,12 +68,12 @@ export class Lease {
 
   /** Undefined: stands by. What it says may be out of date; the database knows better. */
   get epoch(): number | undefined {
-    return performance.now() - this.#renewedAt < validMs ? this.#epoch : undefined;
+    return this.#silenceMs() < validMs ? this.#epoch : undefined;
   }
 
   /** Whether a host that has been silent may be judged, or could not have been heard. */
   get mayJudge(): boolean {
-    return performance.now() >= this.#graceUntil;
+    return performance.now() >= this.#graceUntil && this.#silenceMs() < gapMs;
   }
 
   /** Told by whoever was refused by the database. */
@@ -84,7 +84,7 @@ export class Lease {
   }
 
   async #tick(): Promise<void> {
-    const sentAt = performance.now();
+    const sentAt = { monotonic: performance.now(), wall: Date.now() };
     const held = this.#epoch === undefined ? undefined : await this.#renew(this.#epoch);
     if (held === false) this.lose();
     const epoch = this.#epoch ?? (await this.#take());
@@ -95,12 +95,17 @@ export class Lease {
     this.#options.onChange(epoch);
   }
 
-  #heard(sentAt: number): void {
-    const gap = sentAt - this.#renewedAt;
+  /** A machine that sleeps stops the clock that only runs, and one whose clock is set moves the other. */
+  #silenceMs(): number {
+    return Math.max(performance.now() - this.#heardAt.monotonic, Date.now() - this.#heardAt.wall);
+  }
+
+  #heard(sentAt: { monotonic: number; wall: number }): void {
+    const gap = this.#silenceMs();
     // nobody knows what was before the first time; where no other can be alive, there is nothing to know
     if (this.#firstOfAll ? !this.#options.alone : gap > gapMs) this.#graceUntil = performance.now() + graceMs;
     this.#firstOfAll = false;
-    this.#renewedAt = sentAt;
+    this.#heardAt = sentAt;
   }
 
   #failed(error: unknown): void {

@@ -4,7 +4,7 @@
  */
 import type { ReasonCode, Reason } from './reasons.ts';
 import type { Slots } from './slots.ts';
-import { afterQuit, isNoFault, nextTryAt, type Quit } from './supervisor.ts';
+import { afterQuit, isLeft, isOtherwise, type Quit, whenOtherwise } from './supervisor.ts';
 import { type Effect, type LaunchEvent, type LaunchState, type Machine, step } from './states.ts';
 
 interface LaunchTenant {
@@ -114,15 +114,20 @@ export class Ledger {
   /** Its scheduler is no more, or could not come to be, for this reason. */
   quit(entry: LaunchEntry, quit: Quit): void {
     const failures = entry.launch?.failures ?? 0;
-    if (isNoFault(quit.code)) {
-      const retryAt = nextTryAt(failures, this.now);
-      this.send(entry, { kind: 'restart', transaction: entry.launch?.waitOn ?? null });
-      if (entry.launch?.ending) this.send(entry, { kind: 'scheduler_quit' });
-      this.set(entry, { failures: failures + 1, retryAt });
+    if (isLeft(quit.code)) this.#startAnew(entry);
+    else if (isOtherwise(quit.code)) {
+      this.#startAnew(entry);
+      this.set(entry, { failures: failures + 1, retryAt: whenOtherwise(failures, this.now) });
     } else {
       const { reason, ...rest } = afterQuit(quit, failures, this.now);
       this.send(entry, { kind: 'scheduler_quit' }, { code: reason.code, reason: reason.text, ...rest });
     }
+  }
+
+  /** No fault of its own: in the slot that it has. */
+  #startAnew(entry: LaunchEntry): void {
+    this.send(entry, { kind: 'restart', transaction: entry.launch?.waitOn ?? null });
+    if (entry.launch?.ending) this.send(entry, { kind: 'scheduler_quit' });
   }
 
   /** Changes what the state machine does not know of. */

@@ -34,9 +34,11 @@ export function seeToStarts(ledger: Ledger, world: StartsWorld): Starts {
   const ready: { entry: LaunchEntry; guest: Guest }[] = [];
   for (const [entry, launch] of ledger.launches()) {
     if (launch.state !== 'ALLOCATED' || launch.ordered || launch.ending) continue;
-    const wait = whatFor(entry, launch, world);
-    if (wait !== undefined) entry.pending = wait;
-    if (wait !== undefined || (launch.retryAt !== null && launch.retryAt > ledger.now)) continue;
+    const wait = whatFor(entry, launch, world) ?? untilWhen(launch, ledger.now);
+    if (wait !== undefined) {
+      entry.pending = wait;
+      continue;
+    }
     const finding = world.findings.get(entry.tenant.id);
     if (finding === undefined) looks.push(entry.tenant.id);
     else if (finding.kind === 'migrating') entry.pending = reasons.waitingOn(launch.waitOn ?? 'of a migration');
@@ -60,6 +62,10 @@ function whatFor(entry: LaunchEntry, launch: Launch, world: StartsWorld): Reason
   // what has been said in this turn is looked into in the next
   const isNew = launch.waitOn !== (entry.before?.waitOn ?? null);
   return launch.waitOn !== null && (isNew || entry.transactionIsOpen) ? reasons.waitingOn(launch.waitOn) : undefined;
+}
+
+function untilWhen({ retryAt }: Launch, now: Date): Reason | undefined {
+  return retryAt === null || retryAt <= now ? undefined : reasons.startingAfter(`again at ${retryAt.toISOString()}`);
 }
 
 /** A look at one that is DISABLED and wanted: it is started where it could be, else the reason is as it is now. */

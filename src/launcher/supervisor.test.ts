@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { reasonCodes, reasons } from './reasons.ts';
-import { afterQuit, afterRunning, care, type Circumstances, isNoFault, nextTryAt } from './supervisor.ts';
+import { afterQuit, afterRunning, care, type Circumstances, isLeft, isOtherwise, whenOtherwise } from './supervisor.ts';
 
 const now = new Date('2026-06-01T00:00:00Z');
 const after = (ms: number): Date => new Date(now.getTime() + ms);
@@ -31,11 +31,12 @@ describe('after a scheduler has quit', () => {
     expect([wait(retryAt), wait(afterQuit({ code, detail: 'x' }, 7, now, least).retryAt)]).toEqual([5_000, 4_000]);
   });
 
-  it('a host that lets go of it is no fault of its own, but not for ever', () => {
-    expect(reasonCodes.filter(isNoFault)).toEqual(['starting', 'stopping', 'waiting_on_transaction']);
-    expect(nextTryAt(0, now)).toBeNull();
-    expect(nextTryAt(1, now, most)).toEqual(after(1_000));
-    expect(nextTryAt(9, now, most)).toEqual(after(60_000));
+  it('what its host finds otherwise is looked at again, the first time at once', () => {
+    expect(reasonCodes.filter(isLeft)).toEqual(['stopping']);
+    expect(reasonCodes.filter(isOtherwise)).toEqual(['starting', 'waiting_on_transaction']);
+    expect(whenOtherwise(0, now)).toBeNull();
+    expect(whenOtherwise(1, now, most)).toEqual(after(1_000));
+    expect(whenOtherwise(9, now, most)).toEqual(after(60_000));
   });
 
   it('forgives after a minute of running, and trusts again after ten', () => {

@@ -53,15 +53,18 @@ function later(now: Date, ms: number): Date {
   return new Date(now.getTime() + Math.round(ms));
 }
 
-/**
- * A host that lets go of a scheduler nobody told it to (it leaves; the tenant is at another version by now): the first time
- * it is started anew at once, in the slot that it has.
- */
-export function isNoFault(code: ReasonCode): boolean {
-  return code === 'starting' || code === 'stopping' || code === 'waiting_on_transaction';
+/** Its host has let go of it without being told to: it leaves. */
+export function isLeft(code: ReasonCode): boolean {
+  return code === 'stopping';
 }
 
-export function nextTryAt(failures: number, now: Date, random: () => number = Math.random): Date | null {
+/** Its host finds it otherwise than the launcher did: at another version by now, say. */
+export function isOtherwise(code: ReasonCode): boolean {
+  return code === 'starting' || code === 'waiting_on_transaction';
+}
+
+/** The first time at once. */
+export function whenOtherwise(failures: number, now: Date, random: () => number = Math.random): Date | null {
   return failures === 0 ? null : later(now, delayMs(backoff, failures - 1, random));
 }
 

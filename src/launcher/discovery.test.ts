@@ -1,0 +1,99 @@
+import { describe, expect, it } from 'vitest';
+import { type Database, discover, type DiscoveryRules, isNothing, type KnownTenant, presences } from './discovery.ts';
+
+const database = (oid: number, name: string, more: Partial<Database> = {}): Database => ({
+  oid,
+  name,
+  template: false,
+  connectable: true,
+  ...more,
+});
+const tenant = (name: string, databaseOid: number | null, more: Partial<KnownTenant> = {}): KnownTenant => ({
+  id: `id of ${name}`,
+  name,
+  database: name,
+  databaseOid,
+  discovered: false,
+  elsewhere: false,
+  ...more,
+});
+const all: DiscoveryRules = { discover: 'all', controlDatabase: 'control' };
+const registered: DiscoveryRules = { ...all, discover: 'registered' };
+
+describe('discovery', () => {
+  it('finds databases that are no tenants, but not templates, refusing ones, and what is not for tenants', () => {
+    const databases = [
+      database(1, 'control'),
+      database(2, 'postgres'),
+      database(3, 'template1', { template: true }),
+      database(4, 'refusing', { connectable: false }),
+      database(5, 'known'),
+      database(6, 'new'),
+    ];
+    const { found } = discover([tenant('known', 5)], databases, all);
+    expect(found).toMatchObject([{ name: 'new', database: 'new', oid: 6 }]);
+    expect(isNothing(discover([tenant('known', 5)], databases, registered))).toBe(true);
+  });
+
+  it('does not take a name that is taken, nor a database that a tenant elsewhere is said to have', () => {
+    const tenants = [tenant('a', 7, { database: 'b' }), tenant('default', null, { database: 'far', elsewhere: true })];
+    const { found } = discover(tenants, [database(7, 'b'), database(8, 'a'), database(9, 'far')], all);
+    expect(found).toMatchObject([{ name: 'a-8', database: 'a' }]);
+  });
+
+  it('sees the database of a registered tenant, and one that was made anew under the same name', () => {
+    const tenants = [tenant('a', null), tenant('b', 3)];
+    const { seen, gone } = discover(tenants, [database(1, 'a'), database(4, 'b')], registered);
+    expect(seen).toEqual([
+      { id: 'id of a', oid: 1, anew: false },
+      { id: 'id of b', oid: 4, anew: true },
+    ]);
+    expect(gone).toEqual([]);
+  });
+
+  it('follows a rename, with the name where that was the database’s and is free', () => {
+    const tenants = [tenant('a', 1), tenant('shop', 2, { database: 'b' }), tenant('c', 3)];
+    const databases = [database(1, 'a2'), database(2, 'b2'), database(3, 'shop')];
+    expect(discover(tenants, databases, registered).renamed).toMatchObject([
+      { id: 'id of a', name: 'a2', database: 'a2' },
+      { id: 'id of shop', name: 'shop', database: 'b2' },
+      { id: 'id of c', name: 'c', database: 'shop' },
+    ]);
+  });
+
+  it('forgets those it found; and where all are discovered, all but the default and those never seen', () => {
+    const tenants = [
+      tenant('found', 1, { discovered: true }),
+      tenant('made', 2),
+      tenant('being made', null),
+      tenant('default', 3),
+      tenant('far', null, { elsewhere: true }),
+    ];
+    const names = (rules: DiscoveryRules) => discover(tenants, [], rules).gone.map(({ name }) => name);
+    expect(names(registered)).toEqual(['found']);
+    expect(names(all)).toEqual(['found', 'made']);
+  });
+
+  it('does not take another tenant’s database for one that was made anew', () => {
+    const tenants = [tenant('a', 1), tenant('b', 2)];
+    const { seen, renamed } = discover(tenants, [database(2, 'a')], registered);
+    expect(seen).toEqual([]);
+    expect(renamed).toMatchObject([{ id: 'id of b', database: 'a' }]);
+  });
+
+  it('says of each database whether it can be had', () => {
+    const tenants = [
+      tenant('a', 1),
+      tenant('b', 2),
+      tenant('c', 3),
+      tenant('d', 4),
+      tenant('e', null, { elsewhere: true }),
+    ];
+    const databases = [
+      database(1, 'a'),
+      database(2, 'b', { template: true }),
+      database(3, 'c', { connectable: false }),
+    ];
+    expect([...presences(tenants, databases).values()]).toEqual(['there', 'template', 'refusing', 'gone', 'unlisted']);
+  });
+});
