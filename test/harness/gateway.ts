@@ -13,10 +13,14 @@ import { makeSecrets, type RunSecrets } from '../../src/gateway/secrets.ts';
 import { Servings } from '../../src/gateway/servings.ts';
 import { SignalDesk } from '../../src/gateway/signal-desk.ts';
 import { makeTenantDesks } from '../../src/gateway/tenant-desks.ts';
+import { engine, engineVersion, migrationsFolder } from '../../src/engine/engine.ts';
 import { newId } from '../../src/kernel/id.ts';
 import { silent } from '../../src/kernel/log.ts';
 import { makeTelemetry } from '../../src/kernel/telemetry.ts';
+import { Engines } from '../../src/launcher/engines.ts';
 import type { Loader } from '../../src/launcher/loader.ts';
+import { onDatabase } from '../../src/postgres/address.ts';
+import { readMigrations } from '../../src/postgres/migrate.ts';
 import { WakeHub } from '../../src/postgres/wake.ts';
 import type { Fleet } from './fleet.ts';
 
@@ -42,9 +46,19 @@ export function makeTestGateway(fleet: Fleet, loader: Loader = fleet.loader): Te
   const telemetry = makeTelemetry(() => {});
   const cookieName = 'millrace_test';
   const leaseMs = 30_000;
+  const hub = new WakeHub(fleet.control.address, silent);
   const context: GatewayContext = {
     ...{ control, loader, time, log: silent, servings, leaseMs, cookieName },
-    hub: new WakeHub(fleet.control.address, silent),
+    hub,
+    life: {
+      ...{ control, hub, time, controlAddress: fleet.control.address, version: engineVersion },
+      engines: new Engines(engine, join(tmpdir(), 'no-engines')),
+      migrationsOf: () => readMigrations(migrationsFolder('tenant')),
+      addressOf: (row) => onDatabase(fleet.control.address, row.database),
+      isElsewhere: () => false,
+      discovers: false,
+      slotLimit: 64,
+    },
     callers: new Callers({ control, secrets, time, cookieName }),
     claims: new ClaimDesk({ loader, control, servings, log: silent, leaseMs }),
     reports: new ReportDesk(loader),
