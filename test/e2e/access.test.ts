@@ -9,7 +9,6 @@ import type { Access, Endpoint } from '../../src/http/endpoint.ts';
 import { newId } from '../../src/kernel/id.ts';
 import { ask, bearer, type Reply } from '../harness/ask.ts';
 import { type Product, removeHome, startProduct } from '../harness/product.ts';
-import { addTenant } from '../harness/second-tenant.ts';
 import { until } from '../harness/until.ts';
 
 type Who = Role | 'task';
@@ -303,7 +302,7 @@ describe('a key', () => {
 describe('another tenant', () => {
   let theirs: string;
   beforeAll(async () => {
-    await addTenant(product.home, 'acme');
+    await product.call('POST /api/tenants', { body: { name: 'acme' } });
     theirs = (await makeKey('operator', 'acme')).key;
   });
 
