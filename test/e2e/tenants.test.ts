@@ -97,7 +97,8 @@ describe('a tenant', () => {
     expect((await cli('tenant', 'adopt', 'meadow')).stdout).toContain('STARTED');
     expect((await cli('--tenant', 'meadow', 'projects')).stdout).not.toContain('wheat');
     expect((await cli('tenant', 'drop', 'meadow', '--yes')).code).toBe(0);
-  });
+    // a process for each command
+  }, 60_000);
 
   it('is what a plain database becomes when the script is run in it, though nobody is told', async () => {
     const script = await cli('tenant', 'sql');
