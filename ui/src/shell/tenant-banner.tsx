@@ -4,10 +4,9 @@
  */
 import { Link, useLocation } from 'wouter';
 import { statusOf, tenantName } from '../client.ts';
-import { sentence } from '../explain/sentence.ts';
 import { LostBanner } from '../live/lost-banner.tsx';
 import { useIsRoot } from '../session/root-only.tsx';
-import { isClosed, toneOf } from '../tenants/standing.ts';
+import { isClosed, sentenceWords, toneOf } from '../tenants/standing.ts';
 import { StartButton } from '../tenants/start-button.tsx';
 import { type TenantWhy, useTenantWhy } from '../tenants/use-tenants.ts';
 
@@ -39,7 +38,7 @@ function Stopped({ why }: { readonly why: TenantWhy }) {
   return (
     <div className="tenant-banner" data-tone={toneOf(why)} role="status">
       <p>
-        {sentence(why.sentence)}{' '}
+        {sentenceWords(why.sentence)}{' '}
         {isClosed(why.reason_code) ? 'Until then there is nothing to see of it.' : 'Meanwhile nothing fires.'}{' '}
         {isRoot ? <Link href={`/tenants/${encodeURIComponent(tenantName)}`}>More about it</Link> : null}
       </p>

@@ -29,7 +29,7 @@ function LauncherBody() {
       <Answer of={launcher} what="Reading the launcher">
         {(data) => (
           <>
-            <section aria-labelledby="launchers">
+            <section className="tenant-part" aria-labelledby="launchers">
               <h2 id="launchers">Launcher</h2>
               {data.active === null ? <NoLauncher /> : <Active launcher={data.active} />}
               <StandingBy processes={data.standing_by} />

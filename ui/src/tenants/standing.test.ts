@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { isClosed, isUnderWay, needsLook, reasonWords, type Tenant, toneOf } from './standing.ts';
+import { isClosed, isUnderWay, needsLook, reasonWords, sentenceWords, type Tenant, toneOf } from './standing.ts';
 
 type Code = NonNullable<Tenant['reason_code']>;
 const reasonCodes: readonly Code[] = [
@@ -54,4 +54,10 @@ test('the time of the next try is taken out of the words', () => {
   expect(reasonWords('unreachable until 2026-11-16T10:00:05Z: refused')).toBe('unreachable: refused');
   expect(reasonWords('no slot (position 3)')).toBe('no slot (position 3)');
   expect(reasonWords('no engine: none until 0.2.0 is added')).toBe('no engine: none until 0.2.0 is added');
+});
+
+test('times in a sentence are written as everywhere, and names stay as they are', () => {
+  expect(sentenceWords('billing was stopped by key:root at 2026-11-16T11:05:09.649Z.')).toBe(
+    'billing was stopped by key:root at 2026-11-16 11:05:09Z.',
+  );
 });

@@ -3,6 +3,7 @@
  * soon be otherwise by itself.
  */
 import type { GatewayAnswer } from '../client.ts';
+import { formatInstant } from '../time/format.ts';
 
 export type Tenant = GatewayAnswer<'GET /api/tenants/{name}'>;
 export type Message = GatewayAnswer<'GET /api/tenants/{name}/messages'>['items'][number];
@@ -52,4 +53,11 @@ export function isClosed(code: Tenant['reason_code']): boolean {
 /** The reason without the time of the next try, which is shown as it comes nearer. */
 export function reasonWords(reason: string): string {
   return reason.replace(/ until \d{4}-[\d:.T-]+Z(?=:|$)/, '');
+}
+
+/** The server's sentence, with times as they are written everywhere here. */
+export function sentenceWords(sentence: string): string {
+  return sentence.replaceAll(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z/g, (time) =>
+    formatInstant(time.replace(/\.\d+/, '')),
+  );
 }

@@ -2,7 +2,6 @@
 import { Link } from 'wouter';
 import { homeOf } from '../client.ts';
 import { Next } from '../explain/explanation.tsx';
-import { sentence } from '../explain/sentence.ts';
 import { Answer } from '../kit/answer.tsx';
 import { InlineFailure } from '../kit/failure.tsx';
 import { useTitle } from '../kit/title.ts';
@@ -11,7 +10,7 @@ import { DropAction, ReleaseAction } from './end-tenant.tsx';
 import { MessagesTable } from './messages-table.tsx';
 import { OwnHostAction } from './own-host.tsx';
 import { RenameAction } from './rename.tsx';
-import { isClosed, type Tenant } from './standing.ts';
+import { isClosed, sentenceWords, type Tenant } from './standing.ts';
 import { TenantActions } from './tenant-actions.tsx';
 import { TenantFacts } from './tenant-facts.tsx';
 import { TenantState } from './tenant-state.tsx';
@@ -60,7 +59,7 @@ function Why({ name }: { readonly name: string }) {
   if (why === undefined) return <InlineFailure error={error} />;
   return (
     <section className="tenant-why" aria-label="Why">
-      <p>{sentence(why.sentence)}</p>
+      <p>{sentenceWords(why.sentence)}</p>
       {why.advice === null ? null : <Next next={why.advice} label="What to do" />}
       {isClosed(why.reason_code) ? null : (
         <p>
