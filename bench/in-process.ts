@@ -4,7 +4,8 @@
  */
 import { childHosts } from '../src/app/host-processes.ts';
 import { openInstallation, prepareDatabases } from '../src/app/installation.ts';
-import { hostProcessesOf, launcherOf, onHostExit, secretKeys } from '../src/app/roles.ts';
+import { hostProcessesOf, launcherOf, onHostExit } from '../src/app/launcher-role.ts';
+import { secretKeys } from '../src/app/opening.ts';
 import { makeServing } from '../src/app/serving.ts';
 import { readConfig } from '../src/config.ts';
 import type { KeyCaller } from '../src/contract/roles.ts';

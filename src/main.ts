@@ -5,7 +5,7 @@ import type { RoleCommands } from './cli/role-commands.ts';
 import { runCli } from './cli/program.ts';
 import { readConfig } from './config.ts';
 import { arm } from './kernel/checkpoint.ts';
-import type { HostOrder } from './app/host-processes.ts';
+import type { HostOrder } from './app/host-order.ts';
 import type { Role } from './app/role.ts';
 
 /** Linux tells which signals we were started to ignore; hang-up is the first. */
@@ -68,9 +68,10 @@ function roleFor(flags: {
 const roles: RoleCommands = {
   up: async (options) => (await import('./app/up.ts')).runUp(roleFor(options), options),
   down: async (options) => (await import('./app/down.ts')).runDown(roleFor(options)),
-  api: async (options) => (await import('./app/roles.ts')).runApi(roleFor(options)),
-  launcher: async (options) => (await import('./app/roles.ts')).runLauncher(roleFor(options)),
-  host: async (options) => (await import('./app/roles.ts')).runHost(roleFor({ home: options.home }), options, order),
+  api: async (options) => (await import('./app/api-role.ts')).runApi(roleFor(options)),
+  launcher: async (options) => (await import('./app/launcher-role.ts')).runLauncher(roleFor(options)),
+  host: async (options) =>
+    (await import('./app/host-role.ts')).runHost(roleFor({ home: options.home }), options, order),
   worker: async (options) =>
     (await import('./app/worker-role.ts')).runWorker(roleFor({ maxTasks: options.maxTasks }), options),
 };

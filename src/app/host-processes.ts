@@ -12,6 +12,7 @@ import { hostname } from 'node:os';
 import { promisify } from 'node:util';
 import type { Log } from '../kernel/log.ts';
 import type { Service } from '../kernel/service.ts';
+import { type HostOrder, registered } from './host-order.ts';
 
 export interface HostProcessOptions {
   readonly main: string;
@@ -33,17 +34,9 @@ export interface HostProcesses {
 /** A process that is known to be gone need not be missed first. */
 type OnExit = (pid: number) => void;
 
-/** What a host under `up` is told. */
-export interface HostOrder {
-  readonly databaseUrl: string;
-}
-
-/** What a host under `up` says once it is registered. */
-export const registered = 'registered';
-
 function start({ main, memoryMb, env }: HostProcessOptions, version: string, beside: 'child' | 'alone'): ChildProcess {
   const heap = `--max-old-space-size=${memoryMb}`;
-  return spawn(process.execPath, [heap, main, 'host', '--engine', version], {
+  return spawn(process.execPath, [heap, main, 'host', '--engine', version, '--on-demand'], {
     env: { ...process.env, ...env },
     stdio: beside === 'child' ? ['ignore', 'ignore', 'inherit', 'ipc'] : ['ignore', 'ignore', 'inherit'],
     detached: beside === 'alone',

@@ -21,7 +21,8 @@ import { makeWorker } from '../worker/worker.ts';
 import { type ChildHosts, childHosts } from './host-processes.ts';
 import { defaultTenant, type Installation, openInstallation, prepareDatabases } from './installation.ts';
 import { type Role, untilAborted } from './role.ts';
-import { hostProcessesOf, launcherOf, onHostExit, secretKeys } from './roles.ts';
+import { hostProcessesOf, launcherOf, onHostExit } from './launcher-role.ts';
+import { secretKeys } from './opening.ts';
 import { nextIncarnation, removeServerFile, rootKeyOf, writeServerFile, workerIdOf } from './secret-files.ts';
 import { makeServing, type Serving } from './serving.ts';
 

@@ -1,7 +1,7 @@
 /** The commands that start and stop Millrace itself. What they do is given by `main.ts`; here is how they are called. */
 import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
-import { type Command, InvalidArgumentError } from 'commander';
+import { type Command, InvalidArgumentError, Option } from 'commander';
 import { z } from 'zod';
 import { type RuntimeName, runtimeNames } from '../contract/wire.ts';
 import { queueFault } from '../jobs/name.ts';
@@ -27,6 +27,8 @@ export interface HostOptions {
   readonly home?: string | undefined;
   /** The engine whose schedulers it runs; without it, the running release. */
   readonly engine?: string | undefined;
+  /** A launcher has started it, and ends it when it is not needed. */
+  readonly onDemand: boolean;
 }
 
 interface LauncherOptions {
@@ -64,7 +66,11 @@ const mostTasks = 10_000;
 
 const apiFlags = z.object({ home: z.string().optional(), host: z.string().optional(), port: z.int().optional() });
 const homeFlags = z.object({ home: z.string().optional() });
-const hostFlags = z.object({ ...homeFlags.shape, engine: z.string().optional() });
+const hostFlags = z.object({
+  ...homeFlags.shape,
+  engine: z.string().optional(),
+  onDemand: z.boolean().default(false),
+});
 const upFlags = z.object({ ...apiFlags.shape, maxTasks: z.int().optional(), worker: z.boolean() });
 
 export function addRoleCommands(program: Command, roles: RoleCommands, io: Io): void {
@@ -100,7 +106,8 @@ export function addRoleCommands(program: Command, roles: RoleCommands, io: Io): 
   const host = program
     .command('host')
     .description("Run tenants' schedulers, as a launcher orders; it starts hosts by itself where it runs.")
-    .option('--engine <version>', 'run the schedulers of tenants at this version (that of this release)');
+    .option('--engine <version>', 'run the schedulers of tenants at this version (that of this release)')
+    .addOption(new Option('--on-demand', 'end when the launcher has no use for it').hideHelp());
   examples(host, [
     ['MILLRACE_DATABASE_URL=postgres://db/millrace millrace host', 'on another machine than the launcher'],
   ]);

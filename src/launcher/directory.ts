@@ -5,6 +5,20 @@ import type { Db } from '../kernel/sql.ts';
 import type { Time } from '../kernel/time.ts';
 import { nextTriggers, seenSchedulers, seenWorkers, servingSince } from './control-queries.ts';
 
+/** How long an answer holds that is the same for all tenants: of hundreds in one host, one asks. */
+const sharedMs = 1_000;
+const servings = new WeakMap<Db, { readonly atMs: number; readonly since: Promise<Date | undefined> }>();
+
+function sharedServingSince(control: Db, beatSince: Date): Promise<Date | undefined> {
+  const known = servings.get(control);
+  if (known !== undefined && performance.now() - known.atMs < sharedMs) return known.since;
+  const since = servingSince(control, beatSince);
+  servings.set(control, { atMs: performance.now(), since });
+  // a failure is nobody else's
+  since.catch(() => servings.delete(control));
+  return since;
+}
+
 export function makeDirectory(
   control: Db,
   tenantId: string,
@@ -18,6 +32,6 @@ export function makeDirectory(
     schedulers: (since) => seenSchedulers(control, tenantId, since),
     nextTriggers: () => nextTriggers(control, tenantId),
     noteScheduler: onStatus,
-    servingSince: () => servingSince(control, new Date(time.now() - gatewayLifeMs)),
+    servingSince: () => sharedServingSince(control, new Date(time.now() - gatewayLifeMs)),
   };
 }

@@ -51,6 +51,7 @@ async function startHost(more: Partial<HostOptions> = {}): Promise<Host> {
     allowPooler: false,
     poolSize: 4,
     memoryLimit: Number.POSITIVE_INFINITY,
+    stays: false,
     log: silent,
     ...more,
   });
@@ -198,6 +199,18 @@ describe('a host', () => {
     await host.stop();
     expect(await launcher.word(a)).toMatchObject({ phase: 'ended', code: 'stopping' });
     expect(await hosts()).toEqual([]);
+  });
+
+  it('that somebody has started by hand lets go of everything when it is told to leave, and stays', async () => {
+    const host = await startHost({ stays: true });
+    const old = host.id();
+    const order = await launcher.order(a, old, engineVersion);
+    await launcher.hears(a, order, 'running');
+    await fleet.control.db.exec(sql`update host set leaving = true`);
+    await launcher.hears(a, order, 'ended');
+    await until('it is back', async () => (await hosts()).some(({ id }) => id !== old));
+    expect(await hosts()).toHaveLength(1);
+    await launcher.hears(a, await launcher.order(a, host.id(), engineVersion), 'running');
   });
 
   it('says nothing about an order that is older than what is recorded', async () => {

@@ -51,12 +51,14 @@ export interface HostOptions {
   readonly poolSize: number;
   /** Resident memory, in bytes, that it may use for a while but not for longer. */
   readonly memoryLimit: number;
+  /** Told to leave, it lets go of all tenants but stays: somebody has started it who knows why. */
+  readonly stays: boolean;
   readonly log: Log;
   readonly limits?: SchedulerLimits;
   readonly patience?: HostPatience;
 }
 
-export interface HostPatience {
+interface HostPatience {
   /** How long it lives without its control database. */
   readonly aloneMs: number;
   readonly overMemoryMs: number;
@@ -69,7 +71,7 @@ export interface Host extends Service {
   readonly ended: Promise<HostEnd>;
 }
 
-export interface HostEnd {
+interface HostEnd {
   /** It was told to leave: all is well. */
   readonly asked: boolean;
   readonly reason: string;
@@ -174,8 +176,8 @@ class RunningHost {
     try {
       const row = await beatHost(this.#options.control, this.id, memory);
       this.#heardAt = performance.now();
-      if (row === undefined) await this.#beginAnew();
-      else if (row.leaving) this.#end({ asked: true, reason: 'it was told to leave' });
+      if (row === undefined) await this.#writtenOff();
+      else if (row.leaving) await this.#dismissed();
       else await this.#beatSchedulers();
     } catch (error) {
       const aloneMs = performance.now() - this.#heardAt;
@@ -196,12 +198,24 @@ class RunningHost {
     if (beats.length > 0) await beatSchedulers(control, this.id, beats);
   }
 
-  /** Its row is gone: somebody has written it off, and its tenants are others' by now. */
-  async #beginAnew(): Promise<void> {
+  /** Its row is gone: its tenants are others' by now, and what it has to say of them concerns nobody. */
+  async #writtenOff(): Promise<void> {
     this.#options.log.warn({ host: this.id }, 'this host was written off; it lets go of all tenants and begins anew');
     this.#words.forget();
     await this.#attempts.stopAll();
     this.#words.forget();
+    await this.#beginAnew();
+  }
+
+  async #dismissed(): Promise<void> {
+    if (!this.#options.stays) return this.#end({ asked: true, reason: 'it was told to leave' });
+    await this.#attempts.stopAll();
+    await this.#words.flush();
+    await removeHost(this.#options.control, this.id);
+    await this.#beginAnew();
+  }
+
+  async #beginAnew(): Promise<void> {
     this.#attempts.forget();
     this.id = newId();
     await this.#register();

@@ -17,7 +17,7 @@ beforeEach(async () => {
   await administer(database.address, 'create schema millrace');
   const rest = { address: database.address, schema: 'millrace', application, allowPooler: false } as const;
   kept = await openClient({ ...rest, connectMs: 5_000, signal: new AbortController().signal });
-  pool = keptPool(kept, { ...rest, max: 3, onError: () => {} });
+  pool = keptPool(kept, { ...rest, max: 3, momentMs: 500, onError: () => {} });
 });
 afterEach(async () => {
   pool.destroy();

@@ -18,13 +18,23 @@ export interface KeptPool {
 }
 
 /** What is over sooner than a new connection is made needs none. */
-const momentMs = 15;
+const usualMomentMs = 15;
 const idleMs = 2_000;
 
-type Query = Parameters<Pool['query']>;
+/** As `pg` takes it, in any of its forms. */
+type Query = readonly unknown[];
+
+interface Asked {
+  query(...query: Query): Promise<unknown>;
+}
+
+interface KeptPoolOptions extends Omit<PoolOptions, 'idleMs'> {
+  /** How long whoever finds it busy waits for it. */
+  readonly momentMs?: number;
+}
 
 /** `max` counts the others. */
-export function keptPool(kept: Client, options: Omit<PoolOptions, 'idleMs'>): KeptPool {
+export function keptPool(kept: Client, options: KeptPoolOptions): KeptPool {
   const open = new Set<ClientBase>([kept]);
   let destroyed = false;
   const others = openPool({
@@ -37,7 +47,7 @@ export function keptPool(kept: Client, options: Omit<PoolOptions, 'idleMs'>): Ke
       await options.onOpen?.(client);
     },
   });
-  const lending = new Lending(kept, others, others.connect.bind(others));
+  const lending = new Lending(kept, others, others.connect.bind(others), options.momentMs ?? usualMomentMs);
   const destroy = (): void => {
     destroyed = true;
     lending.close();
@@ -58,14 +68,16 @@ class Lending {
   readonly #kept: Client;
   readonly #others: Pool;
   readonly #connectOther: () => Promise<PoolClient>;
+  readonly #momentMs: number;
   readonly #line: ((client: PoolClient) => void)[] = [];
   #lent = false;
   #closed = false;
 
-  constructor(kept: Client, others: Pool, connectOther: () => Promise<PoolClient>) {
+  constructor(kept: Client, others: Pool, connectOther: () => Promise<PoolClient>, momentMs: number) {
     this.#kept = kept;
     this.#others = others;
     this.#connectOther = connectOther;
+    this.#momentMs = momentMs;
   }
 
   close(): void {
@@ -87,7 +99,7 @@ class Lending {
     client.on('error', onLost);
     let lost: Error | undefined;
     try {
-      return await client.query(...query);
+      return await (client as Asked).query(...query);
     } catch (error) {
       lost = error instanceof Error && isConnectionLoss(error) ? error : undefined;
       throw error;
@@ -120,7 +132,7 @@ class Lending {
       const leave = setTimeout(() => {
         this.#line.splice(this.#line.indexOf(mine), 1);
         resolve(undefined);
-      }, momentMs);
+      }, this.#momentMs);
       const mine = (client: PoolClient): void => {
         clearTimeout(leave);
         resolve(client);

@@ -1,0 +1,23 @@
+/** The role `api`. */
+import { makeLog } from '../kernel/log.ts';
+import { prepareDatabases } from './installation.ts';
+import { externalAddress, openExternal } from './opening.ts';
+import { type Role, untilAborted } from './role.ts';
+import { rootKeyOf } from './secret-files.ts';
+import { makeServing } from './serving.ts';
+
+export async function runApi({ config, signal, say }: Role): Promise<void> {
+  const log = makeLog({ level: config.logLevel, role: 'api' });
+  await prepareDatabases(config, externalAddress(config));
+  const installation = await openExternal(config, log, 'api');
+  const rootKey = config.rootKey ?? (await rootKeyOf(config.home));
+  const serving = makeServing({ installation, rootKey, healthy: async () => true });
+  try {
+    await serving.start();
+    say(`Millrace API at ${serving.url()}`);
+    await untilAborted(signal);
+  } finally {
+    await serving.stop();
+    await installation.close();
+  }
+}

@@ -1,0 +1,44 @@
+/** The role `host`. It loads nothing of the gateway and the launcher: it is sooner there, and smaller, for it. */
+import type { HostOptions } from '../cli/role-commands.ts';
+import type { Config } from '../config.ts';
+import { engineVersion } from '../engine/engine.ts';
+import { MillraceError } from '../errors.ts';
+import { makeLog } from '../kernel/log.ts';
+import { type HostOptions as HostSettings, makeHost } from '../launcher/host.ts';
+import { type HostOrder, registered } from './host-order.ts';
+import { prepareControl } from './installation.ts';
+import { externalAddress, openExternal } from './opening.ts';
+import { type Role, untilAborted } from './role.ts';
+
+/** Under `up`, the order says where the database is, and that it is ready. */
+export async function runHost(
+  { config, signal }: Role,
+  { engine: version = engineVersion, onDemand }: HostOptions,
+  order: Promise<HostOrder> | undefined,
+): Promise<void> {
+  const log = makeLog({ level: config.logLevel, role: 'host' });
+  const told = order && (await Promise.race([order, untilAborted(signal)]));
+  if (signal.aborted) return;
+  // whoever starts hosts has prepared what they stand on
+  if (!onDemand) await prepareControl(externalAddress(config));
+  const installation = await openExternal({ ...config, ...told }, log, 'host');
+  const host = makeHost({ ...installation, ...hostSettings(config), version, stays: !onDemand });
+  try {
+    await host.start();
+    process.send?.(registered);
+    const end = await Promise.race([host.ended, untilAborted(signal)]);
+    if (end?.asked) log.info({ host: host.id() }, `the host ends: ${end.reason}`);
+    else if (end !== undefined) throw new MillraceError('internal', `the host ended: ${end.reason}`);
+  } finally {
+    await host.stop();
+    await installation.close();
+  }
+}
+
+function hostSettings({
+  hostMemoryMb,
+  sessionPooler,
+}: Config): Pick<HostSettings, 'memoryLimit' | 'allowPooler' | 'poolSize'> {
+  // beside its heap a process has code, buffers and what the heap leaves behind
+  return { memoryLimit: hostMemoryMb * 1.5 * 2 ** 20, allowPooler: sessionPooler, poolSize: 10 };
+}

@@ -1,0 +1,76 @@
+/** The role `launcher`, and the launcher as it runs within `up`. */
+import { hostname } from 'node:os';
+import { engineVersion } from '../engine/engine.ts';
+import { makeLog } from '../kernel/log.ts';
+import { packageFile } from '../kernel/package-files.ts';
+import { all, type Service } from '../kernel/service.ts';
+import { controlRetention } from '../launcher/control-retention.ts';
+import { hostIsLost } from '../launcher/host-queries.ts';
+import { makeLauncher } from '../launcher/launcher.ts';
+import { retireHosts } from '../launcher/leaving.ts';
+import { detachedHosts, type HostProcesses, type HostProcessOptions } from './host-processes.ts';
+import { type Installation, isElsewhere, prepareDatabases } from './installation.ts';
+import { externalAddress, openExternal } from './opening.ts';
+import { type Role, untilAborted } from './role.ts';
+
+/** Without a launcher to follow, hosts are given so long to leave. */
+const retireMs = 8_000;
+
+export async function runLauncher({ config, signal, say }: Role): Promise<void> {
+  const log = makeLog({ level: config.logLevel, role: 'launcher' });
+  const address = externalAddress(config);
+  await prepareDatabases(config, address);
+  const installation = await openExternal(config, log, 'launcher');
+  const { control, hub } = installation;
+  const launcher = launcherOf(installation, {
+    hosts: detachedHosts(hostProcessesOf(installation), onHostExit(installation)),
+  });
+  try {
+    await launcher.start();
+    say('Millrace launcher');
+    await untilAborted(signal);
+  } finally {
+    await launcher.stop();
+    const gone = await retireHosts(control, hub, retireMs).catch(() => false);
+    if (!gone) log.warn('hosts are left behind; the next launcher adopts them');
+    await installation.close();
+  }
+}
+
+export function hostProcessesOf({ config, log }: Pick<Installation, 'config' | 'log'>): HostProcessOptions {
+  const env = { MILLRACE_HOME: config.home };
+  return { main: packageFile('dist', 'main.js'), log, memoryMb: config.hostMemoryMb, env };
+}
+
+/** The launcher need not wait until a host that is known to be gone has been silent for long enough. */
+export function onHostExit({ control, hub, log }: Installation): (pid: number) => void {
+  return (pid) => {
+    hostIsLost(control, { machine: hostname(), pid })
+      .then((known) => known && hub.send('launcher', 'words'))
+      .catch((error: unknown) => log.debug({ err: error }, 'a host is gone, and this could not be written down'));
+  };
+}
+
+/** The launcher, and what one process of an installation does beside it. */
+export function launcherOf(
+  installation: Installation,
+  { hosts, alone = false }: { hosts: HostProcesses; alone?: boolean },
+): Service {
+  const { config, control, controlAddress, hub, time, engines, addressOf, log } = installation;
+  const launcher = makeLauncher({
+    controlAddress,
+    allowPooler: config.sessionPooler,
+    hub,
+    time,
+    engines,
+    hosts,
+    addressOf,
+    isElsewhere: (row) => isElsewhere(config, row),
+    discover: config.discover,
+    maxBackgroundWorkers: config.maxBackgroundWorkers,
+    embedded: alone,
+    version: engineVersion,
+    log,
+  });
+  return all('launcher', [launcher, controlRetention({ control, time, retention: config.retention, log })]);
+}
