@@ -7,7 +7,7 @@ import type { Launch, LaunchEntry, Ledger } from './ledger.ts';
 import type { Finding } from './looks.ts';
 import { type Guest, place, type Room } from './placement.ts';
 import { type Reason, reasons } from './reasons.ts';
-import { afterQuit, type Quit } from './supervisor.ts';
+import { afterQuit, nextNoteAt, type Quit } from './supervisor.ts';
 import { nameOf, type Sighting } from './watch.ts';
 
 export interface StartsWorld {
@@ -78,6 +78,13 @@ export function seeToFinding(ledger: Ledger, entry: LaunchEntry, finding: Findin
     const { reason, ...rest } = afterQuit(quitOf(finding), entry.launch?.failures ?? 0, ledger.now);
     ledger.set(entry, { code: reason.code, reason: reason.text, ...rest, version: versionOf(finding) });
   }
+}
+
+/** A look at one that is switched off. */
+export function seeToNote(ledger: Ledger, entry: LaunchEntry, finding: Finding): void {
+  const retryAt = nextNoteAt(finding.kind, ledger.now);
+  const isKnown = finding.kind === 'installed' || finding.kind === 'not_installed';
+  ledger.set(entry, isKnown ? { retryAt, version: versionOf(finding) } : { retryAt });
 }
 
 function versionOf(finding: Finding): string | null {

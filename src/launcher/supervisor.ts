@@ -4,6 +4,7 @@
  * takes no connections, when it does.
  */
 import { type Backoff, delayMs } from '../kernel/backoff.ts';
+import type { Look } from './look.ts';
 import { type Reason, type ReasonCode, reasons } from './reasons.ts';
 import type { LaunchState } from './states.ts';
 
@@ -24,6 +25,7 @@ const backoff: Backoff = { firstMs: 1_000, capMs: 60_000, jitter: 0.3 };
 const lookAgain: Backoff = { firstMs: 5_000, capMs: 5_000, jitter: 0.2 };
 /** After running for so long, a failure is the first again; and whose host was lost is no longer suspected of it. */
 const healedMs = 60_000;
+const noteEveryMs = 60_000;
 const trustedMs = 600_000;
 
 /** Nothing has failed, something is missing: looked for again and again. */
@@ -47,6 +49,11 @@ export function afterQuit(
   if (reasonOf !== undefined) return { reason: reasonOf(detail), failures: 0, retryAt };
   const failed = code === 'unreachable' ? reasons.unreachable : reasons.crashed;
   return { reason: failed(detail, retryAt), failures: failures + 1, retryAt };
+}
+
+/** One that is switched off is looked at now and then all the same: people are told which version it is at. */
+export function nextNoteAt(kind: Look['kind'], now: Date): Date {
+  return later(now, kind === 'migrating' ? 1_000 : noteEveryMs);
 }
 
 function later(now: Date, ms: number): Date {
@@ -87,6 +94,8 @@ export type Care =
   | { readonly kind: 'start' }
   /** Whether it could be started by now, before it is. */
   | { readonly kind: 'look' }
+  /** Which version it is at, though it shall not run. */
+  | { readonly kind: 'note' }
   | { readonly kind: 'nothing' };
 
 const nothing: Care = { kind: 'nothing' };
@@ -95,10 +104,13 @@ const nothing: Care = { kind: 'nothing' };
 export function care({ desired, presence, state, ending, code, retryAt }: Circumstances, now: Date): Care {
   const hindrance = hindranceOf(presence);
   const reason = desired === 'off' ? reasons.stoppedByUser : hindrance;
-  if (reason !== undefined) return state === 'DISABLED' && code === reason.code ? nothing : { kind: 'stop', reason };
+  const due = retryAt === null || retryAt <= now;
+  if (reason !== undefined) {
+    if (state !== 'DISABLED' || code !== reason.code) return { kind: 'stop', reason };
+    return due && !ending && hindrance === undefined ? { kind: 'note' } : nothing;
+  }
   if (state === undefined) return { kind: 'register' };
   if (state !== 'DISABLED' || ending) return nothing;
-  const due = retryAt === null || retryAt <= now;
   if (code === 'gone' && presence !== 'unlisted') return { kind: 'start' };
   if (code === 'crashed') return due ? { kind: 'start' } : nothing;
   if (code === 'unreachable' || (code !== null && code in missing)) return due ? { kind: 'look' } : nothing;

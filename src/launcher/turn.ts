@@ -10,7 +10,7 @@ import { type Launch, type LaunchEntry, Ledger } from './ledger.ts';
 import type { Finding } from './looks.ts';
 import { type Reason, reasons } from './reasons.ts';
 import { type Slot, type SlotChanges, Slots } from './slots.ts';
-import { roomsOf, seeToFinding, seeToOwnHosts, seeToStarts } from './starts.ts';
+import { roomsOf, seeToFinding, seeToNote, seeToOwnHosts, seeToStarts } from './starts.ts';
 import { care, type Presence } from './supervisor.ts';
 import { keyOf, type Sighting } from './watch.ts';
 
@@ -114,11 +114,11 @@ function supervise(
     else if (due.kind === 'start') ledger.send(entry, { kind: 'start' }, { ...begun, retryAt: null });
     else if (due.kind === 'stop')
       ledger.send(entry, { kind: 'stop' }, { code: due.reason.code, reason: due.reason.text, retryAt: null });
-    else if (due.kind === 'look') {
+    else if (due.kind === 'look' || due.kind === 'note') {
       const finding = findings.get(tenant.id);
       if (finding === undefined) looks.push(tenant.id);
       else {
-        seeToFinding(ledger, entry, finding);
+        (due.kind === 'look' ? seeToFinding : seeToNote)(ledger, entry, finding);
         if (entry.launch?.state === 'DISABLED') used.push(tenant.id);
       }
     }
