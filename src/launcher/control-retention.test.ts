@@ -53,3 +53,25 @@ it('forgets workers that were silent for a day, however many, and keeps the othe
     await service.stop();
   }
 });
+
+it('forgets messages that were settled a month ago, and keeps those that were not', async () => {
+  const control = fleet.control.db;
+  const time = new HandTime('2026-03-01');
+  const settled = [new Date('2026-01-29'), new Date('2026-01-31'), null];
+  await control.exec(sql`
+    insert into message (kind, tenant_id, tenant, sender, cause, sent_at, deadline, settled_at)
+    select 'stop', gen_random_uuid(), 'a', 'a test', 'a test', '2026-01-01', '2026-01-02', at
+      from unnest(${settled}::timestamptz[]) as at`);
+  const retention = { ageMs: null, runs: null, events: null };
+  const service = controlRetention({ control, time, retention, log: silent });
+  await service.start();
+  try {
+    const left = await until('the old one is gone', async () => {
+      const rows = await control.rows<{ at: Date | null }>(sql`select settled_at as at from message order by id`);
+      return rows.length === 2 ? rows : undefined;
+    });
+    expect(left.map(({ at }) => at)).toEqual(settled.slice(1));
+  } finally {
+    await service.stop();
+  }
+});

@@ -1,4 +1,4 @@
-/** Retention of the control database, once an hour: old events, workers and gateways long gone. Any number may do it. */
+/** Retention of the control database, once an hour: old events and messages, workers and gateways long gone. Any number may do it. */
 import type { Retention } from '../contract/engine.ts';
 import { pruneEvents } from '../events/prune.ts';
 import { dayMs } from '../kernel/duration.ts';
@@ -7,9 +7,11 @@ import { every, type Service } from '../kernel/service.ts';
 import type { Db } from '../kernel/sql.ts';
 import type { Time } from '../kernel/time.ts';
 import { forgetGateways, forgetWorkers } from './control-queries.ts';
+import { forgetMessages } from './messages.ts';
 
 const everyMs = 3_600_000;
 const batch = 1_000;
+const messageDays = 30;
 
 export interface ControlRetention {
   readonly control: Db;
@@ -33,6 +35,9 @@ export function controlRetention({ control, time, retention, log }: ControlReten
       // every start of `millrace worker` is a worker of its own; none is listed or told of once it was silent for a day
       for (let gone = batch; gone >= batch && !signal.aborted; ) {
         gone = await forgetWorkers(control, new Date(time.now() - dayMs), batch);
+      }
+      for (let gone = batch; gone >= batch && !signal.aborted; ) {
+        gone = await forgetMessages(control, new Date(time.now() - messageDays * dayMs), batch);
       }
       await forgetGateways(control, new Date(time.now() - everyMs));
     },

@@ -28,7 +28,7 @@ import { type Change, decide, type Plan, type World } from './turn.ts';
 import { keyOf, readSightings, terminateEngines, Watch } from './watch.ts';
 
 /** How hosts come to be, and how one that was written off is made sure of. Both return at once. */
-export interface HostsPort {
+interface HostsPort {
   /** One more host of this engine version is wanted; it appears among the hosts within seconds. */
   spawn(engineVersion: string): void;
   kill(host: LaunchHost): void;

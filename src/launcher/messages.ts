@@ -100,3 +100,9 @@ export function messagesOf(db: Db, tenantId: string, limit: number): Promise<Sen
   return db.rows<SentMessage>(sql`
     select ${columns} from message where tenant_id = ${tenantId} order by id desc limit ${limit}`);
 }
+
+/** At most so many that were settled before then; answers how many. */
+export function forgetMessages(db: Db, settledBefore: Date, most: number): Promise<number> {
+  return db.exec(sql`
+    delete from message where id in (select id from message where settled_at < ${settledBefore} limit ${most})`);
+}

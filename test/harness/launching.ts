@@ -29,7 +29,7 @@ export interface StagedTenant {
   readonly address: Address;
 }
 
-export type LaunchView = {
+type LaunchView = {
   state: string;
   code: string | null;
   reason: string | null;
