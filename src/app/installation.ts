@@ -25,6 +25,7 @@ import { type Address, addressOfUrl, describe, onDatabase } from '../postgres/ad
 import { clock } from '../postgres/clock.ts';
 import { ensureDatabases, withClient } from '../postgres/databases.ts';
 import { migrate, readMigrations } from '../postgres/migrate.ts';
+import { ConnectionBudget } from '../postgres/connection-budget.ts';
 import { openPool } from '../postgres/pool.ts';
 import { WakeHub } from '../postgres/wake.ts';
 
@@ -57,6 +58,8 @@ export interface InstallationOptions {
 export const defaultTenant = 'default';
 const defaultDatabase = 'millrace_default';
 const tenantTopic = 1;
+/** To all tenants together, of one process: a few processes share the embedded server's 500. */
+const mostConnections = 100;
 
 export async function openInstallation(options: InstallationOptions): Promise<Installation> {
   const { config, log, controlAddress } = options;
@@ -155,6 +158,7 @@ function assemble(
     application: `millrace ${role}`,
     poolSize,
     allowPooler: config.sessionPooler,
+    budget: new ConnectionBudget(mostConnections),
     log,
   });
   return {

@@ -1,4 +1,4 @@
-import fc from 'fast-check';
+import { array, assert, integer, property } from 'fast-check';
 import { expect, it } from 'vitest';
 import { dealPlaces } from './shares.ts';
 
@@ -28,9 +28,9 @@ it.each([
 });
 
 it('every place is dealt once, and no two shares differ by more than one place', () => {
-  const places = fc.array(fc.integer({ min: 0, max: 1_000 }), { maxLength: 20 });
-  fc.assert(
-    fc.property(places, fc.integer({ min: 1, max: 20 }), (free, tenants) => {
+  const places = array(integer({ min: 0, max: 1_000 }), { maxLength: 20 });
+  assert(
+    property(places, integer({ min: 1, max: 20 }), (free, tenants) => {
       const shares = dealPlaces(free, tenants);
       const sums = shares.map((share) => share.reduce((sum, n) => sum + n, 0));
       expect(free.map((_, poll) => shares.reduce((sum, share) => sum + (share[poll] ?? 0), 0))).toEqual(free);

@@ -14,6 +14,7 @@ import { isStaleEngine, knownError, MillraceError } from '../errors.ts';
 import type { Log } from '../kernel/log.ts';
 import type { Db } from '../kernel/sql.ts';
 import type { Address } from '../postgres/address.ts';
+import type { ConnectionBudget } from '../postgres/connection-budget.ts';
 import { closePool, guardVersion, openPool } from '../postgres/pool.ts';
 import { anything, type WakeHub } from '../postgres/wake.ts';
 import { listTenants, type TenantRow } from './control-queries.ts';
@@ -35,6 +36,8 @@ export interface LoaderOptions {
   readonly application: string;
   readonly poolSize: number;
   readonly allowPooler: boolean;
+  /** What this process may have in all. */
+  readonly budget?: ConnectionBudget;
   readonly log: Log;
 }
 
@@ -159,6 +162,7 @@ export class Loader {
       application: `${this.#options.application} ${engine.version} ${row.name}`,
       max: this.#options.poolSize,
       allowPooler: this.#options.allowPooler,
+      budget: this.#options.budget,
       onOpen: async (client) => {
         await guard(client).catch((error: unknown) => {
           if (isStaleEngine(error)) onStale();

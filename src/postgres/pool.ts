@@ -7,6 +7,7 @@ import { isLockTimeout, MillraceError, poolClosed } from '../errors.ts';
 import { pause } from '../kernel/service.ts';
 import { onClient, sql } from '../kernel/sql.ts';
 import { type Address, clientConfig, describe } from './address.ts';
+import { budgetedClient, type ConnectionBudget } from './connection-budget.ts';
 import { locks } from './locks.ts';
 
 type TypeId = Parameters<typeof types.getTypeParser>[0];
@@ -32,6 +33,8 @@ export interface PoolOptions {
   readonly onError: (error: Error) => void;
   /** How long a connection stays that nobody uses. */
   readonly idleMs?: number;
+  /** What this process may have in all. */
+  readonly budget?: ConnectionBudget | undefined;
 }
 
 const usualIdleMs = 10_000;
@@ -45,6 +48,7 @@ export function openPool(options: PoolOptions): Pool {
     connectionTimeoutMillis: 10_000,
     ...(options.queryTimeoutMs === undefined ? {} : { query_timeout: options.queryTimeoutMs }),
     types: typeParsers,
+    ...(options.budget && { Client: budgetedClient(options.budget, options.application) }),
     ...onConnect((client) => {
       connected.add(client);
       client.once('end', () => connected.delete(client));
@@ -54,6 +58,7 @@ export function openPool(options: PoolOptions): Pool {
   // an idle connection that is lost is only an event; unheard, it would end the process
   pool.on('error', options.onError);
   connections.set(pool, connected);
+  options.budget?.join(pool);
   return pool;
 }
 

@@ -24,7 +24,7 @@ import { readMigrations } from '../../src/postgres/migrate.ts';
 import { WakeHub } from '../../src/postgres/wake.ts';
 import type { Fleet } from './fleet.ts';
 
-export const origin = 'http://127.0.0.1';
+const origin = 'http://127.0.0.1';
 
 export interface TestGateway {
   readonly gateway: Gateway;

@@ -1,0 +1,144 @@
+/** What workers say over several tenants of which one stands still, is out of reach, or is gone (I11). */
+import { Client } from 'pg';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
+import type { z } from 'zod';
+import { type Fleet, makeFleet, type TestTenant } from '../../test/harness/fleet.ts';
+import { makeTestGateway, type TestGateway } from '../../test/harness/gateway.ts';
+import { until } from '../../test/harness/until.ts';
+import {
+  type ClaimedRun,
+  claimAnswer,
+  definitionsAnswer,
+  type HeartbeatAnswer,
+  type HeldRun,
+  heartbeatAnswer,
+  logsAnswer,
+  reportAnswer,
+} from '../contract/wire.ts';
+import { newId } from '../kernel/id.ts';
+import { sql } from '../kernel/sql.ts';
+import { onDatabase } from '../postgres/address.ts';
+
+let fleet: Fleet;
+let a: TestTenant;
+let b: TestTenant;
+let gateway: TestGateway;
+let headers: Record<string, string>;
+let locker: Client;
+const worker = newId();
+const identity = { worker, incarnation: 1 };
+
+beforeAll(async () => {
+  fleet = await makeFleet(['a', 'b']);
+  [a, b] = fleet.tenants as [TestTenant, TestTenant];
+});
+afterAll(() => fleet.close());
+beforeEach(async () => {
+  gateway = makeTestGateway(fleet);
+  headers = { authorization: `Bearer ${await gateway.key('worker', null)}` };
+  locker = new Client({ connectionString: onDatabase(fleet.control.address, b.row.database).url });
+  await locker.connect();
+});
+afterEach(async () => {
+  await locker.end();
+  for (const tenant of fleet.tenants) await (await tenant.db()).exec(sql`delete from live`);
+});
+
+async function say<S extends z.ZodType>(
+  path: string,
+  body: object,
+  schema: S,
+): Promise<{ answer: z.infer<S>; ms: number }> {
+  const startedMs = performance.now();
+  const response = await gateway.fetch('POST', `/internal/${path}`, headers, body);
+  expect(response.status).toBe(200);
+  return { answer: schema.parse(await response.json()), ms: performance.now() - startedMs };
+}
+
+const hang = () => locker.query('begin; lock table millrace.live in access exclusive mode');
+
+/** One run of each tenant, in the hands of the worker. */
+async function holdBoth(): Promise<[ClaimedRun, ClaimedRun]> {
+  await Promise.all([a.ready(1), b.ready(1)]);
+  const held: ClaimedRun[] = [];
+  while (held.length < 2) {
+    const wish = { free: 2 - held.length, runtimes: ['none'], queues: ['default'], wait_ms: 5_000, seen: {} };
+    const { answer } = await say('claim', { ...identity, ...wish }, claimAnswer);
+    held.push(...answer.runs);
+  }
+  return held.toSorted((x, y) => x.tenant.localeCompare(y.tenant)) as [ClaimedRun, ClaimedRun];
+}
+
+const bare = ({ tenant, run, lease }: HeldRun): HeldRun => ({ tenant, run, lease });
+
+function beat(holds: readonly HeldRun[], incarnation = 1): Promise<{ answer: HeartbeatAnswer; ms: number }> {
+  const self = { worker, incarnation, name: 'box', addr: '', version: '1', places: 8 };
+  const body = { ...self, runtimes: ['none'], queues: ['default'], holds: holds.map(bare), seen: {} };
+  return say('heartbeat', body, heartbeatAnswer);
+}
+
+const report = (run: HeldRun) => {
+  return { ...bare(run), state: 'success', reason: null, exit_code: 0, started_at: null };
+};
+
+it('a heartbeat renews what it can, in time, and calls nothing lost that is only in doubt', async () => {
+  const [ofA, ofB] = await holdBoth();
+  await hang();
+  const before = fleet.time.now();
+  fleet.time.advance(5_000);
+  const { answer, ms } = await beat([ofA, ofB, { tenant: 'gone', run: newId(), lease: 1 }]);
+  expect(answer.lost.map(({ tenant }) => tenant)).toEqual(['gone']);
+  expect(ms).toBeLessThan(4_000);
+  const row = await (await a.db()).one<{ until: Date }>(sql`select until from lease where worker_id = ${worker}`);
+  expect(row.until.getTime()).toBeGreaterThan(before + 30_000);
+});
+
+it('a new life’s first heartbeat brings back at once what the earlier one held, wherever that was', async () => {
+  await beat([]);
+  const [ofA, ofB] = await holdBoth();
+  const kept = async () => {
+    const row = await fleet.control.db.one<{ n: number }>(
+      sql`select cardinality(tenants) as n from worker where id = ${worker}`,
+    );
+    return row.n === 2 || undefined;
+  };
+  await until('they are kept', kept);
+  gateway = makeTestGateway(fleet);
+  await beat([], 2);
+  for (const [tenant, { run }] of [
+    [a, ofA],
+    [b, ofB],
+  ] as const) {
+    const row = await (await tenant.db()).one(sql`select worker_id from live where id = ${run}`);
+    expect(row).toEqual({ worker_id: null });
+  }
+});
+
+it('reports, output and definitions of one that stands still are named, and those of others are taken', async () => {
+  const [ofA, ofB] = await holdBoth();
+  await locker.query('begin; lock table millrace.live, millrace.task in access exclusive mode');
+  const named = [{ tenant: 'b', code: 'tenant_unavailable' }];
+  const chunk = { number: 0, stream: 'out', at: new Date().toISOString(), data: 'aGk=' };
+  const logs = await say(
+    'logs',
+    {
+      ...identity,
+      chunks: [ofA, ofB].map((run) => ({ ...bare(run), ...chunk })),
+    },
+    logsAnswer,
+  );
+  expect(logs.answer.failed).toMatchObject(named);
+  const items = [ofA, ofB].map(({ tenant, task, version }) => ({ tenant, task, version }));
+  const definitions = await say('definitions', { items }, definitionsAnswer);
+  expect(definitions.answer).toMatchObject({ failed: named, definitions: [{ task: ofA.task }] });
+  const reports = await say('report', { ...identity, reports: [ofA, ofB].map(report) }, reportAnswer);
+  expect(reports.answer.failed).toMatchObject(named);
+  for (const { ms } of [logs, definitions, reports]) expect(ms).toBeLessThan(4_000);
+  const db = await a.db();
+  expect(await db.rows(sql`select 1 from log where run_id = ${ofA.run}`)).toHaveLength(1);
+  expect(await db.rows(sql`select 1 from run where id = ${ofA.run}`)).toHaveLength(1);
+  await locker.query('rollback');
+  const again = await say('report', { ...identity, reports: [report(ofB)] }, reportAnswer);
+  expect(again.answer.failed).toEqual([]);
+  expect(await (await b.db()).rows(sql`select 1 from run where id = ${ofB.run}`)).toHaveLength(1);
+});

@@ -1,0 +1,97 @@
+import type { Pool } from 'pg';
+import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
+import { type FreshDatabase, makeFreshDatabase } from '../../test/harness/fresh-database.ts';
+import { until } from '../../test/harness/until.ts';
+import { addressOfUrl } from './address.ts';
+import { ConnectionBudget } from './connection-budget.ts';
+import { openPool } from './pool.ts';
+
+let database: FreshDatabase;
+const pools: Pool[] = [];
+beforeAll(async () => {
+  database = await makeFreshDatabase();
+});
+afterAll(() => database.close());
+afterEach(async () => {
+  await Promise.all(pools.splice(0).map((pool) => pool.end()));
+});
+
+function open(budget: ConnectionBudget, owner: string, address = database.address): Pool {
+  const rest = { schema: 'millrace', max: 5, allowPooler: false, onError: () => {} } as const;
+  const pool = openPool({ address, application: owner, budget, ...rest });
+  pools.push(pool);
+  return pool;
+}
+
+const order = (budget: ConnectionBudget, owners: readonly string[]): { admitted: string[] } => {
+  const admitted: string[] = [];
+  for (const owner of owners) void budget.enter(owner).then(() => admitted.push(owner));
+  return { admitted };
+};
+
+it('lets in as many as there may be, then whoever has fewest as others leave', async () => {
+  const budget = new ConnectionBudget(3);
+  await Promise.all(['a', 'a', 'b'].map((owner) => budget.enter(owner)));
+  const { admitted } = order(budget, ['a', 'b', 'c']);
+  for (const owner of ['b', 'a', 'a']) {
+    budget.leave(owner);
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  expect(admitted).toEqual(['b', 'c', 'a']);
+  expect(budget.total).toBe(3);
+});
+
+it('waits for a while only, and then says what is the matter', async () => {
+  const budget = new ConnectionBudget(1);
+  await budget.enter('a');
+  await expect(budget.enter('b', 20)).rejects.toMatchObject({
+    code: 'database_unavailable',
+    message: expect.stringContaining('1 connections') as unknown,
+  });
+  budget.leave('a');
+  await budget.enter('b', 20);
+  expect(budget.total).toBe(1);
+});
+
+it('many pools share it: idle connections of one are closed when another needs one', async () => {
+  const budget = new ConnectionBudget(3);
+  const [one, two] = [open(budget, 'one'), open(budget, 'two')];
+  await Promise.all([1, 2, 3].map(() => one.query('select pg_sleep(0.05)')));
+  expect([one.idleCount, budget.total]).toEqual([3, 3]);
+  await Promise.all([1, 2].map(() => two.query('select pg_sleep(0.05)')));
+  expect(budget.total).toBeLessThanOrEqual(3);
+  expect(one.idleCount).toBeLessThan(3);
+});
+
+it('a pool that waits gets the connection that another gives back', async () => {
+  const budget = new ConnectionBudget(1);
+  const [one, two] = [open(budget, 'one'), open(budget, 'two')];
+  const busy = await one.connect();
+  const waiting = two.query('select 1 as n');
+  await until('it waits', () => two.totalCount === 1 || undefined);
+  busy.release();
+  expect((await waiting).rows).toEqual([{ n: 1 }]);
+});
+
+it('never more are open than there may be, and all are given back in the end', async () => {
+  const budget = new ConnectionBudget(4);
+  const many = Array.from({ length: 8 }, (_, i) => open(budget, `pool ${i}`));
+  let most = 0;
+  const watching = setInterval(() => (most = Math.max(most, budget.total)), 1);
+  await Promise.all(many.flatMap((pool) => Array.from({ length: 10 }, () => pool.query('select pg_sleep(0.002)'))));
+  clearInterval(watching);
+  expect(most).toBeLessThanOrEqual(4);
+  await Promise.all(pools.splice(0).map((pool) => pool.end()));
+  await until('nothing is open', () => budget.total === 0 || undefined);
+});
+
+it('a connection that fails, or that its server ends, leaves', async () => {
+  const budget = new ConnectionBudget(2);
+  const nowhere = open(budget, 'nowhere', addressOfUrl('postgresql://nobody@127.0.0.1:1/nothing'));
+  await expect(nowhere.query('select 1')).rejects.toMatchObject({ code: 'ECONNREFUSED' });
+  expect(budget.total).toBe(0);
+  const pool = open(budget, 'pool');
+  await pool.query('select pg_terminate_backend(pg_backend_pid())').catch(() => {});
+  await until('it has left', () => budget.total === 0 || undefined);
+  expect((await pool.query('select 1 as n')).rows).toEqual([{ n: 1 }]);
+});

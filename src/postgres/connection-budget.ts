@@ -1,0 +1,140 @@
+/**
+ * How many connections a process may have to all its tenants together, so that a server's are never used up by tenants that
+ * are many. Whoever finds none left waits a moment, the one that has fewest first; meanwhile idle connections of others
+ * are closed. What comes of waiting in vain is an error like that of a server which refuses.
+ */
+import { Client, type ClientBase, type ClientConfig, type Pool } from 'pg';
+import { MillraceError } from '../errors.ts';
+
+interface Waiter {
+  readonly owner: string;
+  readonly admit: () => void;
+}
+
+const waitMs = 5_000;
+
+export class ConnectionBudget {
+  readonly #most: number;
+  readonly #held = new Map<string, number>();
+  readonly #waiting = new Set<Waiter>();
+  readonly #pools = new Set<Pool>();
+  #total = 0;
+
+  constructor(most: number) {
+    this.#most = most;
+  }
+
+  get total(): number {
+    return this.#total;
+  }
+
+  /** Resolves when the owner may open one more; `leave` must be called when that is closed. */
+  async enter(owner: string, withinMs = waitMs): Promise<void> {
+    if (this.#total < this.#most) return this.#admit(owner);
+    await new Promise<void>((resolve, reject) => {
+      const timer = setTimeout(() => {
+        this.#waiting.delete(waiter);
+        reject(this.#exhausted());
+      }, withinMs);
+      const waiter: Waiter = {
+        owner,
+        admit: () => {
+          clearTimeout(timer);
+          this.#admit(owner);
+          resolve();
+        },
+      };
+      this.#waiting.add(waiter);
+      this.#closeIdle();
+    });
+  }
+
+  leave(owner: string): void {
+    this.#total--;
+    const held = (this.#held.get(owner) ?? 1) - 1;
+    if (held > 0) this.#held.set(owner, held);
+    else this.#held.delete(owner);
+    this.#admitNext();
+  }
+
+  /** Its idle connections may be closed when others wait. */
+  join(pool: Pool): void {
+    this.#pools.add(pool);
+    // a connection that is given back is idle only now
+    pool.on('release', () => {
+      if (this.#waiting.size > 0) setImmediate(() => this.#closeIdle());
+    });
+  }
+
+  #admit(owner: string): void {
+    this.#total++;
+    this.#held.set(owner, (this.#held.get(owner) ?? 0) + 1);
+  }
+
+  #admitNext(): void {
+    let next: Waiter | undefined;
+    for (const waiter of this.#waiting) {
+      if (next === undefined || this.#heldBy(waiter) < this.#heldBy(next)) next = waiter;
+    }
+    if (next === undefined) return;
+    this.#waiting.delete(next);
+    next.admit();
+  }
+
+  #heldBy({ owner }: Waiter): number {
+    return this.#held.get(owner) ?? 0;
+  }
+
+  /** One, of the pool that has most of them. Only a connection that is taken out can be closed from outside. */
+  #closeIdle(): void {
+    let idlest: Pool | undefined;
+    for (const pool of this.#pools) {
+      if (pool.ending) this.#pools.delete(pool);
+      else if (pool.waitingCount === 0 && pool.idleCount > (idlest?.idleCount ?? 0)) idlest = pool;
+    }
+    idlest?.connect().then(
+      (client) => client.release(true),
+      () => {},
+    );
+  }
+
+  #exhausted(): MillraceError {
+    return new MillraceError(
+      'database_unavailable',
+      `this process has ${this.#most} connections to its tenants, and all are in use; try again`,
+    );
+  }
+}
+
+type Connected = ((error: Error) => void) | ((error: null, client: Client) => void);
+
+/** A client for pools: it enters the budget before it connects, and leaves when its connection has ended, however. */
+export function budgetedClient(budget: ConnectionBudget, owner: string): new (config?: ClientConfig) => ClientBase {
+  return class extends Client {
+    override connect(): Promise<this>;
+    override connect(callback: Connected): void;
+    override connect(callback?: Connected): Promise<this> | void {
+      const connecting = this.#enterAndConnect();
+      if (callback === undefined) return connecting;
+      const tell = callback as (error: unknown, client?: Client) => void;
+      void connecting.then((client) => tell(null, client), tell);
+    }
+
+    async #enterAndConnect(): Promise<this> {
+      await budget.enter(owner);
+      let isIn = true;
+      const leave = (): void => {
+        if (isIn) budget.leave(owner);
+        isIn = false;
+      };
+      this.once('end', leave);
+      try {
+        await super.connect();
+        return this;
+      } catch (error) {
+        leave();
+        throw error;
+      }
+    }
+  };
+}
