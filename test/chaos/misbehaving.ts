@@ -1,0 +1,126 @@
+/**
+ * Tenants whose scheduler throws, hangs, blocks its process, leaks or ends it, beside one that does nothing wrong, all of one
+ * engine version and so, at first, in one host. The guilty ones are stopped, say why, and are tried again after a growing
+ * pause; the innocent one is running, and goes on firing.
+ */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { sql } from '../../src/kernel/sql.ts';
+import { engineBuild, type Mischief, removeEngineBuilds } from '../harness/engine-builds.ts';
+import { TestInstallation } from '../harness/installation.ts';
+import { millrace } from '../harness/product.ts';
+import { until } from '../harness/until.ts';
+
+const version = '0.1.1-test.1';
+let world: TestInstallation;
+
+/** Those that fail by themselves, and those that take their host with them. */
+export function describeMisbehaving(
+  alone: readonly (readonly [Mischief, RegExp])[],
+  together: readonly Mischief[],
+): void {
+  beforeAll(async () => {
+    world = await TestInstallation.start({ launchers: 1, env: { MILLRACE_HOST_MEMORY: '300' } });
+    expect(await millrace(['engine', 'add', await engineBuild({ version })], { env: world.env })).toMatchObject({
+      code: 0,
+    });
+    await create('innocent');
+    const start = new Date(Math.ceil(Date.now() / 1_000) * 1_000).toISOString();
+    const headers = { authorization: `Bearer ${world.env['MILLRACE_KEY']}`, 'content-type': 'application/json' };
+    const document = {
+      project: 'p',
+      name: 'j',
+      description: '',
+      triggers: [{ name: 't', start, period: '1s' }],
+      tasks: [],
+    };
+    const post = (path: string, body: object): Promise<Response> =>
+      fetch(`${world.url}/t/innocent${path}`, { method: 'POST', headers, body: JSON.stringify(body) });
+    expect((await post('/api/projects', { name: 'p' })).status).toBe(201);
+    expect((await post('/api/jobs', document)).ok).toBe(true);
+  }, 90_000);
+  afterAll(async () => {
+    await world?.close();
+    await removeEngineBuilds();
+  });
+
+  describe('a scheduler that', () => {
+    it.each(alone)(
+      '%s is stopped alone, says why, and is tried again ever later',
+      async (mischief, reason) => {
+        const { order } = await world.started('innocent');
+        await corrupt(mischief, mischief);
+        await world.notRunning(mischief, reason, 40_000);
+        const tries = await until(
+          'it was tried again',
+          async () => {
+            const tenant = await world.call('GET /api/tenants/{name}', { params: { name: mischief } });
+            return tenant.failures >= 3 ? tenant : undefined;
+          },
+          60_000,
+        );
+        expect(tries.retry_at).not.toBeNull();
+        // nobody else was touched
+        expect((await world.started('innocent')).order).toBe(order);
+        await goesOn();
+        await world.call('POST /api/tenants/{name}/stop', { params: { name: mischief } });
+      },
+      120_000,
+    );
+
+    it.each(together)(
+      '%s takes its host with it until it is alone; its neighbour is up again, and stays so',
+      async (mischief) => {
+        await corrupt(mischief, mischief);
+        await world.notRunning(mischief, /crashed until/, 40_000);
+        const apart = await until(
+          'they share no host any more',
+          async () => {
+            const [guilty, innocent] = await Promise.all([world.placed(mischief), world.placed('innocent')]);
+            const isUp = innocent?.state === 'STARTED';
+            return isUp && guilty?.host !== innocent.host && (await suspicion(mischief)) >= 2 ? innocent : undefined;
+          },
+          100_000,
+        );
+        await goesOn();
+        await until('the guilty one has failed once more', async () => (await suspicion(mischief)) >= 3, 100_000);
+        expect((await world.started('innocent')).order).toBe(apart.order);
+        await world.call('POST /api/tenants/{name}/stop', { params: { name: mischief } });
+        await world.inControl((db) => db.exec(sql`update launch set suspicion = 0`));
+      },
+      240_000,
+    );
+  });
+}
+
+async function create(name: string): Promise<void> {
+  await world.call('POST /api/tenants', { body: { name, version } });
+  await world.started(name, 30_000);
+}
+
+/** The scheduler of this tenant does that from its next start on. */
+async function corrupt(name: string, mischief: Mischief): Promise<void> {
+  await create(name);
+  await world.in(name, (client) => client.query('insert into millrace.build_mischief values ($1)', [mischief]));
+  await world.call('POST /api/tenants/{name}/restart', { params: { name } });
+}
+
+async function fired(): Promise<number> {
+  return world.in('innocent', async (client) => {
+    const { rows } = await client.query<{ n: number }>('select count(*)::integer as n from millrace.firing');
+    return rows[0]?.n ?? 0;
+  });
+}
+
+async function goesOn(withinMs = 20_000): Promise<void> {
+  await world.started('innocent', withinMs);
+  const before = await fired();
+  await until('the innocent one fires', async () => (await fired()) >= before + 2, withinMs);
+}
+
+async function suspicion(name: string): Promise<number> {
+  return world.inControl(async (db) => {
+    const row = await db.one<{ suspicion: number }>(sql`
+      select suspicion from launch join tenant on tenant.id = tenant_id where name = ${name}`);
+    return row.suspicion;
+  });
+}
