@@ -81,7 +81,7 @@ const schema = z.object({
   MILLRACE_MAX_TASKS: count(8, 1, 10_000),
   MILLRACE_MAX_BACKGROUND_WORKERS: count(64, 0, 10_000),
   MILLRACE_DISCOVER: z.enum(['all', 'registered']).optional(),
-  MILLRACE_HOST_MEMORY: count(512, 64, 1_048_576),
+  MILLRACE_HOST_MEMORY: count(512, 32, 1_048_576),
   MILLRACE_DRAIN: duration.default(5_000),
   MILLRACE_LOG_LIMIT: count(10, 1, 1_024),
   MILLRACE_LEASE: duration.refine((ms) => ms >= 3_000 && ms <= 3_600_000, 'a lease lasts 3s to 1h').default(30_000),

@@ -7,7 +7,7 @@ import { all, type Service } from '../kernel/service.ts';
 import { controlRetention } from '../launcher/control-retention.ts';
 import { hostIsLost } from '../launcher/host-queries.ts';
 import { makeLauncher } from '../launcher/launcher.ts';
-import { retireHosts } from '../launcher/leaving.ts';
+import { restEntries, retireHosts } from '../launcher/leaving.ts';
 import { detachedHosts, type HostProcesses, type HostProcessOptions } from './host-processes.ts';
 import { type Installation, isElsewhere, prepareDatabases } from './installation.ts';
 import { externalAddress, openExternal } from './opening.ts';
@@ -32,7 +32,8 @@ export async function runLauncher({ config, signal, say }: Role): Promise<void> 
   } finally {
     await launcher.stop();
     const gone = await retireHosts(control, hub, retireMs).catch(() => false);
-    if (!gone) log.warn('hosts are left behind; the next launcher adopts them');
+    if (gone) await restEntries(control).catch(() => {});
+    else log.warn('hosts are left behind; the next launcher adopts them');
     await installation.close();
   }
 }

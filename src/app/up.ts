@@ -12,7 +12,7 @@ import { runtimeNames } from '../contract/wire.ts';
 import { type Log, makeLog } from '../kernel/log.ts';
 import { all, type Service } from '../kernel/service.ts';
 import { isStarted } from '../launcher/control-queries.ts';
-import { forgetProcesses } from '../launcher/leaving.ts';
+import { forgetProcesses, restEntries } from '../launcher/leaving.ts';
 import { type Address, addressOfSocket, addressOfUrl } from '../postgres/address.ts';
 import { claimHome, makeHome } from '../postgres/home.ts';
 import { supervised } from '../postgres/supervised.ts';
@@ -95,6 +95,7 @@ async function serve(role: Role, options: UpOptions, { log, address, hosts }: Gr
     await serveInstallation(role, options, installation, hosts);
   } finally {
     await hosts.stop();
+    await restEntries(installation.control).catch(() => {});
     await installation.close();
   }
 }

@@ -28,6 +28,23 @@ export async function forgetProcesses(control: Db): Promise<void> {
   });
 }
 
+/**
+ * Whoever had the lease has given it up, nobody has it now, and their hosts are gone: nothing is STARTED, whatever was said.
+ * The next launcher goes on from here.
+ */
+export async function restEntries(control: Db): Promise<void> {
+  await control.exec(sql`
+    with rested as (
+      update launch
+         set state = 'ENABLED', code = 'starting', reason = 'no launcher is running', ordered = false, ending = false,
+             changed_at = now()
+       where state in ('STARTED', 'ALLOCATED') and host_id is null
+         and exists (select from launcher_lease where holder is null)
+      returning tenant_id
+    )
+    delete from slot using rested where slot.tenant_id = rested.tenant_id`);
+}
+
 const freshFor = sql`interval '5 seconds'`;
 
 /** Tells all hosts to leave, unless another launcher is there for them; answers whether they are gone. */

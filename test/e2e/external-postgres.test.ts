@@ -84,7 +84,7 @@ describe.skipIf(!needs('postgresql'))('on an external PostgreSQL 15', () => {
     expect(answer.stderr).toContain('create database "millrace_default"');
   });
 
-  it('runs a job with api, host and worker in processes of their own', { timeout: 60_000 }, async () => {
+  it('runs a job with api, launcher, host and worker in processes of their own', { timeout: 60_000 }, async () => {
     const home = await makeHomeFolder();
     homes.push(home);
     const env = {
@@ -94,7 +94,8 @@ describe.skipIf(!needs('postgresql'))('on an external PostgreSQL 15', () => {
     };
     // at once: they migrate once
     const api = role('api', ['--port', '0'], env);
-    role('host', [], env);
+    role('launcher', [], env);
+    role('launcher', [], env);
     role('host', [], env);
     const base = await until('the API says where it is', () => /at (http\S+)/.exec(api.output())?.[1]).catch(
       (error: unknown) => {
