@@ -48,10 +48,20 @@ export function makeTestGateway(fleet: Fleet, loader: Loader = fleet.loader): Te
   const leaseMs = 30_000;
   const hub = new WakeHub(fleet.control.address, silent);
   const context: GatewayContext = {
-    ...{ control, loader, time, log: silent, servings, leaseMs, cookieName },
+    control,
+    loader,
+    time,
+    log: silent,
+    servings,
+    leaseMs,
+    cookieName,
     hub,
     life: {
-      ...{ control, hub, time, controlAddress: fleet.control.address, version: engineVersion },
+      control,
+      hub,
+      time,
+      controlAddress: fleet.control.address,
+      version: engineVersion,
       engines: new Engines(engine, join(tmpdir(), 'no-engines')),
       migrationsOf: () => readMigrations(migrationsFolder('tenant')),
       addressOf: (row) => onDatabase(fleet.control.address, row.database),
@@ -81,7 +91,10 @@ export function makeTestGateway(fleet: Fleet, loader: Loader = fleet.loader): Te
     );
   };
   return {
-    ...{ gateway, context, secrets, fetch: fetchFrom },
+    gateway,
+    context,
+    secrets,
+    fetch: fetchFrom,
     async key(role, tenant) {
       const secret = newSecret('mrk_');
       const tenantId = fleet.tenants.find(({ row }) => row.name === tenant)?.row.id ?? null;

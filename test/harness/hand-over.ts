@@ -91,11 +91,7 @@ async function work(desks: Desks, onClaimed: (run: ClaimedRun) => void, signal: 
 /** The place is free when the work is done; that the report waits is no matter. */
 async function execute(reports: ReportDesk, { tenant, run, lease }: ClaimedRun): Promise<void> {
   await sleep(workMs);
-  const report: Report = {
-    ...{ tenant, run, lease, state: 'success', reason: null },
-    exit_code: 0,
-    started_at: null,
-  };
+  const report: Report = { tenant, run, lease, state: 'success', reason: null, exit_code: 0, started_at: null };
   void reports.report([report]);
 }
 
