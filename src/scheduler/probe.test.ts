@@ -1,0 +1,76 @@
+/** What a scheduler says of itself: whether each of its parts has come round, and whether runs are ready. */
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { activate, claim } from '../../test/harness/pipeline.ts';
+import { Schedule } from '../../test/harness/scheduling.ts';
+import { until } from '../../test/harness/until.ts';
+import type { Scheduler } from '../contract/engine.ts';
+import { withClient } from '../postgres/databases.ts';
+import { makeScheduler } from './scheduler.ts';
+
+let all: Schedule;
+let scheduler: Scheduler;
+beforeEach(async () => {
+  all = await Schedule.make();
+  scheduler = makeScheduler(all.ctx);
+  await scheduler.start();
+});
+afterEach(async () => {
+  vi.restoreAllMocks();
+  await scheduler.stop();
+  await all.close();
+});
+
+/** So much goes by on every clock: too much for those that sweep every few seconds, not yet for those that rest for long. */
+const passedMs = 80_000;
+
+function pass(): void {
+  const real = performance.now.bind(performance);
+  vi.spyOn(performance, 'now').mockImplementation(() => real() + passedMs);
+  all.line.time.advance(passedMs);
+}
+
+it('answers a probe when all of its parts have come round', async () => {
+  await scheduler.probe();
+  pass();
+  await until('all have come round since', async () =>
+    scheduler.probe().then(
+      () => true,
+      () => undefined,
+    ),
+  );
+});
+
+it('names the parts that hang, until they go on', async () => {
+  await withClient(all.line.address, async (client) => {
+    await client.query('begin; lock table millrace.live in access exclusive mode');
+    // dispatch comes round to the table, and does not come back
+    all.line.time.advance(1_000);
+    await until('somebody waits for the table', async () => {
+      const { rows } = await client.query('select from pg_locks where not granted and relation = $1::regclass', [
+        'millrace.live',
+      ]);
+      return rows.length > 0;
+    });
+    pass();
+    await expect(scheduler.probe()).rejects.toThrow(/have not come round: .*dispatch \(\d+ s\)/);
+    await client.query('rollback');
+  });
+  await until('they go on', async () =>
+    scheduler.probe().then(
+      () => true,
+      () => undefined,
+    ),
+  );
+});
+
+it('tells whether runs are ready', async () => {
+  const said = () => all.ctx.statuses.at(-1)?.ready;
+  await until('none is', () => said() === false);
+  const job = await all.line.job({ tasks: [{ name: 'a' }] });
+  await activate(all.line, [job.task('a')], ['2026-01-01T00:00:00Z']);
+  all.line.time.advance(5_000);
+  await until('one is', () => said() === true);
+  await claim(all.line, job.lane);
+  all.line.time.advance(5_000);
+  await until('none is left', () => said() === false);
+});
