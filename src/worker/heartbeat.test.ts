@@ -66,3 +66,24 @@ it('is given up in time for others before a short lease runs out, when it gets n
   const unheard = (): string[] => server.refused.filter((name) => name === 'heartbeat');
   await vi.waitFor(() => expect(unheard().length).toBeGreaterThan(2), { timeout: 4_000, interval: 5 });
 });
+
+it('tells a worker which gateway it is, and another than those it knows makes it fetch again what it has cached', async () => {
+  await worker.start();
+  const definition = server.define({ kind: 'none' });
+  const fetched = (): number => server.served.filter((name) => name === 'definitions').length;
+  const reported = async (): Promise<void> => {
+    const run = server.offer(definition);
+    await vi.waitFor(() => expect(server.report(run)).toBeDefined(), patience);
+  };
+  await reported();
+  const first = server.epoch;
+  server.epoch = 'another';
+  await vi.waitFor(() => expect(server.heartbeats.at(-1)?.seen).toEqual({ [first]: 0, another: 0 }), patience);
+  await reported();
+  expect(fetched()).toBe(2);
+  server.epoch = first;
+  const beats = server.heartbeats.length;
+  await vi.waitFor(() => expect(server.heartbeats.length).toBeGreaterThan(beats + 1), patience);
+  await reported();
+  expect(fetched()).toBe(2);
+});

@@ -321,23 +321,6 @@ describe('the worker', () => {
     expect(fetched()).toBe(2);
   });
 
-  it('fetches again what it has cached when another gateway answers, and once only for each', async () => {
-    await startWorker();
-    const definition = server.define({ kind: 'none' });
-    const fetched = (): number => server.served.filter((name) => name === 'definitions').length;
-    await reported(server.offer(definition));
-    const first = server.epoch;
-    server.epoch = 'another';
-    await vi.waitFor(() => expect(server.heartbeats.at(-1)?.seen).toMatchObject({ another: 0 }), patience);
-    await reported(server.offer(definition));
-    expect(fetched()).toBe(2);
-    server.epoch = first;
-    const beats = server.heartbeats.length;
-    await vi.waitFor(() => expect(server.heartbeats.length).toBeGreaterThan(beats + 1), patience);
-    await reported(server.offer(definition));
-    expect(fetched()).toBe(2);
-  });
-
   it('when stopped lets tasks end for a while, gives back the others, and says that it holds nothing', async () => {
     const worker = await startWorker({ drainMs: 2_000 });
     const quick = server.offer(server.define(shell('echo here; sleep 0.3; echo there')));
@@ -406,58 +389,3 @@ function makeGate(): { readonly opened: Promise<void>; open(): void } {
   });
   return { opened, open };
 }
-
-describe('a tenant that cannot be served', () => {
-  it('keeps no place from others: its run goes back where its definition cannot be read', async () => {
-    await startWorker({ maxTasks: 1 }, { f: () => 1 });
-    server.away.add('b');
-    const stuck = server.offer(server.define({ kind: 'function', name: 'f', input: null }, 60_000, 'b'));
-    const other = server.offer(server.define({ kind: 'function', name: 'f', input: null }));
-    expect(await reported(other)).toMatchObject({ state: 'success' });
-    expect(server.report(stuck)).toBeUndefined();
-    server.away.clear();
-    expectReason(await reported(stuck), 'returned', 'could not');
-  });
-
-  it('keeps no place from others: its run goes back where its stash cannot be read', async () => {
-    await startWorker({ maxTasks: 1 });
-    const definition = server.define(shell('true', { KEY: { stash: 'key' } }), 60_000, 'b');
-    server.secrets.set('key', 'secret');
-    await reported(server.offer(definition));
-    server.away.add('b');
-    const stuck = server.offer(definition);
-    const other = server.offer(server.define(shell('true')));
-    expect(await reported(other)).toMatchObject({ state: 'success' });
-    server.away.clear();
-    expectReason(await reported(stuck), 'returned', 'could not');
-  });
-
-  it('holds up no other: not its places, nor its output, nor its reports', async () => {
-    await startWorker({ maxTasks: 1 });
-    const talk = (tenant: string) => server.define(shell('echo said'), 60_000, tenant);
-    const [ofA, ofB] = [talk('a'), talk('b')];
-    await reported(server.offer(ofB));
-    server.away.add('b');
-    const stuck = server.offer(ofB);
-    const others = [server.offer(ofA), server.offer(ofA)];
-    for (const run of others) expect(await reported(run)).toMatchObject({ state: 'success' });
-    expect(server.output(others[0] as HeldRun)).toBe('said\n');
-    expect([server.report(stuck), server.output(stuck)]).toEqual([undefined, '']);
-    expect(server.heartbeats.at(-1)?.holds.map((held) => held.run)).toContain(stuck.run);
-    server.away.clear();
-    expect(await reported(stuck)).toMatchObject({ state: 'success' });
-    expect(server.output(stuck)).toBe('said\n');
-  });
-
-  it('does not use up what a worker may have unreported', async () => {
-    await startWorker();
-    const [ofA, ofB] = [server.define({ kind: 'none' }, 60_000, 'a'), server.define({ kind: 'none' }, 60_000, 'b')];
-    await reported(server.offer(ofB));
-    server.away.add('b');
-    const stuck = Array.from({ length: 4_000 }, () => server.offer(ofB));
-    await vi.waitFor(() => expect(server.heartbeats.at(-1)?.holds).toHaveLength(4_000), patience);
-    expect(await reported(server.offer(ofA))).toMatchObject({ state: 'success' });
-    server.away.clear();
-    await reported(stuck.at(-1) as HeldRun);
-  });
-});
