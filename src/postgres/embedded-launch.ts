@@ -42,6 +42,8 @@ const ours: Readonly<Record<string, string>> = {
   autovacuum_naptime: '5s',
   // our statements are short: compiling one costs more than it saves
   jit: 'off',
+  // its role is called as our schema: what a person makes by hand must not land in that
+  search_path: 'public',
   timezone: 'UTC',
   log_timezone: 'UTC',
   log_checkpoints: 'off',
