@@ -61,6 +61,37 @@ describe('discovery', () => {
     ]);
   });
 
+  it('lets two databases change names with each other, and leaves a name to whoever has it', () => {
+    const swapped = [database(1, 'b'), database(2, 'a'), database(3, 'c2')];
+    const tenants = [tenant('a', 1), tenant('b', 2), tenant('c', 3), tenant('c2', 9)];
+    expect(discover(tenants, swapped, registered).renamed).toMatchObject([
+      { id: 'id of a', name: 'b', database: 'b' },
+      { id: 'id of b', name: 'a', database: 'a' },
+      { id: 'id of c', name: 'c', database: 'c2' },
+      { id: 'id of c2', name: 'c2', database: 'c2 (gone, 9)' },
+    ]);
+  });
+
+  it('gives a database’s name to the tenant whose it is, and another to one that is gone or elsewhere', () => {
+    const far = tenant('default', null, { database: 'far', elsewhere: true });
+    const long = 'ü'.repeat(31);
+    const tenants = [tenant('gone', 1, { database: long }), far, tenant('a', 2, { name: 'x' }), tenant('y', 3)];
+    const { renamed } = discover(tenants, [database(2, long), database(3, 'far')], registered);
+    expect(renamed.map(({ database: to }) => to)).toEqual([
+      `${'ü'.repeat(26)} (gone, 1)`,
+      'far (elsewhere)',
+      long,
+      'far',
+    ]);
+    expect(renamed.map(({ name }) => name)).toEqual(['gone', 'default', 'x', 'far']);
+  });
+
+  it('says of a database that no address can mean that it has to be renamed, and does not find one', () => {
+    const databases = [database(1, 'what?'), database(2, 'a/../b')];
+    expect([...presences([tenant('a', 1)], databases).values()]).toEqual(['unnameable']);
+    expect(discover([tenant('a', 1)], databases, all).found).toEqual([]);
+  });
+
   it('forgets those it found; and where all are discovered, all but the default and those never seen', () => {
     const tenants = [
       tenant('found', 1, { discovered: true }),
@@ -78,7 +109,10 @@ describe('discovery', () => {
     const tenants = [tenant('a', 1), tenant('b', 2)];
     const { seen, renamed } = discover(tenants, [database(2, 'a')], registered);
     expect(seen).toEqual([]);
-    expect(renamed).toMatchObject([{ id: 'id of b', database: 'a' }]);
+    expect(renamed).toMatchObject([
+      { id: 'id of a', database: 'a (gone, 1)' },
+      { id: 'id of b', database: 'a' },
+    ]);
   });
 
   it('says of each database whether it can be had', () => {

@@ -6,6 +6,8 @@
 import { append, type EventDraft } from '../events/append.ts';
 import { newId } from '../kernel/id.ts';
 import { type Db, sql } from '../kernel/sql.ts';
+import { isAddressable } from '../postgres/address.ts';
+import { cut } from '../postgres/pool.ts';
 import type { Presence } from './supervisor.ts';
 
 export interface Database {
@@ -41,6 +43,7 @@ export interface Discovered {
   }[];
   /** Its database is this one: seen for the first time, or made anew under the same name. */
   readonly seen: readonly { readonly id: string; readonly oid: number; readonly anew: boolean }[];
+  /** Its database is called otherwise; or is gone, and another one has its name. */
   readonly renamed: readonly {
     readonly id: string;
     readonly from: { readonly name: string; readonly database: string };
@@ -53,6 +56,8 @@ export interface Discovered {
 const tenantTopic = 1;
 /** The one tenant that is there even without its database. */
 const permanent = 'default';
+/** Of a database, in bytes. */
+const longestName = 63;
 
 export function readDatabases(db: Db): Promise<Database[]> {
   return db.rows<Database>(sql`
@@ -65,73 +70,152 @@ export function presences(
   tenants: readonly KnownTenant[],
   databases: readonly Database[],
 ): ReadonlyMap<string, Presence> {
-  const byName = new Map(databases.map((database) => [database.name, database]));
-  return new Map(tenants.map((tenant) => [tenant.id, presenceOf(tenant, byName.get(tenant.database))]));
+  const which = identify(tenants, databases);
+  return new Map(tenants.map((tenant) => [tenant.id, presenceOf(tenant, which.get(tenant.id))]));
 }
 
 function presenceOf({ elsewhere }: KnownTenant, database: Database | undefined): Presence {
   if (elsewhere) return 'unlisted';
   if (database === undefined) return 'gone';
+  if (!isAddressable(database.name)) return 'unnameable';
   if (database.template) return 'template';
   return database.connectable ? 'there' : 'refusing';
 }
 
+/** Which database is each tenant's: the one it has had, whatever that is called now; else one of its name that is nobody's. */
+function identify(tenants: readonly KnownTenant[], databases: readonly Database[]): ReadonlyMap<string, Database> {
+  const byOid = new Map(databases.map((database) => [database.oid, database]));
+  const byName = new Map(databases.map((database) => [database.name, database]));
+  const claimed = new Set(tenants.map(({ databaseOid }) => databaseOid));
+  const which = new Map<string, Database>();
+  for (const { id, database, databaseOid, elsewhere } of tenants) {
+    const namesake = byName.get(database);
+    const free = namesake !== undefined && !claimed.has(namesake.oid) ? namesake : undefined;
+    const its = (databaseOid === null ? undefined : byOid.get(databaseOid)) ?? free;
+    if (elsewhere || its === undefined) continue;
+    claimed.add(its.oid);
+    which.set(id, its);
+  }
+  return which;
+}
+
+/** Total: whatever there is, no two tenants have one name or one database in what comes of it. */
 export function discover(
   tenants: readonly KnownTenant[],
   databases: readonly Database[],
   rules: DiscoveryRules,
 ): Discovered {
-  const here = tenants.filter((tenant) => !tenant.elsewhere);
-  const byOid = new Map(databases.map((database) => [database.oid, database]));
-  const byName = new Map(databases.map((database) => [database.name, database]));
-  const claimed = new Set(
-    here.flatMap(({ databaseOid }) => (databaseOid !== null && byOid.has(databaseOid) ? databaseOid : [])),
-  );
-  const seen: Discovered['seen'][number][] = [];
-  const renamed: Discovered['renamed'][number][] = [];
-  const gone: Discovered['gone'][number][] = [];
-  const names = new Set(tenants.map(({ name }) => name));
-  for (const tenant of here) {
-    const { id, name, database, databaseOid } = tenant;
-    const same = databaseOid === null ? undefined : byOid.get(databaseOid);
-    const namesake = byName.get(database);
-    if (same !== undefined) {
-      if (same.name === database) continue;
-      const to = name === database && !names.has(same.name) ? same.name : name;
-      names.add(to);
-      renamed.push({ id, from: { name, database }, name: to, database: same.name });
-    } else if (namesake !== undefined && !claimed.has(namesake.oid)) {
-      claimed.add(namesake.oid);
-      seen.push({ id, oid: namesake.oid, anew: databaseOid !== null });
-    } else if (isForgotten(tenant, rules)) gone.push({ id, name, database });
-  }
-  const found = rules.discover === 'all' ? findNew(databases, { claimed, names, tenants, rules }) : [];
-  return { found, seen, renamed, gone };
+  const which = identify(tenants, databases);
+  const gone = tenants.filter((tenant) => !which.has(tenant.id) && isForgotten(tenant, rules));
+  const goneIds = new Set(gone.map(({ id }) => id));
+  const staying = tenants.filter(({ id }) => !goneIds.has(id));
+  const titles = titlesOf(staying, which);
+  const renamed = staying.flatMap(({ id, name, database }) => {
+    const to = titles.get(id);
+    const same = to === undefined || (to.name === name && to.database === database);
+    return same ? [] : { id, from: { name, database }, ...to };
+  });
+  const seen = staying.flatMap(({ id, databaseOid }) => {
+    const oid = which.get(id)?.oid;
+    return oid === undefined || oid === databaseOid ? [] : { id, oid, anew: databaseOid !== null };
+  });
+  const found = rules.discover === 'all' ? findNew(databases, { tenants, which, titles, rules }) : [];
+  return { found, seen, renamed, gone: gone.map(({ id, name, database }) => ({ id, name, database })) };
 }
 
-function isForgotten({ name, databaseOid, discovered }: KnownTenant, rules: DiscoveryRules): boolean {
+function isForgotten({ name, databaseOid, discovered, elsewhere }: KnownTenant, rules: DiscoveryRules): boolean {
   // one that was never seen may be about to be made
-  return name !== permanent && databaseOid !== null && (discovered || rules.discover === 'all');
+  return name !== permanent && !elsewhere && databaseOid !== null && (discovered || rules.discover === 'all');
 }
 
-interface Taken {
-  readonly claimed: ReadonlySet<number>;
-  readonly names: ReadonlySet<string>;
+interface Title {
+  readonly name: string;
+  readonly database: string;
+}
+
+/** What each tenant and its database are called from now on. Who has a database has its name; who has none gives way. */
+function titlesOf(tenants: readonly KnownTenant[], which: ReadonlyMap<string, Database>): Map<string, Title> {
+  const present = tenants.filter(({ id }) => which.has(id));
+  const absent = tenants.filter(({ id }) => !which.has(id));
+  const taken = new Set<string>();
+  const databases = new Map<string, string>();
+  for (const tenant of [...present, ...absent]) {
+    const wanted = which.get(tenant.id)?.name ?? tenant.database;
+    const database = unlike(taken, wanted, (n) => withoutItsName(tenant, wanted, n));
+    taken.add(database);
+    databases.set(tenant.id, database);
+  }
+  const names = namesOf(tenants, which);
+  return new Map(
+    tenants.map(({ id, name, database }) => [
+      id,
+      { name: names.get(id) ?? name, database: databases.get(id) ?? database },
+    ]),
+  );
+}
+
+/** The first that is not taken. */
+function unlike(taken: ReadonlySet<string>, wanted: string, other: (n: number) => string): string {
+  let name = wanted;
+  for (let n = 1; taken.has(name); n++) name = other(n);
+  return name;
+}
+
+/** Its database is gone or elsewhere, and another one has its name now. Short enough that PostgreSQL cuts nothing off. */
+function withoutItsName({ id, databaseOid, elsewhere }: KnownTenant, name: string, n: number): string {
+  const what = elsewhere ? 'elsewhere' : `gone, ${databaseOid ?? id}`;
+  const mark = n === 1 ? ` (${what})` : ` (${what}, ${n})`;
+  return `${cut(name, longestName - Buffer.byteLength(mark))}${mark}`;
+}
+
+/** A tenant that is called like its database stays so, where no other has that name. Two may change names with each other. */
+function namesOf(tenants: readonly KnownTenant[], which: ReadonlyMap<string, Database>): Map<string, string> {
+  const wishes = new Map<string, string>();
+  for (const { id, name, database } of tenants) {
+    const to = which.get(id)?.name ?? database;
+    if (name === database && name !== permanent && to !== name) wishes.set(id, to);
+  }
+  const kept = new Set(tenants.filter(({ id }) => !wishes.has(id)).map(({ name }) => name));
+  // who has to keep its name keeps another from having it
+  for (let before = -1; before !== wishes.size; ) {
+    before = wishes.size;
+    for (const { id, name } of tenants) {
+      const wish = wishes.get(id);
+      if (wish === undefined || !kept.has(wish)) continue;
+      wishes.delete(id);
+      kept.add(name);
+    }
+  }
+  return wishes;
+}
+
+interface Known {
   readonly tenants: readonly KnownTenant[];
+  readonly which: ReadonlyMap<string, Database>;
+  readonly titles: ReadonlyMap<string, Title>;
   readonly rules: DiscoveryRules;
 }
 
 function findNew(
   databases: readonly Database[],
-  { claimed, names, tenants, rules }: Taken,
+  { tenants, which, titles, rules }: Known,
 ): Discovered['found'][number][] {
-  const registered = new Set(tenants.map(({ database }) => database));
+  const claimed = new Set([
+    ...tenants.map(({ databaseOid }) => databaseOid),
+    ...[...which.values()].map(({ oid }) => oid),
+  ]);
+  const names = new Set([...titles.values()].map(({ name }) => name));
+  const registered = new Set([...titles.values()].map(({ database }) => database));
   return databases
     .filter(({ oid, name, template, connectable }) => {
       const own = name === rules.controlDatabase || name === 'postgres';
-      return connectable && !template && !own && !claimed.has(oid) && !registered.has(name);
+      return connectable && !template && !own && !claimed.has(oid) && !registered.has(name) && isAddressable(name);
     })
-    .map(({ oid, name }) => ({ id: newId(), name: names.has(name) ? `${name}-${oid}` : name, database: name, oid }));
+    .map(({ oid, name: database }) => {
+      const name = unlike(names, database, (n) => (n === 1 ? `${database}-${oid}` : `${database}-${oid}-${n}`));
+      names.add(name);
+      return { id: newId(), name, database, oid };
+    });
 }
 
 export function isNothing({ found, seen, renamed, gone }: Discovered): boolean {
@@ -162,12 +246,14 @@ function draft(type: string, subject: string, body: EventDraft['body']): EventDr
   return { type, subject, body };
 }
 
-/** In two steps: two databases may have changed names with each other. */
+/**
+ * In two steps: two databases may have changed names with each other. What they are called in between is longer than any
+ * database's name can be.
+ */
 async function writeRenamed(tx: Db, renamed: Discovered['renamed']): Promise<void> {
   const ids = renamed.map(({ id }) => id);
   await tx.exec(sql`
-    update tenant set database = id::text, name = case when name = database then id::text else name end
-     where id = any(${ids}::uuid[])`);
+    update tenant set database = rpad(id::text, 300, '.'), name = rpad(id::text, 300, '.') where id = any(${ids}::uuid[])`);
   await tx.exec(sql`
     update tenant set database = r.database, name = r.name
       from unnest(${ids}::uuid[], ${renamed.map(({ database }) => database)}::text[], ${renamed.map(({ name }) => name)}::text[])

@@ -38,6 +38,7 @@ export const reasons = {
     text: `unreachable until ${retryAt.toISOString()}: ${detail}`,
   }),
   isTemplate: { code: 'not_connectable', text: 'its database is a template' },
+  isUnnameable: { code: 'not_connectable', text: 'its database has a name that no address can mean; rename it' },
   refusesConnections: { code: 'not_connectable', text: 'its database accepts no connections' },
   crashed: (detail: string, retryAt: Date): Reason => ({
     code: 'crashed',

@@ -76,7 +76,7 @@ export function whenOtherwise(failures: number, now: Date, random: () => number 
 }
 
 /** The database as its server lists it; `unlisted`: on another server, or not looked for. */
-export type Presence = 'there' | 'gone' | 'template' | 'refusing' | 'unlisted';
+export type Presence = 'there' | 'gone' | 'template' | 'refusing' | 'unnameable' | 'unlisted';
 
 export interface Circumstances {
   readonly desired: 'on' | 'off';
@@ -120,6 +120,7 @@ export function care({ desired, presence, state, ending, code, retryAt }: Circum
 function hindranceOf(presence: Presence): Reason | undefined {
   if (presence === 'gone') return reasons.gone;
   if (presence === 'template') return reasons.isTemplate;
+  if (presence === 'unnameable') return reasons.isUnnameable;
   return presence === 'refusing' ? reasons.refusesConnections : undefined;
 }
 

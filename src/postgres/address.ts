@@ -1,5 +1,6 @@
 /** Where a database is: an address as `pg` takes it, and how to name another database on the same server. */
 import type { ClientConfig } from 'pg';
+import { MillraceError } from '../errors.ts';
 
 export interface Address {
   readonly url: string;
@@ -24,7 +25,22 @@ export function addressOfSocket(socket: { host: string; port: number; user: stri
 export function onDatabase(address: Pick<Address, 'url'>, database: string): Address {
   const url = new URL(address.url);
   url.pathname = `/${encodeURI(database)}`;
+  if (!means(url, database))
+    throw new MillraceError('bad_request', `a database called ${JSON.stringify(database)} has no address; rename it`);
   return { url: url.href, database };
+}
+
+/** Whether an address can mean a database of that name and no other: `#`, `?` and steps like `..` have a meaning of their own. */
+export function isAddressable(database: string): boolean {
+  // what cannot be written, or could not be read, as text
+  if (database === '' || database.includes('\uFFFD') || Buffer.from(database).toString() !== database) return false;
+  const url = new URL('postgres://localhost');
+  url.pathname = `/${encodeURI(database)}`;
+  return means(url, database);
+}
+
+function means(url: URL, database: string): boolean {
+  return decodeURI(url.pathname.slice(1)) === database;
 }
 
 export function clientConfig(address: Address, application: string): ClientConfig {

@@ -2,7 +2,14 @@ import { describe, expect, it } from 'vitest';
 import { textWith } from '../../test/harness/expected.ts';
 import { freshAddress } from '../../test/harness/fresh-database.ts';
 import { administer, serverAddress } from '../../test/harness/postgres-server.ts';
-import { addressOfSocket, addressOfUrl, clientConfig, describe as described, onDatabase } from './address.ts';
+import {
+  addressOfSocket,
+  addressOfUrl,
+  clientConfig,
+  describe as described,
+  isAddressable,
+  onDatabase,
+} from './address.ts';
 import { ensureDatabase, withClient } from './databases.ts';
 
 describe('making sure that a database exists', () => {
@@ -49,6 +56,16 @@ describe('an address', () => {
       database: 'a/b',
     });
     expect(addressOfUrl('postgres://host').database).toBe('postgres');
+  });
+
+  it('means one database and no other, or there is none', () => {
+    for (const name of ['a b', 'a"b', '%2e%2e', 'ü/x', ';@&', '.hidden', 'x'.repeat(63)]) {
+      expect(isAddressable(name)).toBe(true);
+      expect(addressOfUrl(onDatabase(serverAddress(), name).url).database).toBe(name);
+    }
+    for (const name of ['a/../b', '..', '.', 'what?', 'a#b', 'caf\uFFFD', '\uD800'])
+      expect(isAddressable(name)).toBe(false);
+    expect(() => onDatabase(serverAddress(), 'a/../b')).toThrow('a database called "a/../b" has no address; rename it');
   });
 
   it('is told without its password (I12)', () => {

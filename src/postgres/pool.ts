@@ -65,12 +65,12 @@ export function openPool(options: PoolOptions): Pool {
 /** What PostgreSQL keeps of an application's name, in bytes. */
 const longestName = 63;
 
-export function cut(name: string): string {
+export function cut(name: string, most = longestName): string {
   const bytes = Buffer.from(name);
-  return bytes.length <= longestName
+  return bytes.length <= most
     ? name
     : bytes
-        .subarray(0, longestName)
+        .subarray(0, most)
         .toString()
         .replace(/\uFFFD+$/, '');
 }

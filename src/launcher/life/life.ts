@@ -11,7 +11,7 @@ import { isLockTimeout, MillraceError } from '../../errors.ts';
 import { append } from '../../events/append.ts';
 import { type Db, onClient, sql } from '../../kernel/sql.ts';
 import type { Time } from '../../kernel/time.ts';
-import { type Address, onDatabase } from '../../postgres/address.ts';
+import { type Address, isAddressable, onDatabase } from '../../postgres/address.ts';
 import { withClient } from '../../postgres/databases.ts';
 import { locks } from '../../postgres/locks.ts';
 import type { Migration } from '../../postgres/migrate.ts';
@@ -109,6 +109,7 @@ function reservedBecause(database: string, control: string): string | undefined 
   if (database === control) return 'it is the control database';
   if (notForTenants.has(database)) return 'it is one of PostgreSQL itself';
   if (Buffer.byteLength(database) > 63) return 'a name has at most 63 bytes in PostgreSQL';
+  if (!isAddressable(database)) return 'no address can mean it';
   return undefined;
 }
 
