@@ -1,5 +1,5 @@
 /** Whatever databases and tenants there are, discovery writes something that the database takes, and then has nothing to do. */
-import fc from 'fast-check';
+import * as fc from 'fast-check';
 import { afterAll, beforeAll, describe, it } from 'vitest';
 import { type ControlDatabase, makeControlDatabase } from '../../test/harness/fresh-database.ts';
 import { newId } from '../kernel/id.ts';

@@ -196,7 +196,7 @@ export async function writeLaunches(
 
 /** A housekeeping slot that was given back meanwhile stays given back. */
 export async function writeSlots(tx: Db, { removed, added, changed }: SlotChanges): Promise<void> {
-  if (removed.length > 0) await tx.exec(sql`delete from slot where id = any(${removed}::uuid[])`);
+  if (removed.length > 0) await tx.exec(sql`delete from slot where id = any(${removed.map((s) => s.id)}::uuid[])`);
   if (added.length > 0)
     await tx.exec(sql`
       insert into slot (id, kind, tenant_id, holder, reason, asked_at, granted_at)

@@ -17,13 +17,22 @@ import type { Address } from '../postgres/address.ts';
 import { openPool } from '../postgres/pool.ts';
 import type { WakeHub } from '../postgres/wake.ts';
 import type { TenantRow } from './control-queries.ts';
-import { discover, isNothing, type KnownTenant, presences, readDatabases, writeDiscovered } from './discovery.ts';
+import {
+  discover,
+  type Discovered,
+  isNothing,
+  type KnownTenant,
+  presences,
+  readDatabases,
+  writeDiscovered,
+} from './discovery.ts';
 import { type LaunchHost, readClock, readEntries, readHosts, readMessages, readSlots } from './launch-queries.ts';
 import { asLauncher, isTakenOver, Lease } from './lease.ts';
 import type { LaunchEntry } from './ledger.ts';
 import { type EnginesPort, Looks } from './looks.ts';
 import { hintChanged } from './messages.ts';
-import { writePlan } from './plan-writes.ts';
+import { isRefused, writePlan } from './plan-writes.ts';
+import { Refusals } from './refusals.ts';
 import { type Change, decide, type Plan, type World } from './turn.ts';
 import { keyOf, readSightings, terminateEngines, Watch } from './watch.ts';
 
@@ -72,6 +81,8 @@ const mostTurns = 32;
 const lostMs = 10_000;
 /** A transaction of a launcher that is frozen in it keeps its successor waiting: for this long. */
 const frozen = '3s';
+/** A row that somebody has locked for longer is done without. */
+const locked = '1s';
 
 export function makeLauncher(options: LauncherOptions): Service {
   return new Launcher(options).service;
@@ -84,11 +95,13 @@ class Launcher {
   readonly #looks: Looks;
   readonly #watch = new Watch();
   readonly #lease: Lease;
+  readonly #refusals: Refusals;
   readonly #db: Db;
   #pool: Pool | undefined;
   /** Of this epoch: */
   #epoch: number | undefined;
   #turns = 0;
+  #discoveryFault: string | undefined;
   #tenantOids: ReadonlySet<number | null> = new Set();
   #isWaitedFor = false;
   readonly #known = new Set<string>();
@@ -100,6 +113,7 @@ class Launcher {
   constructor(options: LauncherOptions) {
     this.#options = options;
     this.#bell = new Bell(options.time);
+    this.#refusals = new Refusals(options.log);
     this.#db = onPool(this.#openPool());
     this.#looks = new Looks({ engines: options.engines, onFound: () => this.#bell.ring() });
     this.#lease = new Lease({
@@ -136,7 +150,7 @@ class Launcher {
       queryTimeoutMs: lostMs,
       allowPooler,
       onOpen: async (client) => {
-        await client.query(`set idle_in_transaction_session_timeout to '${frozen}'`);
+        await client.query(`set idle_in_transaction_session_timeout to '${frozen}'; set lock_timeout to '${locked}'`);
       },
       onError: (error) => log.debug({ err: error }, 'an idle connection of the launcher was lost'),
     });
@@ -201,9 +215,11 @@ class Launcher {
     const world = await this.#read(epoch);
     const plan = decide(world);
     const dismissed = this.#longIdle(plan, world);
-    const wrote = await writePlan(this.#db, { plan, epoch, at: world.now, dismissed });
+    const leftOut = this.#refusals.current();
+    const { any, refused } = await writePlan(this.#db, { plan, epoch, at: world.now, dismissed, ...leftOut });
+    this.#refusals.note(refused, leftOut.again, (id) => nameIn(world, id));
     this.#carryOut(plan, world);
-    if (wrote) return 0;
+    if (any) return 0;
     const dueMs = plan.dueAt === undefined ? longestSleepMs : plan.dueAt.getTime() - world.now.getTime();
     return Math.max(1, Math.min(longestSleepMs, dueMs));
   }
@@ -219,9 +235,7 @@ class Launcher {
       controlDatabase: this.#options.controlAddress.database,
     });
     if (!isNothing(changed)) {
-      await asLauncher(db, epoch, (tx) => writeDiscovered(tx, changed, now));
-      for (const { id } of [...changed.found, ...changed.seen, ...changed.renamed, ...changed.gone])
-        hintChanged(this.#options.hub, id);
+      await this.#writeDiscovered(changed, epoch, now);
       entries = await readEntries(db);
     }
     const presence = presences(entries.map(this.#asKnown), databases);
@@ -241,6 +255,22 @@ class Launcher {
       known: this.#known,
       servedAt: this.#servedAt,
     };
+  }
+
+  /** What cannot be written is looked for again in the next turn: this one goes on with what there is. */
+  async #writeDiscovered(changed: Discovered, epoch: number, at: Date): Promise<void> {
+    const { hub, log } = this.#options;
+    try {
+      await asLauncher(this.#db, epoch, (tx) => writeDiscovered(tx, changed, at));
+      this.#discoveryFault = undefined;
+      for (const { id } of [...changed.found, ...changed.seen, ...changed.renamed, ...changed.gone])
+        hintChanged(hub, id);
+    } catch (error) {
+      if (!isRefused(error) || !(error instanceof Error)) throw error;
+      if (this.#discoveryFault !== error.message)
+        log.warn({ err: error }, 'what was found on the server cannot be written; trying again');
+      this.#discoveryFault = error.message;
+    }
   }
 
   readonly #asKnown = ({ tenant }: LaunchEntry): KnownTenant => ({
@@ -303,6 +333,10 @@ class Launcher {
       .filter(({ engine }) => engine !== version || spare-- > 0)
       .map(({ id }) => id);
   }
+}
+
+function nameIn({ entries }: World, tenantId: string): string {
+  return entries.find(({ tenant }) => tenant.id === tenantId)?.tenant.name ?? tenantId;
 }
 
 function tellOf(log: Log, { entry: { tenant }, launch }: Change): void {

@@ -73,7 +73,7 @@ describe('slots', () => {
       (holder) => holder !== 'dead',
       (tenantId) => tenantId !== 'b',
     );
-    expect(slots.changes().removed).toEqual(['k', 'b']);
+    expect(slots.changes().removed.map(({ id }) => id)).toEqual(['k', 'b']);
   });
 
   it('beyond a lowered limit are those of the newest schedulers; the launcher and housekeeping keep theirs', () => {

@@ -18,7 +18,7 @@ export interface Slot {
 }
 
 export interface SlotChanges {
-  readonly removed: readonly string[];
+  readonly removed: readonly Slot[];
   readonly added: readonly Slot[];
   readonly changed: readonly Slot[];
 }
@@ -120,7 +120,7 @@ export class Slots {
   changes(): SlotChanges {
     const rows = [...this.#rows.values()];
     return {
-      removed: [...this.#before.keys()].filter((id) => !this.#rows.has(id)),
+      removed: [...this.#before.values()].filter(({ id }) => !this.#rows.has(id)),
       added: rows.filter((row) => !this.#before.has(row.id)),
       changed: rows.filter((row) => this.#before.has(row.id) && this.#before.get(row.id) !== row),
     };
