@@ -1,10 +1,11 @@
 /**
  * The orders that a host is carrying out: exactly those that name it. An order that is gone or has a newer one in its place
- * is stopped, and only when it has ended does the newer one begin. One that has ended by itself is not begun again.
+ * is stopped, and only when it has ended does the newer one begin. One that has ended by itself is not begun again; one that
+ * was withdrawn before it was begun has ended.
  */
 import { newId } from '../kernel/id.ts';
 import { within } from '../kernel/service.ts';
-import type { Order, Word } from './host-queries.ts';
+import type { Order, Orders, Word } from './host-queries.ts';
 import type { Ending } from './singleton.ts';
 
 export interface AttemptOptions {
@@ -48,16 +49,26 @@ export class Attempts {
   }
 
   /** Makes it so that these are carried out, and no others. Returns at once. */
-  follow(orders: readonly Order[]): void {
+  follow({ orders, withdrawn }: Orders): void {
     const wanted = new Map(orders.map((order) => [order.row.id, order]));
+    const known = new Set([...orders, ...withdrawn].map(({ row }) => row.id));
     for (const [tenantId, { order, abort }] of this.#running) {
       if (wanted.get(tenantId)?.orderNo !== order.orderNo) abort.abort();
     }
-    for (const tenantId of this.#over.keys()) if (!wanted.has(tenantId)) this.#over.delete(tenantId);
-    for (const order of orders) {
-      const isNew = order.orderNo > (this.#over.get(order.row.id) ?? -1);
-      if (isNew && !this.#running.has(order.row.id)) this.#begin(order);
-    }
+    for (const tenantId of this.#over.keys()) if (!known.has(tenantId)) this.#over.delete(tenantId);
+    for (const order of withdrawn) if (this.#isNew(order)) this.#neverBegun(order);
+    for (const order of orders) if (this.#isNew(order)) this.#begin(order);
+  }
+
+  /** Neither over nor under way. */
+  #isNew({ row, orderNo }: Order): boolean {
+    return orderNo > (this.#over.get(row.id) ?? -1) && !this.#running.has(row.id);
+  }
+
+  #neverBegun({ row, orderNo, engine }: Order): void {
+    this.#over.set(row.id, orderNo);
+    const ended = { phase: 'ended', code: 'stopping', reason: 'it was withdrawn before it was begun' } as const;
+    this.#options.say({ tenantId: row.id, orderNo, id: newId(), engine, ...ended });
   }
 
   /** Returns when nothing is left of any. */

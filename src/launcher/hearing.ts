@@ -10,8 +10,6 @@ import { afterRunning } from './supervisor.ts';
 const silentMs = 5_000;
 /** A host that beats but does not answer an order for so long is as good as lost. */
 const unansweredMs = 30_000;
-/** A host that has beaten for so long after an order was withdrawn, and never spoke of it, has not begun it. */
-const neverBegunMs = 2_500;
 
 /** `mayJudge`: this launcher has itself been awake, so that silence means something. */
 export function lostHosts(ledger: Ledger, hosts: readonly LaunchHost[], mayJudge: boolean): LaunchHost[] {
@@ -25,9 +23,7 @@ export function lostHosts(ledger: Ledger, hosts: readonly LaunchHost[], mayJudge
 
 function isUnanswered(entry: LaunchEntry, launch: Launch, now: number): boolean {
   const word = wordOn(entry, launch);
-  const unanswered = launch.ending
-    ? word !== undefined && word.phase !== 'ended'
-    : launch.ordered && word === undefined;
+  const unanswered = launch.ending ? word?.phase !== 'ended' : launch.ordered && word === undefined;
   return unanswered && now - launch.changedAt.getTime() > unansweredMs;
 }
 
@@ -46,10 +42,7 @@ export function hear(ledger: Ledger, hosts: ReadonlyMap<string, LaunchHost>, los
 
 function hearEnding(ledger: Ledger, entry: LaunchEntry, launch: Launch, hosts: ReadonlyMap<string, LaunchHost>): void {
   const host = launch.hostId === null ? undefined : hosts.get(launch.hostId);
-  const word = wordOn(entry, launch);
-  const neverBegun =
-    word === undefined && host !== undefined && host.beatMs - launch.changedAt.getTime() > neverBegunMs;
-  if (host === undefined || word?.phase === 'ended' || neverBegun) ledger.send(entry, { kind: 'scheduler_quit' });
+  if (host === undefined || wordOn(entry, launch)?.phase === 'ended') ledger.send(entry, { kind: 'scheduler_quit' });
 }
 
 function hearOrdered(

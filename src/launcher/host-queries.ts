@@ -46,16 +46,30 @@ export interface Order {
   readonly orderNo: number;
 }
 
-type OrderRow = TenantRow & { engine: string | null; order_no: number };
+/** What a host is to do: these orders, and no others. */
+export interface Orders {
+  readonly orders: readonly Order[];
+  /** Told to end, and not yet known to have: the launcher waits to hear so, also of one that was never begun. */
+  readonly withdrawn: readonly Order[];
+}
 
-export async function ordersFor(db: Db, hostId: string): Promise<Order[]> {
+type OrderRow = TenantRow & { engine: string | null; order_no: number; ordered: boolean };
+
+export async function ordersFor(db: Db, hostId: string): Promise<Orders> {
   const rows = await db.rows<OrderRow>(sql`
-    select tenant.id, tenant.name, tenant.database, tenant.desired, launch.engine, launch.order_no
+    select tenant.id, tenant.name, tenant.database, tenant.desired, launch.engine, launch.order_no, launch.ordered
       from launch
       join tenant on tenant.id = launch.tenant_id
-     where launch.host_id = ${hostId} and launch.ordered
+     where launch.host_id = ${hostId} and (launch.ordered or launch.ending)
      order by launch.changed_at`);
-  return rows.map(({ engine, order_no, ...row }) => ({ row, engine: engine ?? '', orderNo: order_no }));
+  return {
+    orders: rows.filter(({ ordered }) => ordered).map(orderOf),
+    withdrawn: rows.filter(({ ordered }) => !ordered).map(orderOf),
+  };
+}
+
+function orderOf({ id, name, database, desired, engine, order_no }: OrderRow): Order {
+  return { row: { id, name, database, desired }, engine: engine ?? '', orderNo: order_no };
 }
 
 /** What a host says of an order. */
@@ -79,7 +93,8 @@ export async function writeWords(db: Db, hostId: string, words: readonly Word[])
       from unnest(
         ${words.map((w) => w.tenantId)}::uuid[], ${words.map((w) => w.id)}::uuid[],
         ${words.map((w) => w.orderNo)}::bigint[], ${words.map((w) => w.phase)}::text[],
-        ${words.map((w) => w.code)}::text[], ${words.map((w) => w.reason)}::text[], ${words.map((w) => w.engine)}::text[]
+        ${words.map((w) => w.code)}::text[], ${words.map((w) => writable(w.reason))}::text[],
+        ${words.map((w) => w.engine)}::text[]
       ) as w (tenant_id, id, order_no, phase, code, reason, engine)
       join tenant on tenant.id = w.tenant_id
       join host on host.id = ${hostId}
@@ -89,6 +104,13 @@ export async function writeWords(db: Db, hostId: string, words: readonly Word[])
       code = excluded.code, reason = excluded.reason, engine = excluded.engine, changed_at = excluded.changed_at,
       beat_at = excluded.beat_at
      where excluded.order_no >= x.order_no`);
+}
+
+const longestReason = 2_000;
+
+/** A scheduler may fail with whatever words; those of one tenant must not keep the others' from being written. */
+function writable(reason: string | null): string | null {
+  return reason?.replaceAll('\0', '').slice(0, longestReason) ?? null;
 }
 
 export interface SchedulerBeat extends SchedulerStatus {

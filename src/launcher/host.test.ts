@@ -114,6 +114,39 @@ describe('a host', () => {
     await launcher.hears(b, 1, 'running');
   });
 
+  it('says at once of an order that was withdrawn before it read it that this has ended, and never begins it', async () => {
+    const host = await startHost();
+    await launcher.order(b, host.id(), engineVersion);
+    const { no } = await fleet.control.db.one<{ no: number }>(sql`
+      insert into launch (tenant_id, state, code, reason, host_id, order_no, ending, changed_at)
+      values (${a}, 'DISABLED', 'stopping', 'stopping', ${host.id()}, 1, true, now())
+      on conflict (tenant_id) do update set
+        host_id = excluded.host_id, order_no = launch.order_no + 1, ordered = false, ending = true
+      returning order_no as no`);
+    const before = performance.now();
+    fleet.hub.send(host.id(), 'orders');
+    expect(await launcher.hears(a, no, 'ended')).toMatchObject({
+      code: 'stopping',
+      reason: 'it was withdrawn before it was begun',
+    });
+    expect(performance.now() - before).toBeLessThan(1_500);
+    await fleet.control.db.exec(sql`update launch set ending = false, host_id = null where tenant_id = ${a}`);
+    const next = await launcher.order(a, host.id(), engineVersion);
+    await launcher.hears(a, next, 'running');
+  });
+
+  it('has words for the others whatever those of one are', async () => {
+    const host = await startHost(
+      misbehaving({ start: () => Promise.reject(new Error(`a\0b${'long '.repeat(10_000)}`)) }),
+    );
+    const orders = [a, b].map((tenantId) => launcher.order(tenantId, host.id(), engineVersion));
+    for (const [i, order] of (await Promise.all(orders)).entries()) {
+      const { reason } = await launcher.hears([a, b][i] ?? '', order, 'ended');
+      expect(reason).toMatch(/^.*ablong long/);
+      expect(reason?.length).toBeLessThanOrEqual(2_000);
+    }
+  });
+
   it('stops a scheduler before it starts its successor, when it gets a newer order', async () => {
     const host = await startHost();
     await launcher.hears(a, await launcher.order(a, host.id(), engineVersion), 'running');

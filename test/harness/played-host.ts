@@ -5,7 +5,7 @@ import { type Db, sql } from '../../src/kernel/sql.ts';
 import { every, type Service } from '../../src/kernel/service.ts';
 import type { WakeHub } from '../../src/postgres/wake.ts';
 
-type Order = { tenant_id: string; order_no: number };
+type Order = { tenant_id: string; order_no: number; ordered: boolean };
 
 export interface Ending {
   readonly code: string;
@@ -64,11 +64,16 @@ export class PlayedHost {
   async #turn(): Promise<void> {
     await this.#db.exec(sql`update host set beat_at = clock_timestamp() where id = ${this.id}`);
     const orders = await this.#db.rows<Order>(sql`
-      select tenant_id, order_no from launch where host_id = ${this.id} and ordered`);
-    const wanted = new Map(orders.map((order) => [order.tenant_id, order.order_no]));
+      select tenant_id, order_no, ordered from launch where host_id = ${this.id} and (ordered or ending)`);
+    const wanted = new Map(orders.filter(({ ordered }) => ordered).map((order) => [order.tenant_id, order.order_no]));
     for (const [tenantId, orderNo] of this.running)
       if (this.letsGo && wanted.get(tenantId) !== orderNo)
         await this.end(tenantId, { code: 'stopping', reason: 'it was told to' });
+    for (const { tenant_id: tenantId, order_no: orderNo, ordered } of orders)
+      if (!ordered && this.letsGo && !this.running.has(tenantId) && (this.#over.get(tenantId) ?? -1) < orderNo) {
+        this.#over.set(tenantId, orderNo);
+        await this.#say(tenantId, orderNo, 'ended', { code: 'stopping', reason: 'it was never begun' });
+      }
     for (const [tenantId, orderNo] of wanted)
       if (!this.running.has(tenantId) && (this.#over.get(tenantId) ?? -1) < orderNo)
         await this.#begin(tenantId, orderNo);
