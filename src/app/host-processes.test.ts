@@ -1,9 +1,10 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { hostname } from 'node:os';
 import { afterEach, describe, expect, it } from 'vitest';
-import { silent } from '../kernel/log.ts';
-import { within } from '../kernel/service.ts';
-import { detachedHosts } from './host-processes.ts';
+import { until } from '../../test/harness/until.ts';
+import { type Log, silent } from '../kernel/log.ts';
+import { pause, within } from '../kernel/service.ts';
+import { type ChildHosts, childHosts, detachedHosts } from './host-processes.ts';
 
 const children: ChildProcess[] = [];
 afterEach(() => {
@@ -56,4 +57,65 @@ it('a host that ends is told of at once', async () => {
   });
   await ended;
   expect(pids).toEqual([expect.any(Number)]);
+});
+
+describe('a host that cannot be started', () => {
+  const node = process.execPath;
+  const faults: unknown[] = [];
+  const log = { ...silent, error: (fields: { err?: unknown }) => void faults.push(fields.err) } as unknown as Log;
+  const hostsWith = (env: Record<string, string>): ChildHosts =>
+    childHosts({
+      main: '/nowhere/main.js',
+      log,
+      memoryMb: 64,
+      env,
+      firstVersion: '1.0.0',
+      ending: new AbortController().signal,
+    });
+  afterEach(() => {
+    process.execPath = node;
+    faults.length = 0;
+  });
+
+  it('is told of, and ends nobody, though it is spoken to', async () => {
+    process.execPath = '/nowhere/node';
+    const children = hostsWith({});
+    await children.start();
+    children.tell({ databaseUrl: 'postgres://nowhere' }, () => {});
+    children.spawn('2.0.0');
+    detachedHosts({ main: '/nowhere/main.js', log, memoryMb: 64, env: {} }, () => {}).spawn('1.0.0');
+    // an error that nobody hears is thrown out of turn, and fails this test
+    await pause(200);
+    expect(faults.length).toBeGreaterThanOrEqual(3);
+    await children.stop();
+  });
+
+  it('is told of where the system refuses at once', async () => {
+    const children = hostsWith({ TOO_LONG: 'x'.repeat(3_000_000) });
+    await children.start();
+    children.spawn('1.0.0');
+    expect(faults).toEqual([expect.objectContaining({ code: 'E2BIG' }), expect.objectContaining({ code: 'E2BIG' })]);
+    await children.stop();
+  });
+});
+
+it('the host that was started early is kept for its own version', async () => {
+  const started: string[] = [];
+  const log = { ...silent, error: (fields: { engine?: string }) => void started.push(fields.engine ?? '') };
+  const children = childHosts({
+    main: '/nowhere/main.js',
+    log,
+    memoryMb: 64,
+    env: {},
+    firstVersion: '1.0.0',
+    ending: new AbortController().signal,
+  });
+  await children.start();
+  children.spawn('2.0.0');
+  children.spawn('1.0.0');
+  // each ends at once, for there is no such file
+  await until('both have ended', () => started.length >= 2 || undefined);
+  await pause(200);
+  expect(started.toSorted()).toEqual(['1.0.0', '2.0.0']);
+  await children.stop();
 });

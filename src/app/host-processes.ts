@@ -23,7 +23,7 @@ export interface HostProcessOptions {
   readonly env: Readonly<Record<string, string>>;
 }
 
-/** What the launcher needs: both return at once. */
+/** What the launcher needs: both return at once, and throw nothing: a host that cannot be started is told of, and missed. */
 export interface HostProcesses {
   /** A host of this engine will be there in a while. */
   spawn(version: string): void;
@@ -43,8 +43,14 @@ function start({ main, memoryMb, env }: HostProcessOptions, version: string, bes
   });
 }
 
+const notStarted = 'a host could not be started';
+
 function watch(child: ChildProcess, version: string, log: Log, onExit: OnExit, missed = (): boolean => true): void {
-  child.once('error', (error) => log.error({ err: error, engine: version }, 'a host could not be started'));
+  // for all its life: one that cannot be started says so twice, and unheard it would end us
+  child.on('error', (error) => {
+    if (child.pid === undefined) log.error({ err: error, engine: version }, notStarted);
+    else log.debug({ err: error, host: child.pid }, 'a host could not be spoken to');
+  });
   child.once('exit', (code, killedBy) => {
     const fields = { host: child.pid, engine: version, code: killedBy ?? code };
     if (code === 0 || !missed()) log.debug(fields, 'a host has ended');
@@ -53,13 +59,24 @@ function watch(child: ChildProcess, version: string, log: Log, onExit: OnExit, m
   });
 }
 
+/** Some faults of the system, such as too little memory, are thrown at once and not told as an event. */
+function orTold(log: Log, version: string, work: () => void): void {
+  try {
+    work();
+  } catch (error) {
+    log.error({ err: error, engine: version }, notStarted);
+  }
+}
+
 /** Hosts that outlive us. */
 export function detachedHosts(options: HostProcessOptions, onExit: OnExit): HostProcesses {
   return {
     spawn(version) {
-      const child = start(options, version, 'alone');
-      watch(child, version, options.log, onExit);
-      child.unref();
+      orTold(options.log, version, () => {
+        const child = start(options, version, 'alone');
+        watch(child, version, options.log, onExit);
+        child.unref();
+      });
     },
     kill: (host) => void killHost(host, options.log),
   };
@@ -96,17 +113,17 @@ export function childHosts(options: ChildHostOptions): ChildHosts {
       if (spare === child) spare = undefined;
     };
     child.once('exit', gone);
-    child.once('error', gone);
+    child.once('error', () => child.pid === undefined && gone());
     child.on('message', (word) => {
       if (word === registered && spare === child) spare = undefined;
     });
-    if (told !== undefined) child.send(told.order);
+    if (told !== undefined) send(child, told.order);
     return child;
   };
   return {
     name: 'hosts',
     async start() {
-      spare = begin(firstVersion);
+      orTold(options.log, firstVersion, () => (spare = begin(firstVersion)));
     },
     async stop() {
       stopping = true;
@@ -114,16 +131,20 @@ export function childHosts(options: ChildHostOptions): ChildHosts {
     },
     spawn(version) {
       if (isEnding()) return;
-      const waited = version === firstVersion ? spare : undefined;
-      spare = undefined;
-      if (waited === undefined) begin(version);
+      if (version === firstVersion && spare !== undefined) spare = undefined;
+      else orTold(options.log, version, () => begin(version));
     },
     kill: (host) => void killHost(host, options.log),
     tell(order, onExit) {
       told = { order, onExit };
-      for (const child of children) if (child.connected) child.send(order);
+      for (const child of children) send(child, order);
     },
   };
+}
+
+/** One that has gone meanwhile is told of by its exit. */
+function send(child: ChildProcess, order: HostOrder): void {
+  if (child.connected) child.send(order, () => {});
 }
 
 async function end(child: ChildProcess): Promise<void> {
