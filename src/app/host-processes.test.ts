@@ -1,5 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { hostname } from 'node:os';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { hostname, tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { until } from '../../test/harness/until.ts';
 import { type Log, silent } from '../kernel/log.ts';
@@ -46,17 +48,27 @@ describe('a host that was written off', () => {
   });
 });
 
-it('a host that ends is told of at once', async () => {
-  const pids: number[] = [];
-  const ended = new Promise<void>((resolve) => {
-    const watched = detachedHosts({ main: '/nowhere/main.js', log: silent, memoryMb: 64, env: {} }, (pid) => {
-      pids.push(pid);
-      resolve();
-    });
-    watched.spawn('1.0.0');
+describe('a host that is started', () => {
+  it('is asked for by its engine, in a session of its own, and told of when it ends', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'millrace-hosts-'));
+    const main = join(folder, 'main.js');
+    await writeFile(
+      main,
+      `const { writeFileSync } = require('node:fs'), { execSync } = require('node:child_process');
+       const group = Number(execSync('ps -o pgid= -p ' + process.pid));
+       writeFileSync(process.env.SEEN, JSON.stringify([process.argv.slice(2), process.execArgv, group === process.pid]));`,
+    );
+    const seen = join(folder, 'seen');
+    const options = { main, log: silent, memoryMb: 64, env: { SEEN: seen } };
+    const pid = await new Promise<number>((resolve) => detachedHosts(options, resolve).spawn('1.0.0'));
+    expect(pid).toBeGreaterThan(0);
+    expect(JSON.parse(await readFile(seen, 'utf8'))).toEqual([
+      ['host', '--engine', '1.0.0', '--on-demand'],
+      ['--max-old-space-size=64'],
+      true,
+    ]);
+    await rm(folder, { recursive: true });
   });
-  await ended;
-  expect(pids).toEqual([expect.any(Number)]);
 });
 
 describe('a host that cannot be started', () => {

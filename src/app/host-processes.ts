@@ -94,6 +94,8 @@ export interface ChildHostOptions extends HostProcessOptions {
 }
 
 const killAfterMs = 4_000;
+/** A host that is registered is seen by the launcher by then. */
+const noticedMs = 3_000;
 
 /** Hosts that end with us. The first, of the release's own engine, is there before anybody asks for it. */
 export function childHosts(options: ChildHostOptions): ChildHosts {
@@ -108,14 +110,18 @@ export function childHosts(options: ChildHostOptions): ChildHosts {
     children.add(child);
     const onExit = (pid: number): void => told?.onExit(pid);
     watch(child, version, options.log, onExit, () => !isEnding());
+    const notSpare = (): void => {
+      if (spare === child) spare = undefined;
+    };
     const gone = (): void => {
       children.delete(child);
-      if (spare === child) spare = undefined;
+      notSpare();
     };
     child.once('exit', gone);
     child.once('error', () => child.pid === undefined && gone());
     child.on('message', (word) => {
-      if (word === registered && spare === child) spare = undefined;
+      // a launcher that asks now may have looked for hosts a moment before
+      if (word === registered) setTimeout(notSpare, noticedMs).unref();
     });
     if (told !== undefined) send(child, told.order);
     return child;
