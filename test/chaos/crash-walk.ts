@@ -16,6 +16,8 @@ export interface WalkOptions {
   readonly rounds: number;
   /** Dies at one of the first so many passages. */
   readonly passages: number;
+  /** At these only. */
+  readonly at: readonly Checkpoint[];
 }
 
 export interface Walked {
@@ -66,17 +68,24 @@ export async function crashWalk(options: WalkOptions): Promise<Walked> {
 
 async function oneRound(walk: Walk): Promise<void> {
   const { town } = walk;
-  const first = checkpoints.host.filter((name) => !lastOnes.includes(name));
+  const chosen = (names: readonly Checkpoint[]): Checkpoint[] => names.filter((name) => walk.options.at.includes(name));
+  const first = chosen(checkpoints.host).filter((name) => !lastOnes.includes(name));
   // one worker goes on working
-  await Promise.all([dieAtEach(walk, town.hosts, first), dieAtEach(walk, town.workers.slice(1), checkpoints.worker)]);
+  await Promise.all([
+    dieAtEach(walk, town.hosts, first),
+    dieAtEach(walk, town.workers.slice(1), chosen(checkpoints.worker)),
+  ]);
   const losing = new AbortController();
   await Promise.all([
-    dieAtEach(walk, town.hosts, lastOnes).finally(() => losing.abort()),
+    dieAtEach(walk, town.hosts, chosen(lastOnes)).finally(() => losing.abort()),
     loseWorkers(walk, losing.signal),
   ]);
   // by itself: nobody else gets far with an API that dies at every request
-  await dieAtEach(walk, [town.api], checkpoints.api);
+  await dieAtEach(walk, [town.api], chosen(checkpoints.api));
 }
+
+/** Those that this walk knows how to bring about. */
+export const walked: readonly Checkpoint[] = [...checkpoints.host, ...checkpoints.worker, ...checkpoints.api];
 
 /** Of several, each takes the next: while one is on its way the others start, and stand by. */
 async function dieAtEach(walk: Walk, roles: readonly RoleProcess[], names: readonly Checkpoint[]): Promise<void> {

@@ -10,7 +10,7 @@ import { simulate, type Verdict } from './simulate.ts';
 vi.mock('node:timers/promises', async () => ({ setTimeout: (await import('./clock.ts')).sleepOnClock }));
 
 const only = process.env['MILLRACE_SEED'];
-const count = Number(process.env['MILLRACE_SEEDS'] ?? 200);
+const count = Number(process.env['MILLRACE_SEEDS'] ?? 100);
 /** Seeds of one test. */
 const batch = 20;
 const batchTimeoutMs = 400_000;
