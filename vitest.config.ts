@@ -5,7 +5,10 @@
  */
 import { defineConfig } from 'vitest/config';
 
-const endToEnd = ['test/e2e/**/*.test.ts', 'test/chaos/crash-points.test.ts'];
+const endToEnd = [
+  'test/e2e/**/*.test.ts',
+  ...['crash-points', 'tenant-walk'].map((name) => `test/chaos/${name}.test.ts`),
+];
 const serial = [
   ...['kill-tree', 'rivals', 'storm', 'tenant-storm'].map((name) => `test/chaos/${name}.test.ts`),
   ...['smoke', 'torture'].map((name) => `test/e2e/${name}.test.ts`),

@@ -8,6 +8,8 @@ create table tenant (
   database_oid oid unique,
   -- what an operator wants; `launch` says what is
   desired text not null default 'on' check (desired in ('on', 'off')),
+  -- it is off because it is being dropped: what was desired before. Whoever drops it may have died on the way
+  leaving text check (leaving in ('on', 'off')),
   -- found on the server, not registered by anyone: forgotten when its database is gone
   discovered boolean not null default false,
   -- shares its host with no other tenant

@@ -3,7 +3,7 @@ import type { Life } from '../launcher/life/life.ts';
 import { slotLimit } from '../launcher/life/orders.ts';
 import { isLauncherActive } from '../launcher/life/queries.ts';
 import { messagesOf, type SentMessage } from '../launcher/messages.ts';
-import type { ReasonCode } from '../launcher/reasons.ts';
+import { type ReasonCode, reasons } from '../launcher/reasons.ts';
 import * as queries from './tenant-queries.ts';
 import { messageView, tenantView } from './tenant-views.ts';
 
@@ -57,8 +57,13 @@ function unattended({ sentence }: Said): Said {
 type Explain = (ground: Ground) => Said | Promise<Said>;
 
 const explanations: Readonly<Record<ReasonCode, Explain>> = {
-  stopped_by_user: ({ tenant: { name }, last }) => {
+  stopped_by_user: ({ tenant: { name, leaving }, last }) => {
     const who = last?.kind === 'stop' ? ` by ${last.sender} at ${last.sentAt.toISOString()}` : '';
+    if (leaving)
+      return {
+        sentence: `${name} was stopped${who} to be dropped, and is still there.`,
+        advice: `\`millrace tenant drop ${name}\` completes that, \`millrace tenant start ${name}\` takes it back`,
+      };
     return { sentence: `${name} was stopped${who}.`, advice: `\`millrace tenant start ${name}\`` };
   },
   starting: ({ tenant: { name, state } }) => ({
@@ -79,7 +84,10 @@ const explanations: Readonly<Record<ReasonCode, Explain>> = {
   }),
   not_connectable: ({ tenant: { name, database, reason } }) => ({
     sentence: `${name} does not run: ${reason ?? 'its database lets nobody in'}.`,
-    advice: `alter database "${database}" with is_template false allow_connections true`,
+    advice:
+      reason === reasons.isUnnameable.text
+        ? `alter database "${database}" rename to …`
+        : `alter database "${database}" with is_template false allow_connections true`,
   }),
   crashed: ({ tenant }) => ({
     sentence: `The scheduler of ${tenant.name} has ended ${times(tenant)}: ${detailOf(tenant)}${nextTry(tenant)}.`,

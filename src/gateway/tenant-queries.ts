@@ -17,6 +17,8 @@ export type TenantState = {
   state: State | null;
   code: ReasonCode | null;
   reason: string | null;
+  /** It is being dropped, or somebody died while dropping it. */
+  leaving: boolean;
   waitOn: string | null;
   version: string | null;
   failures: number | null;
@@ -26,7 +28,7 @@ export type TenantState = {
 };
 
 const columns = sql`
-  tenant.id, tenant.name, tenant.database, tenant.desired, tenant.own_host as "ownHost", tenant.created_at as "createdAt",
+  tenant.id, tenant.name, tenant.database, tenant.desired, tenant.leaving is not null as leaving, tenant.own_host as "ownHost", tenant.created_at as "createdAt",
   launch.state, launch.code, launch.reason, launch.wait_on as "waitOn", launch.version, launch.failures,
   case when tenant.desired = 'on' then launch.retry_at end as "retryAt", launch.changed_at as "changedAt",
   case when host.id is not null then json_build_object('id', host.id, 'machine', host.machine, 'pid', host.pid) end as host`;

@@ -231,6 +231,20 @@ describe('why a tenant does not run', () => {
     gone: [{ reason: reasons.gone }, /does not exist/],
   };
 
+  it('a drop that was cut short is told of, with how to complete it and how to take it back', async () => {
+    await launched({ reason: reasons.stoppedByUser });
+    await life.control.exec(sql`update tenant set desired = 'off', leaving = 'on' where name = ${name}`);
+    const { json } = await ask(`GET /api/explain/tenant/${name}`);
+    expect(json).toMatchObject({
+      sentence: expect.stringMatching(/was stopped.* to be dropped, and is still there\.$/) as unknown,
+      advice: expect.stringMatching(/tenant drop .* completes that, .*tenant start .* takes it back/) as unknown,
+    });
+    await ask(`POST /api/tenants/${name}/start`);
+    expect(await life.control.rows(sql`select desired, leaving from tenant where name = ${name}`)).toEqual([
+      { desired: 'on', leaving: null },
+    ]);
+  });
+
   it.each(reasonCodes)('%s is one sentence, with what to do', async (code) => {
     const [entry, words] = cases[code];
     await launched(entry);

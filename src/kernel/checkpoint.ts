@@ -2,7 +2,8 @@
  * Checkpoints: named places between two steps at which a process may be made to die as if by kill -9, to prove that
  * nothing is lost or doubled whatever the moment. In production none is armed, and passing one costs a comparison.
  *
- * The table says which role's process passes them; `test/chaos/crash-points.test.ts` dies at every one of them.
+ * The table says which role's process passes them; `test/chaos` dies at every one of them: `crash-points` at those that runs
+ * pass, `tenant-walk` at those of the launcher, and of an API that makes, changes or ends tenants (`life`).
  */
 export const checkpoints = {
   host: [
@@ -62,6 +63,30 @@ export const checkpoints = {
     'report.answer',
     /** Output is kept, the worker does not know. */
     'logs.kept',
+  ],
+  launcher: [
+    /** The world is read, nothing is decided. */
+    'turn.read',
+    /** What was decided is written, nobody was told. */
+    'turn.written',
+    /** A host was started, which nobody has heard of. */
+    'turn.spawned',
+  ],
+  life: [
+    /** The tenant's row is there, its database is not. */
+    'tenant.registered',
+    /** Its database is there, and empty. */
+    'tenant.made',
+    /** The RESTART is sent, the transaction that it waits for has done nothing. */
+    'tenant.told',
+    /** Millrace is in it, nobody knows. */
+    'tenant.installed',
+    /** It is at the new version, nobody knows. */
+    'tenant.upgraded',
+    /** It is stopped to be dropped, and there. */
+    'tenant.stopped',
+    /** Its database is gone, its row is not. */
+    'tenant.dropped',
   ],
   worker: [
     /** The worker holds runs and has begun none. */

@@ -8,6 +8,7 @@
 import { performance } from 'node:perf_hooks';
 import type { Pool } from 'pg';
 import { Bell } from '../kernel/bell.ts';
+import { checkpoint } from '../kernel/checkpoint.ts';
 import { newId } from '../kernel/id.ts';
 import type { Log } from '../kernel/log.ts';
 import { all, pause, type Service, steady } from '../kernel/service.ts';
@@ -213,11 +214,13 @@ class Launcher {
   /** Answers how long to sleep; 0: there may be more to do. */
   async #turn(epoch: number): Promise<number> {
     const world = await this.#read(epoch);
+    checkpoint('turn.read');
     const plan = decide(world);
     const dismissed = this.#longIdle(plan, world);
     const leftOut = this.#refusals.current();
     const { any, refused } = await writePlan(this.#db, { plan, epoch, at: world.now, dismissed, ...leftOut });
     this.#refusals.note(refused, leftOut.again, (id) => nameIn(world, id));
+    if (any) checkpoint('turn.written');
     this.#carryOut(plan, world);
     if (any) return 0;
     const dueMs = plan.dueAt === undefined ? longestSleepMs : plan.dueAt.getTime() - world.now.getTime();
@@ -316,6 +319,7 @@ class Launcher {
         this.#spawned.push({ engine, atMs: nowMs });
         this.#options.log.info({ engine }, 'one more host is wanted');
         this.#options.hosts.spawn(engine);
+        checkpoint('turn.spawned');
       }
     }
   }

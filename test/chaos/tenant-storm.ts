@@ -24,7 +24,7 @@ export interface TenantStormOptions {
 const versions = [engineVersion, '0.1.1-test.1'] as const;
 
 /** What should be: the version, and whether it should run. */
-type Wish = { version: string; on: boolean };
+export type Wish = { version: string; on: boolean };
 
 interface Scene {
   readonly world: TestInstallation;
@@ -168,7 +168,14 @@ async function faultsOf(scene: Scene): Promise<string[]> {
   return faults.length === 0 ? [] : [...faults, ...scene.log, scene.world.output()];
 }
 
-async function differences({ world, wishes }: Scene): Promise<string[]> {
+/** What is not as it was wished, at this moment. */
+export async function differences({
+  world,
+  wishes,
+}: {
+  readonly world: TestInstallation;
+  readonly wishes: ReadonlyMap<string, Wish>;
+}): Promise<string[]> {
   const { items } = await world.call('GET /api/tenants');
   const found = new Map(items.map((tenant) => [tenant.name, tenant]));
   const faults: string[] = [];

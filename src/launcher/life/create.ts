@@ -6,6 +6,7 @@
 import type { Client } from 'pg';
 import type { Engine } from '../../contract/engine.ts';
 import { MillraceError } from '../../errors.ts';
+import { checkpoint } from '../../kernel/checkpoint.ts';
 import { newId } from '../../kernel/id.ts';
 import { ensureDatabase, quoted } from '../../postgres/databases.ts';
 import { install, isUncertain, seen } from './installing.ts';
@@ -84,9 +85,11 @@ function adoptInstead(name: string, database: string): MillraceError {
 
 async function makeAnew(making: Making): Promise<Made> {
   const row = await register(making);
+  checkpoint('tenant.registered');
   try {
     // made by somebody else since we looked
     if (!(await makeDatabase(making))) throw adoptInstead(row.name, row.database);
+    checkpoint('tenant.made');
   } catch (error) {
     if (!isUncertain(error)) await unregister(making, row, error);
     throw error;

@@ -91,6 +91,20 @@ describe('dropping', () => {
     await administer(life.controlAddress, `drop owned by ${name}; drop role ${name}`);
   }, 30_000);
 
+  it('that was cut short is completed by the next; one that fails then leaves the tenant as it was at first', async () => {
+    const name = await make();
+    await life.control.exec(sql`update tenant set desired = 'off', leaving = 'on' where name = ${name}`);
+    const limited = await asOwner(name);
+    const guest = await enter(name);
+    await expect(dropTenant(limited, name, { actor })).rejects.toThrow('(a guest)');
+    expect(await findLifeRow(life.control, name)).toMatchObject({ desired: 'on' });
+    await guest.end();
+    await life.control.exec(sql`update tenant set desired = 'off', leaving = 'on' where name = ${name}`);
+    await dropTenant(limited, name, { actor });
+    expect(await databaseNamed(life.control, name)).toBeUndefined();
+    await administer(life.controlAddress, `drop owned by ${name}; drop role ${name}`);
+  }, 30_000);
+
   it('is refused for the default tenant', async () => {
     await expect(dropTenant(life, 'default', { actor })).rejects.toMatchObject({ code: 'conflict' });
   });

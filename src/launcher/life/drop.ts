@@ -1,9 +1,11 @@
 /**
  * Ending a tenant with its database: the seed's DROP DATABASE, which sends a STOP and needs everybody out. PostgreSQL
- * waits five seconds for sessions to leave; ours do so at the message and the hint, whoever is left then is ended.
+ * waits five seconds for sessions to leave; ours do so at the message and the hint, whoever is left then is ended. Whoever
+ * dies on the way leaves a tenant that is off and marked as leaving: `drop` again completes it, `start` takes it back.
  */
 import type { Client } from 'pg';
 import { MillraceError } from '../../errors.ts';
+import { checkpoint } from '../../kernel/checkpoint.ts';
 import { onClient } from '../../kernel/sql.ts';
 import { quoted } from '../../postgres/databases.ts';
 import {
@@ -30,19 +32,21 @@ export async function dropTenant(life: Life, name: string, { actor }: Actor): Pr
     if (there?.name === life.controlAddress.database)
       throw new MillraceError('conflict', `the database ${there.name} is the control database`);
     await stop(life, row, actor);
+    checkpoint('tenant.stopped');
     try {
       if (there !== undefined) await dropDatabase(client, there.name);
     } catch (error) {
       await resume(life, row, actor);
       throw await refused(client, there?.name ?? row.database, error);
     }
+    checkpoint('tenant.dropped');
     await forget(life, row, actor);
   });
 }
 
 async function stop(life: Life, row: queries.LifeRow, actor: string): Promise<void> {
   await life.control.transaction(async (tx) => {
-    await queries.setDesired(tx, row.id, 'off');
+    await queries.setLeaving(tx, row.id);
     await wishFor(life, tx, row, { kind: 'stop', cause: 'drop', actor });
   });
   heard(life, row.id);
@@ -51,8 +55,7 @@ async function stop(life: Life, row: queries.LifeRow, actor: string): Promise<vo
 /** As it was before. */
 async function resume(life: Life, row: queries.LifeRow, actor: string): Promise<void> {
   await life.control.transaction(async (tx) => {
-    await queries.setDesired(tx, row.id, row.desired);
-    if (row.desired === 'on')
+    if ((await queries.setStaying(tx, row.id)) === 'on')
       await wishFor(life, tx, row, { kind: 'start', cause: 'its database was not dropped', actor });
   });
   heard(life, row.id);

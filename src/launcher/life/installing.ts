@@ -4,6 +4,7 @@
  */
 import type { Engine } from '../../contract/engine.ts';
 import { isConnectionLoss, knownError, MillraceError } from '../../errors.ts';
+import { checkpoint } from '../../kernel/checkpoint.ts';
 import { migrateTenant } from '../install.ts';
 import { look } from '../look.ts';
 import { type Actor, heard, type Life, restarting } from './life.ts';
@@ -20,6 +21,7 @@ export async function install(life: Life, row: LifeRow, engine: Engine, { actor 
   } catch (error) {
     throw migrationFailed(error, row.name);
   }
+  checkpoint('tenant.installed');
   heard(life, row.id);
   return messageId();
 }

@@ -9,6 +9,7 @@ import type { Client } from 'pg';
 import type { Engine } from '../../contract/engine.ts';
 import { isLockTimeout, MillraceError } from '../../errors.ts';
 import { append } from '../../events/append.ts';
+import { checkpoint } from '../../kernel/checkpoint.ts';
 import { type Db, onClient, sql } from '../../kernel/sql.ts';
 import type { Time } from '../../kernel/time.ts';
 import { type Address, isAddressable, onDatabase } from '../../postgres/address.ts';
@@ -152,6 +153,7 @@ export function restarting(
   return {
     onBegin: async (transaction) => {
       sent = await tell(life, row, { kind: 'restart', cause, actor, transaction });
+      checkpoint('tenant.told');
     },
     remind: () => hintChanged(life.hub, row.id),
     messageId: () => {

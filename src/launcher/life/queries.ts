@@ -84,9 +84,23 @@ export async function renameTenant(db: Db, id: string, to: { name: string; datab
   return (await db.exec(sql`update tenant set name = ${to.name}, database = ${to.database} where id = ${id}`)) > 0;
 }
 
-/** False where the tenant is gone. */
+/** False where the tenant is gone. Whoever wants it on wants it to stay. */
 export async function setDesired(db: Db, id: string, desired: 'on' | 'off'): Promise<boolean> {
-  return (await db.exec(sql`update tenant set desired = ${desired} where id = ${id}`)) > 0;
+  const changed = await db.exec(sql`
+    update tenant set desired = ${desired}, leaving = case when ${desired} = 'off' then leaving end where id = ${id}`);
+  return changed > 0;
+}
+
+/** Off, and to be gone; what was desired before is kept until it is. */
+export async function setLeaving(db: Db, id: string): Promise<void> {
+  await db.exec(sql`update tenant set desired = 'off', leaving = coalesce(leaving, desired) where id = ${id}`);
+}
+
+/** As it was before it was to be dropped; answers what is desired. */
+export async function setStaying(db: Db, id: string): Promise<'on' | 'off' | undefined> {
+  const row = await db.maybeOne<{ desired: 'on' | 'off' }>(sql`
+    update tenant set desired = coalesce(leaving, desired), leaving = null where id = ${id} returning desired`);
+  return row?.desired;
 }
 
 /** Answers whether anything changed. */

@@ -6,6 +6,7 @@
 import type { ClientBase } from 'pg';
 import type { Engine } from '../../contract/engine.ts';
 import { MillraceError } from '../../errors.ts';
+import { checkpoint } from '../../kernel/checkpoint.ts';
 import { onClient, sql } from '../../kernel/sql.ts';
 import { compareVersions } from '../../kernel/version.ts';
 import { locks } from '../../postgres/locks.ts';
@@ -92,6 +93,10 @@ async function migrate(life: Life, { row, from, engine }: Plan, actor: string) {
   const to = engine.version;
   const telling = restarting(life, row, { cause: `upgrade to ${to}`, actor });
   const migrations = await inDrained(life.addressOf(row), telling, (client) => engine.migrate(client))
+    .then((applied) => {
+      checkpoint('tenant.upgraded');
+      return applied;
+    })
     .catch((error: unknown) => {
       throw isUncertain(error) ? uncertain(row, to, error) : migrationFailed(error, row.name);
     })
