@@ -45,8 +45,8 @@ describe('discovery', () => {
     const tenants = [tenant('a', null), tenant('b', 3)];
     const { seen, gone } = discover(tenants, [database(1, 'a'), database(4, 'b')], registered);
     expect(seen).toEqual([
-      { id: 'id of a', oid: 1, anew: false },
-      { id: 'id of b', oid: 4, anew: true },
+      { id: 'id of a', from: null, oid: 1 },
+      { id: 'id of b', from: 3, oid: 4 },
     ]);
     expect(gone).toEqual([]);
   });
@@ -87,7 +87,7 @@ describe('discovery', () => {
   });
 
   it('says of a database that no address can mean that it has to be renamed, and does not find one', () => {
-    const databases = [database(1, 'what?'), database(2, 'a/../b')];
+    const databases = [database(1, 'what?'), database(2, 'a/../b'), database(3, '.'), database(4, '..')];
     expect([...presences([tenant('a', 1)], databases).values()]).toEqual(['unnameable']);
     expect(discover([tenant('a', 1)], databases, all).found).toEqual([]);
   });

@@ -42,7 +42,7 @@ export interface Discovered {
     readonly oid: number;
   }[];
   /** Its database is this one: seen for the first time, or made anew under the same name. */
-  readonly seen: readonly { readonly id: string; readonly oid: number; readonly anew: boolean }[];
+  readonly seen: readonly { readonly id: string; readonly from: number | null; readonly oid: number }[];
   /** Its database is called otherwise; or is gone, and another one has its name. */
   readonly renamed: readonly {
     readonly id: string;
@@ -50,7 +50,12 @@ export interface Discovered {
     readonly name: string;
     readonly database: string;
   }[];
-  readonly gone: readonly { readonly id: string; readonly name: string; readonly database: string }[];
+  readonly gone: readonly {
+    readonly id: string;
+    readonly name: string;
+    readonly database: string;
+    readonly oid: number | null;
+  }[];
 }
 
 const tenantTopic = 1;
@@ -117,10 +122,11 @@ export function discover(
   });
   const seen = staying.flatMap(({ id, databaseOid }) => {
     const oid = which.get(id)?.oid;
-    return oid === undefined || oid === databaseOid ? [] : { id, oid, anew: databaseOid !== null };
+    return oid === undefined || oid === databaseOid ? [] : { id, from: databaseOid, oid };
   });
   const found = rules.discover === 'all' ? findNew(databases, { tenants, which, titles, rules }) : [];
-  return { found, seen, renamed, gone: gone.map(({ id, name, database }) => ({ id, name, database })) };
+  const forgotten = gone.map(({ id, name, database, databaseOid: oid }) => ({ id, name, database, oid }));
+  return { found, seen, renamed, gone: forgotten };
 }
 
 function isForgotten({ name, databaseOid, discovered, elsewhere }: KnownTenant, rules: DiscoveryRules): boolean {
@@ -222,19 +228,22 @@ export function isNothing({ found, seen, renamed, gone }: Discovered): boolean {
   return found.length + seen.length + renamed.length + gone.length === 0;
 }
 
-/** In a transaction of the launcher's. Whoever was faster (a tenant made by hand meanwhile) wins. */
+/**
+ * In a transaction of the launcher's. Whoever was faster wins: a tenant that was made, renamed or dropped by hand since it was
+ * read is left as it is, and nothing is said of it.
+ */
 export async function writeDiscovered(tx: Db, { found, seen, renamed, gone }: Discovered, at: Date): Promise<void> {
-  if (gone.length > 0) await tx.exec(sql`delete from tenant where id = any(${gone.map(({ id }) => id)}::uuid[])`);
-  if (renamed.length > 0) await writeRenamed(tx, renamed);
-  if (seen.length > 0)
-    await tx.exec(sql`
-      update tenant set database_oid = s.oid
-        from unnest(${seen.map(({ id }) => id)}::uuid[], ${seen.map(({ oid }) => oid)}::oid[]) as s (id, oid)
-       where tenant.id = s.id`);
-  const made = found.length > 0 ? await writeFound(tx, found, at) : new Set<string>();
+  const forgotten = await writeGone(tx, gone);
+  const called = await writeRenamed(tx, renamed);
+  if (seen.length > 0) await writeSeen(tx, seen);
+  const made = await writeFound(tx, found, at);
   const drafts: EventDraft[] = [
-    ...gone.map(({ id, name, database }) => draft('tenant.gone', id, { name, database })),
-    ...renamed.map(({ id, from, name, database }) => draft('tenant.renamed', id, { from, name, database })),
+    ...gone
+      .filter(({ id }) => forgotten.has(id))
+      .map(({ id, name, database }) => draft('tenant.gone', id, { name, database })),
+    ...renamed
+      .filter(({ id }) => called.has(id))
+      .map(({ id, from, name, database }) => draft('tenant.renamed', id, { from, name, database })),
     ...found
       .filter(({ id }) => made.has(id))
       .map(({ id, name, database }) => draft('tenant.discovered', id, { name, database })),
@@ -246,22 +255,48 @@ function draft(type: string, subject: string, body: EventDraft['body']): EventDr
   return { type, subject, body };
 }
 
+async function writeGone(tx: Db, gone: Discovered['gone']): Promise<Set<string>> {
+  if (gone.length === 0) return new Set();
+  const rows = await tx.rows<{ id: string }>(sql`
+    delete from tenant
+     using unnest(${gone.map(({ id }) => id)}::uuid[], ${gone.map(({ oid }) => oid)}::oid[]) as g (id, oid)
+     where tenant.id = g.id and tenant.database_oid = g.oid
+    returning tenant.id`);
+  return idsOf(rows);
+}
+
+async function writeSeen(tx: Db, seen: Discovered['seen']): Promise<void> {
+  await tx.exec(sql`
+    update tenant set database_oid = s.oid
+      from unnest(${seen.map(({ id }) => id)}::uuid[], ${seen.map(({ from }) => from)}::oid[], ${seen.map(({ oid }) => oid)}::oid[])
+        as s (id, was, oid)
+     where tenant.id = s.id and tenant.database_oid is not distinct from s.was`);
+}
+
 /**
  * In two steps: two databases may have changed names with each other. What they are called in between is longer than any
  * database's name can be.
  */
-async function writeRenamed(tx: Db, renamed: Discovered['renamed']): Promise<void> {
-  const ids = renamed.map(({ id }) => id);
-  await tx.exec(sql`
-    update tenant set database = rpad(id::text, 300, '.'), name = rpad(id::text, 300, '.') where id = any(${ids}::uuid[])`);
+async function writeRenamed(tx: Db, renamed: Discovered['renamed']): Promise<Set<string>> {
+  if (renamed.length === 0) return new Set();
+  const rows = await tx.rows<{ id: string }>(sql`
+    update tenant set database = rpad(id::text, 300, '.'), name = rpad(id::text, 300, '.')
+      from unnest(${renamed.map(({ id }) => id)}::uuid[], ${renamed.map(({ from }) => from.database)}::text[],
+                  ${renamed.map(({ from }) => from.name)}::text[]) as r (renamed, database, name)
+     where tenant.id = r.renamed and tenant.database = r.database and tenant.name = r.name
+    returning id`);
+  const free = idsOf(rows);
+  const left = renamed.filter(({ id }) => free.has(id));
   await tx.exec(sql`
     update tenant set database = r.database, name = r.name
-      from unnest(${ids}::uuid[], ${renamed.map(({ database }) => database)}::text[], ${renamed.map(({ name }) => name)}::text[])
-        as r (id, database, name)
+      from unnest(${left.map(({ id }) => id)}::uuid[], ${left.map(({ database }) => database)}::text[],
+                  ${left.map(({ name }) => name)}::text[]) as r (id, database, name)
      where tenant.id = r.id`);
+  return free;
 }
 
 async function writeFound(tx: Db, found: Discovered['found'], at: Date): Promise<Set<string>> {
+  if (found.length === 0) return new Set();
   const rows = await tx.rows<{ id: string }>(sql`
     insert into tenant (id, name, database, database_oid, discovered, created_at)
     select f.id, f.name, f.database, f.oid, true, ${at}
@@ -270,5 +305,9 @@ async function writeFound(tx: Db, found: Discovered['found'], at: Date): Promise
         as f (id, name, database, oid)
     on conflict do nothing
     returning id`);
+  return idsOf(rows);
+}
+
+function idsOf(rows: readonly { readonly id: string }[]): Set<string> {
   return new Set(rows.map(({ id }) => id));
 }

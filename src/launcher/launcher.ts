@@ -19,6 +19,7 @@ import { openPool } from '../postgres/pool.ts';
 import type { WakeHub } from '../postgres/wake.ts';
 import type { TenantRow } from './control-queries.ts';
 import {
+  type Database,
   discover,
   type Discovered,
   isNothing,
@@ -230,16 +231,15 @@ class Launcher {
   async #read(epoch: number): Promise<World> {
     const db = this.#db;
     const messages = await readMessages(db);
-    const databases = await readDatabases(db);
     const { now, limit } = await readClock(db);
-    let entries = await readEntries(db);
+    let { entries, databases } = await this.#readTenants();
     const changed = discover(entries.map(this.#asKnown), databases, {
       discover: this.#options.discover,
       controlDatabase: this.#options.controlAddress.database,
     });
     if (!isNothing(changed)) {
       await this.#writeDiscovered(changed, epoch, now);
-      entries = await readEntries(db);
+      ({ entries, databases } = await this.#readTenants());
     }
     const presence = presences(entries.map(this.#asKnown), databases);
     this.#tenantOids = new Set(entries.map(({ tenant }) => tenant.databaseOid));
@@ -258,6 +258,12 @@ class Launcher {
       known: this.#known,
       servedAt: this.#servedAt,
     };
+  }
+
+  /** Tenants first: no row then speaks of a database that was not there yet, or not yet called so, when these were listed. */
+  async #readTenants(): Promise<{ entries: LaunchEntry[]; databases: Database[] }> {
+    const entries = await readEntries(this.#db);
+    return { entries, databases: await readDatabases(this.#db) };
   }
 
   /** What cannot be written is looked for again in the next turn: this one goes on with what there is. */
