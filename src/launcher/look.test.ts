@@ -87,6 +87,35 @@ it('tells why a database cannot be used', async () => {
   expect(await look(bare.address, 100)).toEqual({ kind: 'unreachable', detail: textWith('not currently accepting') });
 });
 
+it.each([
+  ["'latest'", '"latest"'],
+  ["repeat('9', 10000000) || '.0.0'", `"${'9'.repeat(100)}"`],
+  ['null', 'null'],
+  [`E'1.2.3\\nand more'`, '"1.2.3\\nand more"'],
+])('refuses a version that is none: %s', async (recorded, told) => {
+  const strange = await makeFreshDatabase();
+  await administer(
+    strange.address,
+    `create schema millrace; create table millrace.installation as select ${recorded}::text as version`,
+  );
+  expect(await look(strange.address, 100)).toEqual({
+    kind: 'unreachable',
+    detail: `the version recorded in millrace.installation is none: ${told}`,
+  });
+  await strange.close();
+});
+
+it('reads one row, however many there are', async () => {
+  const strange = await makeFreshDatabase();
+  await administer(
+    strange.address,
+    `create schema millrace;
+     create view millrace.installation as select '1.2.3' as version from (select generate_series(1, 1000000000)) many`,
+  );
+  expect(await look(strange.address, 100)).toEqual({ kind: 'installed', version: '1.2.3' });
+  await strange.close();
+});
+
 it('leaves no connection behind', async () => {
   await look(installed.address, 100);
   await until('it is gone', async () => {

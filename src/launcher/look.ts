@@ -7,6 +7,7 @@ import { Client } from 'pg';
 import { isConnectionLoss, isLockTimeout } from '../errors.ts';
 import { pause } from '../kernel/service.ts';
 import { onClient, sql } from '../kernel/sql.ts';
+import { isVersion } from '../kernel/version.ts';
 import { type Address, clientConfig } from '../postgres/address.ts';
 import { locks } from '../postgres/locks.ts';
 
@@ -22,6 +23,7 @@ export type Look =
 /** A server that does not answer within this is out of reach. */
 const answerMs = 3_000;
 const goodbyeMs = 500;
+const longestVersion = 100;
 
 /** Waits so long for the end of a migration, and answers soon after that at the latest. */
 export async function look(address: Address, waitMs: number): Promise<Look> {
@@ -48,8 +50,16 @@ async function lookWith(client: Client, waitMs: number): Promise<Look> {
   const db = onClient(client);
   await db.exec(sql`select set_config('lock_timeout', ${`${waitMs}ms`}, false)`);
   await db.exec(sql`select pg_advisory_lock_shared(${locks.drain[0]}::integer, ${locks.drain[1]}::integer)`);
-  const [installed] = await db.rows<{ version: string }>(sql`select version from millrace.installation`);
-  return installed === undefined ? { kind: 'not_installed' } : { kind: 'installed', version: installed.version };
+  // the table is whatever somebody has made of it: no more of it is read than a version can have
+  const [installed] = await db.rows<{ version: string | null }>(sql`
+    select left(version::text, ${longestVersion}::integer + 1) as version from millrace.installation limit 1`);
+  return installed === undefined ? { kind: 'not_installed' } : lookAt(installed.version);
+}
+
+function lookAt(version: string | null): Look {
+  if (version !== null && isVersion(version)) return { kind: 'installed', version };
+  const recorded = version === null ? 'null' : JSON.stringify(version.slice(0, longestVersion));
+  return { kind: 'unreachable', detail: `the version recorded in millrace.installation is none: ${recorded}` };
 }
 
 const missing = new Set(['3F000', '42P01']);
