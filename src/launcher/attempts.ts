@@ -6,10 +6,10 @@
 import { newId } from '../kernel/id.ts';
 import { within } from '../kernel/service.ts';
 import type { Order, Orders, Word } from './host-queries.ts';
-import type { Ending } from './singleton.ts';
+import { type Ending, endingOf, stopped } from './singleton.ts';
 
 export interface AttemptOptions {
-  /** Carries out the order; never rejects. */
+  /** Carries out the order. */
   readonly run: (order: Order, hooks: AttemptHooks, signal: AbortSignal) => Promise<Ending>;
   readonly say: (word: Word) => void;
   /** An attempt has ended: there may be a newer order to begin. */
@@ -92,9 +92,30 @@ export class Attempts {
   async #carryOut(order: Order, id: string, signal: AbortSignal): Promise<void> {
     const tenantId = order.row.id;
     const say = (phase: Word['phase'], code: Word['code'], reason: string | null): void =>
-      this.#options.say({ tenantId, orderNo: order.orderNo, id, engine: order.engine, phase, code, reason });
+      this.#options.say({
+        tenantId,
+        orderNo: order.orderNo,
+        id,
+        engine: order.engine,
+        phase,
+        code,
+        reason,
+      });
     say('starting', 'starting', 'starting');
-    const turn = await this.#turns.take();
+    const ending = await this.#attempt(order, say, signal);
+    say('ended', ending.code, ending.message);
+    this.#over.set(tenantId, order.orderNo);
+    this.#running.delete(tenantId);
+    this.#options.onEnd(order, ending);
+  }
+
+  async #attempt(
+    order: Order,
+    say: (phase: Word['phase'], code: Word['code'], reason: string | null) => void,
+    signal: AbortSignal,
+  ): Promise<Ending> {
+    const turn = await this.#turns.take(signal);
+    if (turn === undefined) return stopped();
     const hooks = {
       onWait: (reason: string) => say('starting', 'starting', reason),
       onRunning: () => {
@@ -102,38 +123,59 @@ export class Attempts {
         say('running', null, null);
       },
     };
-    const running = this.#options.run(order, hooks, signal);
+    const running = this.#run(order, hooks, signal);
     void within(longestTurnMs, running).then(() => turn.over());
     const ending = await running;
     turn.over();
-    say('ended', ending.code, ending.message);
-    this.#over.set(tenantId, order.orderNo);
-    this.#running.delete(tenantId);
-    this.#options.onEnd(order, ending);
+    return ending;
+  }
+
+  async #run(order: Order, hooks: AttemptHooks, signal: AbortSignal): Promise<Ending> {
+    try {
+      return await this.#options.run(order, hooks, signal);
+    } catch (error) {
+      return endingOf(error);
+    }
   }
 }
 
 /** At most so many at a time; the others wait in line. */
 class Turns {
   #free: number;
-  readonly #line: (() => void)[] = [];
+  readonly #line = new Set<() => void>();
 
   constructor(places: number) {
     this.#free = places;
   }
 
-  async take(): Promise<{ over(): void }> {
+  /** Undefined when the signal aborts first. */
+  async take(signal: AbortSignal): Promise<{ over(): void } | undefined> {
+    if (signal.aborted) return undefined;
     if (this.#free > 0) this.#free--;
-    else await new Promise<void>((resolve) => this.#line.push(resolve));
+    else if (!(await this.#stand(signal))) return undefined;
     let over = false;
     return {
       over: () => {
         if (over) return;
         over = true;
-        const next = this.#line.shift();
+        const [next] = this.#line;
         if (next === undefined) this.#free++;
         else next();
       },
     };
+  }
+
+  #stand(signal: AbortSignal): Promise<boolean> {
+    return new Promise((resolve) => {
+      const leave = (): void => settle(false);
+      const admit = (): void => settle(true);
+      const settle = (admitted: boolean): void => {
+        this.#line.delete(admit);
+        signal.removeEventListener('abort', leave);
+        resolve(admitted);
+      };
+      this.#line.add(admit);
+      signal.addEventListener('abort', leave);
+    });
   }
 }

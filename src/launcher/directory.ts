@@ -19,6 +19,23 @@ function sharedServingSince(control: Db, beatSince: Date): Promise<Date | undefi
   return since;
 }
 
+const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+const mostQueued = 2 ** 31 - 1;
+const mostNextTriggers = 1_000;
+
+/** As an engine of any version says it, so it may be anything; what is not understood is left out. */
+function checkedStatus(status: { readonly [K in keyof SchedulerStatus]: unknown }): SchedulerStatus {
+  const isId = (value: unknown): value is string => typeof value === 'string' && uuid.test(value);
+  const queued = Math.trunc(Number(status.queuedTriggers));
+  const next: unknown[] = Array.isArray(status.nextTriggers) ? status.nextTriggers.slice(0, mostNextTriggers) : [];
+  return {
+    queuedTriggers: queued > 0 ? Math.min(queued, mostQueued) : 0,
+    nextTriggerId: isId(status.nextTriggerId) ? status.nextTriggerId : null,
+    nextTriggers: next.filter(isId),
+    ready: status.ready === true,
+  };
+}
+
 export function makeDirectory(
   control: Db,
   tenantId: string,
@@ -31,7 +48,7 @@ export function makeDirectory(
     workers: (since) => seenWorkers(control, since),
     schedulers: (since) => seenSchedulers(control, tenantId, since),
     nextTriggers: () => nextTriggers(control, tenantId),
-    noteScheduler: onStatus,
+    noteScheduler: (status) => onStatus(checkedStatus(status)),
     servingSince: () => sharedServingSince(control, new Date(time.now() - gatewayLifeMs)),
   };
 }

@@ -186,6 +186,12 @@ describe('a host', () => {
     expect(await launcher.hears(b, order, 'running')).toMatchObject({ phase: 'running' });
   });
 
+  it('has a word for a scheduler that throws what cannot be said', async () => {
+    const host = await startHost(misbehaving({ start: () => Promise.reject(Object.create(null)) }));
+    const order = await launcher.order(a, host.id(), engineVersion);
+    expect(await launcher.hears(a, order, 'ended')).toMatchObject({ reason: 'an error that cannot be told' });
+  });
+
   it('refuses an order for another engine than its own', async () => {
     const host = await startHost();
     const order = await launcher.order(a, host.id(), '9.9.9');
@@ -302,6 +308,32 @@ describe('a host’s beats', () => {
         select tally from scheduler join tenant on tenant.id = tenant_id order by name`);
     await until('it is written', async () => (await tallies())[0]?.tally?.retries === 7 || undefined);
     expect(await tallies()).toMatchObject([{ tally: done }, { tally: { fired: 0 } }]);
+  });
+
+  it('of one that says nonsense of itself keep no other’s back', async () => {
+    statuses.set(a, { queuedTriggers: 1, nextTriggerId: 'nonsense', nextTriggers: [], ready: true });
+    statuses.set(b, { queuedTriggers: 8, nextTriggerId: null, nextTriggers: [], ready: true });
+    const host = await startHost();
+    for (const tenant of [a, b])
+      await launcher.hears(tenant, await launcher.order(tenant, host.id(), engineVersion), 'running');
+    const queued = () =>
+      fleet.control.db.one<{ queued: number }>(sql`
+        select queued_triggers as queued from scheduler where tenant_id = ${b}`);
+    await until('it is written', async () => (await queued()).queued === 8 || undefined);
+    statuses.clear();
+  });
+
+  it('carry of what an engine says only what can be understood', () => {
+    const noted: SchedulerStatus[] = [];
+    const directory = makeDirectory(fleet.control.db, a, fleet.time, 30_000, (status) => noted.push(status));
+    const id = newId();
+    const nonsense = { queuedTriggers: 1e99, nextTriggerId: '\0', nextTriggers: [id, 7, '}'], ready: 'no' };
+    directory.noteScheduler(nonsense as unknown as SchedulerStatus);
+    directory.noteScheduler({} as unknown as SchedulerStatus);
+    expect(noted).toEqual([
+      { queuedTriggers: 2 ** 31 - 1, nextTriggerId: null, nextTriggers: [id], ready: false },
+      { queuedTriggers: 0, nextTriggerId: null, nextTriggers: [], ready: false },
+    ]);
   });
 
   it('carry which triggers fire next and whether runs are ready, and that is known though they are gone', async () => {

@@ -35,7 +35,7 @@ import { Housekeeping } from './housekeeping.ts';
 import { Ending } from './singleton.ts';
 import { Tallies } from './tallies.ts';
 import { runScheduler, type SchedulerLimits, usualLimits } from './tenant-scheduler.ts';
-import { Words } from './words.ts';
+import { eachThatCan, Words } from './words.ts';
 
 export interface HostOptions {
   readonly control: Db;
@@ -195,7 +195,9 @@ class RunningHost {
       ...(statuses.get(tenantId) ?? nothing),
       tally: this.#tallies.of(tenantId),
     }));
-    if (beats.length > 0) await beatSchedulers(control, this.id, beats);
+    if (beats.length === 0) return;
+    const write = (some: typeof beats): Promise<void> => beatSchedulers(control, this.id, some);
+    await eachThatCan(beats, write, this.#onError('telling of a scheduler'));
   }
 
   /** Its row is gone: its tenants are others' by now, and what it has to say of them concerns nobody. */

@@ -23,6 +23,10 @@ export class Ending extends Error {
   }
 }
 
+export function stopped(): Ending {
+  return new Ending('stopping', 'it was stopped');
+}
+
 export interface Holding {
   readonly address: Address;
   readonly application: string;
@@ -106,12 +110,21 @@ async function holderOf(client: Client): Promise<string> {
   return `another scheduler of this tenant is still running${who}`;
 }
 
+/** What an engine throws may be anything, even something that cannot be said. */
+export function textOf(error: unknown): string {
+  try {
+    return error instanceof Error ? String(error.message) : String(error);
+  } catch {
+    return 'an error that cannot be told';
+  }
+}
+
 const missing = new Set(['3F000', '42P01']);
 
 /** What a failure to open a tenant, or of the scheduler in it, means. */
 export function endingOf(error: unknown): Ending {
   if (error instanceof Ending) return error;
-  const message = error instanceof Error ? error.message : String(error);
+  const message = textOf(error);
   const code: unknown = error instanceof Error ? Reflect.get(error, 'code') : undefined;
   if (error instanceof VersionMismatch) return new Ending('starting', `its version is ${error.recorded}`);
   if (isLockTimeout(error) || (error instanceof Error && isLockTimeout(error.cause)))

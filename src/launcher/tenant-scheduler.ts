@@ -11,7 +11,7 @@ import { checkpoint } from '../kernel/checkpoint.ts';
 import { pause, within } from '../kernel/service.ts';
 import { type KeptPool, keptPool } from '../postgres/kept-pool.ts';
 import type { EngineSource } from './engines.ts';
-import { Ending, endingOf, guardFor, holdTenant, type Holding } from './singleton.ts';
+import { Ending, endingOf, guardFor, holdTenant, type Holding, stopped, textOf } from './singleton.ts';
 
 export interface SchedulerLimits {
   /** How long a predecessor may take to end. */
@@ -54,10 +54,6 @@ export async function runScheduler(options: TenantSchedulerOptions, signal: Abor
   } catch (error) {
     return signal.aborted ? stopped() : endingOf(error);
   }
-}
-
-function stopped(): Ending {
-  return new Ending('stopping', 'it was stopped');
 }
 
 async function runLocked(
@@ -139,7 +135,7 @@ async function probe(scheduler: Scheduler, limitMs: number): Promise<Ending | un
     return well ? undefined : new Ending('crashed', `it hangs: no answer to a probe for ${limitMs / 1_000} s`);
   } catch (error) {
     if (isConnectionLoss(error)) return endingOf(error);
-    return new Ending('crashed', `it hangs: ${error instanceof Error ? error.message : String(error)}`);
+    return new Ending('crashed', `it hangs: ${textOf(error)}`);
   }
 }
 

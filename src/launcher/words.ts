@@ -1,4 +1,8 @@
-/** A host's words to the launcher: gathered, written in one statement, and written again where that failed. */
+/**
+ * A host's words to the launcher: gathered, written in one statement, and written again where that failed. Where the
+ * database refuses one of them, the others do not wait for it.
+ */
+import { isRefusal } from '../errors.ts';
 import type { Bell } from '../kernel/bell.ts';
 import { type Service, steady } from '../kernel/service.ts';
 import type { Word } from './host-queries.ts';
@@ -10,6 +14,25 @@ export interface WordsOptions {
 }
 
 const longestWaitMs = 1_000;
+
+/** Writes all at once; where one of them is refused, each by itself, and what is refused then is only told. */
+export async function eachThatCan<T>(
+  items: readonly T[],
+  write: (items: readonly T[]) => Promise<void>,
+  onRefused: (error: unknown) => void,
+): Promise<void> {
+  try {
+    await write(items);
+  } catch (error) {
+    if (!isRefusal(error)) throw error;
+    for (const item of items) {
+      await write([item]).catch((refusal: unknown) => {
+        if (!isRefusal(refusal)) throw refusal;
+        onRefused(refusal);
+      });
+    }
+  }
+}
 
 export class Words {
   /** By tenant: a newer word makes an older one needless. */
@@ -42,7 +65,8 @@ export class Words {
   async flush(): Promise<void> {
     const words = [...this.#unwritten.values()];
     if (words.length === 0) return;
-    await this.#options.write(words);
+    const { write, onError } = this.#options;
+    await eachThatCan(words, write, onError);
     for (const word of words) if (this.#unwritten.get(word.tenantId) === word) this.#unwritten.delete(word.tenantId);
   }
 }
