@@ -26,7 +26,7 @@ import { clock } from '../postgres/clock.ts';
 import { ensureDatabases, withClient } from '../postgres/databases.ts';
 import { migrate, readMigrations } from '../postgres/migrate.ts';
 import { ConnectionBudget } from '../postgres/connection-budget.ts';
-import { openPool } from '../postgres/pool.ts';
+import { forgotten, openPool } from '../postgres/pool.ts';
 import { WakeHub } from '../postgres/wake.ts';
 
 export interface Installation {
@@ -210,7 +210,9 @@ export async function prepareDatabases(
   await ensure([controlAddress, tenant]);
   await Promise.all([migrateControl(controlAddress), ensureInstalled(tenant, engine, enginesOf(config), onUpgrade)]);
   await withClient(controlAddress, async (client) => {
-    await client.query('set search_path to control');
+    await client.query(`
+      set search_path to control;
+      set idle_in_transaction_session_timeout to '${forgotten.control}'`);
     await registerDefault(client, tenant.database);
   });
 }

@@ -65,12 +65,16 @@ export async function holdTenant(
   const client = await openClient(options).catch((error: unknown) => {
     throw endingOf(error);
   });
+  const giveUp = (): void => sever(client);
+  signal.addEventListener('abort', giveUp, { once: true });
   try {
     await takeSingleton(client, waitMs, onWait, signal);
     return client;
   } catch (error) {
     sever(client);
     throw endingOf(error);
+  } finally {
+    signal.removeEventListener('abort', giveUp);
   }
 }
 

@@ -3,10 +3,11 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { textWith } from '../../test/harness/expected.ts';
 import { type Fleet, makeFleet, type TestTenant } from '../../test/harness/fleet.ts';
 import { makeContext } from '../../test/harness/engine-context.ts';
+import { networkTo } from '../../test/harness/network.ts';
 import { until } from '../../test/harness/until.ts';
 import type { Engine, EngineContext, Scheduler } from '../contract/engine.ts';
 import { engine, engineVersion } from '../engine/engine.ts';
-import { within } from '../kernel/service.ts';
+import { pause, within } from '../kernel/service.ts';
 import { sql } from '../kernel/sql.ts';
 import { type Address, onDatabase } from '../postgres/address.ts';
 import { withClient } from '../postgres/databases.ts';
@@ -144,6 +145,24 @@ describe('a tenant’s scheduler', () => {
     expect(alive).toBe(0);
   });
 
+  it('has no connection left at all once that of its lock is lost, though it takes its time to stop (I5)', async () => {
+    let pool: Pool | undefined;
+    const slow = scheduled((ctx) => {
+      pool = ctx.pool;
+      return { stop: () => pause(400) };
+    });
+    const running = run(slow, { limits: { ...usualLimits, stopMs: 2_000 } });
+    await isRunning(running);
+    const [own, other] = [await pool?.connect(), await pool?.connect()];
+    for (const client of [own, other]) client?.on('error', () => {});
+    const lock = Number(Reflect.get(own ?? {}, 'processID'));
+    const sleeping = other?.query('select pg_sleep(60)').catch(() => 'cut off');
+    await fleet.control.db.exec(sql`select pg_terminate_backend(${lock}::integer)`);
+    expect(await within(300, sleeping ?? never())).toBe('cut off');
+    await expect(pool?.query('select 1')).rejects.toThrow('closed');
+    expect(await running.ending).toMatchObject({ code: 'unreachable' });
+  });
+
   it('that throws at its start has crashed, with what it threw', async () => {
     const start = async (): Promise<void> => {
       throw new Error('no luck');
@@ -202,6 +221,50 @@ describe('a tenant’s scheduler', () => {
       expect(performance.now() - startedAt).toBeLessThan(1_000);
     });
     await nobodyIsConnected();
+  });
+
+  it('does not wait for whoever holds the table in which its version is', async () => {
+    await withClient(address, async (client) => {
+      await client.query('begin');
+      await client.query('lock table millrace.installation in access exclusive mode');
+      expect(await run().ending).toMatchObject({ code: 'starting', message: 'a transaction is changing it' });
+      await client.query('rollback');
+    });
+    let pool: Pool | undefined;
+    await isRunning(run(scheduled((ctx) => ((pool = ctx.pool), {}))));
+    expect((await pool?.query('show lock_timeout'))?.rows).toEqual([{ lock_timeout: '0' }]);
+  });
+
+  it('does not wait for a server that takes its connection and says nothing, and can be stopped meanwhile', async () => {
+    const network = await networkTo(address);
+    network.fallSilent();
+    const limits = { ...usualLimits, startMs: 300 };
+    const ending = await run(undefined, { address: network.address, limits }).ending;
+    expect(ending).toMatchObject({ code: 'unreachable', message: textWith('no answer for 0.3 s') });
+    const waiting = run(undefined, { address: network.address });
+    await pause(50);
+    expect(await within(1_000, waiting.stop())).toMatchObject({ code: 'stopping' });
+    network.close();
+  });
+
+  it('does not wait for an engine that never comes to be loaded, and can be stopped meanwhile', async () => {
+    const engines = { find: never };
+    const limits = { ...usualLimits, startMs: 200 };
+    const ending = await run(undefined, { engines, limits }).ending;
+    expect(ending).toMatchObject({ code: 'crashed', message: textWith('did not load within 0.2 s') });
+    expect(await within(1_000, run(undefined, { engines }).stop())).toMatchObject({ code: 'stopping' });
+  });
+
+  it('can be stopped while its lock is asked for on a connection that does not answer', async () => {
+    const first = run();
+    await isRunning(first);
+    const network = await networkTo(address);
+    const waiting = run(undefined, { address: network.address, limits: { ...usualLimits, lockMs: hour } });
+    await until('it waits for the first', () => waiting.said.length > 0 || undefined);
+    network.fallSilent();
+    await pause(300);
+    expect(await within(1_000, waiting.stop())).toMatchObject({ code: 'stopping' });
+    network.close();
   });
 
   it('keeps a migration waiting as long as it runs, and lets it through when it has stopped (I6)', async () => {

@@ -46,13 +46,42 @@ const closeMs = 1_000;
 /** Runs until the signal aborts, or something ends it. Never rejects. */
 export async function runScheduler(options: TenantSchedulerOptions, signal: AbortSignal): Promise<Ending> {
   try {
-    const found = await options.engines.find(options.version);
+    const found = await findEngine(options, signal);
     if (!found.ok) return new Ending('no_engine', found.detail);
-    const lock = await holdTenant(options, options.limits.lockMs, options.onWait, signal);
+    const lock = await hold(options, signal);
     checkpoint('scheduler.locked');
     return await runLocked(options, found.engine, lock, signal);
   } catch (error) {
     return signal.aborted ? stopped() : endingOf(error);
+  }
+}
+
+/** Code that is being loaded cannot be interrupted: it is left to itself. */
+async function findEngine(
+  { engines, version, limits: { startMs } }: TenantSchedulerOptions,
+  signal: AbortSignal,
+): ReturnType<EngineSource['find']> {
+  signal.throwIfAborted();
+  const gaveUp = new Promise<Ending>((resolve) =>
+    signal.addEventListener('abort', () => resolve(stopped()), { once: true }),
+  );
+  const found = await within(startMs, Promise.race([engines.find(version), gaveUp]));
+  if (found === undefined) throw new Ending('crashed', `engine ${version} did not load within ${startMs / 1_000} s`);
+  if (found instanceof Ending) throw found;
+  return found;
+}
+
+async function hold(options: TenantSchedulerOptions, signal: AbortSignal): Promise<Client> {
+  const { startMs, lockMs } = options.limits;
+  const late = new AbortController();
+  const timer = setTimeout(() => late.abort(), startMs);
+  try {
+    return await holdTenant(options, lockMs, options.onWait, AbortSignal.any([signal, late.signal]));
+  } catch (error) {
+    if (!late.signal.aborted) throw error;
+    throw new Ending('unreachable', `its database cannot be reached (no answer for ${startMs / 1_000} s)`);
+  } finally {
+    clearTimeout(timer);
   }
 }
 

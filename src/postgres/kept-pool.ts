@@ -1,6 +1,7 @@
 /**
  * A pool around one connection that is kept: the one that holds a scheduler's lock. It serves first; others are opened
- * when it is busy for longer than a moment, and close soon after. So an idle tenant costs one connection.
+ * when it is busy for longer than a moment, and close soon after. So an idle tenant costs one connection. When it is lost,
+ * so are the others: what it held may be another's by now.
  *
  * Promise: after `destroy` nothing passes over any of its connections, whatever code still holds them (I6).
  */
@@ -37,6 +38,7 @@ interface KeptPoolOptions extends Omit<PoolOptions, 'idleMs'> {
 export function keptPool(kept: Client, options: KeptPoolOptions): KeptPool {
   const open = new Set<ClientBase>([kept]);
   let destroyed = false;
+  let closing = false;
   const others = openPool({
     ...options,
     idleMs,
@@ -54,7 +56,11 @@ export function keptPool(kept: Client, options: KeptPoolOptions): KeptPool {
     if (!others.ending) void others.end().catch(() => {});
     for (const client of open) sever(client);
   };
+  kept.once('end', () => {
+    if (!closing) destroy();
+  });
   const close = async (limitMs: number): Promise<void> => {
+    closing = true;
     lending.close();
     const ended = Promise.all([kept.end(), others.ending ? undefined : others.end()]).catch(() => {});
     await within(limitMs, ended);

@@ -120,6 +120,12 @@ function onConnect(hook: (client: ClientBase) => Promise<void>): object {
   return { onConnect: hook };
 }
 
+/**
+ * How long a transaction may be left alone. Those of the control database are short, and everybody waits for them: a
+ * process that is frozen in one must not stop the others for long.
+ */
+export const forgotten = { control: '5s', millrace: '60s' } as const;
+
 export async function setUp(
   client: ClientBase,
   options: Omit<PoolOptions, 'max' | 'onError' | 'idleMs'>,
@@ -127,7 +133,7 @@ export async function setUp(
   await client.query(`
     set search_path to ${options.schema};
     set timezone to 'UTC';
-    set idle_in_transaction_session_timeout to '60s'`);
+    set idle_in_transaction_session_timeout to '${forgotten[options.schema]}'`);
   if (!options.allowPooler) await refusePooler(client, options.address);
   await options.onOpen?.(client);
 }
@@ -164,14 +170,19 @@ const longestWait = '3s';
 export function guardVersion(engineVersion: string): (client: ClientBase) => Promise<void> {
   const lock = `
     set lock_timeout to '${longestWait}';
-    select pg_advisory_lock_shared(${locks.drain.join()});
-    reset lock_timeout`;
+    select pg_advisory_lock_shared(${locks.drain.join()})`;
+  const open = async (client: ClientBase): Promise<string> => {
+    await client.query(lock);
+    // whoever changes the table itself is waited for no longer than a migration
+    const { version } = await onClient(client).one<{ version: string }>(sql`select version from installation`);
+    return version;
+  };
   return async (client) => {
-    await client.query(lock).catch((error: unknown) => {
+    const version = await open(client).catch((error: unknown) => {
       throw isLockTimeout(error) ? new MillraceError('tenant_unavailable', upgrading, { cause: error }) : error;
     });
-    const { version } = await onClient(client).one<{ version: string }>(sql`select version from installation`);
     if (version !== engineVersion) throw new VersionMismatch(version);
+    await client.query('reset lock_timeout');
   };
 }
 

@@ -1,0 +1,55 @@
+import { expect, it } from 'vitest';
+import { until } from '../../test/harness/until.ts';
+import { newId } from '../kernel/id.ts';
+import { Attempts } from './attempts.ts';
+import type { Order, Word } from './host-queries.ts';
+import { stopped } from './singleton.ts';
+
+const orders = Array.from({ length: 20 }, (_, i): Order => {
+  const name = `t${i}`;
+  return { row: { id: newId(), name, database: name, desired: 'on' }, engine: '1.0.0', orderNo: 1 };
+});
+
+/** Schedulers that come to start never, and end when they are told to. */
+function starting(): { attempts: Attempts; begun: string[]; words: Word[] } {
+  const begun: string[] = [];
+  const words: Word[] = [];
+  const attempts = new Attempts({
+    run: ({ row }, _, signal) => {
+      begun.push(row.name);
+      return new Promise((resolve) => signal.addEventListener('abort', () => resolve(stopped())));
+    },
+    say: (word) => words.push(word),
+    onEnd: () => {},
+  });
+  return { attempts, begun, words };
+}
+
+it('an order that waits in line to be started is over as soon as it is withdrawn, and its place is not lost', async () => {
+  const { attempts, begun, words } = starting();
+  attempts.follow(orders);
+  await until('as many as may have begun', () => begun.length === 16 || undefined);
+  const [waiting, next] = orders.slice(16);
+  attempts.follow(orders.filter((order) => order !== waiting));
+  await until('it has ended', () => words.at(-1)?.phase === 'ended' || undefined);
+  expect(words.at(-1)).toMatchObject({ tenantId: waiting?.row.id, code: 'stopping' });
+  // one of those that had begun makes room for who is next
+  attempts.follow(orders.slice(1).filter((order) => order !== waiting));
+  await until('the next has begun', () => begun.length === 17 || undefined);
+  expect(begun.at(-1)).toBe(next?.row.name);
+  await attempts.stopAll();
+  expect(attempts.running).toEqual([]);
+  expect(begun).toHaveLength(17);
+});
+
+it('an order whose execution throws has crashed', async () => {
+  const words: Word[] = [];
+  const run = (): never => {
+    throw new Error('no address');
+  };
+  const attempts = new Attempts({ run, say: (word) => words.push(word), onEnd: () => {} });
+  attempts.follow(orders.slice(0, 1));
+  await until('it has ended', () => words.at(-1)?.phase === 'ended' || undefined);
+  expect(words.at(-1)).toMatchObject({ code: 'crashed', reason: 'no address' });
+  expect(attempts.running).toEqual([]);
+});
