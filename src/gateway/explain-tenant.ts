@@ -115,12 +115,13 @@ function nextTry({ retryAt }: queries.TenantState): string {
 async function waitingOnTransaction({ life, tenant }: Ground): Promise<Said> {
   const blockers = await queries.blockersOf(life.control, tenant.id);
   const [first] = blockers;
+  const transaction = tenant.waitOn ?? first?.transaction ?? null;
   const facts = {
-    transaction: tenant.waitOn,
+    transaction,
     blockers: blockers.map(({ since, ...rest }) => ({ ...rest, since: since?.toISOString() ?? null })),
   };
   const whose = first === undefined ? '' : ` (${described(first)})`;
-  const which = tenant.waitOn === null ? 'a transaction' : `transaction ${tenant.waitOn}`;
+  const which = transaction === null ? 'a transaction' : `transaction ${transaction}`;
   const sentence = `${tenant.name} waits for the end of ${which}${whose}.`;
   return { sentence, advice: first === undefined ? null : howToEnd(first), facts };
 }
@@ -135,7 +136,10 @@ function described({ what, pid, gid, application, since }: queries.Blocker): str
 }
 
 function howToEnd({ pid, gid }: queries.Blocker): string {
-  if (pid === null) return `commit prepared '${gid ?? ''}', or rollback prepared '${gid ?? ''}'`;
+  if (pid === null) {
+    const quoted = `'${(gid ?? '').replaceAll("'", "''")}'`;
+    return `commit prepared ${quoted}, or rollback prepared ${quoted}`;
+  }
   return `commit it or roll it back; select pg_terminate_backend(${pid}) ends it as a rollback`;
 }
 

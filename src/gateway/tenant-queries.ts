@@ -117,6 +117,8 @@ export function hostRows(db: Db): Promise<HostRow[]> {
 export type Blocker = {
   /** A migration, or a command on the database itself (drop, rename, template). */
   what: 'migration' | 'database';
+  /** Its transaction's number, or what it is called as long as it has none. */
+  transaction: string;
   /** Null: a prepared transaction. */
   pid: number | null;
   gid: string | null;
@@ -129,7 +131,7 @@ export type Blocker = {
 export function blockersOf(db: Db, tenantId: string): Promise<Blocker[]> {
   return db.rows<Blocker>(sql`
     select case lock.locktype when 'advisory' then 'migration' else 'database' end as what,
-           lock.pid, prepared.gid, nullif(activity.application_name, '') as application,
+           coalesce(own.xid::text, lock.virtualtransaction) as transaction, lock.pid, prepared.gid, nullif(activity.application_name, '') as application,
            coalesce(activity.usename, prepared.owner) as user, coalesce(activity.xact_start, prepared.prepared) as since
       from tenant
       join pg_locks lock on (
@@ -141,7 +143,16 @@ export function blockersOf(db: Db, tenantId: string): Promise<Blocker[]> {
              and lock.mode in ('ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')
            )
       left join pg_stat_activity activity on activity.pid = lock.pid
-      left join pg_prepared_xacts prepared on lock.pid is null and lock.virtualtransaction = '-1/' || prepared.transaction
+      left join lateral (
+        -- a prepared transaction keeps the virtual number of the session that was in it; of savepoints the outermost is meant
+        select x.transactionid as xid
+          from pg_locks x
+         where x.locktype = 'transactionid' and x.mode = 'ExclusiveLock' and x.granted
+           and x.virtualtransaction = lock.virtualtransaction and x.pid is not distinct from lock.pid
+         order by age(x.transactionid) desc
+         limit 1
+      ) own on true
+      left join pg_prepared_xacts prepared on lock.pid is null and prepared.transaction = own.xid
      where tenant.id = ${tenantId}
      order by since`);
 }

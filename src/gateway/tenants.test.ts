@@ -303,6 +303,47 @@ describe('why a tenant does not run', () => {
     });
   });
 
+  it('names a prepared transaction, and how to end it', async () => {
+    const mine = life.name();
+    const made = (await ask('POST /api/tenants', { name: mine })).json as { tenant?: { id: string } };
+    id = made.tenant?.id ?? '';
+    await launched({ state: 'ALLOCATED', reason: reasons.waitingOn('of a migration') });
+    const xid = await inDatabase(life, mine, async (db, client) => {
+      await client.query('begin; select millrace.begin_migration(); create table more ()');
+      // one that has savepoints has several numbers
+      await client.query('savepoint s; create table and_more ()');
+      const { own } = await db.one<{ own: string }>(sql`select pg_current_xact_id()::xid::text as own`);
+      await client.query(`prepare transaction '${mine}''s'`);
+      return own;
+    });
+    const { json } = await ask(`GET /api/explain/tenant/${mine}`);
+    await inDatabase(life, mine, (_, client) => client.query(`rollback prepared '${mine}''s'`));
+    expect(json).toMatchObject({
+      sentence: expect.stringContaining(`transaction ${xid} (a migration, prepared as ${mine}'s, since 20`) as unknown,
+      advice: `commit prepared '${mine}''s', or rollback prepared '${mine}''s'`,
+      facts: { transaction: xid, blockers: [{ what: 'migration', pid: null, gid: `${mine}'s` }] },
+    });
+  });
+
+  it('names a transaction that has no number yet by what the server calls it', async () => {
+    const mine = life.name();
+    const made = (await ask('POST /api/tenants', { name: mine })).json as { tenant?: { id: string } };
+    id = made.tenant?.id ?? '';
+    await launched({ state: 'ALLOCATED', reason: reasons.waitingOn('of a migration') });
+    await inDatabase(life, mine, async (db, client) => {
+      await client.query('begin; select millrace.begin_migration()');
+      const { virtual } = await db.one<{ virtual: string }>(sql`
+        select virtualtransaction as virtual from pg_locks where pid = pg_backend_pid() limit 1`);
+      const { json } = await ask(`GET /api/explain/tenant/${mine}`);
+      expect(json).toMatchObject({
+        sentence: expect.stringContaining(
+          `waits for the end of transaction ${virtual} (a migration, backend `,
+        ) as unknown,
+        facts: { transaction: virtual },
+      });
+    });
+  });
+
   it('is told to keys of the tenant and to root, and to nobody else', async () => {
     const status = async (caller: Caller) => (await ask(`GET /api/explain/tenant/${name}`, undefined, caller)).status;
     expect(await status(viewerOf(name))).toBe(200);

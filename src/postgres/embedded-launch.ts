@@ -38,6 +38,8 @@ const ours: Readonly<Record<string, string>> = {
   port: String(port),
   max_connections: '500',
   shared_buffers: '128MB',
+  // a tool may migrate or drop a tenant in a transaction that it prepares; the server's default is that none can be
+  max_prepared_transactions: '100',
   // the default minute lets a busy queue table grow dead rows by the hundred thousand
   autovacuum_naptime: '5s',
   // our statements are short: compiling one costs more than it saves
