@@ -69,7 +69,7 @@ const roles: RoleCommands = {
   up: async (options) => (await import('./app/up.ts')).runUp(roleFor(options), options),
   down: async (options) => (await import('./app/down.ts')).runDown(roleFor(options)),
   api: async (options) => (await import('./app/api-role.ts')).runApi(roleFor(options)),
-  launcher: async (options) => (await import('./app/launcher-role.ts')).runLauncher(roleFor(options)),
+  launcher: async (options) => (await import('./app/launcher-role.ts')).runLauncher(roleFor(options), options),
   host: async (options) =>
     (await import('./app/host-role.ts')).runHost(roleFor({ home: options.home }), options, order),
   worker: async (options) =>

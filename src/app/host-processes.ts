@@ -82,6 +82,15 @@ export function detachedHosts(options: HostProcessOptions, onExit: OnExit): Host
   };
 }
 
+/** Somebody else starts them. */
+export function hostsElsewhere({ log }: HostProcessOptions): HostProcesses {
+  return {
+    spawn: (version) =>
+      log.warn({ engine: version }, 'one more host is wanted: `millrace host --engine` with this version'),
+    kill: (host) => void killHost(host, log),
+  };
+}
+
 export interface ChildHosts extends HostProcesses, Service {
   /** The control database is there, and migrated. */
   tell(order: HostOrder, onExit: OnExit): void;

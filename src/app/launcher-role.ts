@@ -1,5 +1,6 @@
 /** The role `launcher`, and the launcher as it runs within `up`. */
 import { hostname } from 'node:os';
+import type { LauncherOptions } from '../cli/role-commands.ts';
 import { engineVersion } from '../engine/engine.ts';
 import { makeLog } from '../kernel/log.ts';
 import { packageFile } from '../kernel/package-files.ts';
@@ -8,7 +9,7 @@ import { controlRetention } from '../launcher/control-retention.ts';
 import { hostIsLost } from '../launcher/host-queries.ts';
 import { makeLauncher } from '../launcher/launcher.ts';
 import { restEntries, retireHosts } from '../launcher/leaving.ts';
-import { detachedHosts, type HostProcesses, type HostProcessOptions } from './host-processes.ts';
+import { detachedHosts, type HostProcesses, type HostProcessOptions, hostsElsewhere } from './host-processes.ts';
 import { type Installation, isElsewhere, prepareDatabases } from './installation.ts';
 import { externalAddress, openExternal } from './opening.ts';
 import { type Role, untilAborted } from './role.ts';
@@ -16,15 +17,15 @@ import { type Role, untilAborted } from './role.ts';
 /** Without a launcher to follow, hosts are given so long to leave. */
 const retireMs = 8_000;
 
-export async function runLauncher({ config, signal, say }: Role): Promise<void> {
+export async function runLauncher({ config, signal, say }: Role, options: LauncherOptions): Promise<void> {
   const log = makeLog({ level: config.logLevel, role: 'launcher' });
   const address = externalAddress(config);
   await prepareDatabases(config, address);
   const installation = await openExternal(config, log, 'launcher');
   const { control, hub } = installation;
-  const launcher = launcherOf(installation, {
-    hosts: detachedHosts(hostProcessesOf(installation), onHostExit(installation)),
-  });
+  const processes = hostProcessesOf(installation);
+  const hosts = options.hosts ? detachedHosts(processes, onHostExit(installation)) : hostsElsewhere(processes);
+  const launcher = launcherOf(installation, { hosts });
   try {
     await launcher.start();
     say('Millrace launcher');

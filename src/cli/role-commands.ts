@@ -31,8 +31,10 @@ export interface HostOptions {
   readonly onDemand: boolean;
 }
 
-interface LauncherOptions {
+export interface LauncherOptions {
   readonly home?: string | undefined;
+  /** False with `--no-hosts`. */
+  readonly hosts: boolean;
 }
 
 interface DownOptions {
@@ -66,6 +68,7 @@ const mostTasks = 10_000;
 
 const apiFlags = z.object({ home: z.string().optional(), host: z.string().optional(), port: z.int().optional() });
 const homeFlags = z.object({ home: z.string().optional() });
+const launcherFlags = z.object({ ...homeFlags.shape, hosts: z.boolean() });
 const hostFlags = z.object({
   ...homeFlags.shape,
   engine: z.string().optional(),
@@ -98,11 +101,12 @@ export function addRoleCommands(program: Command, roles: RoleCommands, io: Io): 
     .command('launcher')
     .description(
       "Keep every tenant's scheduler running, in hosts that it starts on this machine. One is active, others stand by.",
-    );
+    )
+    .option('--no-hosts', 'start no hosts here; others do, with `millrace host`');
   examples(launcher, [
     ['MILLRACE_DATABASE_URL=postgres://db/millrace millrace launcher', 'beside an existing PostgreSQL'],
   ]);
-  launcher.action(verb(io, homeFlags, (_, __, flags) => roles.launcher(atHome(flags))));
+  launcher.action(verb(io, launcherFlags, (_, __, flags) => roles.launcher(atHome(flags))));
   const host = program
     .command('host')
     .description("Run tenants' schedulers, as a launcher orders; it starts hosts by itself where it runs.")

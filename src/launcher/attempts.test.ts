@@ -27,14 +27,14 @@ function starting(): { attempts: Attempts; begun: string[]; words: Word[] } {
 
 it('an order that waits in line to be started is over as soon as it is withdrawn, and its place is not lost', async () => {
   const { attempts, begun, words } = starting();
-  attempts.follow(orders);
+  attempts.follow({ orders: orders, withdrawn: [] });
   await until('as many as may have begun', () => begun.length === 16 || undefined);
   const [waiting, next] = orders.slice(16);
-  attempts.follow(orders.filter((order) => order !== waiting));
+  attempts.follow({ orders: orders.filter((order) => order !== waiting), withdrawn: [] });
   await until('it has ended', () => words.at(-1)?.phase === 'ended' || undefined);
   expect(words.at(-1)).toMatchObject({ tenantId: waiting?.row.id, code: 'stopping' });
   // one of those that had begun makes room for who is next
-  attempts.follow(orders.slice(1).filter((order) => order !== waiting));
+  attempts.follow({ orders: orders.slice(1).filter((order) => order !== waiting), withdrawn: [] });
   await until('the next has begun', () => begun.length === 17 || undefined);
   expect(begun.at(-1)).toBe(next?.row.name);
   await attempts.stopAll();
@@ -48,7 +48,7 @@ it('an order whose execution throws has crashed', async () => {
     throw new Error('no address');
   };
   const attempts = new Attempts({ run, say: (word) => words.push(word), onEnd: () => {} });
-  attempts.follow(orders.slice(0, 1));
+  attempts.follow({ orders: orders.slice(0, 1), withdrawn: [] });
   await until('it has ended', () => words.at(-1)?.phase === 'ended' || undefined);
   expect(words.at(-1)).toMatchObject({ code: 'crashed', reason: 'no address' });
   expect(attempts.running).toEqual([]);

@@ -196,7 +196,7 @@ class RunningHost {
       tally: this.#tallies.of(tenantId),
     }));
     if (beats.length === 0) return;
-    const write = (some: typeof beats): Promise<void> => beatSchedulers(control, this.id, some);
+    const write = (some: readonly (typeof beats)[number][]): Promise<void> => beatSchedulers(control, this.id, some);
     await eachThatCan(beats, write, this.#onError('telling of a scheduler'));
   }
 

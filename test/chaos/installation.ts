@@ -79,7 +79,7 @@ export class ChaosInstallation {
       new RoleProcess({ name, args, env, mayEnd: () => this.#databaseAway > 0 });
     const functions = join(home, 'functions.mjs');
     this.api = role('api', 'api', '--port', String(port));
-    this.launcher = role('launcher', 'launcher');
+    this.launcher = role('launcher', 'launcher', '--no-hosts');
     this.hosts = numbered('host', options.hosts).map((name) => role(name, 'host'));
     this.workers = numbered('worker', options.workers).map((name) =>
       role(name, 'worker', '--url', url, '--functions', functions, '--name', name),
