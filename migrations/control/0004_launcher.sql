@@ -65,7 +65,10 @@ create table slot (
   reason text not null,
   asked_at timestamptz not null,
   granted_at timestamptz,
-  check ((kind = 'launcher') = (tenant_id is null))
+  -- housekeeping for which none was free for long: it runs in the slot of its tenant's scheduler, and takes none of its own
+  lent boolean not null default false,
+  check ((kind = 'launcher') = (tenant_id is null)),
+  check (kind = 'housekeeping' or not lent)
 );
 create unique index slot_launcher on slot (kind) where kind = 'launcher';
 create unique index slot_scheduler on slot (tenant_id) where kind = 'scheduler';

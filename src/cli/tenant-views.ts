@@ -178,7 +178,7 @@ async function showSlots(session: Session, _: readonly string[], { limit }: z.ou
 }
 
 function printSlots(out: Output, { limit, taken, items }: Slots): void {
-  out.line(`${taken} of ${limit} taken, ${items.length - taken} waiting`);
+  out.line(`${taken} of ${limit} taken, ${items.filter(({ position }) => position !== null).length} waiting`);
   if (items.length === 0) return;
   out.table(
     [
@@ -189,11 +189,11 @@ function printSlots(out: Output, { limit, taken, items }: Slots): void {
       { title: 'HOLDER', flexible: true },
       { title: 'FOR', flexible: true },
     ],
-    items.map(({ kind, tenant, since, position, holder, reason }) => [
+    items.map(({ kind, tenant, since, position, holder, reason, lent }) => [
       kind,
       tenant ?? '-',
       showTime(since),
-      position === null ? 'has it' : `waits as ${position}`,
+      position !== null ? `waits as ${position}` : lent ? "in its scheduler's" : 'has it',
       holder === null ? '-' : `${holder.machine}, process ${holder.pid}`,
       reason,
     ]),

@@ -146,7 +146,7 @@ function howToEnd({ pid, gid }: queries.Blocker): string {
 async function noSlot({ life, tenant, isRoot }: Ground): Promise<Said> {
   const [limit, slots] = await Promise.all([slotLimit(life), queries.slotRows(life.control)]);
   const position = slots.find((slot) => slot.tenantId === tenant.id && slot.kind === 'scheduler')?.position ?? null;
-  const holders = slots.filter((slot) => slot.position === null);
+  const holders = slots.filter((slot) => slot.position === null && !slot.lent);
   const place = position === null ? '' : ` as number ${position} in the line`;
   return {
     sentence: `${tenant.name} waits for a slot${place}: ${holders.length} of ${limit} are taken.`,

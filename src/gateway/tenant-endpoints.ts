@@ -183,6 +183,8 @@ export const tenantEndpointsOfGateway = endpoints({
           tenant: z.string().nullable(),
           holder: processView.nullable(),
           reason: z.string(),
+          /** Housekeeping in the slot of its tenant's scheduler: counts as none. */
+          lent: z.boolean(),
           since: time,
           /** In the line; null: it has the slot. */
           position: z.int().nullable(),

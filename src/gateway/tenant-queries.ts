@@ -53,6 +53,7 @@ export type SlotRow = {
   tenant: string | null;
   holder: Process | null;
   reason: string;
+  lent: boolean;
   since: Date;
   position: number | null;
 };
@@ -60,7 +61,7 @@ export type SlotRow = {
 /** Those that are taken, the oldest first; then the line, schedulers before housekeeping. */
 export function slotRows(db: Db): Promise<SlotRow[]> {
   return db.rows<SlotRow>(sql`
-    select slot.kind, slot.tenant_id as "tenantId", tenant.name as tenant, slot.reason,
+    select slot.kind, slot.tenant_id as "tenantId", tenant.name as tenant, slot.reason, slot.lent,
            coalesce(slot.granted_at, slot.asked_at) as since,
            case when process.id is not null
                 then json_build_object('id', process.id, 'machine', process.machine, 'pid', process.pid) end as holder,

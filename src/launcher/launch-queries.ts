@@ -55,7 +55,8 @@ export function readHosts(db: Db): Promise<LaunchHost[]> {
 
 export function readSlots(db: Db): Promise<Slot[]> {
   return db.rows<Slot>(sql`
-    select id, kind, tenant_id as "tenantId", holder, reason, asked_at as "askedAt", granted_at as "grantedAt" from slot`);
+    select id, kind, tenant_id as "tenantId", holder, reason, asked_at as "askedAt", granted_at as "grantedAt", lent
+      from slot`);
 }
 
 /** The server's time, and the limit that somebody has set. */
@@ -206,11 +207,12 @@ export async function writeSlots(tx: Db, { removed, added, changed }: SlotChange
         ${added.map((s) => s.askedAt)}::timestamptz[], ${added.map((s) => s.grantedAt)}::timestamptz[])`);
   if (changed.length > 0)
     await tx.exec(sql`
-      update slot set holder = c.holder, reason = c.reason, granted_at = c.granted_at
+      update slot set holder = c.holder, reason = c.reason, granted_at = c.granted_at, lent = c.lent
         from unnest(
           ${changed.map((s) => s.id)}::uuid[], ${changed.map((s) => s.holder)}::uuid[],
-          ${changed.map((s) => s.reason)}::text[], ${changed.map((s) => s.grantedAt)}::timestamptz[]
-        ) as c (id, holder, reason, granted_at)
+          ${changed.map((s) => s.reason)}::text[], ${changed.map((s) => s.grantedAt)}::timestamptz[],
+          ${changed.map((s) => s.lent)}::boolean[]
+        ) as c (id, holder, reason, granted_at, lent)
        where slot.id = c.id`);
 }
 

@@ -26,11 +26,11 @@ async function tenants(...names: string[]): Promise<StagedTenant[]> {
   return made;
 }
 
-async function ask(tenant: StagedTenant): Promise<string> {
+async function ask(tenant: StagedTenant, ago = '0 s'): Promise<string> {
   const id = newId();
   await db().exec(sql`
     insert into slot (id, kind, tenant_id, holder, reason, asked_at)
-    values (${id}, 'housekeeping', ${tenant.id}, ${host.id}, 'retention', clock_timestamp())`);
+    values (${id}, 'housekeeping', ${tenant.id}, ${host.id}, 'retention', clock_timestamp() - ${ago}::interval)`);
   stage.hub.send('launcher', 'words');
   return id;
 }
@@ -90,6 +90,23 @@ describe('slots', () => {
     await db().exec(sql`delete from slot where id = ${first}`);
     stage.hub.send('launcher', 'words');
     await stage.becomes(b, 'STARTED');
+  });
+
+  it('are lent to housekeeping that has waited for long where schedulers have them all, and no scheduler loses its', async () => {
+    await stage.limit(3);
+    const [a, b] = await tenants('a', 'b');
+    if (!a || !b) throw new Error('two were made');
+    await stage.launch();
+    for (const tenant of [a, b]) await stage.becomes(tenant, 'STARTED');
+    const [early, late] = [await ask(a), await ask(b, '21 s')];
+    await until('it is granted', () => isGranted(late));
+    expect(await isGranted(early)).toBe(false);
+    expect(await db().rows(sql`select id from slot where lent`)).toEqual([{ id: late }]);
+    for (const tenant of [a, b]) expect(await stage.view(tenant)).toMatchObject({ state: 'STARTED', order_no: 1 });
+    const c = await stage.tenant('c');
+    await stage.becomes(c, 'ENABLED', 'no_slot');
+    await stage.limit(4);
+    await stage.becomes(c, 'STARTED');
   });
 
   it('beyond a lowered limit are taken from the newest schedulers, who go back to the line', async () => {

@@ -11,6 +11,7 @@ const slot = (id: string, more: Partial<Slot> = {}): Slot => ({
   reason: 'scheduler',
   askedAt: at(-60),
   grantedAt: null,
+  lent: false,
   ...more,
 });
 const housekeeping = (id: string, tenantId: string, askedAt: Date): Slot =>
@@ -49,6 +50,47 @@ describe('slots', () => {
       ['b', 20],
     ]);
     expect(granted(new Slots(rows, 9, now), served)).toEqual(['c1', 'b1', 'a1', 'a2']);
+  });
+
+  describe('that schedulers hold all of', () => {
+    const runs = (id: string, holder = 'host'): Slot => slot(id, { holder, grantedAt: at(-99) });
+    const waits = (id: string, tenantId: string, seconds: number, holder = 'host'): Slot => ({
+      ...housekeeping(id, tenantId, at(-seconds)),
+      holder,
+    });
+
+    it('are lent to housekeeping that has waited for long: one of each host, of the tenant served longest ago', () => {
+      const rows = [runs('a'), runs('b'), runs('c', 'other'), waits('a1', 'a', 25), waits('b1', 'b', 20)];
+      const slots = new Slots([...rows, waits('c1', 'c', 30, 'other')], 3, now);
+      const [first, second, ...rest] = slots.grant(new Map([['a', 50]]));
+      expect([first, second]).toMatchObject([
+        { id: 'c1', lent: true, grantedAt: now },
+        { id: 'b1', lent: true },
+      ]);
+      expect(rest).toEqual([]);
+      expect(granted(slots), 'the host has one').toEqual([]);
+      expect(
+        slots.surplus(() => true),
+        'they take none',
+      ).toEqual([]);
+    });
+
+    it.each([
+      ['has not waited for long', [runs('a'), waits('a1', 'a', 19)]],
+      ['has no scheduler that runs', [slot('a'), runs('b'), waits('a1', 'a', 60)]],
+      ['has its scheduler in another host by now', [runs('a', 'other'), waits('a1', 'a', 60)]],
+    ])('are not lent to one that %s', (_, rows) => {
+      expect(granted(new Slots(rows, 1, now))).toEqual([]);
+    });
+
+    it('are lent to nobody else, and not while one is free', () => {
+      const rows = [runs('a'), slot('b', { askedAt: at(-60), holder: 'host' }), waits('a1', 'a', 60)];
+      expect(new Slots(rows, 3, now).grant(new Map()).map(({ id, lent }) => [id, lent])).toEqual([
+        ['b', false],
+        ['a1', false],
+      ]);
+      expect(granted(new Slots(rows, 1, now)).slice(1)).toEqual([]);
+    });
   });
 
   it('are asked for once and given back whole', () => {

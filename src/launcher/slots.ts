@@ -1,7 +1,9 @@
 /**
  * Slots: permission to run one background unit, at most `max_background_workers` in all. Who waits stands in line:
- * schedulers first, in order of asking; then housekeeping, of the tenant that was served longest ago. In memory, for one
- * turn of the launcher: what it has changed is written when the turn is over.
+ * schedulers first, in order of asking; then housekeeping, of the tenant that was served longest ago. Where schedulers hold
+ * them all, housekeeping would wait for ever: after a while one unit of each host runs in its own scheduler's slot.
+ *
+ * In memory, for one turn of the launcher: what it has changed is written when the turn is over.
  */
 import { newId } from '../kernel/id.ts';
 
@@ -15,13 +17,20 @@ export interface Slot {
   readonly askedAt: Date;
   /** Null: it waits. */
   readonly grantedAt: Date | null;
+  /** Housekeeping that runs in the slot of its tenant's scheduler: it takes none of its own. */
+  readonly lent: boolean;
 }
+
+/** How long housekeeping waits for a slot before it is lent one; its host gives up after a minute. */
+const lentAfterMs = 20_000;
 
 export interface SlotChanges {
   readonly removed: readonly Slot[];
   readonly added: readonly Slot[];
   readonly changed: readonly Slot[];
 }
+
+const blank = { holder: null, grantedAt: null, lent: false } as const;
 
 export class Slots {
   readonly #before: ReadonlyMap<string, Slot>;
@@ -43,7 +52,7 @@ export class Slots {
   keepLauncher(launcherId: string): void {
     const own = [...this.#rows.values()].find((row) => row.kind === 'launcher');
     const asked = { askedAt: this.#now, grantedAt: this.#now };
-    const row = own ?? { id: newId(), kind: 'launcher', tenantId: null, holder: null, reason: 'launcher', ...asked };
+    const row = own ?? { ...blank, id: newId(), kind: 'launcher', tenantId: null, reason: 'launcher', ...asked };
     if (row.holder !== launcherId) this.#rows.set(row.id, { ...row, holder: launcherId, grantedAt: this.#now });
     else this.#rows.set(row.id, row);
   }
@@ -56,15 +65,7 @@ export class Slots {
   /** Asks for a scheduler's slot, unless it has one or is in line. */
   ask(tenantId: string): void {
     if (this.#schedulers.has(tenantId)) return;
-    const row: Slot = {
-      id: newId(),
-      kind: 'scheduler',
-      tenantId,
-      holder: null,
-      reason: 'scheduler',
-      askedAt: this.#now,
-      grantedAt: null,
-    };
+    const row: Slot = { ...blank, id: newId(), kind: 'scheduler', tenantId, reason: 'scheduler', askedAt: this.#now };
     this.#rows.set(row.id, row);
     this.#schedulers.set(tenantId, row.id);
   }
@@ -93,12 +94,27 @@ export class Slots {
 
   /** Gives the slots that are free to those in line; answers who got one. */
   grant(servedAt: ReadonlyMap<string, number>): Slot[] {
-    const free = this.limit - this.#granted().length;
-    const granted = this.#line(servedAt)
-      .slice(0, Math.max(0, free))
-      .map((row) => ({ ...row, grantedAt: this.#now }));
+    const free = Math.max(0, this.limit - this.#granted().length);
+    const line = this.#line(servedAt);
+    const granted = line.slice(0, free).map((row) => ({ ...row, grantedAt: this.#now }));
     for (const row of granted) this.#rows.set(row.id, row);
-    return granted;
+    return [...granted, ...this.#lend(line.slice(free))];
+  }
+
+  /** One at a time of each host, in the order of the line. */
+  #lend(line: readonly Slot[]): Slot[] {
+    const busy = new Set([...this.#rows.values()].filter(({ lent }) => lent).map(({ holder }) => holder));
+    const lent: Slot[] = [];
+    for (const row of line) {
+      const host = row.kind === 'housekeeping' ? row.holder : null;
+      const isLate = this.#now.getTime() - row.askedAt.getTime() >= lentAfterMs;
+      const scheduler = this.ofScheduler(row.tenantId ?? '');
+      if (host === null || !isLate || busy.has(host) || !scheduler?.grantedAt || scheduler.holder !== host) continue;
+      busy.add(host);
+      lent.push({ ...row, grantedAt: this.#now, lent: true });
+    }
+    for (const row of lent) this.#rows.set(row.id, row);
+    return lent;
   }
 
   /** Tenants whose schedulers hold more slots than there are, the newest first. `stays`: it is not already on its way out. */
@@ -126,8 +142,9 @@ export class Slots {
     };
   }
 
+  /** Those that count. */
   #granted(): Slot[] {
-    return [...this.#rows.values()].filter((row) => row.grantedAt !== null);
+    return [...this.#rows.values()].filter((row) => row.grantedAt !== null && !row.lent);
   }
 
   #waiting(kind: Slot['kind']): Slot[] {

@@ -107,7 +107,7 @@ function SlotTable({ slots, isLine = false }: { readonly slots: readonly Slot[];
                 <Link href={`/tenants/${encodeURIComponent(slot.tenant)}`}>{slot.tenant}</Link>
               )}
             </th>
-            <td className="muted">{slot.reason}</td>
+            <td className="muted">{slot.lent ? `${slot.reason}, in its scheduler’s slot` : slot.reason}</td>
             <td className="wide">
               <ProcessName of={slot.holder} />
             </td>

@@ -7,6 +7,7 @@ const slot = (kind: 'launcher' | 'scheduler' | 'housekeeping', tenant: string | 
   position,
   holder: null,
   reason: 'runs',
+  lent: false,
   since: '2026-11-16T10:00:00Z',
 });
 const items = [
@@ -15,6 +16,7 @@ const items = [
   slot('scheduler', 'a', null),
   slot('housekeeping', 'a', null),
   slot('scheduler', 'first', 1),
+  { ...slot('housekeeping', 'b', null), lent: true },
 ];
 const slots = { limit: 3, taken: 3, items };
 

@@ -22,12 +22,12 @@ const kinds = [
   { kind: 'housekeeping', name: 'housekeeping', state: 'running' },
 ] as const;
 
-/** How many of each kind are held; the colours are those of a bar. */
+/** How many of each kind are held, but those that are lent: they take none. The colours are those of a bar. */
 export function partsOf(holders: readonly Slot[]) {
   return kinds.map(({ kind, name, state }) => ({
     name,
     state,
-    count: holders.filter((slot) => slot.kind === kind).length,
+    count: holders.filter((slot) => slot.kind === kind && !slot.lent).length,
   }));
 }
 
