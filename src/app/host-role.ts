@@ -10,6 +10,9 @@ import { prepareControl } from './installation.ts';
 import { externalAddress, openExternal } from './opening.ts';
 import { type Role, untilAborted } from './role.ts';
 
+/** Without an answer for so long, the network is gone: on to a new connection. */
+const lostMs = 10_000;
+
 /** Under `up`, the order says where the database is, and that it is ready. */
 export async function runHost(
   { config, signal }: Role,
@@ -21,7 +24,7 @@ export async function runHost(
   if (signal.aborted) return;
   // whoever starts hosts has prepared what they stand on
   if (!onDemand) await prepareControl(externalAddress(config));
-  const installation = await openExternal({ ...config, ...told }, log, 'host');
+  const installation = await openExternal({ ...config, ...told }, log, 'host', { queryTimeoutMs: lostMs });
   const host = makeHost({ ...installation, ...hostSettings(config), version, stays: !onDemand });
   try {
     await host.start();

@@ -40,7 +40,7 @@ export interface Installation {
   readonly secrets: RunSecrets;
   readonly loader: Loader;
   readonly engines: Engines;
-  readonly statuses: ReadonlyMap<string, SchedulerStatus>;
+  readonly statuses: Map<string, SchedulerStatus>;
   readonly addressOf: (row: TenantRow) => Address;
   readonly contextFor: (row: TenantRow, pool: Pool) => EngineContext;
   readonly close: () => Promise<void>;
@@ -53,6 +53,8 @@ export interface InstallationOptions {
   readonly controlAddress: Address;
   readonly secretKeys: readonly [string, ...string[]];
   readonly poolSize: number;
+  /** A statement in the control database that is not answered by then fails; default: never. */
+  readonly queryTimeoutMs?: number;
 }
 
 export const defaultTenant = 'default';
@@ -68,6 +70,7 @@ export async function openInstallation(options: InstallationOptions): Promise<In
     schema: 'control',
     application: `millrace ${options.role}`,
     max: 5,
+    ...(options.queryTimeoutMs === undefined ? {} : { queryTimeoutMs: options.queryTimeoutMs }),
     allowPooler: config.sessionPooler,
     onError: (error) => log.debug({ err: error }, 'an idle connection to the control database was lost'),
   });

@@ -4,7 +4,7 @@ import { MillraceError } from '../errors.ts';
 import type { Log } from '../kernel/log.ts';
 import { type Address, addressOfUrl } from '../postgres/address.ts';
 import { makeHome } from '../postgres/home.ts';
-import { type Installation, openInstallation } from './installation.ts';
+import { type Installation, type InstallationOptions, openInstallation } from './installation.ts';
 import { secretKeyOf } from './secret-files.ts';
 
 export function externalAddress({ databaseUrl }: Config): Address {
@@ -15,7 +15,12 @@ export function externalAddress({ databaseUrl }: Config): Address {
   );
 }
 
-export async function openExternal(config: Config, log: Log, role: string): Promise<Installation> {
+export async function openExternal(
+  config: Config,
+  log: Log,
+  role: string,
+  more: Pick<InstallationOptions, 'queryTimeoutMs'> = {},
+): Promise<Installation> {
   const controlAddress = externalAddress(config);
   const home = await makeHome(config.home);
   return openInstallation({
@@ -25,6 +30,7 @@ export async function openExternal(config: Config, log: Log, role: string): Prom
     controlAddress,
     secretKeys: await secretKeys(config, home),
     poolSize: 10,
+    ...more,
   });
 }
 

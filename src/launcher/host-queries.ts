@@ -32,6 +32,16 @@ export async function removeHost(db: Db, id: string): Promise<void> {
   await db.exec(sql`delete from host where id = ${id}`);
 }
 
+/** Gets no more tenants. */
+export async function leaveSoon(db: Db, id: string): Promise<void> {
+  await db.exec(sql`update host set leaving = true where id = ${id}`);
+}
+
+/** It takes itself for lost: whoever finds its row need not wait until it has been silent for a while. */
+export async function giveUpHost(db: Db, id: string): Promise<void> {
+  await db.exec(sql`update host set leaving = true, beat_at = '-infinity' where id = ${id}`);
+}
+
 /** A process that is known to have ended is lost at once, and not only when it has been silent for a while. */
 export async function hostIsLost(db: Db, { machine, pid }: { machine: string; pid: number }): Promise<boolean> {
   const lost = await db.exec(sql`

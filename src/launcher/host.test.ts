@@ -2,16 +2,18 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { textWith } from '../../test/harness/expected.ts';
 import { type Fleet, makeFleet } from '../../test/harness/fleet.ts';
 import { makeContext } from '../../test/harness/engine-context.ts';
+import { networkTo } from '../../test/harness/network.ts';
 import { PlayedLauncher } from '../../test/harness/played-launcher.ts';
 import { until } from '../../test/harness/until.ts';
 import type { Engine, SchedulerStatus } from '../contract/engine.ts';
 import { engine, engineVersion } from '../engine/engine.ts';
 import { newId } from '../kernel/id.ts';
 import { silent } from '../kernel/log.ts';
-import { within } from '../kernel/service.ts';
-import { type Db, sql } from '../kernel/sql.ts';
+import { pause, within } from '../kernel/service.ts';
+import { type Db, onPool, sql } from '../kernel/sql.ts';
 import { makeTelemetry } from '../kernel/telemetry.ts';
 import { onDatabase } from '../postgres/address.ts';
+import { openPool } from '../postgres/pool.ts';
 import { makeDirectory } from './directory.ts';
 import { type Host, type HostOptions, makeHost } from './host.ts';
 import { usualLimits } from './tenant-scheduler.ts';
@@ -265,7 +267,58 @@ describe('a host', () => {
   });
 });
 
+describe('a host that stops', () => {
+  type Row = { leaving: boolean; silent_ms: number };
+  const row = async (): Promise<Row | undefined> =>
+    (
+      await fleet.control.db.rows<Row>(sql`
+      select leaving, extract(epoch from clock_timestamp() - beat_at)::float8 * 1000 as silent_ms from host`)
+    )[0];
+
+  it('says first of all that it leaves, gets nothing more, and beats until its schedulers have stopped', async () => {
+    let stops = 0;
+    const limits = { ...usualLimits, stopMs: 10_000 };
+    const slow = misbehaving({ stop: () => pause(stops++ === 0 ? 3_000 : 0) });
+    const host = await startHost({ ...slow, limits });
+    await launcher.hears(a, await launcher.order(a, host.id(), engineVersion), 'running');
+    const stopping = host.stop();
+    await until('it has said so', async () => (await row())?.leaving || undefined);
+    const late = await launcher.order(b, host.id(), engineVersion);
+    await pause(2_000);
+    expect((await row())?.silent_ms).toBeLessThan(1_900);
+    await stopping;
+    expect(await row()).toBeUndefined();
+    const word = await launcher.word(b);
+    expect(word?.order_no === late && word.phase === 'running').toBe(false);
+    expect(stops).toBe(1);
+  });
+
+  it('in the middle of letting go, to stay, is gone for good', async () => {
+    const limits = { ...usualLimits, stopMs: 10_000 };
+    const host = await startHost({ ...misbehaving({ stop: () => pause(2_500) }), limits, stays: true });
+    await launcher.hears(a, await launcher.order(a, host.id(), engineVersion), 'running');
+    await fleet.control.db.exec(sql`update host set leaving = true`);
+    await pause(1_800);
+    // it lets go, and lives
+    expect((await row())?.silent_ms).toBeLessThan(1_700);
+    await host.stop();
+    await pause(300);
+    expect(await row()).toBeUndefined();
+  });
+});
+
 describe('a host in need', () => {
+  it('ends when its control database has said nothing for too long', async () => {
+    const network = await networkTo(fleet.control.address);
+    const rest = { schema: 'control', application: 'test', max: 2, allowPooler: false } as const;
+    const pool = openPool({ address: network.address, ...rest, onError: () => {} });
+    const host = await startHost({ control: onPool(pool), patience: { aloneMs: 1_500, answerMs: 300 } });
+    network.fallSilent();
+    expect(await within(5_000, host.ended)).toMatchObject({ asked: false, reason: textWith('no control database') });
+    network.close();
+    await pool.end();
+  });
+
   it('ends without its control database for too long, and not before', async () => {
     let away = false;
     const control = unreliable(fleet.control.db, () => away);
@@ -348,6 +401,8 @@ describe('a host’s beats', () => {
     await until('it is written', async () => (await directoryOf(a).nextTriggers()).length > 0 || undefined);
     expect(await ready()).toEqual([{ ready: true }, { ready: false }]);
     await host.stop();
+    // a successor does not begin with what this one said
+    expect(statuses.has(a)).toBe(false);
     expect(await directoryOf(a).nextTriggers()).toEqual(next);
     expect(await directoryOf(b).nextTriggers()).toEqual([]);
     expect(await directoryOf(newId()).nextTriggers()).toEqual([]);

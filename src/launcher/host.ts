@@ -24,13 +24,16 @@ import type { EngineSource } from './engines.ts';
 import {
   beatHost,
   beatSchedulers,
-  hostIsLost,
+  giveUpHost,
+  leaveSoon,
   type Order,
   ordersFor,
   registerHost,
   removeHost,
+  type SchedulerBeat,
   writeWords,
 } from './host-queries.ts';
+import { BeatPace } from './beat-pace.ts';
 import { Housekeeping } from './housekeeping.ts';
 import { Ending } from './singleton.ts';
 import { Tallies } from './tallies.ts';
@@ -45,7 +48,7 @@ export interface HostOptions {
   readonly engines: EngineSource;
   readonly addressOf: (row: TenantRow) => Address;
   readonly contextFor: (row: TenantRow, pool: Pool) => EngineContext;
-  readonly statuses: ReadonlyMap<string, SchedulerStatus>;
+  readonly statuses: Map<string, SchedulerStatus>;
   readonly telemetry: Telemetry;
   readonly allowPooler: boolean;
   readonly poolSize: number;
@@ -55,12 +58,14 @@ export interface HostOptions {
   readonly stays: boolean;
   readonly log: Log;
   readonly limits?: SchedulerLimits;
-  readonly patience?: HostPatience;
+  readonly patience?: Partial<HostPatience>;
 }
 
 interface HostPatience {
   /** How long it lives without its control database. */
   readonly aloneMs: number;
+  /** How long that may take to answer. */
+  readonly answerMs: number;
   readonly overMemoryMs: number;
 }
 
@@ -77,7 +82,7 @@ interface HostEnd {
   readonly reason: string;
 }
 
-const usualPatience: HostPatience = { aloneMs: 60_000, overMemoryMs: 10_000 };
+const usualPatience: HostPatience = { aloneMs: 60_000, answerMs: 5_000, overMemoryMs: 10_000 };
 const beatEveryMs = 1_000;
 const longestWordMs = 1_000;
 const nothing: SchedulerStatus = { queuedTriggers: 0, nextTriggerId: null, nextTriggers: [], ready: false };
@@ -93,6 +98,7 @@ class RunningHost {
   readonly #attempts: Attempts;
   readonly #words: Words;
   readonly #tallies: Tallies;
+  readonly #pace = new BeatPace();
   readonly #housekeeping: Housekeeping;
   readonly #patience: HostPatience;
   #unsubscribe = (): void => {};
@@ -101,6 +107,9 @@ class RunningHost {
   #fitAt = performance.now();
   /** It is not to be believed any more: whoever finds its row takes it for lost. */
   #lost = false;
+  #stopping = false;
+  /** Told to leave, and to stay. */
+  #lettingGo: Promise<void> | undefined;
   id = newId();
   readonly ended: Promise<HostEnd>;
   readonly service: Service;
@@ -108,7 +117,7 @@ class RunningHost {
   constructor(options: HostOptions) {
     const { control, hub, log } = options;
     this.#options = options;
-    this.#patience = options.patience ?? usualPatience;
+    this.#patience = { ...usualPatience, ...options.patience };
     this.#tallies = new Tallies(options.telemetry);
     this.ended = new Promise((resolve) => (this.#end = resolve));
     this.#housekeeping = new Housekeeping({ control, hub, hostId: () => this.id, log });
@@ -123,12 +132,14 @@ class RunningHost {
       onEnd: (order, ending) => this.#onEnd(order, ending),
     });
     this.service = all('host', [
+      // it beats to its end: silent, it would be taken for lost while its schedulers take their time to stop
       { name: 'registration', start: () => this.#register(), stop: () => this.#leave() },
+      every(beatEveryMs, 'beat', () => this.#beat(), this.#onError('beating')),
       this.#words.service,
       this.#housekeeping.service,
       { name: 'schedulers', start: async () => {}, stop: () => this.#attempts.stopAll() },
       steady('orders', (signal) => this.#follow(signal), this.#onError('reading its orders')),
-      every(beatEveryMs, 'beat', () => this.#beat(), this.#onError('beating')),
+      { name: 'leave-taking', start: async () => {}, stop: () => this.#takeLeave() },
     ]);
   }
 
@@ -151,10 +162,20 @@ class RunningHost {
     hub.send('launcher', 'words');
   }
 
+  /** Before all else, so that nothing that it lets go of is given to it again. */
+  async #takeLeave(): Promise<void> {
+    const { control, hub } = this.#options;
+    this.#stopping = true;
+    if (this.#lost) return;
+    await within(longestWordMs, leaveSoon(control, this.id)).catch(() => {});
+    hub.send('launcher', 'words');
+  }
+
   /** The last words, and then its row; without a database nobody waits long to say so. */
   async #leave(): Promise<void> {
     const { control, hub } = this.#options;
     this.#unsubscribe();
+    await this.#lettingGo;
     if (this.#lost) return;
     const said = this.#words.flush().then(() => removeHost(control, this.id));
     await within(longestWordMs, said).catch(() => {});
@@ -165,20 +186,21 @@ class RunningHost {
     const id = this.id;
     const orders = await ordersFor(this.#options.control, id);
     if (signal.aborted || id !== this.id) return;
-    this.#attempts.follow(orders);
+    this.#attempts.follow(this.#stopping || this.#lettingGo !== undefined ? { ...orders, orders: [] } : orders);
     await this.#orders.wait(beatEveryMs, signal);
   }
 
   async #beat(): Promise<void> {
+    if (this.#lost) return;
     const memory = process.memoryUsage.rss();
     if (memory <= this.#options.memoryLimit) this.#fitAt = performance.now();
     if (performance.now() - this.#fitAt > this.#patience.overMemoryMs) return this.#overflow(memory);
     try {
-      const row = await beatHost(this.#options.control, this.id, memory);
+      const row = await this.#sayAlive(memory);
       this.#heardAt = performance.now();
-      if (row === undefined) await this.#writtenOff();
-      else if (row.leaving) await this.#dismissed();
-      else await this.#beatSchedulers();
+      if (row === undefined) return await this.#writtenOff();
+      if (row.leaving) this.#dismissed();
+      await this.#beatSchedulers();
     } catch (error) {
       const aloneMs = performance.now() - this.#heardAt;
       if (aloneMs > this.#patience.aloneMs)
@@ -187,21 +209,34 @@ class RunningHost {
     }
   }
 
+  /** A network that is gone says nothing, not even no. */
+  async #sayAlive(memory: number): Promise<{ leaving: boolean } | undefined> {
+    const beat = beatHost(this.#options.control, this.id, memory).then((row) => ({ row }));
+    const answer = await within(this.#patience.answerMs, beat);
+    if (answer === undefined) throw new Error('the control database does not answer');
+    return answer.row;
+  }
+
   async #beatSchedulers(): Promise<void> {
     const { control, statuses } = this.#options;
-    const beats = this.#attempts.running.map(({ tenantId, id }) => ({
-      tenantId,
-      id,
-      ...(statuses.get(tenantId) ?? nothing),
-      tally: this.#tallies.of(tenantId),
-    }));
-    if (beats.length === 0) return;
-    const write = (some: readonly (typeof beats)[number][]): Promise<void> => beatSchedulers(control, this.id, some);
-    await eachThatCan(beats, write, this.#onError('telling of a scheduler'));
+    const beats = this.#attempts.running.map(
+      ({ tenantId, id }): SchedulerBeat => ({
+        tenantId,
+        id,
+        ...(statuses.get(tenantId) ?? nothing),
+        tally: this.#tallies.of(tenantId),
+      }),
+    );
+    const news = this.#pace.due(beats, performance.now());
+    if (news.length === 0) return;
+    const write = (some: readonly SchedulerBeat[]): Promise<void> => beatSchedulers(control, this.id, some);
+    await eachThatCan(news, write, this.#onError('telling of a scheduler'));
+    this.#pace.told(news, performance.now());
   }
 
   /** Its row is gone: its tenants are others' by now, and what it has to say of them concerns nobody. */
   async #writtenOff(): Promise<void> {
+    if (this.#stopping) return;
     this.#options.log.warn({ host: this.id }, 'this host was written off; it lets go of all tenants and begins anew');
     this.#words.forget();
     await this.#attempts.stopAll();
@@ -209,15 +244,25 @@ class RunningHost {
     await this.#beginAnew();
   }
 
-  async #dismissed(): Promise<void> {
+  #dismissed(): void {
+    if (this.#stopping) return;
     if (!this.#options.stays) return this.#end({ asked: true, reason: 'it was told to leave' });
+    // meanwhile it goes on to beat
+    this.#lettingGo ??= this.#letGo()
+      .catch(this.#onError('letting go of its tenants'))
+      .finally(() => (this.#lettingGo = undefined));
+  }
+
+  async #letGo(): Promise<void> {
     await this.#attempts.stopAll();
     await this.#words.flush();
+    if (this.#stopping) return;
     await removeHost(this.#options.control, this.id);
     await this.#beginAnew();
   }
 
   async #beginAnew(): Promise<void> {
+    if (this.#stopping) return;
     this.#attempts.forget();
     this.id = newId();
     await this.#register();
@@ -231,7 +276,7 @@ class RunningHost {
     this.#lost = true;
     const reason = `it uses ${mib(memory)} MiB of memory, more than ${mib(memoryLimit)}`;
     log.error({ host: this.id, tenants: this.#attempts.running.length }, `the host ends: ${reason}`);
-    await within(longestWordMs, hostIsLost(control, { machine: hostname(), pid: process.pid })).catch(() => {});
+    await within(longestWordMs, giveUpHost(control, this.id)).catch(() => {});
     hub.send('launcher', 'words');
     this.#end({ asked: false, reason });
   }
@@ -264,7 +309,9 @@ class RunningHost {
   }
 
   #onEnd({ row, orderNo }: Order, { code, message }: Ending): void {
-    const { log } = this.#options;
+    const { log, statuses } = this.#options;
+    statuses.delete(row.id);
+    this.#tallies.forget(row.id);
     const fields = { tenant: row.name, order: orderNo, code, reason: message };
     if (code === 'stopping' || code === 'starting') log.debug(fields, 'a scheduler has ended');
     else log.warn(fields, 'a scheduler has ended');

@@ -34,6 +34,11 @@ export class Tallies {
     return this.#counts(tenant);
   }
 
+  /** Of a scheduler that has ended: the next one begins anew, here or in another host. */
+  forget(tenant: string): void {
+    this.#byTenant.delete(tenant);
+  }
+
   #counts(tenant: string): Counts {
     const known = this.#byTenant.get(tenant);
     if (known !== undefined) return known;
