@@ -5,6 +5,7 @@ import { engineVersion } from '../engine/engine.ts';
 import { MillraceError } from '../errors.ts';
 import { makeLog } from '../kernel/log.ts';
 import { type HostOptions as HostSettings, makeHost } from '../launcher/host.ts';
+import { ConnectionBudget } from '../postgres/connection-budget.ts';
 import { type HostOrder, registered } from './host-order.ts';
 import { prepareControl } from './installation.ts';
 import { externalAddress, openExternal } from './opening.ts';
@@ -12,6 +13,8 @@ import { type Role, untilAborted } from './role.ts';
 
 /** Without an answer for so long, the network is gone: on to a new connection. */
 const lostMs = 10_000;
+/** Of schedulers that are busy, beside the one that each of them keeps: the embedded server has 500 for all. */
+const mostConnections = 50;
 
 /** Under `up`, the order says where the database is, and that it is ready. */
 export async function runHost(
@@ -41,7 +44,8 @@ export async function runHost(
 function hostSettings({
   hostMemoryMb,
   sessionPooler,
-}: Config): Pick<HostSettings, 'memoryLimit' | 'allowPooler' | 'poolSize'> {
+}: Config): Pick<HostSettings, 'memoryLimit' | 'allowPooler' | 'poolSize' | 'budget'> {
   // beside its heap a process has code, buffers and what the heap leaves behind
-  return { memoryLimit: hostMemoryMb * 1.5 * 2 ** 20, allowPooler: sessionPooler, poolSize: 10 };
+  const memoryLimit = hostMemoryMb * 1.5 * 2 ** 20;
+  return { memoryLimit, allowPooler: sessionPooler, poolSize: 10, budget: new ConnectionBudget(mostConnections) };
 }

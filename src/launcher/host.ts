@@ -17,6 +17,7 @@ import type { Db } from '../kernel/sql.ts';
 import type { Telemetry } from '../kernel/telemetry.ts';
 import { systemTime } from '../kernel/time.ts';
 import type { Address } from '../postgres/address.ts';
+import type { ConnectionBudget } from '../postgres/connection-budget.ts';
 import type { WakeHub } from '../postgres/wake.ts';
 import { type AttemptHooks, Attempts } from './attempts.ts';
 import type { TenantRow } from './control-queries.ts';
@@ -52,6 +53,8 @@ export interface HostOptions {
   readonly telemetry: Telemetry;
   readonly allowPooler: boolean;
   readonly poolSize: number;
+  /** What all its schedulers may have together beside the one connection that each of them keeps; default: any number. */
+  readonly budget?: ConnectionBudget;
   /** Resident memory, in bytes, that it may use for a while but not for longer. */
   readonly memoryLimit: number;
   /** Told to leave, it lets go of all tenants but stays: somebody has started it who knows why. */
@@ -289,7 +292,7 @@ class RunningHost {
 
   #run(order: Order, hooks: AttemptHooks, signal: AbortSignal): Promise<Ending> {
     const { row, engine } = order;
-    const { version, engines, addressOf, contextFor, allowPooler, poolSize, limits } = this.#options;
+    const { version, engines, addressOf, contextFor, allowPooler, poolSize, budget, limits } = this.#options;
     if (engine !== version)
       return Promise.resolve(new Ending('starting', `its host is of engine ${version}, not ${engine}`));
     return runScheduler(
@@ -299,6 +302,7 @@ class RunningHost {
         engines,
         allowPooler,
         poolSize,
+        budget,
         address: addressOf(row),
         application: applicationOf(this.id, version, row.name),
         contextFor: (pool, over) => ({ ...contextFor(row, pool), housekeeping: this.#housekeeping.of(row, over) }),

@@ -9,6 +9,7 @@ import type { Engine, EngineContext, Scheduler } from '../contract/engine.ts';
 import { isConnectionLoss } from '../errors.ts';
 import { checkpoint } from '../kernel/checkpoint.ts';
 import { pause, within } from '../kernel/service.ts';
+import type { ConnectionBudget } from '../postgres/connection-budget.ts';
 import { type KeptPool, keptPool } from '../postgres/kept-pool.ts';
 import type { EngineSource } from './engines.ts';
 import { Ending, endingOf, guardFor, holdTenant, type Holding, stopped, textOf } from './singleton.ts';
@@ -35,6 +36,8 @@ export interface TenantSchedulerOptions extends Holding {
   /** The signal aborts when the scheduler is to end: whatever it waits for outside of its database is given up. */
   readonly contextFor: (pool: Pool, signal: AbortSignal) => EngineContext;
   readonly poolSize: number;
+  /** For all connections but the one that holds the lock. */
+  readonly budget?: ConnectionBudget | undefined;
   readonly limits: SchedulerLimits;
   /** While it starts: why it has not started yet. */
   readonly onWait: (reason: string) => void;
@@ -97,6 +100,7 @@ async function runLocked(
     application: options.application,
     allowPooler: options.allowPooler,
     max: options.poolSize - 1,
+    budget: options.budget,
     onOpen: guardFor(options.version),
     onError: () => {},
   });

@@ -3,7 +3,7 @@
  * are many. Whoever finds none left waits a moment, the one that has fewest first; meanwhile idle connections of others
  * are closed. What comes of waiting in vain is an error like that of a server which refuses.
  */
-import { Client, type ClientBase, type ClientConfig, type Pool } from 'pg';
+import { Client, type ClientBase, type ClientConfig, type Pool, type PoolClient } from 'pg';
 import { MillraceError } from '../errors.ts';
 
 interface Waiter {
@@ -17,7 +17,8 @@ export class ConnectionBudget {
   readonly #most: number;
   readonly #held = new Map<string, number>();
   readonly #waiting = new Set<Waiter>();
-  readonly #pools = new Set<Pool>();
+  /** With the way to take a connection out, whoever stands before the pool by now. */
+  readonly #pools = new Map<Pool, () => Promise<PoolClient>>();
   #total = 0;
 
   constructor(most: number) {
@@ -59,7 +60,8 @@ export class ConnectionBudget {
 
   /** Its idle connections may be closed when others wait. */
   join(pool: Pool): void {
-    this.#pools.add(pool);
+    for (const other of this.#pools.keys()) if (other.ending) this.#pools.delete(other);
+    this.#pools.set(pool, pool.connect.bind(pool));
     // a connection that is given back is idle only now
     pool.on('release', () => {
       if (this.#waiting.size > 0) setImmediate(() => this.#closeIdle());
@@ -88,11 +90,11 @@ export class ConnectionBudget {
   /** One, of the pool that has most of them. Only a connection that is taken out can be closed from outside. */
   #closeIdle(): void {
     let idlest: Pool | undefined;
-    for (const pool of this.#pools) {
-      if (pool.ending) this.#pools.delete(pool);
-      else if (pool.waitingCount === 0 && pool.idleCount > (idlest?.idleCount ?? 0)) idlest = pool;
+    for (const pool of this.#pools.keys()) {
+      if (!pool.ending && pool.waitingCount === 0 && pool.idleCount > (idlest?.idleCount ?? 0)) idlest = pool;
     }
-    idlest?.connect().then(
+    const takeOut = idlest && this.#pools.get(idlest);
+    takeOut?.().then(
       (client) => client.release(true),
       () => {},
     );

@@ -3,8 +3,10 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type FreshDatabase, makeFreshDatabase } from '../../test/harness/fresh-database.ts';
 import { administer, serverAddress } from '../../test/harness/postgres-server.ts';
 import { until } from '../../test/harness/until.ts';
+import { within } from '../kernel/service.ts';
 import { onPool, sql } from '../kernel/sql.ts';
 import { openClient } from './client.ts';
+import { ConnectionBudget } from './connection-budget.ts';
 import { withClient } from './databases.ts';
 import { type KeptPool, keptPool } from './kept-pool.ts';
 
@@ -39,8 +41,8 @@ describe('a pool around a kept connection', () => {
   it('uses that one, for statements and transactions, as long as it is free', async () => {
     const db = onPool(pool.pool);
     const first = await pidOf();
-    const within = await db.transaction((tx) => tx.one<{ pid: number }>(sql`select pg_backend_pid() as pid`));
-    expect([within.pid, await pidOf()]).toEqual([first, first]);
+    const inside = await db.transaction((tx) => tx.one<{ pid: number }>(sql`select pg_backend_pid() as pid`));
+    expect([inside.pid, await pidOf()]).toEqual([first, first]);
     expect(await connections()).toBe(1);
   });
 
@@ -104,5 +106,30 @@ describe('a pool around a kept connection', () => {
     await pidOf();
     await pool.close(5_000);
     expect(await connections()).toBe(0);
+  });
+
+  it('has of a budget only the others, whose idle ones are closed when somebody else needs one', async () => {
+    const budget = new ConnectionBudget(1);
+    const rest = { address: database.address, schema: 'millrace', allowPooler: false, onError: () => {} } as const;
+    const open = async (name: string): Promise<KeptPool> => {
+      const signal = new AbortController().signal;
+      const own = await openClient({ ...rest, application: name, connectMs: 5_000, signal });
+      return keptPool(own, { ...rest, application: name, max: 3, momentMs: 1, budget });
+    };
+    const both = [await open('one'), await open('two')];
+    expect(budget.total).toBe(0);
+    for (const { pool: each } of both) {
+      const clients = [await each.connect(), await each.connect()];
+      expect(budget.total).toBe(1);
+      for (const client of clients) client.release();
+    }
+    const [one, two] = both;
+    const taken = [await one?.pool.connect(), await one?.pool.connect()];
+    const waiting = (async () => [await two?.pool.connect(), await two?.pool.connect()])();
+    expect(await within(300, waiting)).toBeUndefined();
+    for (const client of taken) client?.release();
+    for (const client of await waiting) client?.release();
+    for (const each of both) each.destroy();
+    await until('all are given back', () => budget.total === 0 || undefined);
   });
 });

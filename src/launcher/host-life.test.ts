@@ -1,0 +1,198 @@
+/** How a host beats, what becomes of it in need, and how it ends. */
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { textWith } from '../../test/harness/expected.ts';
+import type { Fleet } from '../../test/harness/fleet.ts';
+import { type Hosting, makeHosting, misbehaving } from '../../test/harness/hosting.ts';
+import { networkTo } from '../../test/harness/network.ts';
+import type { PlayedLauncher } from '../../test/harness/played-launcher.ts';
+import { until } from '../../test/harness/until.ts';
+import type { SchedulerStatus } from '../contract/engine.ts';
+import { engineVersion } from '../engine/engine.ts';
+import { newId } from '../kernel/id.ts';
+import { pause, within } from '../kernel/service.ts';
+import { type Db, onPool, sql } from '../kernel/sql.ts';
+import { openPool } from '../postgres/pool.ts';
+import { makeDirectory } from './directory.ts';
+import type { Host, HostOptions } from './host.ts';
+import { usualLimits } from './tenant-scheduler.ts';
+
+let fleet: Fleet;
+let launcher: PlayedLauncher;
+let hosting: Hosting;
+let a = '';
+let b = '';
+beforeAll(async () => {
+  hosting = await makeHosting();
+  ({
+    fleet,
+    launcher,
+    tenantIds: [a, b],
+  } = hosting);
+});
+afterEach(() => hosting.stopHosts());
+afterAll(() => fleet.close());
+const startHost = (more?: Partial<HostOptions>): Promise<Host> => hosting.startHost(more);
+
+const connected = async (hostId: string): Promise<string[]> => {
+  const rows = await fleet.control.db.rows<{ name: string }>(sql`
+    select application_name as name from pg_stat_activity
+     where application_name like ${`millrace host ${hostId.slice(-12)} %`}`);
+  return rows.map(({ name }) => name);
+};
+
+describe('a host that stops', () => {
+  type Row = { leaving: boolean; silent_ms: number };
+  const row = async (): Promise<Row | undefined> =>
+    (
+      await fleet.control.db.rows<Row>(sql`
+      select leaving, extract(epoch from clock_timestamp() - beat_at)::float8 * 1000 as silent_ms from host`)
+    )[0];
+
+  it('says first of all that it leaves, gets nothing more, and beats until its schedulers have stopped', async () => {
+    let stops = 0;
+    const limits = { ...usualLimits, stopMs: 10_000 };
+    const slow = misbehaving({ stop: () => pause(stops++ === 0 ? 3_000 : 0) });
+    const host = await startHost({ ...slow, limits });
+    await launcher.hears(a, await launcher.order(a, host.id(), engineVersion), 'running');
+    const stopping = host.stop();
+    await until('it has said so', async () => (await row())?.leaving || undefined);
+    const late = await launcher.order(b, host.id(), engineVersion);
+    await pause(2_000);
+    expect((await row())?.silent_ms).toBeLessThan(1_900);
+    await stopping;
+    expect(await row()).toBeUndefined();
+    const word = await launcher.word(b);
+    expect(word?.order_no === late && word.phase === 'running').toBe(false);
+    expect(stops).toBe(1);
+  });
+
+  it('in the middle of letting go, to stay, is gone for good', async () => {
+    const limits = { ...usualLimits, stopMs: 10_000 };
+    const host = await startHost({ ...misbehaving({ stop: () => pause(2_500) }), limits, stays: true });
+    await launcher.hears(a, await launcher.order(a, host.id(), engineVersion), 'running');
+    await fleet.control.db.exec(sql`update host set leaving = true`);
+    await pause(1_800);
+    // it lets go, and lives
+    expect((await row())?.silent_ms).toBeLessThan(1_700);
+    await host.stop();
+    await pause(300);
+    expect(await row()).toBeUndefined();
+  });
+});
+
+describe('a host in need', () => {
+  it('ends when its control database has said nothing for too long', async () => {
+    const network = await networkTo(fleet.control.address);
+    const rest = { schema: 'control', application: 'test', max: 2, allowPooler: false } as const;
+    const pool = openPool({ address: network.address, ...rest, onError: () => {} });
+    const host = await startHost({ control: onPool(pool), patience: { aloneMs: 1_500, answerMs: 300 } });
+    network.fallSilent();
+    expect(await within(5_000, host.ended)).toMatchObject({ asked: false, reason: textWith('no control database') });
+    network.close();
+    await pool.end();
+  });
+
+  it('ends without its control database for too long, and not before', async () => {
+    let away = false;
+    const control = unreliable(fleet.control.db, () => away);
+    const host = await startHost({ control, patience: { aloneMs: 1_500, overMemoryMs: 10_000 } });
+    const order = await launcher.order(a, host.id(), engineVersion);
+    await launcher.hears(a, order, 'running');
+    away = true;
+    expect(await within(1_000, host.ended)).toBeUndefined();
+    expect(await connected(host.id())).not.toEqual([]);
+    expect(await host.ended).toMatchObject({ asked: false, reason: textWith('no control database') });
+  });
+
+  it('that uses too much memory for too long ends as a lost one: nobody knows whose fault it is', async () => {
+    const host = await startHost({ memoryLimit: 1, patience: { aloneMs: 60_000, overMemoryMs: 1_200 } });
+    const order = await launcher.order(a, host.id(), engineVersion);
+    await launcher.hears(a, order, 'running');
+    expect(await host.ended).toMatchObject({ asked: false, reason: textWith('MiB of memory') });
+    await host.stop();
+    // no word that its schedulers were stopped, as if all were well
+    expect(await launcher.word(a)).toMatchObject({ phase: 'running' });
+    const [row] = await fleet.control.db.rows<{ lost: boolean }>(sql`
+      select beat_at = '-infinity' as lost from host`);
+    expect(row?.lost).toBe(true);
+  });
+});
+
+describe('a host’s beats', () => {
+  it('carry what its schedulers have done, tenant by tenant', async () => {
+    const host = await startHost();
+    for (const tenant of [a, b])
+      await launcher.hears(tenant, await launcher.order(tenant, host.id(), engineVersion), 'running');
+    hosting.telemetry.emit('fired', { tenant: a, triggers: 3, runs: 2, latenessMs: [4, 80, 70_000] });
+    hosting.telemetry.emit('caught_up', { tenant: a, triggers: 5, runs: 5 });
+    hosting.telemetry.emit('retried', { tenant: a, runs: 7 });
+    hosting.telemetry.emit('leases_lost', { tenant: a, runs: 9 });
+    const lateness = { buckets: [1, 0, 0, 1, 0, 0, 0, 0, 0, 1], seconds: 70.084 };
+    const done = { fired: 3, caught_up: 5, runs: 7, retries: 7, leases_lost: 9, lateness };
+    const tallies = () =>
+      fleet.control.db.rows<{ tally: { retries: number } | null }>(sql`
+        select tally from scheduler join tenant on tenant.id = tenant_id order by name`);
+    await until('it is written', async () => (await tallies())[0]?.tally?.retries === 7 || undefined);
+    expect(await tallies()).toMatchObject([{ tally: done }, { tally: { fired: 0 } }]);
+  });
+
+  it('of one that says nonsense of itself keep no other’s back', async () => {
+    hosting.statuses.set(a, { queuedTriggers: 1, nextTriggerId: 'nonsense', nextTriggers: [], ready: true });
+    hosting.statuses.set(b, { queuedTriggers: 8, nextTriggerId: null, nextTriggers: [], ready: true });
+    const host = await startHost();
+    for (const tenant of [a, b])
+      await launcher.hears(tenant, await launcher.order(tenant, host.id(), engineVersion), 'running');
+    const queued = () =>
+      fleet.control.db.one<{ queued: number }>(sql`
+        select queued_triggers as queued from scheduler where tenant_id = ${b}`);
+    await until('it is written', async () => (await queued()).queued === 8 || undefined);
+    hosting.statuses.clear();
+  });
+
+  it('carry of what an engine says only what can be understood', () => {
+    const noted: SchedulerStatus[] = [];
+    const directory = makeDirectory(fleet.control.db, a, fleet.time, 30_000, (status) => noted.push(status));
+    const id = newId();
+    const nonsense = { queuedTriggers: 1e99, nextTriggerId: '\0', nextTriggers: [id, 7, '}'], ready: 'no' };
+    directory.noteScheduler(nonsense as unknown as SchedulerStatus);
+    directory.noteScheduler({} as unknown as SchedulerStatus);
+    expect(noted).toEqual([
+      { queuedTriggers: 2 ** 31 - 1, nextTriggerId: null, nextTriggers: [id], ready: false },
+      { queuedTriggers: 0, nextTriggerId: null, nextTriggers: [], ready: false },
+    ]);
+  });
+
+  it('carry which triggers fire next and whether runs are ready, and that is known though they are gone', async () => {
+    const next = [newId(), newId(), newId()];
+    hosting.statuses.set(a, { queuedTriggers: 7, nextTriggerId: next[0] ?? null, nextTriggers: next, ready: true });
+    const host = await startHost();
+    for (const tenant of [a, b])
+      await launcher.hears(tenant, await launcher.order(tenant, host.id(), engineVersion), 'running');
+    const directoryOf = (tenant: string) => makeDirectory(fleet.control.db, tenant, fleet.time, 30_000);
+    const ready = async () =>
+      fleet.control.db.rows(sql`select ready from scheduler join tenant on tenant.id = tenant_id order by name`);
+    await until('it is written', async () => (await directoryOf(a).nextTriggers()).length > 0 || undefined);
+    expect(await ready()).toEqual([{ ready: true }, { ready: false }]);
+    await host.stop();
+    // a successor does not begin with what this one said
+    expect(hosting.statuses.has(a)).toBe(false);
+    expect(await directoryOf(a).nextTriggers()).toEqual(next);
+    expect(await directoryOf(b).nextTriggers()).toEqual([]);
+    expect(await directoryOf(newId()).nextTriggers()).toEqual([]);
+    hosting.statuses.clear();
+  });
+});
+
+/** A real database that is out of reach when the test says so. */
+function unreliable(db: Db, isAway: () => boolean): Db {
+  const refuse = async (): Promise<never> => {
+    throw Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' });
+  };
+  return {
+    rows: (query) => (isAway() ? refuse() : db.rows(query)),
+    one: (query) => (isAway() ? refuse() : db.one(query)),
+    maybeOne: (query) => (isAway() ? refuse() : db.maybeOne(query)),
+    exec: (query) => (isAway() ? refuse() : db.exec(query)),
+    transaction: (work) => (isAway() ? refuse() : db.transaction(work)),
+  };
+}
