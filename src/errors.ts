@@ -139,6 +139,12 @@ export function isLockTimeout(error: unknown): boolean {
   return codeOf(error) === '55P03';
 }
 
+/** A schema or a table that the statement names is not there. */
+export function isMissingTable(error: unknown): boolean {
+  const code = codeOf(error);
+  return code === '3F000' || code === '42P01';
+}
+
 /** PostgreSQL refused a value or a statement (classes 22 and 23): the same again will fare no better. */
 export function isRefusal(error: unknown): boolean {
   const code: unknown = error instanceof Error ? Reflect.get(error, 'code') : undefined;

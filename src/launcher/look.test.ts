@@ -16,10 +16,12 @@ import { look } from './look.ts';
 
 let installed: FreshDatabase;
 let bare: FreshDatabase;
+let untouched: FreshDatabase;
 beforeAll(async () => {
-  [installed, bare] = await Promise.all([makeInstalledTenant('1.2.3'), makeFreshDatabase()]);
+  const made = [makeInstalledTenant('1.2.3'), makeFreshDatabase(), makeFreshDatabase()] as const;
+  [installed, bare, untouched] = await Promise.all(made);
 });
-afterAll(() => Promise.all([installed.close(), bare.close()]));
+afterAll(() => Promise.all([installed, bare, untouched].map((database) => database.close())));
 
 const drain = sql`select pg_advisory_xact_lock(${locks.drain[0]}::integer, ${locks.drain[1]}::integer)`;
 
@@ -46,6 +48,22 @@ it('sees that nothing is installed, or not to the end', async () => {
   expect(await look(bare.address, 100)).toEqual({ kind: 'not_installed' });
   await withClient(bare.address, (client) => client.query('create table millrace.installation (version text)'));
   expect(await look(bare.address, 100)).toEqual({ kind: 'not_installed' });
+});
+
+it('leaves no error in the server’s log where nothing is installed', async () => {
+  const counts = (): Promise<{ committed: number; failed: number }> =>
+    withClient(serverAddress(), (client) =>
+      onClient(client).one(sql`
+        select xact_commit::integer as committed, xact_rollback::integer as failed
+          from pg_stat_database where datname = ${untouched.address.database}`),
+    );
+  const before = await counts();
+  expect(await look(untouched.address, 100)).toEqual({ kind: 'not_installed' });
+  const after = await until('it was counted', async () => {
+    const now = await counts();
+    return now.committed > before.committed + 2 ? now : undefined;
+  });
+  expect(after.failed).toBe(before.failed);
 });
 
 it('sees that the database does not exist', async () => {

@@ -4,12 +4,13 @@
  * and the version read in a statement after that (I6).
  */
 import { Client } from 'pg';
-import { isConnectionLoss, isLockTimeout } from '../errors.ts';
+import { isConnectionLoss, isLockTimeout, isMissingTable } from '../errors.ts';
 import { pause } from '../kernel/service.ts';
 import { onClient, sql } from '../kernel/sql.ts';
 import { isVersion } from '../kernel/version.ts';
 import { type Address, clientConfig } from '../postgres/address.ts';
 import { locks } from '../postgres/locks.ts';
+import { longestVersion, recordedVersion } from '../postgres/recorded-version.ts';
 
 export type Look =
   | { readonly kind: 'installed'; readonly version: string }
@@ -23,7 +24,6 @@ export type Look =
 /** A server that does not answer within this is out of reach. */
 const answerMs = 3_000;
 const goodbyeMs = 500;
-const longestVersion = 100;
 
 /** Waits so long for the end of a migration, and answers soon after that at the latest. */
 export async function look(address: Address, waitMs: number): Promise<Look> {
@@ -50,10 +50,8 @@ async function lookWith(client: Client, waitMs: number): Promise<Look> {
   const db = onClient(client);
   await db.exec(sql`select set_config('lock_timeout', ${`${waitMs}ms`}, false)`);
   await db.exec(sql`select pg_advisory_lock_shared(${locks.drain[0]}::integer, ${locks.drain[1]}::integer)`);
-  // the table is whatever somebody has made of it: no more of it is read than a version can have
-  const [installed] = await db.rows<{ version: string | null }>(sql`
-    select left(version::text, ${longestVersion}::integer + 1) as version from millrace.installation limit 1`);
-  return installed === undefined ? { kind: 'not_installed' } : lookAt(installed.version);
+  const version = await recordedVersion(db);
+  return version === undefined ? { kind: 'not_installed' } : lookAt(version);
 }
 
 function lookAt(version: string | null): Look {
@@ -62,12 +60,11 @@ function lookAt(version: string | null): Look {
   return { kind: 'unreachable', detail: `the version recorded in millrace.installation is none: ${recorded}` };
 }
 
-const missing = new Set(['3F000', '42P01']);
-
 function failedLook(error: unknown): Look {
   const code: unknown = error instanceof Error ? Reflect.get(error, 'code') : undefined;
   if (code === '3D000') return { kind: 'gone' };
-  if (typeof code === 'string' && missing.has(code)) return { kind: 'not_installed' };
+  // dropped between two statements
+  if (isMissingTable(error)) return { kind: 'not_installed' };
   if (isLockTimeout(error)) return { kind: 'migrating' };
   const detail = error instanceof Error ? error.message : String(error);
   return { kind: 'unreachable', detail: isConnectionLoss(error) ? `it cannot be reached (${detail})` : detail };

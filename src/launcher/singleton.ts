@@ -3,7 +3,7 @@
  * As long as it lives, no other scheduler runs there and no migration begins; when it is lost, both may.
  */
 import type { Client, ClientBase } from 'pg';
-import { isConnectionLoss, isLockTimeout } from '../errors.ts';
+import { isConnectionLoss, isLockTimeout, isMissingTable } from '../errors.ts';
 import { pause } from '../kernel/service.ts';
 import { onClient, sql } from '../kernel/sql.ts';
 import type { Address } from '../postgres/address.ts';
@@ -123,8 +123,6 @@ export function textOf(error: unknown): string {
   }
 }
 
-const missing = new Set(['3F000', '42P01']);
-
 /** What a failure to open a tenant, or of the scheduler in it, means. */
 export function endingOf(error: unknown): Ending {
   if (error instanceof Ending) return error;
@@ -134,7 +132,7 @@ export function endingOf(error: unknown): Ending {
   if (isLockTimeout(error) || (error instanceof Error && isLockTimeout(error.cause)))
     return new Ending('starting', 'a transaction is changing it');
   if (code === '3D000') return new Ending('gone', 'its database does not exist');
-  if (typeof code === 'string' && missing.has(code)) return new Ending('not_installed', 'not installed');
+  if (isMissingTable(error)) return new Ending('not_installed', 'not installed');
   if (isConnectionLoss(error)) return new Ending('unreachable', `its database cannot be reached (${message})`);
   return new Ending('crashed', message);
 }

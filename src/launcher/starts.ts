@@ -75,7 +75,10 @@ export function seeToFinding(ledger: Ledger, entry: LaunchEntry, finding: Findin
     const begun = { code: reasons.starting.code, reason: reasons.starting.text, failures: 0, retryAt: null } as const;
     ledger.send(entry, { kind: 'start' }, begun);
   } else {
-    const { reason, ...rest } = afterQuit(quitOf(finding), entry.launch?.failures ?? 0, ledger.now);
+    const { code, failures = 0, changedAt = ledger.now } = entry.launch ?? {};
+    const quit = quitOf(finding);
+    const forMs = quit.code === code ? ledger.now.getTime() - changedAt.getTime() : 0;
+    const { reason, ...rest } = afterQuit({ ...quit, forMs }, failures, ledger.now);
     ledger.set(entry, { code: reason.code, reason: reason.text, ...rest, version: versionOf(finding) });
   }
 }

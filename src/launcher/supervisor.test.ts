@@ -31,6 +31,15 @@ describe('after a scheduler has quit', () => {
     expect([wait(retryAt), wait(afterQuit({ code, detail: 'x' }, 7, now, least).retryAt)]).toEqual([5_000, 4_000]);
   });
 
+  it('what stays not installed is looked at ever more rarely, but within half a minute', () => {
+    const waits = (code: 'not_installed' | 'no_engine') =>
+      [0, 5_000, 10_000, 30_000, 60_000, 3_600_000].map((forMs) =>
+        wait(afterQuit({ code, detail: 'x', forMs }, 0, now, most).retryAt),
+      );
+    expect(waits('not_installed')).toEqual([5_000, 5_000, 5_000, 15_000, 25_000, 25_000]);
+    expect(waits('no_engine')).toEqual([5_000, 5_000, 5_000, 5_000, 5_000, 5_000]);
+  });
+
   it('what its host finds otherwise is looked at again, the first time at once', () => {
     expect(reasonCodes.filter(isLeft)).toEqual(['stopping']);
     expect(reasonCodes.filter(isOtherwise)).toEqual(['starting', 'waiting_on_transaction']);

@@ -12,6 +12,8 @@ import type { LaunchState } from './states.ts';
 export interface Quit {
   readonly code: ReasonCode;
   readonly detail: string;
+  /** For how long it has been so, where it is so again. */
+  readonly forMs?: number;
 }
 
 export interface Retry {
@@ -23,6 +25,8 @@ export interface Retry {
 
 const backoff: Backoff = { firstMs: 1_000, capMs: 60_000, jitter: 0.3 };
 const lookAgain: Backoff = { firstMs: 5_000, capMs: 5_000, jitter: 0.2 };
+/** Most databases without Millrace stay so, and an install that takes our lock is seen at once. */
+const longestUnlookedMs = 25_000;
 /** After running for so long, a failure is the first again; and whose host was lost is no longer suspected of it. */
 const healedMs = 60_000;
 const noteEveryMs = 60_000;
@@ -35,20 +39,21 @@ const missing: Partial<Record<ReasonCode, (detail: string) => Reason>> = {
   gone: () => reasons.gone,
 };
 
-export function afterQuit(
-  { code, detail }: Quit,
-  failures: number,
-  now: Date,
-  random: () => number = Math.random,
-): Retry {
+export function afterQuit(quit: Quit, failures: number, now: Date, random: () => number = Math.random): Retry {
+  const { code, detail } = quit;
   const reasonOf = missing[code];
-  const retryAt = later(
-    now,
-    reasonOf === undefined ? delayMs(backoff, failures, random) : delayMs(lookAgain, 0, random),
-  );
+  const waitMs = reasonOf === undefined ? delayMs(backoff, failures, random) : lookAgainMs(quit, random);
+  const retryAt = later(now, waitMs);
   if (reasonOf !== undefined) return { reason: reasonOf(detail), failures: 0, retryAt };
   const failed = code === 'unreachable' ? reasons.unreachable : reasons.crashed;
   return { reason: failed(detail, retryAt), failures: failures + 1, retryAt };
+}
+
+/** What stays not installed is looked at ever more rarely. */
+function lookAgainMs({ code, forMs = 0 }: Quit, random: () => number): number {
+  const grownMs = code === 'not_installed' ? Math.min(forMs / 2, longestUnlookedMs) : 0;
+  const firstMs = Math.max(lookAgain.firstMs, grownMs);
+  return delayMs({ ...lookAgain, firstMs, capMs: firstMs }, 0, random);
 }
 
 /** One that is switched off is looked at now and then all the same: people are told which version it is at. */
