@@ -3,6 +3,7 @@ import { catchup } from './catchup.ts';
 import { dag } from './dag.ts';
 import { endAll, endOnSignals } from './ending.ts';
 import { handover } from './handover.ts';
+import { isolation } from './isolation.ts';
 import { lateness } from './lateness.ts';
 import { describeMachine, machineFacts } from './machine.ts';
 import { type BenchmarkName, type Options, readOptions, usage } from './options.ts';
@@ -19,6 +20,7 @@ const benchmarks: Record<BenchmarkName, (options: Options, report: Report) => Pr
   catchup,
   pages,
   tenants,
+  isolation,
 };
 
 /** Returns the exit code. Aims that are not met are told, and are no failure: a busy machine misses them all. */

@@ -2,7 +2,7 @@
 import { parseArgs } from 'node:util';
 import { type WorkloadName, workloadNames } from './workloads.ts';
 
-const benchmarks = ['dag', 'handover', 'lateness', 'start', 'catchup', 'pages', 'tenants'] as const;
+const benchmarks = ['dag', 'handover', 'lateness', 'start', 'catchup', 'pages', 'tenants', 'isolation'] as const;
 export type BenchmarkName = (typeof benchmarks)[number];
 
 export interface Options {
@@ -30,6 +30,7 @@ export const usage = `npm run bench -- NAME [flags]
   catchup    a million missed instants, with a live trigger beside them (--runs N: another number)
   pages      every list of the API with five million old runs, its plans, and pruning (--runs N: another number)
   tenants    200 tenants with one trigger each: memory, connections, start, lateness
+  isolation  lateness and hand-over of a tenant whose neighbour is flooded (--runs N: another number), hangs or is broken
 
   --json           the last line of standard output is one JSON object
   --append         add the report to docs/benchmarks.md

@@ -1,5 +1,5 @@
 /**
- * The default tenant of a running product, as the product's own code reaches it: connections guarded like an engine's,
+ * A tenant of a running product, the default one or another, as the product's own code reaches it: connections guarded like an engine's,
  * jobs applied, instants fired and offered as a scheduler does.
  */
 import { postgresBroker } from '../src/broker/postgres.ts';
@@ -32,7 +32,7 @@ export interface Tenant {
 const project = 'bench';
 const connections = 6;
 
-export async function openTenant(control: Address, address: Address): Promise<Tenant> {
+export async function openTenant(control: Address, address: Address, name = 'default'): Promise<Tenant> {
   const pool = openPool({
     address,
     schema: 'millrace',
@@ -50,7 +50,7 @@ export async function openTenant(control: Address, address: Address): Promise<Te
   });
   await hub.service.start();
   const broker = postgresBroker(hub);
-  const tenant = { id: await tenantId(control), name: 'default' };
+  const tenant = { id: await tenantId(control, name), name };
   return {
     db,
     address,
@@ -72,11 +72,11 @@ export async function openTenant(control: Address, address: Address): Promise<Te
   };
 }
 
-function tenantId(control: Address): Promise<string> {
+function tenantId(control: Address, name: string): Promise<string> {
   return withClient(control, async (client) => {
-    const { rows } = await client.query<{ id: string }>(`select id from control.tenant where name = 'default'`);
+    const { rows } = await client.query<{ id: string }>('select id from control.tenant where name = $1', [name]);
     const id = rows[0]?.id;
-    if (id === undefined) throw new Error('there is no default tenant');
+    if (id === undefined) throw new Error(`there is no tenant ${name}`);
     return id;
   });
 }

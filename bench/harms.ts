@@ -1,0 +1,131 @@
+/**
+ * What can happen to a tenant's database, done to it in plain SQL while the product runs. Each harm returns once it is done
+ * and lasts until it is undone; the database is dropped afterwards.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Client } from 'pg';
+import { clientConfig } from '../src/postgres/address.ts';
+import { withClient } from '../src/postgres/databases.ts';
+import { locks } from '../src/postgres/locks.ts';
+import { atEnd } from './ending.ts';
+import type { Up } from './product.ts';
+import type { Server } from './server.ts';
+
+interface Harmed {
+  readonly server: Server;
+  readonly up: Up;
+  /** The tenant's name and its database's. */
+  readonly name: string;
+  /** How many ready runs a flood is. */
+  readonly flood: number;
+}
+
+export interface Harm {
+  readonly title: string;
+  /** Not a tenant's doing: what a busy server costs with no part of ours in it. */
+  readonly isComparison?: true;
+  /** Answers how to undo it. */
+  readonly begin: (harmed: Harmed) => Promise<() => Promise<void>>;
+}
+
+const nothing = async (): Promise<void> => {};
+
+export const harms: Readonly<Record<string, Harm>> = {
+  healthy: { title: 'neighbour does the same', begin: async () => nothing },
+  flooded: { title: 'neighbour is flooded', begin: flood },
+  locked: { title: 'neighbour hangs (table locked)', begin: lock },
+  unreachable: { title: 'neighbour refuses connections', begin: refuse },
+  corrupt: { title: 'neighbour lost its tables', begin: corrupt },
+  crashing: { title: 'neighbour’s scheduler is killed again and again', begin: crash },
+  busy: { title: 'for comparison: a foreign database is busy', isComparison: true, begin: writeElsewhere },
+};
+
+/** So many runs become ready in one commit. */
+async function flood({ server, name, flood: runs }: Harmed): Promise<() => Promise<void>> {
+  await withClient(server.address(name), async (client) => {
+    await client.query('set search_path to millrace');
+    await client.query(
+      `insert into live (id, task_id, instant, version, attempt, priority, lane, rank, queued_at)
+       select new_id(), k.id, timestamptz '2001-01-01' + n * interval '1 second', k.version, 1, 'normal', k.lane, at, at
+         from generate_series(1, $1::integer) n
+         cross join lateral (select clock_timestamp() as at) t
+         cross join (select * from task where name = 'flood') k`,
+      [runs],
+    );
+    // the server's own work on so many new rows is not what is measured
+    await client.query('analyze live');
+    await client.query('checkpoint');
+  });
+  return nothing;
+}
+
+async function lock({ server, name }: Harmed): Promise<() => Promise<void>> {
+  const client = new Client(clientConfig(server.address(name), 'bench'));
+  client.on('error', () => {});
+  await client.connect();
+  await client.query('begin; lock table millrace.live, millrace.token, millrace.trigger in access exclusive mode');
+  return atEnd(() => client.end());
+}
+
+async function refuse({ server, name }: Harmed): Promise<() => Promise<void>> {
+  await withClient(server.address('postgres'), async (client) => {
+    await client.query(`alter database ${name} allow_connections false`);
+    await client.query('select pg_terminate_backend(pid) from pg_stat_activity where datname = $1', [name]);
+  });
+  return nothing;
+}
+
+async function corrupt({ server, name }: Harmed): Promise<() => Promise<void>> {
+  await withClient(server.address(name), (client) =>
+    client.query('drop table millrace.live, millrace.token, millrace.trigger cascade'),
+  );
+  return nothing;
+}
+
+const killEveryMs = 100;
+const restartEveryMs = 1_000;
+
+/** Whatever holds the scheduler's lock is killed, and the pauses that grow from try to try are cut short by orders to start. */
+async function crash({ server, up, name }: Harmed): Promise<() => Promise<void>> {
+  const client = new Client(clientConfig(server.address('postgres'), 'bench'));
+  client.on('error', () => {});
+  await client.connect();
+  const over = new AbortController();
+  const repeat = async (everyMs: number, work: () => Promise<unknown>): Promise<void> => {
+    for (; !over.signal.aborted; await sleep(everyMs)) await work();
+  };
+  const kill = (): Promise<unknown> =>
+    client.query(
+      `select pg_terminate_backend(pid) from pg_locks join pg_database d on d.oid = database
+        where locktype = 'advisory' and datname = $1 and classid = $2 and objid = $3 and granted`,
+      [name, ...locks.singleton],
+    );
+  const restart = (): Promise<unknown> => up.call('POST /api/tenants/{name}/start', { params: { name } });
+  const working = Promise.all([repeat(killEveryMs, kill), repeat(restartEveryMs, restart)]);
+  return atEnd(async () => {
+    over.abort();
+    await working;
+    await client.end();
+  });
+}
+
+/** Two connections write a thousand rows at a time, as fast as they can, in a database that is no tenant. */
+async function writeElsewhere({ server }: Harmed): Promise<() => Promise<void>> {
+  const address = await server.fresh('busy');
+  const over = new AbortController();
+  const write = async (table: string): Promise<void> =>
+    withClient(address, async (client) => {
+      await client.query(`create table ${table} (id uuid primary key, at timestamptz not null, body text)`);
+      await client.query(`create index on ${table} (at)`);
+      while (!over.signal.aborted) {
+        await client.query(`insert into ${table} select gen_random_uuid(), clock_timestamp(), repeat('x', 100)
+                              from generate_series(1, 1000)`);
+        await client.query(`delete from ${table} where at < clock_timestamp()`);
+      }
+    });
+  const working = Promise.all([write('one'), write('two')]);
+  return atEnd(async () => {
+    over.abort();
+    await working;
+  });
+}
