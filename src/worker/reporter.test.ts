@@ -63,6 +63,44 @@ it('sends what is pending as one request, and has at most two under way', async 
   await reporter.flush();
 });
 
+it('those of a tenant that has few do not wait for one that has many', async () => {
+  const { reporter, calls } = setUp();
+  const some = (count: number, tenant: string): Report[] =>
+    Array.from({ length: count }, () => makeReport(null, tenant));
+  const sent = (): (readonly [string, number])[] =>
+    calls.map(({ reports }) => [[...new Set(reports.map(({ tenant }) => tenant))].join(' '), reports.length]);
+  for (let i = 0; i < 3; i++) {
+    reporter.add(some(1_500, 'flooded'));
+    await turn();
+  }
+  reporter.add([...some(1, 'a'), ...some(1_500, 'flooded'), ...some(2, 'b')]);
+  await turn();
+  // two requests of the flooded one are under way, and its others wait
+  expect(sent()).toEqual([
+    ['flooded', 1_500],
+    ['flooded', 1_500],
+    ['a b', 3],
+  ]);
+  expect([reporter.tenantsWith(2), reporter.tenantsWith(5_999), reporter.tenantsWith(6_000)]).toEqual([
+    ['flooded'],
+    ['flooded'],
+    [],
+  ]);
+  calls[0]?.resolve();
+  await turn();
+  expect(sent().at(-1)).toEqual(['flooded', 2_000]);
+  reporter.add(some(1, 'a'));
+  await turn();
+  expect(sent().at(-1)).toEqual(['a', 1]);
+  const flushed = reporter.flush();
+  for (let turns = 0; reporter.unsettled > 0 && turns < 50; turns++) {
+    await turn();
+    for (const call of calls) call.resolve();
+  }
+  await flushed;
+  expect(reporter.tenantsWith(0)).toEqual([]);
+});
+
 it('one report that is refused does not take the others with it', async () => {
   const { reporter, calls, refused, settled } = setUp((reports) => reports.some((report) => report.reason === 'bad'));
   const reports = ['a', 'b', 'bad', 'c', 'd'].map((reason) => makeReport(reason));

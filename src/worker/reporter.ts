@@ -1,6 +1,8 @@
 /**
- * Reports how runs ended: everything that is pending goes in one request, at most two requests are under way, and each
- * is sent until it is acknowledged. Reports name their lease, so a repeated one changes nothing (I3).
+ * Reports how runs ended: everything that is pending goes in one request, at most two requests with reports of a tenant are
+ * under way, and each is sent until it is acknowledged. Reports name their lease, so a repeated one changes nothing (I3).
+ *
+ * A tenant that has many goes in requests of its own: those of one that has few need not wait until they are applied.
  *
  * A tenant whose reports could not be applied is set aside: its reports gather and go in requests of their own, one at a
  * time and ever more rarely, until it takes them. The others do not notice.
@@ -24,13 +26,19 @@ export interface ReporterOptions {
   onAside(failure: Failure): void;
 }
 
-const requestsAtOnce = 2;
+/** Under way: of one tenant, and of all together. */
+const requestsAtOnce = { tenant: 2, all: 8 } as const;
 const batchSize = 2_000;
+/** So many of one tenant are a request of their own. */
+const many = 100;
 
 export class Reporter {
   readonly #options: ReporterOptions;
   readonly #stop = new AbortController();
-  #pending: Report[] = [];
+  readonly #pending = new Map<string, Report[]>();
+  /** Requests with reports of a tenant, and reports that it has not acknowledged. */
+  readonly #requests = new Map<string, number>();
+  readonly #ofTenant = new Map<string, number>();
   /** Of tenants that take none now. */
   readonly #aside = new Map<string, Report[]>();
   #underWay = 0;
@@ -53,9 +61,15 @@ export class Reporter {
     return this.#stuck;
   }
 
+  /** Tenants of which more than so many are not acknowledged. */
+  tenantsWith(moreThan: number): string[] {
+    return [...this.#ofTenant].filter(([, count]) => count > moreThan).map(([tenant]) => tenant);
+  }
+
   add(reports: readonly Report[]): void {
     if (reports.length === 0) return;
     this.#unsettled += reports.length;
+    this.#count(reports, 1);
     this.#line(reports);
     this.#schedule();
   }
@@ -72,15 +86,17 @@ export class Reporter {
 
   /** Each behind those of its tenant. */
   #line(reports: readonly Report[]): void {
-    for (const report of reports) {
-      const aside = this.#aside.get(report.tenant);
-      (aside ?? this.#pending).push(report);
-      if (aside) this.#stuck++;
+    for (const [tenant, some] of groupBy(reports, (report) => report.tenant)) {
+      const aside = this.#aside.get(tenant);
+      const line = aside ?? this.#pending.get(tenant) ?? [];
+      for (const report of some) line.push(report);
+      if (aside) this.#stuck += some.length;
+      else this.#pending.set(tenant, line);
     }
   }
 
   #schedule(): void {
-    if (this.#scheduled || this.#pending.length === 0 || this.#underWay >= requestsAtOnce) return;
+    if (this.#scheduled || this.#pending.size === 0) return;
     this.#scheduled = true;
     // whatever ends in the same turn goes along
     queueMicrotask(() => {
@@ -90,15 +106,32 @@ export class Reporter {
   }
 
   #sendPending(): void {
-    while (this.#underWay < requestsAtOnce && this.#pending.length > 0) {
-      const batch = this.#pending.splice(0, batchSize);
+    while (this.#underWay < requestsAtOnce.all) {
+      const batch = this.#nextBatch();
+      if (batch.length === 0) return;
+      const tenants = new Set(batch.map((report) => report.tenant));
       this.#underWay++;
+      for (const tenant of tenants) add(this.#requests, tenant, 1);
       void this.#send(batch).then((failed) => {
         for (const [tenant, some] of groupBy(failed, (report) => report.tenant)) this.#setAside(tenant, some);
         this.#underWay--;
+        for (const tenant of tenants) add(this.#requests, tenant, -1);
         this.#schedule();
       });
     }
+  }
+
+  /** What those who have few have all together; else what one has who has many, each in turn. */
+  #nextBatch(): Report[] {
+    const free = [...this.#pending].filter(([tenant]) => (this.#requests.get(tenant) ?? 0) < requestsAtOnce.tenant);
+    const few = free.filter(([, line]) => line.length < many);
+    const batch: Report[] = [];
+    for (const [tenant, line] of few.length > 0 ? few : free.slice(0, 1)) {
+      batch.push(...line.splice(0, batchSize - batch.length));
+      this.#pending.delete(tenant);
+      if (line.length > 0) this.#pending.set(tenant, line);
+    }
+    return batch;
   }
 
   #setAside(tenant: string, reports: readonly Report[]): void {
@@ -167,11 +200,23 @@ export class Reporter {
     return [...failed, ...(await this.#send(batch.slice(half)))];
   }
 
+  #count(reports: readonly Report[], sign: 1 | -1): void {
+    for (const [tenant, some] of groupBy(reports, (report) => report.tenant))
+      add(this.#ofTenant, tenant, sign * some.length);
+  }
+
   #settle(batch: readonly Report[]): void {
     this.#unsettled -= batch.length;
+    this.#count(batch, -1);
     this.#options.onSettled(batch);
     if (this.#unsettled === 0) for (const resolve of this.#idle.splice(0)) resolve();
   }
+}
+
+function add(counts: Map<string, number>, key: string, more: number): void {
+  const count = (counts.get(key) ?? 0) + more;
+  if (count > 0) counts.set(key, count);
+  else counts.delete(key);
 }
 
 function keyOf({ tenant, run }: { readonly tenant: string; readonly run?: string | undefined }): string {
