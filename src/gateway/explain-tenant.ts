@@ -1,9 +1,14 @@
 /** Why a tenant's scheduler runs, or why not: one sentence per reason, what to do about it, and the facts behind it. */
+import { shellWord } from '../kernel/shell-word.ts';
+import { isNewer } from '../kernel/version.ts';
+import { adoptCommand } from '../launcher/life/advice.ts';
 import type { Life } from '../launcher/life/life.ts';
 import { slotLimit } from '../launcher/life/orders.ts';
 import { isLauncherActive } from '../launcher/life/queries.ts';
+import { newestEngine } from '../launcher/life/upgrade.ts';
 import { messagesOf, type SentMessage } from '../launcher/messages.ts';
 import { type ReasonCode, reasons } from '../launcher/reasons.ts';
+import { quoted } from '../postgres/databases.ts';
 import * as queries from './tenant-queries.ts';
 import { messageView, tenantView } from './tenant-views.ts';
 
@@ -59,12 +64,13 @@ type Explain = (ground: Ground) => Said | Promise<Said>;
 const explanations: Readonly<Record<ReasonCode, Explain>> = {
   stopped_by_user: ({ tenant: { name, leaving }, last }) => {
     const who = last?.kind === 'stop' ? ` by ${last.sender} at ${last.sentAt.toISOString()}` : '';
+    const word = shellWord(name);
     if (leaving)
       return {
         sentence: `${name} was stopped${who} to be dropped, and is still there.`,
-        advice: `\`millrace tenant drop ${name}\` completes that, \`millrace tenant start ${name}\` takes it back`,
+        advice: `\`millrace tenant drop ${word}\` completes that, \`millrace tenant start ${word}\` takes it back`,
       };
-    return { sentence: `${name} was stopped${who}.`, advice: `\`millrace tenant start ${name}\`` };
+    return { sentence: `${name} was stopped${who}.`, advice: `\`millrace tenant start ${word}\`` };
   },
   starting: ({ tenant: { name, state } }) => ({
     sentence: state === null ? `No launcher has looked at ${name} yet.` : `The scheduler of ${name} is starting.`,
@@ -76,26 +82,26 @@ const explanations: Readonly<Record<ReasonCode, Explain>> = {
   no_engine: noEngine,
   not_installed: ({ tenant: { name, database } }) => ({
     sentence: `Millrace is not installed in the database ${database}.`,
-    advice: `\`millrace tenant adopt ${name}${name === database ? '' : ` --database ${database}`}\` installs it`,
+    advice: `\`${adoptCommand(name, database)}\` installs it`,
   }),
   unreachable: ({ tenant }) => ({
     sentence: `The database of ${tenant.name} cannot be used: ${detailOf(tenant)}; tried ${times(tenant)}${nextTry(tenant)}.`,
-    advice: `see to the server of the database ${tenant.database}; \`millrace tenant restart ${tenant.name}\` tries at once`,
+    advice: `see to the server of the database ${tenant.database}; \`millrace tenant restart ${shellWord(tenant.name)}\` tries at once`,
   }),
   not_connectable: ({ tenant: { name, database, reason } }) => ({
     sentence: `${name} does not run: ${reason ?? 'its database lets nobody in'}.`,
     advice:
       reason === reasons.isUnnameable.text
-        ? `alter database "${database}" rename to …`
-        : `alter database "${database}" with is_template false allow_connections true`,
+        ? `alter database ${quoted(database)} rename to …`
+        : `alter database ${quoted(database)} with is_template false allow_connections true`,
   }),
   crashed: ({ tenant }) => ({
     sentence: `The scheduler of ${tenant.name} has ended ${times(tenant)}: ${detailOf(tenant)}${nextTry(tenant)}.`,
-    advice: `the log of its host says more; \`millrace tenant restart ${tenant.name}\` tries at once`,
+    advice: `the log of its host says more; \`millrace tenant restart ${shellWord(tenant.name)}\` tries at once`,
   }),
   gone: ({ tenant: { name, database } }) => ({
     sentence: `The database ${database} of ${name} does not exist.`,
-    advice: `restore it, or \`millrace tenant drop ${name}\``,
+    advice: `restore it, or \`millrace tenant drop ${shellWord(name)}\``,
   }),
 };
 
@@ -148,9 +154,11 @@ async function noSlot({ life, tenant, isRoot }: Ground): Promise<Said> {
   const position = slots.find((slot) => slot.tenantId === tenant.id && slot.kind === 'scheduler')?.position ?? null;
   const holders = slots.filter((slot) => slot.position === null && !slot.lent);
   const place = position === null ? '' : ` as number ${position} in the line`;
+  // room for those who have one, though the limit was lowered under them, and for the line up to this one
+  const enough = Math.max(limit, holders.length) + (position ?? 1);
   return {
     sentence: `${tenant.name} waits for a slot${place}: ${holders.length} of ${limit} are taken.`,
-    advice: `\`millrace slots\` shows who has them; \`millrace slots --limit ${limit + 1}\` makes room`,
+    advice: `\`millrace slots\` shows who has them; \`millrace slots --limit ${enough}\` makes room`,
     facts: { position, limit, taken: holders.length, holders: isRoot ? holders.map(shownHolder) : null },
   };
 }
@@ -160,9 +168,14 @@ function shownHolder({ kind, tenant, reason, since }: queries.SlotRow): Facts {
 }
 
 async function noEngine({ life, tenant, isRoot }: Ground): Promise<Said> {
-  const engines = await life.engines.list();
+  const [engines, newest] = await Promise.all([life.engines.list(), newestEngine(life)]);
   const { name, version, reason } = tenant;
-  const sentence = `${name} is at version ${version ?? 'unknown'}, and ${(reason ?? 'no engine').replace(/^no engine: /, '')}.`;
-  const advice = `\`millrace engine add\` brings that version, \`millrace tenant upgrade ${name}\` goes to one that is here`;
+  const at = version ?? 'unknown';
+  const sentence = `${name} is at version ${at}, and ${(reason ?? 'no engine').replace(/^no engine: /, '')}.`;
+  const bring = `\`millrace engine add\` brings ${version === null ? 'its version' : at}`;
+  const isWay = newest !== undefined && version !== null && isNewer(newest, version);
+  const advice = isWay
+    ? `${bring}; \`millrace tenant upgrade ${shellWord(name)}\` goes to ${newest}, which is here`
+    : bring;
   return { sentence, advice, facts: { engines: isRoot ? engines : engines.map((engine) => engine.version) } };
 }

@@ -258,32 +258,60 @@ describe('why a tenant does not run', () => {
   it('names who holds the slots and its place in the line, to root', async () => {
     const hostId = await host();
     await launched({ state: 'ENABLED', reason: reasons.noSlot(1) });
-    const other = newId();
-    await insertTenant(life.control, { id: other, name: life.name(), database: life.name(), ownHost: false, at });
+    const another = async (): Promise<string> => {
+      const other = newId();
+      await insertTenant(life.control, { id: other, name: life.name(), database: life.name(), ownHost: false, at });
+      return other;
+    };
     const slot = (kind: string, tenantId: string, granted: boolean) =>
       life.control.exec(sql`
       insert into slot (id, kind, tenant_id, holder, reason, asked_at, granted_at)
       values (${newId()}, ${kind}, ${tenantId}, ${granted ? hostId : null}, 'to run', ${at}, ${granted ? at : null})`);
     await slot('housekeeping', id, false);
-    await slot('scheduler', other, true);
+    await slot('scheduler', await another(), true);
     await slot('scheduler', id, false);
     await ask('PUT /api/slots', { limit: 1 });
     const { json } = await ask(`GET /api/explain/tenant/${name}`);
     expect(json).toMatchObject({
       sentence: `${name} waits for a slot as number 1 in the line: 1 of 1 are taken.`,
+      advice: expect.stringContaining('--limit 2`') as unknown,
       facts: { position: 1, limit: 1, holders: [{ kind: 'scheduler' }] },
+    });
+    await slot('scheduler', await another(), true);
+    expect((await ask(`GET /api/explain/tenant/${name}`)).json).toMatchObject({
+      advice: expect.stringContaining('--limit 3`') as unknown,
     });
     const seen = await ask(`GET /api/explain/tenant/${name}`, undefined, viewerOf(name));
     expect(seen.json).toMatchObject({ facts: { holders: null } });
     expect((await ask('GET /api/slots')).json).toMatchObject({
       limit: 1,
-      taken: 1,
+      taken: 2,
       items: [
+        { kind: 'scheduler', position: null, holder: { id: hostId } },
         { kind: 'scheduler', position: null, holder: { id: hostId } },
         { kind: 'scheduler', tenant: name, position: 1, holder: null },
         { kind: 'housekeeping', tenant: name, position: 2 },
       ],
     });
+  });
+
+  it('proposes an upgrade only to an engine that is here, can be used and is newer', async () => {
+    await launched({ reason: reasons.noEngine('engine 0.0.9 is not here'), version: '0.0.9' });
+    const advice = async (): Promise<unknown> => (await ask(`GET /api/explain/tenant/${name}`)).json['advice'];
+    expect(await advice()).toBe(
+      `\`millrace engine add\` brings 0.0.9; \`millrace tenant upgrade ${name}\` goes to 2.0.0, which is here`,
+    );
+    await life.control.exec(sql`update launch set version = '3.0.0' where tenant_id = ${id}`);
+    expect(await advice()).toBe('`millrace engine add` brings 3.0.0');
+  });
+
+  it('proposes commands that can be copied, whatever the database is called', async () => {
+    name = `My DB/${life.name()}`;
+    await life.control.exec(sql`update tenant set name = ${name}, database = ${name} where id = ${id}`);
+    await launched({ reason: reasons.notInstalled });
+    const { json } = await ask(`GET /api/explain/tenant/${encodeURIComponent(name)}`);
+    const proposed = name.toLowerCase().replaceAll(/[ /]/g, '-');
+    expect(json['advice']).toBe(`\`millrace tenant adopt ${proposed} --database '${name}'\` installs it`);
   });
 
   it('names the backend that migrates, and how to end it', async () => {

@@ -64,10 +64,24 @@ describe('a new tenant', () => {
     await expect(createTenant(life, { name, actor })).rejects.toMatchObject({ code: 'conflict' });
     await expect(createTenant(life, { name, database: other, actor })).rejects.toThrow(`in the database ${name}`);
     await expect(createTenant(life, { name: other, database: name, actor })).rejects.toThrow(
-      `millrace tenant adopt ${other} --database ${name}`,
+      `the database ${name} is that of tenant ${name}; name another`,
     );
     expect(await findLifeRow(life.control, other)).toBeUndefined();
     expect(await messagesAbout(life, name)).toHaveLength(1);
+  });
+
+  it('is to be adopted where the database is there and nobody has registered it', async () => {
+    const [name, database] = [life.name(), life.name()];
+    await administer(serverAddress(), `create database ${database}`);
+    const refused = (): Promise<unknown> => createTenant(life, { name, database, actor });
+    await expect(refused()).rejects.toThrow(`: millrace tenant adopt ${name} --database ${database}`);
+    const found = { id: newId(), name: database, database, ownHost: false, at: new Date() };
+    await insertTenant(life.control, found);
+    await life.control.exec(sql`update tenant set discovered = true where id = ${found.id}`);
+    await expect(refused()).rejects.toThrow(`: millrace tenant adopt ${name} --database ${database}`);
+    await expect(createTenant(life, { name: database, actor })).rejects.toThrow(`: millrace tenant adopt ${database}`);
+    await administer(serverAddress(), `alter database ${database} with allow_connections false`);
+    await expect(refused()).rejects.toThrow('already; name another');
   });
 
   it.each(['postgres', 'template1'])('never gets the database %s', async (database) => {

@@ -9,6 +9,7 @@ import { MillraceError } from '../../errors.ts';
 import { checkpoint } from '../../kernel/checkpoint.ts';
 import { newId } from '../../kernel/id.ts';
 import { ensureDatabase, quoted } from '../../postgres/databases.ts';
+import { adoptCommand } from './advice.ts';
 import { install, isUncertain, seen } from './installing.ts';
 import {
   type Actor,
@@ -63,8 +64,9 @@ type Made = { readonly tenantId: string; readonly messageId: number };
 async function unfinished(life: Life, { name }: NewTenant, database: string): Promise<queries.LifeRow | undefined> {
   const row = await queries.findLifeRow(life.control, name);
   if (row === undefined) {
-    if ((await queries.databaseNamed(life.control, database)) === undefined) return undefined;
-    throw adoptInstead(name, database);
+    const there = await queries.databaseNamed(life.control, database);
+    if (there === undefined) return undefined;
+    throw await databaseTaken(life, name, there);
   }
   if (row.discovered) throw adoptInstead(name, row.database);
   if (row.database !== database || life.isElsewhere(row)) throw isThere(row);
@@ -77,9 +79,18 @@ function isThere({ name, database }: queries.LifeRow): MillraceError {
   return new MillraceError('conflict', `there is a tenant ${name} already, in the database ${database}`);
 }
 
+/** Whose it is; adopting is proposed only where it would be done. */
+async function databaseTaken(life: Life, name: string, there: queries.DatabaseFact): Promise<MillraceError> {
+  const owner = await queries.rowOfDatabase(life.control, there);
+  if (owner !== undefined && !owner.discovered)
+    return new MillraceError('conflict', `the database ${there.name} is that of tenant ${owner.name}; name another`);
+  if (there.isTemplate || !there.allowsConnections)
+    return new MillraceError('conflict', `there is a database ${there.name} already; name another`);
+  return adoptInstead(name, there.name);
+}
+
 function adoptInstead(name: string, database: string): MillraceError {
-  const how = name === database ? '' : ` --database ${database}`;
-  const detail = `there is a database ${database} already; to make a tenant of it: millrace tenant adopt ${name}${how}`;
+  const detail = `there is a database ${database} already; to make a tenant of it: ${adoptCommand(name, database)}`;
   return new MillraceError('conflict', detail);
 }
 

@@ -12,6 +12,7 @@ import { compareVersions } from '../../kernel/version.ts';
 import { locks } from '../../postgres/locks.ts';
 import { inDrained, onConnection } from '../install.ts';
 import type { SentMessage } from '../messages.ts';
+import { adoptCommand } from './advice.ts';
 import { startMs } from './create.ts';
 import { isUncertain, migrationFailed, seen } from './installing.ts';
 import { type Actor, engineFor, exclusively, existing, heard, type Life, outcome, record, restarting } from './life.ts';
@@ -66,7 +67,7 @@ export async function upgradeTenant(life: Life, name: string, wish: UpgradeWish)
 
 async function plan(life: Life, name: string, { to }: Omit<UpgradeWish, 'actor'>): Promise<Plan> {
   const row = await existing(life, name);
-  const engine = await engineFor(life, to ?? (await newest(life)), 'body.to');
+  const engine = await engineFor(life, to ?? (await newestEngine(life)) ?? life.version, 'body.to');
   const found = await seen(life, row);
   if (found === 'gone')
     throw new MillraceError('conflict', `the database ${row.database} of tenant ${name} does not exist`);
@@ -74,7 +75,7 @@ async function plan(life: Life, name: string, { to }: Omit<UpgradeWish, 'actor'>
   if (from === null)
     throw new MillraceError(
       'conflict',
-      `Millrace is not installed in the database ${row.database}; \`millrace tenant adopt ${name}\` installs it`,
+      `Millrace is not installed in the database ${row.database}; \`${adoptCommand(name, row.database)}\` installs it`,
     );
   if (compareVersions(engine.version, from) < 0)
     throw new MillraceError(
@@ -84,9 +85,10 @@ async function plan(life: Life, name: string, { to }: Omit<UpgradeWish, 'actor'>
   return { row, from, engine };
 }
 
-async function newest(life: Life): Promise<string> {
-  const usable = (await life.engines.list()).filter(({ fault }) => fault === null).map(({ version }) => version);
-  return usable.sort(compareVersions).at(-1) ?? life.version;
+/** Of those that are here and can be used: where an upgrade goes that is not told where. */
+export async function newestEngine({ engines }: Pick<Life, 'engines'>): Promise<string | undefined> {
+  const usable = (await engines.list()).filter(({ fault }) => fault === null).map(({ version }) => version);
+  return usable.sort(compareVersions).at(-1);
 }
 
 async function migrate(life: Life, { row, from, engine }: Plan, actor: string) {
