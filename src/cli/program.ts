@@ -8,6 +8,7 @@ import { Command } from 'commander';
 import { addBackfillCommands } from './backfill-commands.ts';
 import { addDocumentCommands } from './document-commands.ts';
 import { addEngineCommands } from './engine-commands.ts';
+import type { Fault } from '../errors.ts';
 import { type Ending, endingOf, exitCodeHelp, exitCodes } from './exit.ts';
 import { addInstantCommands } from './instant-commands.ts';
 import type { Io, Sink } from './io.ts';
@@ -153,10 +154,19 @@ function tell(io: Io, ending: Ending, json: boolean): void {
     return;
   }
   const paint = makePaint(io.stderr, io.env);
-  const faults = ending.faults ?? [];
-  // a detail that only strings the faults together would say everything twice
-  const told = faults.some(({ message }) => ending.message?.includes(message)) ? ending.problem?.title : undefined;
-  io.stderr.write(`${paint('red', 'error:')} ${told ?? ending.message}\n`);
+  const { heading, faults } = tidied(ending.message, ending);
+  io.stderr.write(`${paint('red', 'error:')} ${heading}\n`);
   for (const { path, message } of faults)
     io.stderr.write(`  ${oneLine(path === '' ? message : `${path}: ${message}`)}\n`);
+}
+
+/** Nothing twice: a detail that only strings the faults together gives way to them, one that says more stands for them. */
+function tidied(detail: string, { faults = [], problem }: Ending): { heading: string; faults: readonly Fault[] } {
+  const rest = faults.reduce(
+    (text, { path, message }) => text.replace(`${path}: ${message}`, '').replace(message, ''),
+    detail,
+  );
+  if (problem?.title !== undefined && rest !== detail && !/[\p{L}\p{N}]/u.test(rest))
+    return { heading: problem.title, faults };
+  return { heading: detail, faults: faults.filter(({ message }) => !detail.includes(message)) };
 }

@@ -66,7 +66,11 @@ describe('millrace tenant', () => {
     for (const kind of ['stop', 'start', 'restart'])
       expect([kind, (await cli(['tenant', kind, name])).code]).toEqual([kind, 0]);
     const plan = await cli(['tenant', 'upgrade', name, '--dry-run']);
-    expect(plan).toMatchObject({ code: 0, stdout: `${name}: ${engineVersion} → 2.0.0\n  ${newer.all.at(-1)?.name}\n` });
+    expect(plan).toMatchObject({
+      code: 0,
+      stdout: `${name}: ${engineVersion} → 2.0.0\n  ${newer.all.at(-1)?.name}\n`,
+      stderr: 'nothing was changed; 0 connections would have to leave\n',
+    });
     expect((await cli(['tenant', 'upgrade', name, '--to', '2.0.0'])).code).toBe(0);
     expect((await cli(['tenant', 'upgrade', name])).stdout).toBe(`${name} is at 2.0.0 already\n`);
     expect((await cli(['tenant', 'own-host', name, 'off'])).stdout).toBe(`${name} shares a host\n`);
@@ -93,7 +97,10 @@ describe('millrace tenant', () => {
     const name = life.name();
     const made = await cli(['tenant', 'create', name, '--json']);
     expect(JSON.parse(made.stdout)).toMatchObject({ tenant: { name }, message: { outcome: 'started' } });
-    expect(JSON.parse((await cli(['tenant', 'show', name, '--json'])).stdout)).toMatchObject({ name, messages: [{}] });
+    expect(JSON.parse((await cli(['tenant', 'show', name, '--json'])).stdout)).toMatchObject({
+      name,
+      messages: [{ deadline: expect.stringMatching(/Z$/) as unknown }],
+    });
     expect(JSON.parse((await cli(['tenant', 'why', name, '--json'])).stdout)).toMatchObject({
       reason_code: 'starting',
     });
@@ -120,6 +127,49 @@ describe('millrace tenant', () => {
       expect(script).toMatchObject({ code: 0, stdout: expect.stringContaining('create table more ()') as unknown });
     }
     expect((await cli(['tenant', 'sql', name, '--from', '1'])).code).toBe(2);
+  });
+
+  it('prints a script to where `tenant upgrade` would go, and to what `tenant create` would install', async () => {
+    const name = life.name();
+    await cli(['tenant', 'create', name]);
+    await started(name);
+    for (const argv of [[name], ['--from', engineVersion]])
+      expect((await cli(['tenant', 'sql', ...argv])).stdout).toContain(`upgrade from ${engineVersion} to 2.0.0`);
+    expect((await cli(['tenant', 'sql'])).stdout).toContain(`install ${engineVersion}`);
+  });
+
+  it('says where an order goes that no launcher hears', async () => {
+    const name = life.name();
+    await cli(['tenant', 'create', name]);
+    await started(name);
+    await life.launcher.stop();
+    await life.control.exec(sql`update launcher_lease set renewed_at = clock_timestamp() - interval '6 seconds'`);
+    try {
+      for (const kind of ['stop', 'start', 'restart'])
+        expect(await cli(['tenant', kind, name])).toEqual({
+          code: 1,
+          stdout: `${name} will ${kind} when a launcher is back; none is active\n`,
+          stderr: '',
+        });
+    } finally {
+      await life.launcher.start();
+    }
+  });
+
+  it('names the argument that is wrong, and what is wrong with it', async () => {
+    expect((await cli(['tenant', 'create', 'Has Spaces'])).stderr).toMatch(
+      /error: The request is not understood\n {2}<name>: lower-case letters/,
+    );
+    expect((await cli(['tenant', 'adopt', 'x', '--engine', '7.0.0', '--database', life.name()])).stderr).toMatch(
+      /error: there is no database/,
+    );
+    expect((await cli(['tenant', 'create', life.name(), '--engine', '7.0.0'])).stderr).toMatch(
+      /\n {2}--engine: engine 7\.0\.0 is not here/,
+    );
+    expect((await cli(['tenant', 'create', 'postgres'])).stderr).toMatch(
+      /error: the database postgres cannot be a tenant's: it is one of PostgreSQL itself; name another\n$/,
+    );
+    expect((await cli(['tenant', 'sql', '--to', '7.0.0'])).stderr).toMatch(/\n {2}--to: engine 7\.0\.0 is not here/);
   });
 });
 

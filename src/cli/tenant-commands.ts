@@ -1,9 +1,12 @@
 /** `millrace tenant`: tenants as they are made, changed and ended (needs the root key). Looking at them is in tenant-views. */
 import type { Command } from 'commander';
 import { z } from 'zod';
+import { byArgument } from './arguments.ts';
 import { Ended, exitCodes, UsageError } from './exit.ts';
 import { examples } from './flags.ts';
 import type { Io } from './io.ts';
+import { count } from './output.ts';
+import type { Server } from './server.ts';
 import { noOptions, type Session, verb } from './session.ts';
 import { addTenantViews, type Ordered, stateLine, tenantArgument } from './tenant-views.ts';
 
@@ -13,6 +16,12 @@ const newFlags = z.object({
   engine: z.string().optional(),
   ownHost: z.boolean().optional(),
 });
+const newArguments = {
+  'path.name': '<name>',
+  'body.name': '<name>',
+  'body.database': '--database',
+  'body.version': '--engine',
+};
 const yesFlags = z.object({ yes: z.boolean().default(false) });
 const upgradeFlags = z.object({ to: z.string().optional(), dryRun: z.boolean().default(false) });
 
@@ -50,14 +59,15 @@ function addMaking(tenant: Command, io: Io): void {
 async function createTenant(session: Session, [name = '']: readonly string[], flags: NewFlags): Promise<void> {
   session.out.note(`making ${name}: its database, and Millrace in it…`);
   const server = await session.connect();
-  showMade(session, await server.gateway('POST /api/tenants', { body: { name, ...wanted(flags) } }));
+  const call = server.gateway('POST /api/tenants', { body: { name, ...wanted(flags) } });
+  showMade(session, await byArgument(call, newArguments));
 }
 
 async function adoptTenant(session: Session, [name = '']: readonly string[], flags: NewFlags): Promise<void> {
   session.out.note(`adopting ${flags.database ?? name}…`);
   const server = await session.connect();
-  const made = await server.gateway('POST /api/tenants/{name}/adopt', { params: { name }, body: wanted(flags) });
-  showMade(session, made);
+  const call = server.gateway('POST /api/tenants/{name}/adopt', { params: { name }, body: wanted(flags) });
+  showMade(session, await byArgument(call, newArguments));
 }
 
 type NewFlags = z.output<typeof newFlags>;
@@ -100,12 +110,19 @@ function addOrders(tenant: Command, io: Io): void {
 async function give(session: Session, kind: keyof typeof orders, name: string): Promise<void> {
   const server = await session.connect();
   const given = await server.gateway(`POST /api/tenants/{name}/${kind}`, { params: { name } });
-  session.out.answer(given, () => session.out.line(stateLine(given.tenant)));
+  const isDeferred = given.message.acknowledged_at === null && !(await hasLauncher(server));
+  const later = `${name} will ${kind} when a launcher is back; none is active`;
+  session.out.answer(given, () => session.out.line(isDeferred ? later : stateLine(given.tenant)));
   if (isDone(kind, given)) return;
+  if (isDeferred) throw new Ended(exitCodes.failed);
   const { outcome, detail } = given.message;
   const why = detail ?? given.tenant.reason ?? outcome ?? 'no launcher has heard of it yet';
   session.out.note(`it has not ${kind === 'stop' ? 'stopped' : 'started'}: ${why}`);
   throw new Ended(exitCodes.failed);
+}
+
+async function hasLauncher(server: Server): Promise<boolean> {
+  return (await server.gateway('GET /api/launcher')).active !== null;
 }
 
 function isDone(kind: keyof typeof orders, { message, tenant }: Ordered): boolean {
@@ -118,7 +135,7 @@ function addChanges(tenant: Command, io: Io): void {
     .command('upgrade')
     .description("Bring a tenant to another engine's version, in one transaction: all of it, or nothing.")
     .argument(...tenantArgument)
-    .option('--to <version>', 'the engine (the newest that is here)')
+    .option('--to <version>', 'the engine (the newest that is here and can be used)')
     .option('--dry-run', 'say what it would do, and do nothing')
     .action(verb(io, upgradeFlags, upgradeTenant));
   examples(upgrade, [
@@ -148,21 +165,23 @@ async function upgradeTenant(
 ): Promise<void> {
   const { out } = session;
   const server = await session.connect();
-  if (!dryRun) out.note(`upgrading ${name}: its scheduler ends, its requests wait…`);
+  if (!dryRun) out.note(`asking for the upgrade of ${name}…`);
   const params = { name };
-  const done = await server.gateway('POST /api/tenants/{name}/upgrade', { params, body: { to, dry_run: dryRun } });
+  const call = server.gateway('POST /api/tenants/{name}/upgrade', { params, body: { to, dry_run: dryRun } });
+  const done = await byArgument(call, { 'body.to': '--to' });
   out.answer(done, () => {
     if (done.from === done.to) return out.line(`${name} is at ${done.to} already`);
     out.line(`${name}: ${done.from} → ${done.to}`);
     for (const migration of done.migrations) out.line(`  ${migration}`);
-    if (dryRun) return out.note(`nothing was changed; ${done.sessions} connections would have to leave`);
+    if (dryRun) return out.note(`nothing was changed; ${count(done.sessions ?? 0, 'connection')} would have to leave`);
     out.line(stateLine(done.tenant));
   });
 }
 
 async function renameTenant(session: Session, [name = '', to = '']: readonly string[]): Promise<void> {
   const server = await session.connect();
-  const tenant = await server.gateway('POST /api/tenants/{name}/rename', { params: { name }, body: { name: to } });
+  const call = server.gateway('POST /api/tenants/{name}/rename', { params: { name }, body: { name: to } });
+  const tenant = await byArgument(call, { 'body.name': '<new-name>' });
   session.out.answer(tenant, () =>
     session.out.line(`${name} is ${tenant.name} now, in the database ${tenant.database}`),
   );

@@ -3,10 +3,12 @@ import type { Command } from 'commander';
 import { z } from 'zod';
 import type { CallAnswer } from '../http/client.ts';
 import type { GatewayEndpoints } from '../gateway/endpoints.ts';
+import { byArgument } from './arguments.ts';
 import { UsageError } from './exit.ts';
 import { examples, integer } from './flags.ts';
 import type { Io } from './io.ts';
 import { type Output, showTime, type Style } from './output.ts';
+import type { Server } from './server.ts';
 import { noOptions, type Session, verb } from './session.ts';
 
 export type Tenant = CallAnswer<GatewayEndpoints['GET /api/tenants/{name}']>;
@@ -39,7 +41,7 @@ export function addTenantViews(tenant: Command, io: Io): void {
     .command('sql')
     .description('Print the SQL script that installs Millrace, or upgrades a tenant, for a migration tool of yours.')
     .argument('[name]', 'upgrade from the version that this tenant is at')
-    .option('--to <version>', 'the engine (the running release)')
+    .option('--to <version>', 'the engine (to upgrade: the newest that can be used; to install: the running release)')
     .option('--from <version>', 'the version to upgrade from; without it, install')
     .action(verb(io, sqlFlags, printScript));
   examples(script, [
@@ -155,10 +157,18 @@ async function printScript(
   if (name !== undefined && from !== undefined) throw new UsageError('give the name of a tenant or --from, not both');
   const server = await session.connect();
   const start = name === undefined ? from : await versionOf(session, name);
-  const version = to ?? (await server.gateway('GET /api/installation')).version;
-  const query = { from: start };
-  const script = await server.gateway('GET /api/engines/{version}/sql', { params: { version }, query });
+  const version = to ?? (await usualVersion(server, start));
+  const call = server.gateway('GET /api/engines/{version}/sql', { params: { version }, query: { from: start } });
+  const script = await byArgument(call, { 'path.version': '--to', 'query.from': '--from' });
   session.out.answer({ from: start ?? null, to: version, script }, () => session.out.line(script.trimEnd()));
+}
+
+/** As `tenant upgrade` goes to, or `tenant create` installs. */
+async function usualVersion(server: Server, from: string | undefined): Promise<string> {
+  const release = (await server.gateway('GET /api/installation')).version;
+  if (from === undefined) return release;
+  const { items: newestFirst } = await server.gateway('GET /api/engines');
+  return newestFirst.find(({ fault }) => fault === null)?.version ?? release;
 }
 
 async function versionOf(session: Session, name: string): Promise<string> {

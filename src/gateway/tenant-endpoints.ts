@@ -46,12 +46,16 @@ export const messageView = z.object({
   cause: z.string(),
   transaction: z.string().nullable(),
   sent_at: time,
+  /** A launcher that hears of it later acts on what is desired alone. */
+  deadline: time,
   outcome: z.string().nullable(),
   detail: z.string().nullable(),
   acknowledged_at: time.nullable(),
   settled_at: time.nullable(),
 });
 
+/** Nothing is to be said with it; what is said all the same is refused, not overlooked. */
+const nothing = z.strictObject({}).optional();
 const ordered = z.object({ tenant: tenantView, message: messageView });
 const root = { tag: 'tenants', allow: ['root'] } as const;
 const list = <T extends z.ZodType>(item: T) => z.object({ items: z.array(item), next: z.string().nullable() });
@@ -91,18 +95,21 @@ export const tenantEndpointsOfGateway = endpoints({
     ...root,
     summary: 'Run its scheduler; does nothing where it runs',
     params: tenantPath,
+    body: nothing,
     answer: ordered,
   },
   'POST /api/tenants/{name}/stop': {
     ...root,
     summary: 'Stop its scheduler until it is started again; its API goes on answering',
     params: tenantPath,
+    body: nothing,
     answer: ordered,
   },
   'POST /api/tenants/{name}/restart': {
     ...root,
     summary: 'Stop its scheduler if it runs, and run it anew',
     params: tenantPath,
+    body: nothing,
     answer: ordered,
   },
   'POST /api/tenants/{name}/adopt': {
@@ -128,6 +135,7 @@ export const tenantEndpointsOfGateway = endpoints({
     ...root,
     summary: "Bring a tenant to another engine's version, in one transaction; with dry_run, say what that would do",
     params: tenantPath,
+    /** `to` by default: the newest engine that can be used. */
     body: z.strictObject({ to: z.string().max(100).optional(), dry_run: z.boolean().optional() }),
     answer: z.object({
       from: z.string(),

@@ -36,7 +36,7 @@ function stateOf(tenant: TenantState, launcherActive: boolean): Pick<TenantView,
 }
 
 export function messageView(message: SentMessage): MessageView {
-  const { id, kind, sender, cause, xid, sentAt, outcome, detail, acknowledgedAt, settledAt } = message;
+  const { id, kind, sender, cause, xid, sentAt, deadline, outcome, detail, acknowledgedAt, settledAt } = message;
   return {
     id,
     kind,
@@ -44,6 +44,7 @@ export function messageView(message: SentMessage): MessageView {
     cause,
     transaction: xid,
     sent_at: sentAt.toISOString(),
+    deadline: deadline.toISOString(),
     outcome,
     detail,
     acknowledged_at: acknowledgedAt?.toISOString() ?? null,

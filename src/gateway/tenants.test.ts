@@ -164,7 +164,7 @@ describe('the life of a tenant over HTTP', () => {
       message: { kind: 'stop', outcome: 'stopped', sender: 'key:root' },
     });
     expect((await ask(`POST /api/tenants/${mine}/start`)).json).toMatchObject({ tenant: { desired: 'on' } });
-    expect((await ask(`POST /api/tenants/${mine}/restart`)).json).toMatchObject({ message: { kind: 'restart' } });
+    expect((await ask(`POST /api/tenants/${mine}/restart`, {})).json).toMatchObject({ message: { kind: 'restart' } });
     expect((await ask(`PATCH /api/tenants/${mine}`, { own_host: true })).json).toMatchObject({ own_host: true });
     const plan = await ask(`POST /api/tenants/${mine}/upgrade`, { dry_run: true });
     expect(plan.json).toMatchObject({ from: engineVersion, to: '2.0.0', dry_run: true, sessions: 0, message: null });
@@ -197,6 +197,9 @@ describe('the life of a tenant over HTTP', () => {
     ['POST /api/tenants', { name: 'x', more: 1 }, 'body'],
     ['PUT /api/slots', { limit: -1 }, 'body.limit'],
     ['POST /api/tenants/UP/adopt', {}, 'path.name'],
+    ['POST /api/tenants/default/start', { now: true }, 'body'],
+    ['POST /api/tenants/default/stop', { force: true }, 'body'],
+    ['POST /api/tenants/default/restart', [], 'body'],
   ])('refuses %s %j naming %s', async (call, body, path) => {
     const { status, json } = await ask(call, body);
     expect([status, json]).toMatchObject([400, { faults: [{ path: expect.stringContaining(path) as unknown }] }]);

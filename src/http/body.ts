@@ -46,9 +46,10 @@ async function readDocument(request: Request): Promise<DocumentText> {
 }
 
 async function readJson(request: Request): Promise<unknown> {
-  if (formatOf(request) === 'yaml') throw new MillraceError('unsupported_media_type', 'send application/json here');
   const text = await readText(request);
+  // of no type at all, whatever some client says by itself
   if (text === '') return undefined;
+  if (formatOf(request) === 'yaml') throw new MillraceError('unsupported_media_type', 'send application/json here');
   try {
     return JSON.parse(text);
   } catch (error) {

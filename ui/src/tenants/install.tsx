@@ -1,10 +1,13 @@
 /** Installs Millrace in a database that was found without it. */
 import { useState } from 'react';
+import { useLocation } from 'wouter';
 import { ActionDialog, ActionFoot, ActionForm } from '../actions/action-dialog.tsx';
 import { useChange } from '../admin/use-change.ts';
 import { gateway } from '../client.ts';
 import { InlineFailure } from '../kit/failure.tsx';
 import { keys } from '../queries.ts';
+import { nameFault, nameLike } from './name-fault.ts';
+import { NameField } from './name-field.tsx';
 import type { Tenant } from './standing.ts';
 import { VersionField } from './version-field.tsx';
 
@@ -18,7 +21,11 @@ export function InstallAction({ tenant }: { readonly tenant: Tenant }) {
 
 function Install({ tenant, close }: { readonly tenant: Tenant; readonly close: () => void }) {
   const [version, setVersion] = useState('');
-  const { name, database } = tenant;
+  const { database } = tenant;
+  // a database that was found may have a name that no tenant can be given
+  const isNameless = nameFault(tenant.name) !== undefined;
+  const [name, setName] = useState(nameLike(tenant.name));
+  const [, go] = useLocation();
   const install = useChange({
     outdates: keys.tenants,
     change: () =>
@@ -26,15 +33,23 @@ function Install({ tenant, close }: { readonly tenant: Tenant; readonly close: (
         params: { name },
         body: { database, ...(version === '' ? {} : { version }) },
       }),
-    onDone: close,
+    onDone: () => {
+      close();
+      if (isNameless) go(`/tenants/${encodeURIComponent(name)}`);
+    },
   });
   return (
     <ActionForm submit={() => install.mutate()}>
       <p className="preview">
         The database <code>{database}</code> gets a schema <code>millrace</code>; nothing else in it is touched.
       </p>
+      {isNameless ? <NameField value={name} change={setName} hint="Part of its addresses: /t/name/…" /> : null}
       <VersionField value={version} change={setVersion} hint="It can be upgraded later, by itself." />
-      <ActionFoot close={close} act={install.isPending ? 'Installing…' : 'Install'} disabled={install.isPending}>
+      <ActionFoot
+        close={close}
+        act={install.isPending ? 'Installing…' : 'Install'}
+        disabled={install.isPending || nameFault(name) !== undefined}
+      >
         <InlineFailure error={install.error} />
       </ActionFoot>
     </ActionForm>

@@ -9,6 +9,7 @@ import { InlineFailure } from '../kit/failure.tsx';
 import { keys } from '../queries.ts';
 import { Outcome } from './messages-table.tsx';
 import type { Message, Tenant } from './standing.ts';
+import { usable } from './usable.ts';
 import { useEngines, useMessages } from './use-tenants.ts';
 import { VersionField } from './version-field.tsx';
 
@@ -31,8 +32,8 @@ function Upgrade({ tenant: { name, version }, close }: Props) {
   const [chosen, choose] = useState('');
   // the version it had when this was opened: it changes under way
   const [from] = useState(version);
-  const release = useEngines().data?.items.find(({ running }) => running)?.version;
-  const to = chosen === '' ? (release ?? version ?? '') : chosen;
+  const newest = usable(useEngines().data?.items)[0]?.version;
+  const to = chosen === '' ? (newest ?? version ?? '') : chosen;
   const upgrade = useChange({
     outdates: keys.tenants,
     change: () => gateway('POST /api/tenants/{name}/upgrade', { params: { name }, body: { to } }),

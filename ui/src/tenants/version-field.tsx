@@ -1,6 +1,7 @@
 /** Which engine: one of those that are installed here and can be used. */
 import type { ReactNode } from 'react';
 import { SelectField } from '../kit/field.tsx';
+import { usable } from './usable.ts';
 import { type Engine, useEngines } from './use-tenants.ts';
 
 interface Props {
@@ -14,8 +15,7 @@ interface Props {
 
 export function VersionField({ hint, now = null, value, change }: Props) {
   const { data } = useEngines();
-  const usable = (data?.items ?? []).filter(({ fault }) => fault === null);
-  const options = usable.map((engine) => ({ value: engine.version, label: labelOf(engine, now) }));
+  const options = usable(data?.items).map((engine) => ({ value: engine.version, label: labelOf(engine, now) }));
   const isKnown = options.some((option) => option.value === value);
   return (
     <SelectField
