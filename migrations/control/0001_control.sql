@@ -17,6 +17,25 @@ create table tenant (
   created_at timestamptz not null
 );
 
+-- What tenants were called before: workers report runs under the name they were given them by, and tasks carry it in their
+-- credentials. Kept for a day; a tenant that has the name now comes first.
+create table former_name (
+  name text primary key,
+  tenant_id uuid not null references tenant on delete cascade,
+  until timestamptz not null
+);
+
+create function keep_former_name() returns trigger language plpgsql as $$
+begin
+  insert into former_name (name, tenant_id, until) values (old.name, old.id, now() + interval '1 day')
+  on conflict (name) do update set tenant_id = excluded.tenant_id, until = excluded.until;
+  return null;
+end $$;
+
+-- whoever renames it, and however
+create trigger keep_former_name after update of name on tenant
+  for each row when (old.name <> new.name) execute function keep_former_name();
+
 -- a process that runs schedulers of many tenants, all of one engine version
 create table host (
   id uuid primary key,

@@ -95,7 +95,9 @@ export class Gateway {
   async #admit(tenant: string, caller: Caller | undefined): Promise<void> {
     if (caller === undefined) return;
     refuseStranger(tenant, caller);
-    await this.#options.context.loader.find(tenant);
+    const { loader } = this.#options.context;
+    // a task knows its tenant by the name that it had when the task began
+    await (caller.kind === 'task' ? loader.findAlways(tenant) : loader.find(tenant));
   }
 
   async #ofTenant(request: Request, tenant: string, caller: Caller | undefined): Promise<Response> {

@@ -75,5 +75,11 @@ async function define(
   const open = await loader.named(tenant).catch(unlessGone);
   const found = (await open?.engine.definitions(open.ctx, parts.flat())) ?? [];
   const byKey = new Map(found.map((definition) => [`${definition.task} ${definition.version}`, definition]));
-  return parts.map((keys) => keys.flatMap(({ task, version }) => byKey.get(`${task} ${version}`) ?? []));
+  return parts.map((keys) =>
+    keys.flatMap(({ tenant: asked, task, version }) => {
+      const definition = byKey.get(`${task} ${version}`);
+      // of a tenant that was renamed, under the name that the worker knows
+      return definition === undefined ? [] : { ...definition, tenant: asked };
+    }),
+  );
 }

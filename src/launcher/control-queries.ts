@@ -12,6 +12,19 @@ export function findTenant(db: Db, name: string): Promise<TenantRow | undefined>
   return db.maybeOne<TenantRow>(sql`select id, name, database, desired from tenant where name = ${name}`);
 }
 
+/** The tenant that was called so before. */
+export function findFormer(db: Db, name: string): Promise<TenantRow | undefined> {
+  return db.maybeOne<TenantRow>(sql`
+    select tenant.id, tenant.name, tenant.database, tenant.desired
+      from former_name
+      join tenant on tenant.id = former_name.tenant_id
+     where former_name.name = ${name} and former_name.until > now()`);
+}
+
+export function forgetFormerNames(db: Db): Promise<number> {
+  return db.exec(sql`delete from former_name where until <= now()`);
+}
+
 export async function registerTenant(
   db: Db,
   tenant: { id: string; name: string; database: string; at: Date },

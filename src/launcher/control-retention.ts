@@ -6,7 +6,7 @@ import type { Log } from '../kernel/log.ts';
 import { every, type Service } from '../kernel/service.ts';
 import type { Db } from '../kernel/sql.ts';
 import type { Time } from '../kernel/time.ts';
-import { forgetGateways, forgetWorkers } from './control-queries.ts';
+import { forgetFormerNames, forgetGateways, forgetWorkers } from './control-queries.ts';
 import { forgetMessages } from './messages.ts';
 
 const everyMs = 3_600_000;
@@ -40,6 +40,7 @@ export function controlRetention({ control, time, retention, log }: ControlReten
         gone = await forgetMessages(control, new Date(time.now() - messageDays * dayMs), batch);
       }
       await forgetGateways(control, new Date(time.now() - everyMs));
+      await forgetFormerNames(control);
     },
     (error) => log.warn({ err: error }, 'what is old in the control database could not be removed; trying again'),
   );

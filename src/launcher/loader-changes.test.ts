@@ -44,6 +44,31 @@ const timed = async (work: Promise<unknown>): Promise<{ ms: number; outcome: unk
   return { ms: performance.now() - startedAt, outcome };
 };
 
+describe('a tenant that was renamed', () => {
+  const rename = async (row: TenantRow, name: string): Promise<void> => {
+    await fleet.control.db.exec(sql`update tenant set name = ${name} where id = ${row.id}`);
+    change(row);
+  };
+
+  it('is known to runs by the name it had, for a day, until another has that', async () => {
+    const { row } = await tenant('once');
+    const loader = fleet.newLoader();
+    await rename(row, 'then');
+    await rename(row, 'now');
+    for (const name of ['once', 'then', 'now']) expect((await loader.named(name)).row).toMatchObject({ id: row.id });
+    await expect(loader.find('once')).rejects.toMatchObject({ code: 'not_found' });
+    expect(await loader.findAlways('once')).toMatchObject({ name: 'now' });
+    const { row: other } = await tenant('then');
+    await until('the list is read anew', async () => (await loader.findAlways('then')).id === other.id || undefined);
+    expect((await loader.findAlways('once')).id).toBe(row.id);
+    await fleet.control.db.exec(sql`update former_name set until = now()`);
+    loader.forgetList();
+    await expect(loader.findAlways('once')).rejects.toMatchObject({ code: 'not_found' });
+    await fleet.control.db.exec(sql`delete from tenant where id in (${row.id}, ${other.id})`);
+    expect(await fleet.control.db.rows(sql`select name from former_name`)).toEqual([]);
+  });
+});
+
 describe('the hint that a tenant changed', () => {
   it('closes its connections at once, and no other tenant’s; the next use opens anew', async () => {
     const { row } = await tenant('hinted');
@@ -125,7 +150,7 @@ describe('a tenant that is', () => {
     const before = await loader.named('old name');
     await fleet.control.db.exec(sql`update tenant set name = 'new name' where id = ${row.id}`);
     change(row);
-    await expect(loader.named('old name')).rejects.toMatchObject({ code: 'not_found' });
+    await expect(loader.find('old name')).rejects.toMatchObject({ code: 'not_found' });
     const after = await loader.named('new name');
     expect(after.ctx.tenant.name).toBe('new name');
     expect(before.ctx.pool.ending).toBe(true);

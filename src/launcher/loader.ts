@@ -17,7 +17,7 @@ import type { Address } from '../postgres/address.ts';
 import type { ConnectionBudget } from '../postgres/connection-budget.ts';
 import { closePool, guardVersion, openPool } from '../postgres/pool.ts';
 import { anything, type WakeHub } from '../postgres/wake.ts';
-import { listTenants, type TenantRow } from './control-queries.ts';
+import { findFormer, listTenants, type TenantRow } from './control-queries.ts';
 import type { EngineSource } from './engines.ts';
 import { look } from './look.ts';
 
@@ -60,6 +60,8 @@ interface Entry {
 export class Loader {
   readonly #options: LoaderOptions;
   readonly #entries = new Map<string, Entry>();
+  /** Names that tenants had before, since the list was read. */
+  readonly #former = new Map<string, string>();
   readonly #unhear: () => void;
   #rows: { readonly at: number; readonly rows: Promise<TenantRow[]> } | undefined;
 
@@ -71,6 +73,7 @@ export class Loader {
   tenants(): Promise<TenantRow[]> {
     const cached = this.#rows;
     if (cached && performance.now() - cached.at < listLifeMs) return cached.rows;
+    this.#former.clear();
     const rows = listTenants(this.#options.control);
     const list = { at: performance.now(), rows };
     this.#rows = list;
@@ -87,18 +90,40 @@ export class Loader {
     this.#rows = undefined;
   }
 
+  /** Also by a name that it had until not long ago. */
   async named(name: string): Promise<OpenTenant> {
-    return this.open(await this.find(name));
+    return this.open(await this.findAlways(name));
   }
 
   async find(name: string): Promise<TenantRow> {
-    let row = (await this.tenants()).find((tenant) => tenant.name === name);
-    if (row === undefined) {
-      this.forgetList();
-      row = (await this.tenants()).find((tenant) => tenant.name === name);
-    }
-    if (row === undefined) throw new MillraceError('not_found', `there is no tenant ${name}`);
+    const row = (await this.#listed(name)) ?? (await this.#listedNow(name));
+    if (row === undefined) throw noTenant(name);
     return row;
+  }
+
+  /** By its name, or where no tenant has that by one that it had until not long ago: so runs and tasks know it. */
+  async findAlways(name: string): Promise<TenantRow> {
+    const row = (await this.#listed(name)) ?? (await this.#renamed(name)) ?? (await this.#listedNow(name));
+    if (row !== undefined) return row;
+    const former = await findFormer(this.#options.control, name);
+    if (former === undefined) throw noTenant(name);
+    this.#former.set(name, former.id);
+    return former;
+  }
+
+  async #listed(name: string): Promise<TenantRow | undefined> {
+    return (await this.tenants()).find((tenant) => tenant.name === name);
+  }
+
+  #listedNow(name: string): Promise<TenantRow | undefined> {
+    this.forgetList();
+    return this.#listed(name);
+  }
+
+  /** As long as the list holds: workers name their runs by a former name many times a second. */
+  async #renamed(name: string): Promise<TenantRow | undefined> {
+    const id = this.#former.get(name);
+    return id === undefined ? undefined : (await this.tenants()).find((tenant) => tenant.id === id);
   }
 
   open(row: TenantRow): Promise<OpenTenant> {
@@ -203,6 +228,10 @@ export class Loader {
     this.#unhear();
     await Promise.all([...this.#entries.keys()].map((id) => this.close(id)));
   }
+}
+
+function noTenant(name: string): MillraceError {
+  return new MillraceError('not_found', `there is no tenant ${name}`);
 }
 
 /** A tenant that is called otherwise, or lives elsewhere, is opened anew. */

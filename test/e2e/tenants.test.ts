@@ -1,4 +1,9 @@
 /** Tenants from their making to their end, as a person and a program do it, against the whole product. */
+import { existsSync } from 'node:fs';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { tenantEndpoints } from '../../src/api/endpoints/table.ts';
 import { gatewayEndpoints } from '../../src/gateway/endpoints.ts';
@@ -13,7 +18,8 @@ import { until } from '../harness/until.ts';
 
 let product: Product;
 beforeAll(async () => {
-  product = await startProduct();
+  // what nobody hears of comes back soon
+  product = await startProduct({ env: { MILLRACE_LEASE: '3s' } });
 });
 afterAll(async () => {
   await product.stop();
@@ -74,6 +80,46 @@ describe('a tenant', () => {
       ]),
     );
   });
+
+  it('that is renamed while a run is under way hears of its end, and of its heartbeats until then', async () => {
+    await product.call('POST /api/tenants', { body: { name: 'slow' } });
+    const folder = await mkdtemp(join(tmpdir(), 'millrace-rename-'));
+    const call = below('slow');
+    await call('PUT /api/projects', { body: { name: 'p' } });
+    // it calls by its own credential, at the address that it was given, when its tenant has another name already
+    const script = `
+      const { appendFileSync, existsSync } = require('node:fs');
+      const { MILLRACE_URL: url, MILLRACE_CREDENTIAL: key, MILLRACE_PROJECT_ID: project } = process.env;
+      appendFileSync('${folder}/begun', 'x');
+      const ask = async () => {
+        const answer = await fetch(url + '/int-api/projects/' + project + '/config', { headers: { authorization: 'Bearer ' + key } });
+        console.log(answer.status);
+      };
+      const wait = () => existsSync('${folder}/go') ? ask() : setTimeout(wait, 50);
+      wait();`;
+    const task = { name: 'a', process: { command: [process.execPath, '-e', script] } };
+    const { id } = await call('PUT /api/jobs', { body: JSON.stringify({ project: 'p', name: 'j', tasks: [task] }) });
+    const { runs } = await call('POST /api/jobs/{id}/run', { params: { id }, body: {} });
+    const run = { params: { id: runs[0] ?? '' } };
+    await until('the run has begun', () => existsSync(join(folder, 'begun')) || undefined);
+    await product.call('POST /api/tenants/{name}/rename', { params: { name: 'slow' }, body: { name: 'quick' } });
+    await inState('quick', 'STARTED');
+    // longer than a lease lives without a heartbeat
+    await sleep(7_000);
+    await writeFile(join(folder, 'go'), '');
+    const seen = await until('the run has ended', async () => {
+      const told = await below('quick')('GET /api/runs/{id}', run);
+      return told.finished_at === null ? undefined : told;
+    });
+    expect(seen).toMatchObject({ state: 'success', attempt: 1, lease: 1 });
+    expect(await readFile(join(folder, 'begun'), 'utf8')).toBe('x');
+    const log = await fetch(`${product.url}/t/quick/api/runs/${run.params.id}/logs`, {
+      headers: bearer(product.rootKey),
+    });
+    expect(await log.text()).toBe('200\n');
+    await product.call('DELETE /api/tenants/{name}', { params: { name: 'quick' } });
+    await rm(folder, { recursive: true });
+  }, 60_000);
 
   it('does the same from the command line', async () => {
     expect(await cli('tenant', 'create', 'field')).toMatchObject({
