@@ -235,6 +235,22 @@ describe('a scheduler', () => {
     });
   });
 
+  it('that another one keeps from starting says so while it waits to be tried again', async () => {
+    const host = await stage.host();
+    const reason = 'another scheduler of this tenant is still running (backend 123)';
+    host.obey = () => ({ code: 'starting', reason });
+    const tenant = await stage.tenant('a');
+    await stage.launch();
+    const shown = async () => (await stage.view(tenant))?.reason ?? '';
+    await until('it waits', async () => (await shown()).includes('again at') || undefined);
+    const { retry_at: at } = await stage.becomes(tenant, 'ALLOCATED', 'starting');
+    stage.hub.send('launcher', 'words');
+    await pause(100);
+    expect(await shown()).toBe(`starting: again at ${at?.toISOString()}: ${reason}`);
+    host.obey = () => 'run';
+    await stage.becomes(tenant, 'STARTED');
+  });
+
   it('of a version that is not here waits for its engine', async () => {
     await stage.host();
     const have = new Set<string>();

@@ -2,7 +2,7 @@
  * The launcher's entries in one turn: as they were read, and as they become. Each change goes through the state machine,
  * whose effects become slots and orders here; what has changed is written when the turn is over.
  */
-import type { ReasonCode, Reason } from './reasons.ts';
+import { type Reason, type ReasonCode, reasons } from './reasons.ts';
 import type { Slots } from './slots.ts';
 import { afterQuit, isLeft, isOtherwise, type Quit, whenOtherwise } from './supervisor.ts';
 import { type Effect, type LaunchEvent, type LaunchState, type Machine, step } from './states.ts';
@@ -117,7 +117,9 @@ export class Ledger {
     if (isLeft(quit.code)) this.#startAnew(entry);
     else if (isOtherwise(quit.code)) {
       this.#startAnew(entry);
-      this.set(entry, { failures: failures + 1, retryAt: whenOtherwise(failures, this.now) });
+      const retryAt = whenOtherwise(failures, this.now);
+      const { code, text } = retryAt === null ? reasons.starting : reasons.startingAgain(retryAt, quit.detail);
+      this.set(entry, { failures: failures + 1, retryAt, code, reason: text });
     } else {
       const { reason, ...rest } = afterQuit(quit, failures, this.now);
       this.send(entry, { kind: 'scheduler_quit' }, { code: reason.code, reason: reason.text, ...rest });

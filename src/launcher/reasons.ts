@@ -25,6 +25,10 @@ export const reasons = {
   stoppedByUser: { code: 'stopped_by_user', text: 'stopped by user' },
   starting: { code: 'starting', text: 'starting' },
   startingAfter: (detail: string): Reason => ({ code: 'starting', text: `starting: ${detail}` }),
+  startingAgain: (retryAt: Date, detail: string): Reason => ({
+    code: 'starting',
+    text: `starting: again at ${retryAt.toISOString()}: ${detail}`,
+  }),
   stopping: { code: 'stopping', text: 'stopping' },
   waitingOn: (transaction: string): Reason => ({
     code: 'waiting_on_transaction',

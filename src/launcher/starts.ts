@@ -64,8 +64,11 @@ function whatFor(entry: LaunchEntry, launch: Launch, world: StartsWorld): Reason
   return launch.waitOn !== null && (isNew || entry.transactionIsOpen) ? reasons.waitingOn(launch.waitOn) : undefined;
 }
 
-function untilWhen({ retryAt }: Launch, now: Date): Reason | undefined {
-  return retryAt === null || retryAt <= now ? undefined : reasons.startingAfter(`again at ${retryAt.toISOString()}`);
+/** What it waits for was said when the pause began. */
+function untilWhen({ retryAt, code, reason }: Launch, now: Date): Reason | undefined {
+  if (retryAt === null || retryAt <= now) return undefined;
+  const isSaid = code === 'starting' && reason !== null && reason.includes(retryAt.toISOString());
+  return isSaid ? { code, text: reason } : reasons.startingAfter(`again at ${retryAt.toISOString()}`);
 }
 
 /** A look at one that is DISABLED and wanted: it is started where it could be, else the reason is as it is now. */
