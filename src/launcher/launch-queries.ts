@@ -271,11 +271,11 @@ function connectionsOf(hostId: string): string {
   return `millrace host ${hostId.slice(-12)}`;
 }
 
-/** Those that got a tenant or asked for a slot meanwhile stay. */
-export async function dismissHosts(tx: Db, hostIds: readonly string[]): Promise<void> {
-  await tx.exec(sql`
+/** Answers how many were: those that got a tenant or asked for a slot meanwhile stay. */
+export function dismissHosts(tx: Db, hostIds: readonly string[]): Promise<number> {
+  return tx.exec(sql`
     update host set leaving = true
-     where id = any(${hostIds}::uuid[])
+     where id = any(${hostIds}::uuid[]) and not leaving
        and not exists (select from launch where launch.host_id = host.id)
        and not exists (select from slot where slot.holder = host.id)`);
 }

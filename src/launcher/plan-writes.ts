@@ -49,8 +49,11 @@ export async function writePlan(db: Db, wish: PlanWrite): Promise<Written> {
   const whole: Part = { ...plan, dismissed };
   const most = without.size === 0 ? whole : partOf(whole, (tenantId) => !without.has(tenantId ?? ''));
   const refused = new Map<string, unknown>();
+  let any = false;
   const write = async (part: Part): Promise<void> => {
-    if (!isEmpty(part)) await asLauncher(db, epoch, (tx) => writePart(tx, part, at));
+    if (isEmpty(part)) return;
+    const changed = await asLauncher(db, epoch, (tx) => writePart(tx, part, at));
+    any ||= changed;
   };
   await write(most).catch(async (error: unknown) => {
     if (!isRefused(error)) throw error;
@@ -58,7 +61,7 @@ export async function writePlan(db: Db, wish: PlanWrite): Promise<Written> {
     await writeHalves(most, { tenantIds: tenantsOf(most), write, refused });
   });
   for (const tenantId of again) await writeHalves(whole, { tenantIds: [tenantId], write, refused });
-  return { any: !isEmpty(most) || again.length > refused.size, refused };
+  return { any, refused };
 }
 
 /** SQLSTATE, but of a server that lacks room or is at fault itself: nobody's rows are to blame for that. */
@@ -121,7 +124,8 @@ function tenantsOf({ changes, slots, messages, unsent }: Part): string[] {
   ];
 }
 
-async function writePart(tx: Db, part: Part, at: Date): Promise<void> {
+/** Whether anything has changed by it. */
+async function writePart(tx: Db, part: Part, at: Date): Promise<boolean> {
   const { lost, changes, slots, messages, unsent, dismissed } = part;
   if (lost.length > 0)
     await fenceHosts(
@@ -139,9 +143,10 @@ async function writePart(tx: Db, part: Part, at: Date): Promise<void> {
   await writeSlots(tx, { ...slots, added });
   if (messages.length > 0) await writeMessages(tx, messages);
   if (unsent.length > 0) await sendUnsent(tx, unsent, at);
-  if (dismissed.length > 0) await dismissHosts(tx, dismissed);
+  const left = dismissed.length > 0 ? await dismissHosts(tx, dismissed) : 0;
   const drafts = kept.filter(({ isNews }) => isNews).map(draftOf);
   if (drafts.length > 0) await append(tx, tenantTopic, drafts, { actor: 'installation', at });
+  return left > 0 || !isEmpty({ ...part, dismissed: [] });
 }
 
 function tenantsToHold(changes: readonly Change[], slots: SlotChanges): string[] {

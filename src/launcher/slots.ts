@@ -84,6 +84,11 @@ export class Slots {
       this.#rows.set(row.id, { ...row, holder, reason });
   }
 
+  /** Whether that process has any, or waits for one. */
+  isHeldBy(holder: string): boolean {
+    return [...this.#rows.values()].some((row) => row.holder === holder);
+  }
+
   /** Frees what belongs to nobody: housekeeping of processes that are gone, schedulers that hold none. */
   free(isAlive: (holder: string) => boolean, mayHold: (tenantId: string) => boolean): void {
     for (const row of Array.from(this.#rows.values())) {

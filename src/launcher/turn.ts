@@ -89,7 +89,7 @@ export function decide(world: World): Plan {
     idle: idleHosts(ledger, alive),
     told: new Set([...ledger.told, ...served.flatMap(({ holder }) => holder ?? [])]),
     served: served.flatMap(({ tenantId }) => tenantId ?? []),
-    looks: looksOf(ledger, starts.looks, supervised.looks),
+    looks: [...looksOf(ledger, starts.looks), ...supervised.looks],
     forget: new Set([...about, ...starts.used, ...supervised.used]),
     missing: starts.missing,
     dueAt: dueAt(ledger),
@@ -101,8 +101,8 @@ function supervise(
   ledger: Ledger,
   world: World,
   findings: ReadonlyMap<string, Finding>,
-): { readonly looks: string[]; readonly used: string[] } {
-  const looks: string[] = [];
+): { readonly looks: Plan['looks'][number][]; readonly used: string[] } {
+  const looks: Plan['looks'][number][] = [];
   const used: string[] = [];
   for (const entry of ledger.entries.values()) {
     const { tenant, launch } = entry;
@@ -116,7 +116,7 @@ function supervise(
       ledger.send(entry, { kind: 'stop' }, { code: due.reason.code, reason: due.reason.text, retryAt: null });
     else if (due.kind === 'look' || due.kind === 'note') {
       const finding = findings.get(tenant.id);
-      if (finding === undefined) looks.push(tenant.id);
+      if (finding === undefined) looks.push({ entry, idle: isIdle(launch) });
       else {
         (due.kind === 'look' ? seeToFinding : seeToNote)(ledger, entry, finding);
         if (entry.launch?.state === 'DISABLED') used.push(tenant.id);
@@ -124,6 +124,11 @@ function supervise(
     }
   }
   return { looks, used };
+}
+
+/** All of a server that was away for a moment are looked at at once; those that are out of reach for longer, bit by bit. */
+function isIdle(launch: Launch | undefined): boolean {
+  return launch?.code !== 'unreachable' || launch.failures > 1;
 }
 
 /** ENABLED → ALLOCATED. Answers what was granted. */
@@ -184,24 +189,22 @@ function restartFor({ tenant }: LaunchEntry, { what, pid, xid }: Sighting): Unse
   return { tenantId: tenant.id, tenant: tenant.name, cause: `${doing} (${who})`, xid, pid };
 }
 
+/** Those that run nothing, housekeeping of a scheduler that has gone included. */
 function idleHosts(ledger: Ledger, alive: readonly LaunchHost[]): LaunchHost[] {
   const empty = new Set(
     roomsOf(ledger, alive)
       .filter(({ guests }) => guests.length === 0)
       .map(({ hostId }) => hostId),
   );
-  return alive.filter(({ id }) => empty.has(id));
+  return alive.filter(({ id }) => empty.has(id) && !ledger.slots.isHeldBy(id));
 }
 
-function looksOf(ledger: Ledger, waiting: readonly string[], idle: readonly string[]): Plan['looks'] {
-  const entryOf = (tenantId: string): LaunchEntry[] => {
+/** Somebody waits for these. */
+function looksOf(ledger: Ledger, waiting: readonly string[]): Plan['looks'] {
+  return waiting.flatMap((tenantId) => {
     const entry = ledger.entries.get(tenantId);
-    return entry === undefined ? [] : [entry];
-  };
-  return [
-    ...waiting.flatMap(entryOf).map((entry) => ({ entry, idle: false })),
-    ...idle.flatMap(entryOf).map((entry) => ({ entry, idle: true })),
-  ];
+    return entry === undefined ? [] : { entry, idle: false };
+  });
 }
 
 /** Every state that is not STARTED has a reason. */

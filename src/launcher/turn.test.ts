@@ -1,0 +1,85 @@
+/** Turns as a pure function: what was read becomes what is to be done. */
+import { describe, expect, it } from 'vitest';
+import { newId } from '../kernel/id.ts';
+import type { LaunchHost } from './launch-queries.ts';
+import type { Launch, LaunchEntry } from './ledger.ts';
+import type { Slot } from './slots.ts';
+import { decide, type World } from './turn.ts';
+
+const now = new Date('2026-06-01T00:00:00Z');
+const at = (seconds: number): Date => new Date(now.getTime() + seconds * 1_000);
+
+const failed: Launch = {
+  state: 'DISABLED',
+  code: 'unreachable',
+  reason: 'unreachable',
+  waitOn: null,
+  version: '1',
+  hostId: null,
+  engine: '1',
+  orderNo: 1,
+  ordered: false,
+  ending: false,
+  failures: 1,
+  suspicion: 0,
+  retryAt: at(-1),
+  changedAt: at(-2),
+};
+
+function entry(launch: Launch): LaunchEntry {
+  const id = newId();
+  const tenant = { id, name: id, database: id, databaseOid: 1, desired: 'on', discovered: false } as const;
+  return { tenant: { ...tenant, ownHost: false }, before: launch, launch, word: undefined, transactionIsOpen: false };
+}
+
+const host = (id: string): LaunchHost => ({
+  id,
+  machine: 'here',
+  pid: 1,
+  engine: '1',
+  leaving: false,
+  startedAt: at(-60),
+  beatMs: now.getTime(),
+});
+
+const world = (more: Partial<World> = {}): World => ({
+  now,
+  launcherId: newId(),
+  limit: 64,
+  entries: [],
+  hosts: [],
+  slots: [],
+  messages: [],
+  sightings: [],
+  presenceOf: () => 'there',
+  findings: new Map(),
+  mayJudge: true,
+  known: new Set(),
+  servedAt: new Map(),
+  ...more,
+});
+
+describe('tenants that could not be reached', () => {
+  it('are looked at at once, all of them, the first time; from then on without haste', () => {
+    const entries = [1, 2, 9].map((failures) => entry({ ...failed, failures }));
+    expect(decide(world({ entries })).looks.map(({ idle }) => idle)).toEqual([false, true, true]);
+  });
+});
+
+describe('a host without a tenant', () => {
+  const slot = (holder: string, kind: Slot['kind']): Slot => ({
+    id: newId(),
+    kind,
+    tenantId: newId(),
+    holder,
+    reason: 'retention',
+    askedAt: at(-9),
+    grantedAt: at(-8),
+    lent: false,
+  });
+
+  it('is idle, but not while it keeps house', () => {
+    const plan = decide(world({ hosts: [host('a'), host('b')], slots: [slot('b', 'housekeeping')] }));
+    expect(plan.idle.map(({ id }) => id)).toEqual(['a']);
+  });
+});
