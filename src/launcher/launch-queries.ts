@@ -3,6 +3,7 @@
  * are. Its transactions begin with its epoch (`lease.ts`).
  */
 import { type Db, sql } from '../kernel/sql.ts';
+import { type Terminated, terminated, terminatedOf } from '../postgres/drained.ts';
 import type { Launch, LaunchEntry, Word } from './ledger.ts';
 import type { MessageKind, Outcome } from './messages.ts';
 import type { ReasonCode } from './reasons.ts';
@@ -255,15 +256,18 @@ export async function sendUnsent(tx: Db, unsent: readonly Unsent[], at: Date): P
 
 /**
  * Makes sure that nothing of a lost host is left: ends its connections to every database of this server and forgets it.
- * Each of them carries the host's id in its name.
+ * Each of them carries the host's id in its name. Whoever else calls itself so, as another role, is left; its tenant's
+ * `singleton` lock decides then.
  */
-export async function fenceHosts(tx: Db, hostIds: readonly string[]): Promise<void> {
-  await tx.exec(sql`
-    select pg_terminate_backend(pid)
-      from pg_stat_activity
-      join unnest(${hostIds.map(connectionsOf)}::text[]) as lost (prefix) on starts_with(application_name, lost.prefix)
-     where pid <> pg_backend_pid()`);
+export async function fenceHosts(tx: Db, hostIds: readonly string[]): Promise<Terminated> {
+  if (hostIds.length === 0) return terminatedOf([]);
+  const rows = await tx.rows<{ pid: number; ended: boolean }>(sql`
+    select a.pid, ${terminated} as ended
+      from pg_stat_activity a
+      join unnest(${hostIds.map(connectionsOf)}::text[]) as lost (prefix) on starts_with(a.application_name, lost.prefix)
+     where a.pid <> pg_backend_pid()`);
   await tx.exec(sql`delete from host where id = any(${hostIds}::uuid[])`);
+  return terminatedOf(rows);
 }
 
 /** How the names of all connections of a host begin. */

@@ -15,6 +15,7 @@ import { all, pause, type Service, steady } from '../kernel/service.ts';
 import { type Db, onPool } from '../kernel/sql.ts';
 import type { Time } from '../kernel/time.ts';
 import type { Address } from '../postgres/address.ts';
+import { type Terminated, terminateHolders } from '../postgres/drained.ts';
 import { openPool } from '../postgres/pool.ts';
 import type { WakeHub } from '../postgres/wake.ts';
 import type { TenantRow } from './control-queries.ts';
@@ -36,7 +37,7 @@ import { hintChanged } from './messages.ts';
 import { isRefused, writePlan } from './plan-writes.ts';
 import { Refusals } from './refusals.ts';
 import { type Change, decide, type Plan, type World } from './turn.ts';
-import { keyOf, readSightings, terminateEngines, Watch } from './watch.ts';
+import { keyOf, readSightings, Watch } from './watch.ts';
 
 /** How hosts come to be, and how one that was written off is made sure of. Both return at once. */
 interface HostsPort {
@@ -106,6 +107,8 @@ class Launcher {
   #discoveryFault: string | undefined;
   #tenantOids: ReadonlySet<number | null> = new Set();
   #isWaitedFor = false;
+  /** Backends that may not be ended, as was told. */
+  #left: ReadonlySet<number> = new Set();
   readonly #known = new Set<string>();
   readonly #servedAt = new Map<string, number>();
   readonly #idleSince = new Map<string, number>();
@@ -188,9 +191,20 @@ class Launcher {
       const nowMs = performance.now();
       if (this.#watch.note(ours, nowMs)) this.#bell.ring();
       const overdue = this.#watch.overdue(nowMs, graceMs);
-      if (overdue.length > 0) await terminateEngines(this.#db, overdue);
+      if (overdue.length > 0) this.#tellOfLeft(await terminateHolders(this.#db, { oids: overdue }));
     }
     await pause(this.#isWaitedFor ? watchWaitedForMs : watchEveryMs, signal);
+  }
+
+  /** Once of each: somebody waits for them, and looks again and again. */
+  #tellOfLeft({ left }: Pick<Terminated, 'left'>): void {
+    const untold = left.filter((pid) => !this.#left.has(pid));
+    this.#left = new Set(left);
+    if (untold.length > 0)
+      this.#options.log.warn(
+        { backends: untold },
+        'connections of engines are of another role, which may not be ended',
+      );
   }
 
   async #pass(signal: AbortSignal): Promise<void> {
@@ -219,7 +233,8 @@ class Launcher {
     const plan = decide(world);
     const dismissed = this.#longIdle(plan, world);
     const leftOut = this.#refusals.current();
-    const { any, refused } = await writePlan(this.#db, { plan, epoch, at: world.now, dismissed, ...leftOut });
+    const { any, refused, left } = await writePlan(this.#db, { plan, epoch, at: world.now, dismissed, ...leftOut });
+    if (left.length > 0) this.#tellOfLeft({ left });
     this.#refusals.note(refused, leftOut.again, (id) => nameIn(world, id));
     if (any) checkpoint('turn.written');
     this.#carryOut(plan, world);

@@ -37,6 +37,8 @@ export interface Written {
   readonly any: boolean;
   /** By tenant, why nothing of it could be written. */
   readonly refused: ReadonlyMap<string, unknown>;
+  /** Backends of lost hosts that may not be ended. */
+  readonly left: readonly number[];
 }
 
 /** What is written together: of some tenants, and perhaps of none in particular. */
@@ -49,11 +51,13 @@ export async function writePlan(db: Db, wish: PlanWrite): Promise<Written> {
   const whole: Part = { ...plan, dismissed };
   const most = without.size === 0 ? whole : partOf(whole, (tenantId) => !without.has(tenantId ?? ''));
   const refused = new Map<string, unknown>();
+  const left: number[] = [];
   let any = false;
   const write = async (part: Part): Promise<void> => {
     if (isEmpty(part)) return;
-    const changed = await asLauncher(db, epoch, (tx) => writePart(tx, part, at));
-    any ||= changed;
+    const done = await asLauncher(db, epoch, (tx) => writePart(tx, part, at));
+    any ||= done.any;
+    left.push(...done.left);
   };
   await write(most).catch(async (error: unknown) => {
     if (!isRefused(error)) throw error;
@@ -61,7 +65,7 @@ export async function writePlan(db: Db, wish: PlanWrite): Promise<Written> {
     await writeHalves(most, { tenantIds: tenantsOf(most), write, refused });
   });
   for (const tenantId of again) await writeHalves(whole, { tenantIds: [tenantId], write, refused });
-  return { any, refused };
+  return { any, refused, left };
 }
 
 /** SQLSTATE, but of a server that lacks room or is at fault itself: nobody's rows are to blame for that. */
@@ -124,14 +128,12 @@ function tenantsOf({ changes, slots, messages, unsent }: Part): string[] {
   ];
 }
 
-/** Whether anything has changed by it. */
-async function writePart(tx: Db, part: Part, at: Date): Promise<boolean> {
+async function writePart(tx: Db, part: Part, at: Date): Promise<Omit<Written, 'refused'>> {
   const { lost, changes, slots, messages, unsent, dismissed } = part;
-  if (lost.length > 0)
-    await fenceHosts(
-      tx,
-      lost.map(({ id }) => id),
-    );
+  const { left } = await fenceHosts(
+    tx,
+    lost.map(({ id }) => id),
+  );
   const there = await holdTenants(tx, tenantsToHold(changes, slots));
   const kept = changes.filter(({ entry }) => there.has(entry.tenant.id));
   if (kept.length > 0)
@@ -143,10 +145,10 @@ async function writePart(tx: Db, part: Part, at: Date): Promise<boolean> {
   await writeSlots(tx, { ...slots, added });
   if (messages.length > 0) await writeMessages(tx, messages);
   if (unsent.length > 0) await sendUnsent(tx, unsent, at);
-  const left = dismissed.length > 0 ? await dismissHosts(tx, dismissed) : 0;
+  const leaving = dismissed.length > 0 ? await dismissHosts(tx, dismissed) : 0;
   const drafts = kept.filter(({ isNews }) => isNews).map(draftOf);
   if (drafts.length > 0) await append(tx, tenantTopic, drafts, { actor: 'installation', at });
-  return left > 0 || !isEmpty({ ...part, dismissed: [] });
+  return { any: leaving > 0 || !isEmpty({ ...part, dismissed: [] }), left };
 }
 
 function tenantsToHold(changes: readonly Change[], slots: SlotChanges): string[] {

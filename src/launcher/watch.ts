@@ -57,16 +57,6 @@ export function readSightings(db: Db): Promise<Sighting[]> {
      order by oid, what, granted desc, virtualtransaction`);
 }
 
-/** Ends every connection of an engine to these databases; answers how many there were. */
-export function terminateEngines(db: Db, databaseOids: readonly number[]): Promise<number> {
-  return db.exec(sql`
-    select pg_terminate_backend(pid)
-      from pg_locks
-     where locktype = 'advisory' and classid = ${locks.drain[0]}::integer::oid and objid = ${locks.drain[1]}::integer::oid
-       and objsubid = 2 and mode = 'ShareLock' and granted and pid <> pg_backend_pid()
-       and database = any(${databaseOids}::oid[])`);
-}
-
 /** One look after the other, and since when each thing has been in sight. */
 export class Watch {
   readonly #since = new Map<string, number>();

@@ -5,7 +5,7 @@ import { until } from '../../test/harness/until.ts';
 import { onClient, sql } from '../kernel/sql.ts';
 import { clientConfig } from './address.ts';
 import { withClient } from './databases.ts';
-import { type Drained, drained } from './drained.ts';
+import { type Drained, drained, terminateHolders } from './drained.ts';
 import { locks } from './locks.ts';
 import { guardVersion, setUp } from './pool.ts';
 
@@ -162,5 +162,23 @@ describe('a drained transaction (I6)', () => {
     const [first = ''] = running[0]?.split(' ') ?? [];
     const second = first === 'a' ? 'b' : 'a';
     expect(running).toEqual([`${first} begins`, `${first} ends`, `${second} begins`, `${second} ends`]);
+  });
+});
+
+describe('connections of engines', () => {
+  it('that our role may not end are left and named, and raise nothing; those that it may are ended', async () => {
+    const engine = await engineConnection();
+    const { pid } = await onClient(engine).one<{ pid: number }>(sql`select pg_backend_pid() as pid`);
+    const role = `limited_${tenant.address.database}`;
+    const client = await connect('a launcher');
+    const db = onClient(client);
+    await client.query(`create role ${role}; set role ${role}`);
+    expect(await terminateHolders(db)).toEqual({ ended: [], left: [pid] });
+    await client.query(`reset role; grant pg_signal_backend to ${role}; set role ${role}`);
+    expect(await terminateHolders(db), 'a superuser’s').toEqual({ ended: [], left: [pid] });
+    await engine.query('select 1');
+    await client.query(`reset role; drop role ${role}`);
+    expect(await terminateHolders(db)).toEqual({ ended: [pid], left: [] });
+    await expect(engine.query('select 1')).rejects.toThrow();
   });
 });

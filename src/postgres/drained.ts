@@ -66,8 +66,8 @@ async function lockDrain(tx: Db, options: DrainOptions): Promise<void> {
       break;
     } catch (error) {
       if (!isLockTimeout(error)) throw error;
-      if (graces === mostGraces) throw stuck(await terminateHolders(tx), error);
-      await terminateHolders(tx);
+      const holders = await terminateHolders(tx);
+      if (graces === mostGraces) throw stuck(holders, error);
     }
   }
   await tx.exec(sql`select set_config('lock_timeout', '0', true)`);
@@ -82,18 +82,47 @@ async function reminding<T>(remind: (() => void) | undefined, waiting: Promise<T
   return waiting.finally(() => clearTimeout(timer));
 }
 
-function stuck(holders: readonly number[], cause: unknown): MillraceError {
-  const detail = `connections of engines do not leave (backends ${holders.join(', ')}); nothing was changed`;
+function stuck({ ended, left }: Terminated, cause: unknown): MillraceError {
+  const others = left.length === 0 ? '' : `; of another role, which ours may not end: ${left.join(', ')}`;
+  const detail = `connections of engines do not leave (backends ${ended.join(', ') || 'none'}${others}); nothing was changed`;
   return new MillraceError('tenant_unavailable', detail, { cause });
 }
 
-/** Ends every connection of an engine to a database, ours if none is named; answers their backends. */
-export async function terminateHolders(db: Db, database?: string): Promise<number[]> {
-  const ended = await db.rows<{ pid: number }>(sql`
-    select pid, pg_terminate_backend(pid)
-      from pg_locks
-     where locktype = 'advisory' and classid = ${locks.drain[0]}::integer::oid and objid = ${locks.drain[1]}::integer::oid
-       and objsubid = 2 and mode = 'ShareLock' and granted and pid <> pg_backend_pid()
-       and database = (select oid from pg_database where datname = coalesce(${database ?? null}, current_database()))`);
-  return ended.map(({ pid }) => pid);
+/** Connections of engines, by their backends. */
+export interface Terminated {
+  readonly ended: readonly number[];
+  /** Another role's, which ours may not end. */
+  readonly left: readonly number[];
+}
+
+/** Ends every connection of an engine to these databases; to ours if none is named. */
+export async function terminateHolders(
+  db: Db,
+  of?: { name: string } | { oids: readonly number[] },
+): Promise<Terminated> {
+  const database =
+    of !== undefined && 'oids' in of
+      ? sql`= any(${of.oids}::oid[])`
+      : sql`= (select oid from pg_database where datname = coalesce(${of?.name ?? null}, current_database()))`;
+  const rows = await db.rows<{ pid: number; ended: boolean }>(sql`
+    select l.pid, ${terminated} as ended
+      from pg_locks l
+      join pg_stat_activity a on a.pid = l.pid
+     where l.locktype = 'advisory' and l.classid = ${locks.drain[0]}::integer::oid
+       and l.objid = ${locks.drain[1]}::integer::oid
+       and l.objsubid = 2 and l.mode = 'ShareLock' and l.granted and l.pid <> pg_backend_pid()
+       and l.database ${database}`);
+  return terminatedOf(rows);
+}
+
+/** Whether the backend `a` of `pg_stat_activity` was told to end: one that our role may not end raises an error. */
+export const terminated = sql`
+  case when pg_has_role(a.usesysid, 'usage')
+         or (pg_has_role('pg_signal_backend', 'usage')
+             and not (select rolsuper from pg_roles where pg_roles.oid = a.usesysid))
+       then pg_terminate_backend(a.pid) is not null else false end`;
+
+export function terminatedOf(rows: readonly { readonly pid: number; readonly ended: boolean }[]): Terminated {
+  const pids = (ended: boolean): number[] => rows.filter((row) => row.ended === ended).map(({ pid }) => pid);
+  return { ended: pids(true), left: pids(false) };
 }

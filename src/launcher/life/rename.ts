@@ -39,7 +39,7 @@ export async function renameTenant(life: Life, name: string, to: { readonly name
     } catch (error) {
       if (codeOf(error) !== objectInUse) throw told(error, database);
       // those of ours who did not hear the hint
-      await terminateHolders(life.control, row.database);
+      await terminateHolders(life.control, { name: row.database });
       await rename(renaming).catch(async (again: unknown) => {
         throw codeOf(again) === objectInUse ? await inUse(life, row, again) : told(again, database);
       });
