@@ -1,4 +1,5 @@
 /** How a host beats, what becomes of it in need, and how it ends. */
+import type { Client } from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { textWith } from '../../test/harness/expected.ts';
 import type { Fleet } from '../../test/harness/fleet.ts';
@@ -11,6 +12,9 @@ import { engineVersion } from '../engine/engine.ts';
 import { newId } from '../kernel/id.ts';
 import { pause, within } from '../kernel/service.ts';
 import { type Db, onPool, sql } from '../kernel/sql.ts';
+import { onDatabase } from '../postgres/address.ts';
+import { openClient } from '../postgres/client.ts';
+import { locks } from '../postgres/locks.ts';
 import { openPool } from '../postgres/pool.ts';
 import { makeDirectory } from './directory.ts';
 import type { Host, HostOptions } from './host.ts';
@@ -77,6 +81,50 @@ describe('a host that stops', () => {
     await host.stop();
     await pause(300);
     expect(await row()).toBeUndefined();
+  });
+});
+
+describe('a tenant that a lost host still holds', () => {
+  /** As it is on a server that is not the launcher's, where nobody ends its connections for it. */
+  const held = (by: string): Promise<Client> => {
+    const address = onDatabase(fleet.control.address, fleet.tenants[0]?.row.database ?? '');
+    const application = `millrace host ${by.slice(-12)} ${engineVersion} a`;
+    const rest = { address, schema: 'millrace', application, allowPooler: false, connectMs: 5_000 } as const;
+    return openClient({ ...rest, signal: new AbortController().signal });
+  };
+  const limits = { ...usualLimits, lockMs: 300 };
+  const lockedBy = async (by: string): Promise<Client> => {
+    const holder = await held(by);
+    await holder.query('select pg_advisory_lock($1, $2)', [...locks.singleton]);
+    return holder;
+  };
+  const lastWordBy = (by: string) =>
+    fleet.control.db.exec(sql`
+      insert into scheduler (tenant_id, id, host_id, order_no, phase, engine, changed_at, beat_at)
+      values (${a}, ${newId()}, ${by}, 0, 'running', '1', now(), now())
+      on conflict (tenant_id) do update set host_id = excluded.host_id`);
+
+  it('is taken from it, on whatever server', async () => {
+    const lost = newId();
+    const [holder, other] = [await lockedBy(lost), await held(lost)];
+    const ended = Promise.all([holder, other].map((client) => new Promise((resolve) => client.once('end', resolve))));
+    await lastWordBy(lost);
+    const host = await startHost({ limits });
+    await launcher.hears(a, await launcher.order(a, host.id(), engineVersion), 'running');
+    await ended;
+  });
+
+  it('is left to a host that is still there, and to one that nobody here knows', async () => {
+    const alive = await startHost();
+    for (const by of [alive.id(), newId()]) {
+      const holder = await lockedBy(by);
+      await lastWordBy(alive.id());
+      const host = await startHost({ limits });
+      const order = await launcher.order(a, host.id(), engineVersion);
+      const word = await launcher.hears(a, order, 'ended');
+      expect(word).toMatchObject({ code: 'starting', reason: textWith('another scheduler') });
+      await holder.end();
+    }
   });
 });
 

@@ -49,11 +49,23 @@ export async function hostIsLost(db: Db, { machine, pid }: { machine: string; pi
   return lost > 0;
 }
 
+/** How the names of all connections of a host begin: by this they are found and ended when it is lost. */
+export function connectionsOf(hostId: string): string {
+  return `millrace host ${hostId.slice(-12)}`;
+}
+
+/** Whether it was there, and is not any more. */
+export async function isWrittenOff(db: Db, hostId: string): Promise<boolean> {
+  return (await db.maybeOne(sql`select from host where id = ${hostId}`)) === undefined;
+}
+
 /** To run this tenant's scheduler, with this engine. A higher number is a newer order. */
 export interface Order {
   readonly row: TenantRow;
   readonly engine: string;
   readonly orderNo: number;
+  /** The host that spoke of it last, if any did. */
+  readonly lastHost?: string | null;
 }
 
 /** What a host is to do: these orders, and no others. */
@@ -63,13 +75,15 @@ export interface Orders {
   readonly withdrawn: readonly Order[];
 }
 
-type OrderRow = TenantRow & { engine: string | null; order_no: number; ordered: boolean };
+type OrderRow = TenantRow & { engine: string | null; order_no: number; ordered: boolean; last_host: string | null };
 
 export async function ordersFor(db: Db, hostId: string): Promise<Orders> {
   const rows = await db.rows<OrderRow>(sql`
-    select tenant.id, tenant.name, tenant.database, tenant.desired, launch.engine, launch.order_no, launch.ordered
+    select tenant.id, tenant.name, tenant.database, tenant.desired, launch.engine, launch.order_no, launch.ordered,
+           scheduler.host_id as last_host
       from launch
       join tenant on tenant.id = launch.tenant_id
+      left join scheduler on scheduler.tenant_id = tenant.id
      where launch.host_id = ${hostId} and (launch.ordered or launch.ending)
      order by launch.changed_at`);
   return {
@@ -78,8 +92,8 @@ export async function ordersFor(db: Db, hostId: string): Promise<Orders> {
   };
 }
 
-function orderOf({ id, name, database, desired, engine, order_no }: OrderRow): Order {
-  return { row: { id, name, database, desired }, engine: engine ?? '', orderNo: order_no };
+function orderOf({ id, name, database, desired, engine, order_no, last_host }: OrderRow): Order {
+  return { row: { id, name, database, desired }, engine: engine ?? '', orderNo: order_no, lastHost: last_host };
 }
 
 /** What a host says of an order. */

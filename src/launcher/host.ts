@@ -25,7 +25,9 @@ import type { EngineSource } from './engines.ts';
 import {
   beatHost,
   beatSchedulers,
+  connectionsOf,
   giveUpHost,
+  isWrittenOff,
   leaveSoon,
   type Order,
   ordersFor,
@@ -304,12 +306,20 @@ class RunningHost {
         poolSize,
         budget,
         address: addressOf(row),
-        application: applicationOf(this.id, version, row.name),
+        // by the version the server's log tells engines apart
+        application: `${connectionsOf(this.id)} ${version} ${row.name}`,
+        isWrittenOff: (application) => this.#wasLost(order, application),
         contextFor: (pool, over) => ({ ...contextFor(row, pool), housekeeping: this.#housekeeping.of(row, over) }),
         limits: limits ?? usualLimits,
       },
       signal,
     );
+  }
+
+  /** Only the host that had it last: whatever else holds the tenant may be of another installation, and well. */
+  async #wasLost({ lastHost }: Order, application: string): Promise<boolean> {
+    if (!lastHost || !application.startsWith(`${connectionsOf(lastHost)} `)) return false;
+    return isWrittenOff(this.#options.control, lastHost);
   }
 
   #onEnd({ row, orderNo }: Order, { code, message }: Ending): void {
@@ -325,9 +335,4 @@ class RunningHost {
 
 function mib(bytes: number): number {
   return Math.round(bytes / 2 ** 20);
-}
-
-/** By the host's part of it a lost host's connections are found and ended; by the version the server's log tells engines apart. */
-function applicationOf(hostId: string, version: string, tenant: string): string {
-  return `millrace host ${hostId.slice(-12)} ${version} ${tenant}`;
 }

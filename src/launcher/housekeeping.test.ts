@@ -4,6 +4,7 @@ import { type Fleet, makeFleet } from '../../test/harness/fleet.ts';
 import { until } from '../../test/harness/until.ts';
 import { newId } from '../kernel/id.ts';
 import { silent } from '../kernel/log.ts';
+import { within } from '../kernel/service.ts';
 import { sql } from '../kernel/sql.ts';
 import { registerHost } from './host-queries.ts';
 import { Housekeeping } from './housekeeping.ts';
@@ -28,7 +29,14 @@ afterEach(async () => {
 
 async function open(longestWaitMs: number): Promise<Housekeeping> {
   const { hub } = fleet;
-  const opened = new Housekeeping({ control: fleet.control.db, hub, hostId: () => hostId, log: silent, longestWaitMs });
+  const opened = new Housekeeping({
+    control: fleet.control.db,
+    hub,
+    hostId: () => hostId,
+    log: silent,
+    longestWaitMs,
+    endMs: 200,
+  });
   await opened.service.start();
   return opened;
 }
@@ -121,6 +129,26 @@ describe('housekeeping', () => {
     expect(await work).toBeUndefined();
     expect(performance.now() - startedAt).toBeLessThan(500);
     expect(await house.of(tenant('a'), over.signal)('vacuum', async () => 7)).toBeUndefined();
+    await gone();
+  });
+
+  it('that hangs is left to itself when its scheduler ends: its slot is given back, and the next one asks', async () => {
+    const over = new AbortController();
+    const hung = house.of(tenant('a'), over.signal)('vacuum', () => new Promise(() => {}));
+    await asked(1);
+    await grant();
+    expect(
+      await within(
+        500,
+        hung.then(() => 'over'),
+      ),
+    ).toBeUndefined();
+    const next = house.of(tenant('a'), going)('retention', async () => 7);
+    over.abort();
+    expect(await hung).toBeUndefined();
+    await until('the next one asks', async () => (await slots()).some(({ reason }) => reason === 'retention'));
+    await grant();
+    expect(await next).toBe(7);
     await gone();
   });
 

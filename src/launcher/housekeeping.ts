@@ -18,11 +18,15 @@ export interface HousekeepingOptions {
   readonly hostId: () => string;
   readonly log: Log;
   readonly longestWaitMs?: number;
+  /** How long work may go on after its scheduler was told to end. */
+  readonly endMs?: number;
 }
 
 const pollMs = 1_000;
 const idleMs = 60_000;
 const longestWaitMs = 60_000;
+/** By then its connections are taken from it. */
+const endMs = 6_000;
 
 type Answer = 'granted' | 'refused';
 
@@ -81,7 +85,7 @@ export class Housekeeping {
           this.#options.log.warn({ tenant: tenant.name, reason }, 'no slot was free for housekeeping');
         return undefined;
       }
-      return await work();
+      return await unlessOver(work(), signal, this.#options.endMs ?? endMs);
     } finally {
       this.#done.add(id);
       this.#bell.ring();
@@ -124,6 +128,22 @@ export class Housekeeping {
     const rows = await control.rows<{ id: string }>(sql`
       select id from slot where id = any(${asked}) and granted_at is not null`);
     for (const { id } of rows) this.#waiting.get(id)?.('granted');
+  }
+}
+
+/** Work that goes on for so long after its scheduler was to end is left to itself, and its slot is another's. */
+async function unlessOver<T>(work: Promise<T>, signal: AbortSignal, graceMs: number): Promise<T | undefined> {
+  let onAbort = (): void => {};
+  const over = new Promise<undefined>((resolve) => {
+    onAbort = () => void setTimeout(() => resolve(undefined), graceMs).unref();
+  });
+  signal.addEventListener('abort', onAbort, { once: true });
+  if (signal.aborted) onAbort();
+  try {
+    return await Promise.race([work, over]);
+  } finally {
+    signal.removeEventListener('abort', onAbort);
+    work.catch(() => {});
   }
 }
 

@@ -4,6 +4,7 @@
  */
 import { type Db, sql } from '../kernel/sql.ts';
 import { type Terminated, terminated, terminatedOf } from '../postgres/drained.ts';
+import { connectionsOf } from './host-queries.ts';
 import type { Launch, LaunchEntry, Word } from './ledger.ts';
 import type { MessageKind, Outcome } from './messages.ts';
 import type { ReasonCode } from './reasons.ts';
@@ -268,11 +269,6 @@ export async function fenceHosts(tx: Db, hostIds: readonly string[]): Promise<Te
      where a.pid <> pg_backend_pid()`);
   await tx.exec(sql`delete from host where id = any(${hostIds}::uuid[])`);
   return terminatedOf(rows);
-}
-
-/** How the names of all connections of a host begin. */
-function connectionsOf(hostId: string): string {
-  return `millrace host ${hostId.slice(-12)}`;
 }
 
 /** Answers how many were: those that got a tenant or asked for a slot meanwhile stay. */

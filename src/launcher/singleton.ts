@@ -32,6 +32,8 @@ export interface Holding {
   readonly application: string;
   readonly version: string;
   readonly allowPooler: boolean;
+  /** Whether connections of this name are of a host that was written off: they are ended, if they do not end by themselves. */
+  readonly isWrittenOff?: (application: string) => Promise<boolean>;
 }
 
 const connectMs = 5_000;
@@ -55,7 +57,7 @@ export function guardFor(version: string): (client: ClientBase) => Promise<void>
 
 /** Rejects with an `Ending`; or, when the signal aborts, with anything. */
 export async function holdTenant(
-  { address, application, version, allowPooler }: Holding,
+  { address, application, version, allowPooler, isWrittenOff = async () => false }: Holding,
   waitMs: number,
   onWait: (reason: string) => void,
   signal: AbortSignal,
@@ -68,7 +70,7 @@ export async function holdTenant(
   const giveUp = (): void => sever(client);
   signal.addEventListener('abort', giveUp, { once: true });
   try {
-    await takeSingleton(client, waitMs, onWait, signal);
+    await takeSingleton(client, { waitMs, onWait, isWrittenOff }, signal);
     return client;
   } catch (error) {
     sever(client);
@@ -78,22 +80,45 @@ export async function holdTenant(
   }
 }
 
-/** A predecessor may take a moment to end; one that does not is told of. */
+interface Taking {
+  readonly waitMs: number;
+  readonly onWait: (reason: string) => void;
+  readonly isWrittenOff: (application: string) => Promise<boolean>;
+}
+
+/**
+ * A predecessor may take a moment to end; one that does not is told of. Where the launcher wrote it off, its connections to
+ * the launcher's own server are ended already; to any other server, here.
+ */
 async function takeSingleton(
   client: Client,
-  waitMs: number,
-  onWait: (reason: string) => void,
+  { waitMs, onWait, isWrittenOff }: Taking,
   signal: AbortSignal,
 ): Promise<void> {
-  const until = performance.now() + waitMs;
+  let until = performance.now() + waitMs;
+  let ended = false;
   for (let told = false; ; told = true) {
     signal.throwIfAborted();
     if (await tryLock(client)) return;
-    const reason = told ? '' : await holderOf(client);
-    if (!told) onWait(reason);
-    if (performance.now() > until) throw new Ending('starting', await holderOf(client));
+    if (!told) onWait(sentence(await holderOf(client)));
+    if (performance.now() > until) {
+      const holder = await holderOf(client);
+      if (ended || !holder?.name || !(await isWrittenOff(holder.name))) throw new Ending('starting', sentence(holder));
+      await endConnections(client, holder.name);
+      ended = true;
+      until = performance.now() + waitMs;
+    }
     await pause(tryEveryMs, signal);
   }
+}
+
+/** All of that name, not only the one with the lock. Those of another role are not ours to end. */
+async function endConnections(client: Client, application: string): Promise<void> {
+  await onClient(client).exec(sql`
+    select pg_terminate_backend(pid)
+      from pg_stat_activity
+     where application_name = ${application} and datname = current_database() and usename = current_user
+       and pid <> pg_backend_pid()`);
 }
 
 async function tryLock(client: Client): Promise<boolean> {
@@ -102,7 +127,12 @@ async function tryLock(client: Client): Promise<boolean> {
   return locked;
 }
 
-async function holderOf(client: Client): Promise<string> {
+interface Holder {
+  readonly pid: number;
+  readonly name: string | null;
+}
+
+async function holderOf(client: Client): Promise<Holder | undefined> {
   const [holder] = await onClient(client).rows<{ pid: number; name: string | null }>(sql`
     select l.pid, a.application_name as name
       from pg_locks l
@@ -110,6 +140,10 @@ async function holderOf(client: Client): Promise<string> {
      where l.locktype = 'advisory' and l.classid = ${locks.singleton[0]}::integer::oid and l.objsubid = 2
        and l.objid = ${locks.singleton[1]}::integer::oid and l.granted
        and l.database = (select oid from pg_database where datname = current_database())`);
+  return holder;
+}
+
+function sentence(holder: Holder | undefined): string {
   const who = holder === undefined ? '' : ` (${holder.name ?? 'of another user'}, backend ${holder.pid})`;
   return `another scheduler of this tenant is still running${who}`;
 }

@@ -60,10 +60,11 @@ export async function pruneTenant(ctx: EngineContext): Promise<number> {
 export function housekeeping({ ctx, processor }: Scheduling): Service {
   const pruner = new Pruner(ctx, { whole: false });
   // who starts has better things to do
-  let waitMs = firstMs;
+  let waitMs = firstMs * (1 + Math.random());
   return processor('housekeeping', roundMs, 'pruning', async (signal) => {
     await pause(waitMs, signal);
-    waitMs = everyMs;
+    // those of many tenants that were started together do not come together for ever
+    waitMs = everyMs * (0.8 + 0.4 * Math.random());
     if (signal.aborted) return;
     checkpoint('housekeeping.pass');
     if ((await ctx.housekeeping('retention', () => pruner.pass(signal)))?.more) waitMs = soonMs;
