@@ -1,10 +1,11 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { hostname, tmpdir } from 'node:os';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { until } from '../../test/harness/until.ts';
 import { type Log, silent } from '../kernel/log.ts';
+import { machine } from '../kernel/machine.ts';
 import { pause, within } from '../kernel/service.ts';
 import { type ChildHosts, childHosts, detachedHosts } from './host-processes.ts';
 
@@ -26,17 +27,17 @@ const hosts = detachedHosts({ main: '/nowhere/main.js', log: silent, memoryMb: 6
 describe('a host that was written off', () => {
   it('is killed by its pid', async () => {
     const { pid, exit } = processOf('/somewhere/dist/main.js', 'host', '--engine', '1.0.0');
-    hosts.kill({ machine: hostname(), pid });
+    hosts.kill({ machine, pid });
     expect(await exit).toBe('SIGKILL');
   });
 
   it.each([
     ['is of another machine', 'another', ['/somewhere/dist/main.js', 'host']],
-    ['is another role by now', hostname(), ['/somewhere/dist/main.js', 'api']],
-    ['is another program by now', hostname(), ['/usr/bin/ssh', 'host']],
-  ])('is left alone when its pid %s', async (_, machine, command) => {
+    ['is another role by now', machine, ['/somewhere/dist/main.js', 'api']],
+    ['is another program by now', machine, ['/usr/bin/ssh', 'host']],
+  ])('is left alone when its pid %s', async (_, where, command) => {
     const { pid, exit } = processOf(...command);
-    hosts.kill({ machine, pid });
+    hosts.kill({ machine: where, pid });
     expect(await within(300, exit)).toBeUndefined();
   });
 
@@ -44,7 +45,7 @@ describe('a host that was written off', () => {
     const { pid, exit } = processOf('/somewhere/dist/main.js', 'host');
     process.kill(pid, 'SIGKILL');
     await exit;
-    hosts.kill({ machine: hostname(), pid });
+    hosts.kill({ machine, pid });
   });
 });
 

@@ -8,9 +8,9 @@
  */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
-import { hostname } from 'node:os';
 import { promisify } from 'node:util';
 import type { Log } from '../kernel/log.ts';
+import { machine } from '../kernel/machine.ts';
 import type { Service } from '../kernel/service.ts';
 import { type HostOrder, registered } from './host-order.ts';
 
@@ -172,8 +172,8 @@ async function end(child: ChildProcess): Promise<void> {
 }
 
 /** By its pid, if that is (still) a host's: the number may have been given to another process by now. */
-async function killHost({ machine, pid }: { machine: string; pid: number }, log: Log): Promise<void> {
-  if (machine !== hostname() || pid === process.pid) return;
+async function killHost({ machine: where, pid }: { machine: string; pid: number }, log: Log): Promise<void> {
+  if (where !== machine || pid === process.pid) return;
   if (!isHost(await commandOf(pid))) return;
   try {
     process.kill(pid, 'SIGKILL');

@@ -1,8 +1,8 @@
 /** The role `launcher`, and the launcher as it runs within `up`. */
-import { hostname } from 'node:os';
 import type { LauncherOptions } from '../cli/role-commands.ts';
 import { engineVersion } from '../engine/engine.ts';
 import { makeLog } from '../kernel/log.ts';
+import { machine } from '../kernel/machine.ts';
 import { packageFile } from '../kernel/package-files.ts';
 import { all, type Service } from '../kernel/service.ts';
 import { controlRetention } from '../launcher/control-retention.ts';
@@ -47,7 +47,7 @@ export function hostProcessesOf({ config, log }: Pick<Installation, 'config' | '
 /** The launcher need not wait until a host that is known to be gone has been silent for long enough. */
 export function onHostExit({ control, hub, log }: Installation): (pid: number) => void {
   return (pid) => {
-    hostIsLost(control, { machine: hostname(), pid })
+    hostIsLost(control, { machine, pid })
       .then((known) => known && hub.send('launcher', 'words'))
       .catch((error: unknown) => log.debug({ err: error }, 'a host is gone, and this could not be written down'));
   };

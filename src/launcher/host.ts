@@ -6,12 +6,12 @@
  * When its row is gone it was written off, and others may have its tenants: it lets go of everything and begins anew under
  * another id. Without its control database for a minute it ends.
  */
-import { hostname } from 'node:os';
 import type { Pool } from 'pg';
 import type { EngineContext, SchedulerStatus } from '../contract/engine.ts';
 import { Bell } from '../kernel/bell.ts';
 import { newId } from '../kernel/id.ts';
 import type { Log } from '../kernel/log.ts';
+import { machine } from '../kernel/machine.ts';
 import { all, every, type Service, steady, within } from '../kernel/service.ts';
 import type { Db } from '../kernel/sql.ts';
 import type { Telemetry } from '../kernel/telemetry.ts';
@@ -155,7 +155,7 @@ class RunningHost {
   async #register(): Promise<void> {
     const { control, hub, version: engine, log } = this.#options;
     const memory = process.memoryUsage.rss();
-    await registerHost(control, { id: this.id, machine: hostname(), pid: process.pid, engine, memory });
+    await registerHost(control, { id: this.id, machine, pid: process.pid, engine, memory });
     this.#heardAt = performance.now();
     this.#unsubscribe();
     this.#unsubscribe = hub.on(this.id, 'orders', () => {

@@ -151,7 +151,8 @@ function sentence(holder: Holder | undefined): string {
 /** What an engine throws may be anything, even something that cannot be said. */
 export function textOf(error: unknown): string {
   try {
-    return error instanceof Error ? String(error.message) : String(error);
+    const said: unknown = error instanceof Error ? Reflect.get(error, 'message') : error;
+    return String(said);
   } catch {
     return 'an error that cannot be told';
   }

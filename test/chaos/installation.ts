@@ -4,10 +4,11 @@
  */
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { type AddressInfo, createServer } from 'node:net';
-import { hostname, tmpdir } from 'node:os';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Pool } from 'pg';
 import { CallFailed, type Client, makeClient } from '../../src/http/client.ts';
+import { machine } from '../../src/kernel/machine.ts';
 import { silent } from '../../src/kernel/log.ts';
 import { hostIsLost } from '../../src/launcher/host-queries.ts';
 import { type Db, onClient, onPool, sql } from '../../src/kernel/sql.ts';
@@ -175,7 +176,7 @@ export class ChaosInstallation {
    * a silent one is waited for, and the pauses after crashes, are another suite's.
    */
   async buryHost(pid: number): Promise<void> {
-    await hostIsLost(onPool(this.#control), { machine: hostname(), pid });
+    await hostIsLost(onPool(this.#control), { machine, pid });
     await this.call('POST /api/tenants/{name}/start', { params: { name: 'default' } });
   }
 
