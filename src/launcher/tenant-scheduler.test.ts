@@ -276,6 +276,62 @@ describe('a tenant’s scheduler', () => {
   });
 });
 
+describe('a tenant that is changed without its lock', () => {
+  const limits = { ...usualLimits, stopMs: 500, versionEveryMs: 20 };
+  const inTenant = (text: string) => withClient(address, (client) => client.query(text));
+
+  it('to another version: its scheduler ends, and says which', async () => {
+    const running = run(undefined, { limits });
+    await isRunning(running);
+    await inTenant(`update millrace.installation set version = '9.9.9'`);
+    try {
+      expect(await running.ending).toMatchObject({ code: 'starting', message: 'its version is 9.9.9' });
+      expect(alive).toBe(0);
+      await nobodyIsConnected();
+    } finally {
+      await inTenant(`update millrace.installation set version = '${engineVersion}'`);
+    }
+  });
+
+  it('and keeps its version goes on', async () => {
+    const running = run(undefined, { limits });
+    await isRunning(running);
+    await inTenant(`update millrace.installation set version = '${engineVersion}'`);
+    expect(await within(300, running.ending)).toBeUndefined();
+  });
+
+  it.each(['commit', 'rollback'])('to none in a transaction that ends by %s', async (end) => {
+    const running = run(undefined, { limits });
+    await isRunning(running);
+    await withClient(address, async (client) => {
+      await client.query('begin; alter schema millrace rename to dropped');
+      expect(await within(200, running.ending)).toBeUndefined();
+      await client.query(end);
+    });
+    if (end === 'rollback') return expect(await within(300, running.ending)).toBeUndefined();
+    try {
+      expect(await running.ending).toMatchObject({ code: 'not_installed' });
+      expect(alive).toBe(0);
+    } finally {
+      await inTenant('alter schema dropped rename to millrace');
+    }
+  });
+
+  it('while its connections are all busy ends as well', async () => {
+    const busy = run(
+      scheduled(({ pool }) => ({ start: async () => void pool.query('select pg_sleep(60)').catch(() => {}) })),
+      { limits },
+    );
+    await isRunning(busy);
+    await inTenant(`update millrace.installation set version = '9.9.9'`);
+    try {
+      expect(await busy.ending).toMatchObject({ code: 'starting', message: 'its version is 9.9.9' });
+    } finally {
+      await inTenant(`update millrace.installation set version = '${engineVersion}'`);
+    }
+  });
+});
+
 describe('a scheduler that hangs', () => {
   const quick = { ...usualLimits, probeEveryMs: 20, probeMs: 100, stopMs: 200 };
 

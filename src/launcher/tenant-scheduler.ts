@@ -10,7 +10,10 @@ import { isConnectionLoss } from '../errors.ts';
 import { checkpoint } from '../kernel/checkpoint.ts';
 import { pause, within } from '../kernel/service.ts';
 import type { ConnectionBudget } from '../postgres/connection-budget.ts';
+import { onPool } from '../kernel/sql.ts';
 import { type KeptPool, keptPool } from '../postgres/kept-pool.ts';
+import { VersionMismatch } from '../postgres/pool.ts';
+import { recordedVersion } from '../postgres/recorded-version.ts';
 import type { EngineSource } from './engines.ts';
 import { Ending, endingOf, guardFor, holdTenant, type Holding, stopped, textOf } from './singleton.ts';
 
@@ -21,6 +24,8 @@ export interface SchedulerLimits {
   readonly stopMs: number;
   readonly probeEveryMs: number;
   readonly probeMs: number;
+  /** How often its recorded version is read. */
+  readonly versionEveryMs: number;
 }
 
 export const usualLimits: SchedulerLimits = {
@@ -29,6 +34,7 @@ export const usualLimits: SchedulerLimits = {
   stopMs: 5_000,
   probeEveryMs: 5_000,
   probeMs: 10_000,
+  versionEveryMs: 2_000,
 };
 
 export interface TenantSchedulerOptions extends Holding {
@@ -109,7 +115,8 @@ async function runLocked(
   let scheduler: Scheduler | undefined;
   try {
     scheduler = engine.scheduler(options.contextFor(kept.pool, over.signal));
-    const ending = await untilOver(options, scheduler, told, over.signal);
+    const changed = change(kept.pool, options, over.signal);
+    const ending = await untilOver(options, scheduler, Promise.race([told, changed]), over.signal);
     over.abort();
     return await windDown(options, scheduler, kept, ending);
   } catch (error) {
@@ -127,6 +134,24 @@ function endOf(lock: Client, signal: AbortSignal): Promise<Ending> {
     signal.addEventListener('abort', () => resolve(stopped()), { once: true });
     if (signal.aborted) resolve(stopped());
   });
+}
+
+/**
+ * When its recorded version is another, or none: somebody has changed the tenant without taking `drain`. Whatever else
+ * fails here is for others to notice.
+ */
+async function change(pool: Pool, { version, limits }: TenantSchedulerOptions, over: AbortSignal): Promise<Ending> {
+  for (;;) {
+    await pause(limits.versionEveryMs, over);
+    if (over.aborted) return stopped();
+    const ending = await recordedVersion(onPool(pool)).then((recorded) => changeTo(recorded, version), endingOf);
+    if (ending?.code === 'not_installed' || ending?.code === 'starting') return ending;
+  }
+}
+
+function changeTo(recorded: string | null | undefined, version: string): Ending | undefined {
+  if (recorded === undefined) return new Ending('not_installed', 'not installed');
+  return recorded === version ? undefined : endingOf(new VersionMismatch(String(recorded)));
 }
 
 async function untilOver(
