@@ -49,6 +49,8 @@ const idleAfterMs = 10_000;
 /** What a lost wake-up missed is found by then, in an idle tenant, too. */
 const longestSweepMs = 5_000;
 const slower = 3;
+/** A fault that stays the same is told so often. */
+const tellEveryMs = 60_000;
 
 export function makeScheduling(ctx: EngineContext): Scheduling {
   const pulse = new Pulse(ctx.time, graceMs);
@@ -56,9 +58,14 @@ export function makeScheduling(ctx: EngineContext): Scheduling {
   const stir = (): void => {
     stirredMs = ctx.time.now();
   };
-  const fault = (doing: string) => (error: unknown) => {
-    if (isConnectionLoss(error)) ctx.log.warn({ doing }, 'the database is out of reach; trying again');
-    else ctx.log.error({ err: error, doing }, 'the scheduler met a fault; trying again');
+  const fault = (doing: string): ((error: unknown) => void) => {
+    const isNews = rarely(ctx.time);
+    return (error) => {
+      const lost = isConnectionLoss(error);
+      if (!isNews(lost ? 'lost' : String(error))) return;
+      if (lost) ctx.log.warn({ doing }, 'the database is out of reach; trying again');
+      else ctx.log.error({ err: error, doing }, 'the scheduler met a fault; trying again');
+    };
   };
   const work = {
     catchup: new Bell(ctx.time),
@@ -96,5 +103,16 @@ export function makeScheduling(ctx: EngineContext): Scheduling {
       return Math.max(usualMs, Math.min(slower * usualMs, longestSweepMs));
     },
     stir,
+  };
+}
+
+/** Whether what is said is worth telling: it is something else than the last time, or that was long ago. */
+function rarely(time: Time): (said: string) => boolean {
+  let last: { readonly said: string; readonly atMs: number } | undefined;
+  return (said) => {
+    const nowMs = time.now();
+    if (last?.said === said && nowMs - last.atMs < tellEveryMs) return false;
+    last = { said, atMs: nowMs };
+    return true;
   };
 }
