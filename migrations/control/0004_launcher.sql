@@ -50,6 +50,8 @@ create table launch (
   failures integer not null default 0,
   suspicion integer not null default 0,
   retry_at timestamptz,
+  -- when its housekeeping was last given a slot: whoever was served longest ago comes first
+  housekept_at timestamptz,
   changed_at timestamptz not null,
   check (state = 'STARTED' or (code is not null and reason is not null))
 );

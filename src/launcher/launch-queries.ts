@@ -91,6 +91,7 @@ type EntryRow = {
   suspicion: number | null;
   retry_at: Date | null;
   changed_at: Date | null;
+  housekept_at: Date | null;
   waits: boolean;
   word_no: number | null;
   word_host: string;
@@ -103,7 +104,7 @@ export async function readEntries(db: Db): Promise<LaunchEntry[]> {
   const rows = await db.rows<EntryRow>(sql`
     select t.id, t.name, t.database, t.database_oid, t.desired, t.discovered, t.own_host,
            l.state, l.code, l.reason, l.wait_on, l.version, l.host_id, l.engine, l.order_no, l.ordered, l.ending,
-           l.failures, l.suspicion, l.retry_at, l.changed_at,
+           l.failures, l.suspicion, l.retry_at, l.changed_at, l.housekept_at,
            case when l.wait_on ~ '^[0-9]{1,19}$'
                 then not pg_visible_in_snapshot(l.wait_on::xid8, pg_current_snapshot()) else false end as waits,
            s.order_no as word_no, s.host_id as word_host, s.phase, s.code as word_code, s.reason as word_reason
@@ -129,6 +130,7 @@ function entryOf(row: EntryRow): LaunchEntry {
     before: launch,
     launch,
     transactionIsOpen: row.waits,
+    housekeptMs: row.housekept_at?.getTime() ?? 0,
     word:
       row.word_no === null
         ? undefined
@@ -195,6 +197,10 @@ export async function writeLaunches(
       version = excluded.version, host_id = excluded.host_id, engine = excluded.engine, order_no = excluded.order_no,
       ordered = excluded.ordered, ending = excluded.ending, failures = excluded.failures,
       suspicion = excluded.suspicion, retry_at = excluded.retry_at, changed_at = excluded.changed_at`);
+}
+
+export async function noteHousekept(tx: Db, tenantIds: readonly string[], at: Date): Promise<void> {
+  await tx.exec(sql`update launch set housekept_at = ${at} where tenant_id = any(${tenantIds}::uuid[])`);
 }
 
 /** A housekeeping slot that was given back meanwhile stays given back. */

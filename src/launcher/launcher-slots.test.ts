@@ -109,6 +109,23 @@ describe('slots', () => {
     await stage.becomes(c, 'STARTED');
   });
 
+  it('go to the tenant whose housekeeping was served longest ago, also by a launcher that has just taken over', async () => {
+    await stage.limit(4);
+    const [a, b] = await tenants('a', 'b');
+    if (!a || !b) throw new Error('two were made');
+    const first = await stage.launch();
+    for (const tenant of [a, b]) await stage.becomes(tenant, 'STARTED');
+    const served = await ask(a);
+    await until('it is granted', () => isGranted(served));
+    await first.stop();
+    const again = await ask(a);
+    const never = await ask(b);
+    await db().exec(sql`delete from slot where id = ${served}`);
+    await stage.launch();
+    await until('one is granted', async () => (await isGranted(again)) || (await isGranted(never)) || undefined);
+    expect([await isGranted(again), await isGranted(never)]).toEqual([false, true]);
+  });
+
   it('beyond a lowered limit are taken from the newest schedulers, who go back to the line', async () => {
     const [a, b, c] = await tenants('a', 'b', 'c');
     if (!a || !b || !c) throw new Error('three were made');

@@ -110,7 +110,6 @@ class Launcher {
   /** Backends that may not be ended, as was told. */
   #left: ReadonlySet<number> = new Set();
   readonly #known = new Set<string>();
-  readonly #servedAt = new Map<string, number>();
   readonly #idleSince = new Map<string, number>();
   #spawned: { readonly engine: string; readonly atMs: number }[] = [];
   readonly service: Service;
@@ -218,7 +217,7 @@ class Launcher {
   #begin(epoch: number | undefined): void {
     const { log } = this.#options;
     this.#epoch = epoch;
-    for (const memory of [this.#known, this.#servedAt, this.#idleSince]) memory.clear();
+    for (const memory of [this.#known, this.#idleSince]) memory.clear();
     this.#spawned = [];
     this.#watch.forget();
     this.#tenantOids = new Set();
@@ -271,7 +270,6 @@ class Launcher {
       findings: this.#looks.findings(),
       mayJudge: this.#lease.mayJudge,
       known: this.#known,
-      servedAt: this.#servedAt,
     };
   }
 
@@ -309,7 +307,6 @@ class Launcher {
     for (const tenantId of plan.hinted) hintChanged(hub, tenantId);
     this.#known.clear();
     for (const sighting of world.sightings) this.#known.add(keyOf(sighting));
-    for (const tenantId of plan.served) this.#servedAt.set(tenantId, world.now.getTime());
     for (const host of plan.lost) hosts.kill(host);
     this.#spawn(plan.missing, world);
     this.#looks.forget(plan.forget);

@@ -51,6 +51,8 @@ export interface LaunchEntry {
   readonly word: Word | undefined;
   /** The transaction that its next start waits for has not ended, as far as this server knows. */
   readonly transactionIsOpen: boolean;
+  /** When its housekeeping was last given a slot; 0: never. */
+  readonly housekeptMs: number;
   /** Why it is ALLOCATED and not STARTED, as found in this turn. */
   pending?: Reason;
 }

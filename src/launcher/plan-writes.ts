@@ -9,6 +9,7 @@ import {
   dismissHosts,
   fenceHosts,
   holdTenants,
+  noteHousekept,
   sendUnsent,
   writeLaunches,
   writeMessages,
@@ -42,7 +43,7 @@ export interface Written {
 }
 
 /** What is written together: of some tenants, and perhaps of none in particular. */
-interface Part extends Pick<Plan, 'lost' | 'changes' | 'slots' | 'messages' | 'unsent'> {
+interface Part extends Pick<Plan, 'lost' | 'changes' | 'slots' | 'messages' | 'unsent' | 'served'> {
   readonly dismissed: readonly string[];
 }
 
@@ -104,7 +105,7 @@ async function writeHalves(part: Part, { tenantIds, write, refused }: Halving): 
 
 /** `isIn` is asked of null for what is of no tenant. */
 function partOf(whole: Part, isIn: (tenantId: string | null) => boolean): Part {
-  const { lost, changes, slots, messages, unsent, dismissed } = whole;
+  const { lost, changes, slots, messages, unsent, served, dismissed } = whole;
   const ofSlots = (rows: readonly Slot[]): Slot[] => rows.filter(({ tenantId }) => isIn(tenantId));
   return {
     lost: isIn(null) ? lost : [],
@@ -113,6 +114,7 @@ function partOf(whole: Part, isIn: (tenantId: string | null) => boolean): Part {
     slots: { removed: ofSlots(slots.removed), added: ofSlots(slots.added), changed: ofSlots(slots.changed) },
     messages: messages.filter(({ tenantId }) => isIn(tenantId)),
     unsent: unsent.filter(({ tenantId }) => isIn(tenantId)),
+    served: served.filter(isIn),
   };
 }
 
@@ -129,7 +131,7 @@ function tenantsOf({ changes, slots, messages, unsent }: Part): string[] {
 }
 
 async function writePart(tx: Db, part: Part, at: Date): Promise<Omit<Written, 'refused'>> {
-  const { lost, changes, slots, messages, unsent, dismissed } = part;
+  const { lost, changes, slots, messages, unsent, served, dismissed } = part;
   const { left } = await fenceHosts(
     tx,
     lost.map(({ id }) => id),
@@ -143,6 +145,7 @@ async function writePart(tx: Db, part: Part, at: Date): Promise<Omit<Written, 'r
     );
   const added = slots.added.filter(({ tenantId }) => tenantId === null || there.has(tenantId));
   await writeSlots(tx, { ...slots, added });
+  if (served.length > 0) await noteHousekept(tx, served, at);
   if (messages.length > 0) await writeMessages(tx, messages);
   if (unsent.length > 0) await sendUnsent(tx, unsent, at);
   const leaving = dismissed.length > 0 ? await dismissHosts(tx, dismissed) : 0;

@@ -29,8 +29,6 @@ export interface World {
   readonly mayJudge: boolean;
   /** Sightings that were acted upon. */
   readonly known: ReadonlySet<string>;
-  /** When each tenant's housekeeping was last given a slot. */
-  readonly servedAt: ReadonlyMap<string, number>;
 }
 
 export interface Change {
@@ -73,7 +71,7 @@ export function decide(world: World): Plan {
   const findings = new Map([...world.findings].filter(([tenantId]) => !about.has(tenantId)));
   const supervised = supervise(ledger, world, findings);
   seeToOwnHosts(ledger, alive);
-  const granted = seeToSlots(ledger, world, alive);
+  const granted = seeToSlots(ledger, alive);
   const sightings = new Map(world.sightings.map((sighting) => [sighting.databaseOid, sighting]));
   const isElsewhere = (entry: LaunchEntry): boolean => world.presenceOf(entry) === 'unlisted';
   const starts = seeToStarts(ledger, { hosts: alive, findings, sightings, isElsewhere });
@@ -132,7 +130,7 @@ function isIdle(launch: Launch | undefined): boolean {
 }
 
 /** ENABLED → ALLOCATED. Answers what was granted. */
-function seeToSlots(ledger: Ledger, world: World, alive: readonly LaunchHost[]): Slot[] {
+function seeToSlots(ledger: Ledger, alive: readonly LaunchHost[]): Slot[] {
   const { slots, entries } = ledger;
   const hostIds = new Set(alive.map(({ id }) => id));
   const launchOf = (tenantId: string): Launch | undefined => entries.get(tenantId)?.launch;
@@ -153,7 +151,7 @@ function seeToSlots(ledger: Ledger, world: World, alive: readonly LaunchHost[]):
   }
   for (const [entry, { state, ending }] of ledger.launches())
     if (state !== 'DISABLED' && !ending) slots.ask(entry.tenant.id);
-  const granted = slots.grant(world.servedAt);
+  const granted = slots.grant(new Map([...entries].map(([tenantId, entry]) => [tenantId, entry.housekeptMs])));
   for (const { kind, tenantId } of granted) {
     const entry = kind === 'scheduler' && tenantId !== null ? entries.get(tenantId) : undefined;
     if (entry !== undefined) ledger.send(entry, { kind: 'slot_reserved' });
