@@ -29,7 +29,14 @@ const failed: Launch = {
 function entry(launch: Launch): LaunchEntry {
   const id = newId();
   const tenant = { id, name: id, database: id, databaseOid: 1, desired: 'on', discovered: false } as const;
-  return { tenant: { ...tenant, ownHost: false }, before: launch, launch, word: undefined, transactionIsOpen: false };
+  return {
+    tenant: { ...tenant, ownHost: false },
+    before: launch,
+    launch,
+    word: undefined,
+    transactionIsOpen: false,
+    housekeptMs: 0,
+  };
 }
 
 const host = (id: string): LaunchHost => ({
@@ -55,7 +62,6 @@ const world = (more: Partial<World> = {}): World => ({
   findings: new Map(),
   mayJudge: true,
   known: new Set(),
-  servedAt: new Map(),
   ...more,
 });
 
