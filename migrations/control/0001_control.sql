@@ -46,6 +46,8 @@ create table host (
   memory bigint not null default 0,
   -- it has been told to end, or has decided to: gets no more tenants
   leaving boolean not null default false,
+  -- a launcher has started it: it may be sent away when it is not needed any more
+  on_demand boolean not null default false,
   started_at timestamptz not null,
   beat_at timestamptz not null
 );

@@ -1,4 +1,5 @@
 /** The role `launcher`, and the launcher as it runs within `up`. */
+import { totalmem } from 'node:os';
 import type { LauncherOptions } from '../cli/role-commands.ts';
 import { engineVersion } from '../engine/engine.ts';
 import { makeLog } from '../kernel/log.ts';
@@ -71,8 +72,17 @@ export function launcherOf(
     discover: config.discover,
     maxBackgroundWorkers: config.maxBackgroundWorkers,
     embedded: alone,
+    mostHosts: mostHosts(config.hostMemoryMb),
     version: engineVersion,
     log,
   });
   return all('launcher', [launcher, controlRetention({ control, time, retention: config.retention, log })]);
+}
+
+/** What hosts of one engine may use together, of the memory that this machine or container has. */
+const hostsShare = 1 / 4;
+
+function mostHosts(memoryMb: number): number {
+  const bytes = Math.min(totalmem(), process.constrainedMemory() || Number.POSITIVE_INFINITY);
+  return Math.max(2, Math.floor((bytes * hostsShare) / (memoryMb * 2 ** 20)));
 }

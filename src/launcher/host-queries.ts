@@ -14,12 +14,14 @@ export interface HostProcessRow {
   readonly pid: number;
   readonly engine: string;
   readonly memory: number;
+  /** A launcher has started it, which may send it away. */
+  readonly onDemand?: boolean;
 }
 
 export async function registerHost(db: Db, host: HostProcessRow): Promise<void> {
   await db.exec(sql`
-    insert into host (id, machine, pid, engine, memory, started_at, beat_at)
-    values (${host.id}, ${host.machine}, ${host.pid}, ${host.engine}, ${host.memory}, now(), now())`);
+    insert into host (id, machine, pid, engine, memory, on_demand, started_at, beat_at)
+    values (${host.id}, ${host.machine}, ${host.pid}, ${host.engine}, ${host.memory}, ${host.onDemand ?? false}, now(), now())`);
 }
 
 /** Undefined when the row is gone: this host was written off. */

@@ -155,7 +155,8 @@ class RunningHost {
   async #register(): Promise<void> {
     const { control, hub, version: engine, log } = this.#options;
     const memory = process.memoryUsage.rss();
-    await registerHost(control, { id: this.id, machine, pid: process.pid, engine, memory });
+    const onDemand = !this.#options.stays;
+    await registerHost(control, { id: this.id, machine, pid: process.pid, engine, memory, onDemand });
     this.#heardAt = performance.now();
     this.#unsubscribe();
     this.#unsubscribe = hub.on(this.id, 'orders', () => {

@@ -29,6 +29,7 @@ export interface LaunchHost {
   readonly pid: number;
   readonly engine: string;
   readonly leaving: boolean;
+  readonly onDemand: boolean;
   readonly startedAt: Date;
   /** By the server's clock; -Infinity: known to be dead. */
   readonly beatMs: number;
@@ -49,7 +50,7 @@ export function readMessages(db: Db): Promise<OpenMessage[]> {
 
 export function readHosts(db: Db): Promise<LaunchHost[]> {
   return db.rows<LaunchHost>(sql`
-    select id, machine, pid, engine, leaving, started_at as "startedAt",
+    select id, machine, pid, engine, leaving, on_demand as "onDemand", started_at as "startedAt",
            (extract(epoch from beat_at) * 1000)::float8 as "beatMs"
       from host
      order by started_at, id`);
@@ -277,11 +278,18 @@ export async function fenceHosts(tx: Db, hostIds: readonly string[]): Promise<Te
   return terminatedOf(rows);
 }
 
-/** Answers how many were: those that got a tenant or asked for a slot meanwhile stay. */
-export function dismissHosts(tx: Db, hostIds: readonly string[]): Promise<number> {
+/** Who is sent away: hosts without a tenant, and those whose tenants are to run in others. */
+export interface Dismissed {
+  readonly idle: readonly string[];
+  readonly needless: readonly string[];
+}
+
+/** Answers how many were: those that are idle no more, or keep house, stay. */
+export function dismissHosts(tx: Db, { idle, needless }: Dismissed): Promise<number> {
   return tx.exec(sql`
     update host set leaving = true
-     where id = any(${hostIds}::uuid[]) and not leaving
-       and not exists (select from launch where launch.host_id = host.id)
-       and not exists (select from slot where slot.holder = host.id)`);
+     where not leaving
+       and (id = any(${needless}::uuid[])
+            or (id = any(${idle}::uuid[]) and not exists (select from launch where launch.host_id = host.id)))
+       and not exists (select from slot where slot.holder = host.id and slot.kind = 'housekeeping')`);
 }

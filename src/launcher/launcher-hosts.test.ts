@@ -183,6 +183,46 @@ describe('hosts', () => {
     expect((await leaving()).map(({ id }) => id)).not.toContain(taken);
   });
 
+  it('that suspects were given go when nobody is suspected any more, one at a time, and none that was started by hand', async () => {
+    const hosts = [await stage.host(), await stage.host(), await stage.host()];
+    const tenants = [await stage.tenant('a'), await stage.tenant('b'), await stage.tenant('c')];
+    await stage.launch({ idleHostMs: 300 });
+    const at: (string | null)[] = [];
+    for (const tenant of tenants) at.push((await stage.becomes(tenant, 'STARTED')).host_id);
+    expect(new Set(at).size).toBe(3);
+    const leaving = () => db().rows<{ id: string }>(sql`select id from host where leaving`);
+    await pause(2_500);
+    expect(await leaving(), 'started by hand').toEqual([]);
+    await db().exec(sql`update launch set suspicion = 3`);
+    await db().exec(sql`update host set on_demand = true where id <> ${hosts[0]?.id ?? ''}`);
+    await pause(2_500);
+    expect(await leaving(), 'suspected').toEqual([]);
+    await db().exec(sql`update launch set changed_at = changed_at - interval '601 seconds'`);
+    const gone = await until('one is to go', async () => (await leaving())[0]?.id);
+    await pause(2_500);
+    expect(await leaving(), 'one at a time').toEqual([{ id: gone }]);
+    await hosts.find(({ id }) => id === gone)?.freeze();
+    await db().exec(sql`delete from host where id = ${gone}`);
+    const moved = tenants[at.indexOf(gone)];
+    if (moved === undefined) throw new Error('it had a tenant');
+    await until('its tenant has moved', async () => (await stage.view(moved))?.host_id !== gone || undefined);
+    expect(await stage.becomes(moved, 'STARTED')).toMatchObject({ failures: 0, suspicion: 0 });
+    expect(gone).not.toBe(hosts[0]?.id);
+  });
+
+  it('are no more than there may be, whoever is suspected', async () => {
+    const host = await stage.host();
+    const tenants = [await stage.tenant('a'), await stage.tenant('b')];
+    const launcher = await stage.launch({ mostHosts: 1 });
+    for (const tenant of tenants) await stage.becomes(tenant, 'STARTED');
+    await db().exec(sql`update launch set suspicion = 9`);
+    for (const tenant of tenants)
+      expect(await stage.outcome(await stage.send(tenant, 'restart'))).toMatchObject({ outcome: 'started' });
+    expect(host.running.size).toBe(2);
+    expect(stage.spawned).toEqual([]);
+    await launcher.stop();
+  });
+
   it('that are leaving get no tenants', async () => {
     const [leaving, staying] = [await stage.host(), await stage.host()];
     await db().exec(sql`update host set leaving = true where id = ${leaving.id}`);

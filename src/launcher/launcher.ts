@@ -29,7 +29,15 @@ import {
   readDatabases,
   writeDiscovered,
 } from './discovery.ts';
-import { type LaunchHost, readClock, readEntries, readHosts, readMessages, readSlots } from './launch-queries.ts';
+import {
+  type Dismissed,
+  type LaunchHost,
+  readClock,
+  readEntries,
+  readHosts,
+  readMessages,
+  readSlots,
+} from './launch-queries.ts';
 import { asLauncher, isTakenOver, Lease } from './lease.ts';
 import type { LaunchEntry } from './ledger.ts';
 import { type EnginesPort, Looks } from './looks.ts';
@@ -64,8 +72,10 @@ export interface LauncherOptions {
   readonly embedded: boolean;
   /** The running release: one host of it is kept though it has no tenant. */
   readonly version: string;
-  /** How long any other host may be without one; default: a minute. */
+  /** How long any other host may be without one, or without need; default: a minute. */
   readonly idleHostMs?: number;
+  /** Of one engine there are no more, but for tenants that have their own. */
+  readonly mostHosts: number;
   readonly log: Log;
 }
 
@@ -110,7 +120,7 @@ class Launcher {
   /** Backends that may not be ended, as was told. */
   #left: ReadonlySet<number> = new Set();
   readonly #known = new Set<string>();
-  readonly #idleSince = new Map<string, number>();
+  readonly #spareSince = new Map<string, number>();
   #spawned: { readonly engine: string; readonly atMs: number }[] = [];
   readonly service: Service;
 
@@ -217,7 +227,7 @@ class Launcher {
   #begin(epoch: number | undefined): void {
     const { log } = this.#options;
     this.#epoch = epoch;
-    for (const memory of [this.#known, this.#idleSince]) memory.clear();
+    for (const memory of [this.#known, this.#spareSince]) memory.clear();
     this.#spawned = [];
     this.#watch.forget();
     this.#tenantOids = new Set();
@@ -230,7 +240,7 @@ class Launcher {
     const world = await this.#read(epoch);
     checkpoint('turn.read');
     const plan = decide(world);
-    const dismissed = this.#longIdle(plan, world);
+    const dismissed = this.#dismissed(plan, world);
     const leftOut = this.#refusals.current();
     const { any, refused, left } = await writePlan(this.#db, { plan, epoch, at: world.now, dismissed, ...leftOut });
     if (left.length > 0) this.#tellOfLeft({ left });
@@ -270,6 +280,7 @@ class Launcher {
       findings: this.#looks.findings(),
       mayJudge: this.#lease.mayJudge,
       known: this.#known,
+      mostHosts: () => this.#options.mostHosts,
     };
   }
 
@@ -342,18 +353,17 @@ class Launcher {
     }
   }
 
-  /** Hosts without a tenant for long; of the running release the last one stays. */
-  #longIdle(plan: Plan, { now, hosts }: World): string[] {
+  /** Hosts without a tenant, or without need, for long; of the running release the last one stays. */
+  #dismissed(plan: Plan, { now, hosts }: World): Dismissed {
     const { version, idleHostMs = usualIdleHostMs } = this.#options;
     const nowMs = now.getTime();
-    const idle = new Set(plan.idle.map(({ id }) => id));
-    for (const id of this.#idleSince.keys()) if (!idle.has(id)) this.#idleSince.delete(id);
-    for (const id of idle) if (!this.#idleSince.has(id)) this.#idleSince.set(id, nowMs);
+    const spared = new Set([...plan.idle, ...plan.needless].map(({ id }) => id));
+    for (const id of this.#spareSince.keys()) if (!spared.has(id)) this.#spareSince.delete(id);
+    for (const id of spared) if (!this.#spareSince.has(id)) this.#spareSince.set(id, nowMs);
+    const isLong = ({ id }: LaunchHost): boolean => nowMs - (this.#spareSince.get(id) ?? nowMs) >= idleHostMs;
     let spare = hosts.filter(({ engine, leaving }) => engine === version && !leaving).length - 1;
-    return plan.idle
-      .filter(({ id }) => nowMs - (this.#idleSince.get(id) ?? nowMs) >= idleHostMs)
-      .filter(({ engine }) => engine !== version || spare-- > 0)
-      .map(({ id }) => id);
+    const idle = plan.idle.filter(isLong).filter(({ engine }) => engine !== version || spare-- > 0);
+    return { idle: idle.map(({ id }) => id), needless: plan.needless.filter(isLong).map(({ id }) => id) };
   }
 }
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type Guest, place, type Room } from './placement.ts';
+import { type Guest, needless, place as placeWithin, type Placements, type Room } from './placement.ts';
 
 let made = 0;
 const guest = (more: Partial<Guest> = {}): Guest => ({
@@ -11,6 +11,8 @@ const guest = (more: Partial<Guest> = {}): Guest => ({
 });
 const many = (count: number, more: Partial<Guest> = {}): Guest[] => Array.from({ length: count }, () => guest(more));
 const room = (hostId: string, guests: readonly Guest[] = [], engine = '1'): Room => ({ hostId, engine, guests });
+const place = (guests: readonly Guest[], rooms: readonly Room[], most = Number.POSITIVE_INFINITY): Placements =>
+  placeWithin(guests, rooms, () => most);
 const hostOf = (one: Guest, rooms: readonly Room[]) => place([one], rooms).placed.get(one.tenantId);
 
 describe('placement', () => {
@@ -52,5 +54,113 @@ describe('placement', () => {
         ['2', 3],
       ]),
     );
+  });
+});
+
+/** Hosts that run tenants of one engine, as many as may be, until one of them is lost. */
+class Fleet {
+  readonly #most: number;
+  rooms: Room[] = [];
+
+  constructor(most: number) {
+    this.#most = most;
+  }
+
+  start(guests: readonly Guest[]): void {
+    const { missing } = place(guests, this.rooms, this.#most);
+    const added = Array.from({ length: missing.get('1') ?? 0 }, () => room(`host ${++made}`));
+    const open = [...this.rooms, ...added];
+    const { placed } = place(guests, open, this.#most);
+    this.rooms = open.map((each) => ({
+      ...each,
+      guests: [...each.guests, ...guests.filter(({ tenantId }) => placed.get(tenantId) === each.hostId)],
+    }));
+  }
+
+  with(tenantId: string): Room {
+    const found = this.rooms.find(({ guests }) => guests.some((each) => each.tenantId === tenantId));
+    if (found === undefined) throw new Error(`${tenantId} has no host`);
+    return found;
+  }
+
+  lose({ hostId, guests }: Room): void {
+    this.rooms = this.rooms.filter((each) => each.hostId !== hostId);
+    this.start(guests.map((each) => ({ ...each, suspicion: each.suspicion + 1 })));
+  }
+}
+
+describe('where there may be only so many hosts', () => {
+  it.each([
+    [2, 200, 9],
+    [4, 200, 6],
+    [8, 200, 4],
+    [4, 7, 4],
+    [3, 900, 8],
+  ])('of %i hosts, one tenant among %i that ends its host is alone after %i losses at most', (most, count, losses) => {
+    const guests = many(count);
+    for (const guilty of [guests[0], guests[count >> 1], guests[count - 1]]) {
+      const id = guilty?.tenantId ?? '';
+      const fleet = new Fleet(most);
+      fleet.start(guests);
+      let lost = 0;
+      for (; fleet.with(id).guests.length > 1 || fleet.rooms.length === 1; lost++) {
+        expect(lost, `${fleet.with(id).guests.length} are with it`).toBeLessThan(losses);
+        fleet.lose(fleet.with(id));
+        const limit = Math.max(most, Math.ceil(count / 256));
+        expect(fleet.rooms.length).toBeLessThanOrEqual(limit);
+        expect(fleet.rooms.flatMap((each) => each.guests)).toHaveLength(count);
+      }
+      fleet.lose(fleet.with(id));
+      expect(fleet.with(id).guests, 'and stays so').toHaveLength(1);
+    }
+  });
+
+  it('that are all lost again and again, there are never more of them', () => {
+    const fleet = new Fleet(4);
+    fleet.start(many(200));
+    for (let times = 0; times < 9; times++) {
+      const guests = fleet.rooms.flatMap((each) => each.guests);
+      fleet.rooms = [];
+      fleet.start(guests.map((each) => ({ ...each, suspicion: each.suspicion + 1 })));
+      const sizes = fleet.rooms.map((each) => each.guests.length);
+      expect(sizes.reduce((sum, size) => sum + size)).toBe(200);
+      expect(sizes.length).toBeLessThanOrEqual(4);
+    }
+  });
+
+  it('one that is to have its own has it all the same, and nobody is put into it', () => {
+    const own = guest({ ownHost: true });
+    const { placed, missing } = place([own, guest()], [room('a', many(32, { suspicion: 1 }))], 1);
+    expect([...placed.values()]).toEqual(['a']);
+    expect(missing).toEqual(new Map([['1', 1]]));
+    expect(place(many(1), [room('a', [own])], 1).placed.size).toBe(0);
+  });
+
+  it('there are as many as it takes for tenants whom nobody suspects', () => {
+    expect(place(many(1_000), [], 2).missing).toEqual(new Map([['1', 4]]));
+  });
+});
+
+describe('a host', () => {
+  const hosts = (rooms: readonly Room[], mayGo: (one: Room) => boolean = () => true): string[] =>
+    needless(rooms, mayGo).map(({ hostId }) => hostId);
+
+  it('is needless when its tenants could as well run in another', () => {
+    expect(hosts([room('a', many(3)), room('b', many(2)), room('c', many(4))])).toEqual(['b']);
+    expect(hosts([room('a', many(3)), room('b', many(2), '2'), room('c', many(4), '2')])).toEqual(['b']);
+    expect(hosts([room('a', many(1)), room('b', many(2))], ({ hostId }) => hostId !== 'a')).toEqual([]);
+  });
+
+  it.each([
+    ['the only one', [room('a', many(3))]],
+    ['beside one of another engine', [room('a', many(3)), room('b', many(3), '2')]],
+    ['beside empty ones', [room('a', many(3)), room('b')]],
+    ['with a suspect', [room('a', many(2, { suspicion: 1 })), room('b', many(3))]],
+    ['beside a suspect’s', [room('a', many(2)), room('b', many(1, { suspicion: 3 }))]],
+    ['its tenant’s own', [room('a', many(1, { ownHost: true })), room('b', many(3))]],
+    ['beside one that would be too full', [room('a', many(2)), room('b', many(127))]],
+    ['well filled itself', [room('a', many(33)), room('b', many(33))]],
+  ])('is not, when it is %s', (_, rooms) => {
+    expect(hosts(rooms)).toEqual([]);
   });
 });

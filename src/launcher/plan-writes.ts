@@ -6,6 +6,7 @@ import { isConnectionLoss } from '../errors.ts';
 import { append, type EventDraft } from '../events/append.ts';
 import type { Db } from '../kernel/sql.ts';
 import {
+  type Dismissed,
   dismissHosts,
   fenceHosts,
   holdTenants,
@@ -25,8 +26,7 @@ export interface PlanWrite {
   readonly plan: Plan;
   readonly epoch: number;
   readonly at: Date;
-  /** Hosts that have had no tenant for long enough. */
-  readonly dismissed: readonly string[];
+  readonly dismissed: Dismissed;
   /** Tenants that are left out: not long ago, what there was to be written of them was refused. */
   readonly without: ReadonlySet<string>;
   /** Those of them that are tried again, each by itself, after all others. */
@@ -44,8 +44,10 @@ export interface Written {
 
 /** What is written together: of some tenants, and perhaps of none in particular. */
 interface Part extends Pick<Plan, 'lost' | 'changes' | 'slots' | 'messages' | 'unsent' | 'served'> {
-  readonly dismissed: readonly string[];
+  readonly dismissed: Dismissed;
 }
+
+const nobody: Dismissed = { idle: [], needless: [] };
 
 export async function writePlan(db: Db, wish: PlanWrite): Promise<Written> {
   const { plan, epoch, at, dismissed, without, again } = wish;
@@ -109,7 +111,7 @@ function partOf(whole: Part, isIn: (tenantId: string | null) => boolean): Part {
   const ofSlots = (rows: readonly Slot[]): Slot[] => rows.filter(({ tenantId }) => isIn(tenantId));
   return {
     lost: isIn(null) ? lost : [],
-    dismissed: isIn(null) ? dismissed : [],
+    dismissed: isIn(null) ? dismissed : nobody,
     changes: changes.filter(({ entry }) => isIn(entry.tenant.id)),
     slots: { removed: ofSlots(slots.removed), added: ofSlots(slots.added), changed: ofSlots(slots.changed) },
     messages: messages.filter(({ tenantId }) => isIn(tenantId)),
@@ -120,7 +122,8 @@ function partOf(whole: Part, isIn: (tenantId: string | null) => boolean): Part {
 
 function isEmpty({ lost, changes, slots, messages, unsent, dismissed }: Part): boolean {
   const slotChanges = slots.removed.length + slots.added.length + slots.changed.length;
-  return lost.length + changes.length + slotChanges + messages.length + unsent.length + dismissed.length === 0;
+  const hosts = lost.length + dismissed.idle.length + dismissed.needless.length;
+  return hosts + changes.length + slotChanges + messages.length + unsent.length === 0;
 }
 
 function tenantsOf({ changes, slots, messages, unsent }: Part): string[] {
@@ -148,10 +151,11 @@ async function writePart(tx: Db, part: Part, at: Date): Promise<Omit<Written, 'r
   if (served.length > 0) await noteHousekept(tx, served, at);
   if (messages.length > 0) await writeMessages(tx, messages);
   if (unsent.length > 0) await sendUnsent(tx, unsent, at);
-  const leaving = dismissed.length > 0 ? await dismissHosts(tx, dismissed) : 0;
+  const isAny = dismissed.idle.length + dismissed.needless.length > 0;
+  const leaving = isAny ? await dismissHosts(tx, dismissed) : 0;
   const drafts = kept.filter(({ isNews }) => isNews).map(draftOf);
   if (drafts.length > 0) await append(tx, tenantTopic, drafts, { actor: 'installation', at });
-  return { any: leaving > 0 || !isEmpty({ ...part, dismissed: [] }), left };
+  return { any: leaving > 0 || !isEmpty({ ...part, dismissed: nobody }), left };
 }
 
 function tenantsToHold(changes: readonly Change[], slots: SlotChanges): string[] {

@@ -17,6 +17,7 @@ export interface StartsWorld {
   /** By the database's oid: who is at work on it. */
   readonly sightings: ReadonlyMap<number, Sighting>;
   readonly isElsewhere: (entry: LaunchEntry) => boolean;
+  readonly mostHosts: (engine: string) => number;
 }
 
 export interface Starts {
@@ -50,7 +51,7 @@ export function seeToStarts(ledger: Ledger, world: StartsWorld): Starts {
       ledger.set(entry, { version: versionOf(finding) });
     }
   }
-  const { ordered, missing } = giveToHosts(ledger, ready, world.hosts);
+  const { ordered, missing } = giveToHosts(ledger, ready, world);
   return { looks, used: [...used, ...ordered], missing };
 }
 
@@ -122,11 +123,12 @@ export function roomsOf(ledger: Ledger, hosts: readonly LaunchHost[]): Room[] {
 function giveToHosts(
   ledger: Ledger,
   ready: readonly { readonly entry: LaunchEntry; readonly guest: Guest }[],
-  hosts: readonly LaunchHost[],
+  { hosts, mostHosts }: StartsWorld,
 ): { readonly ordered: string[]; readonly missing: ReadonlyMap<string, number> } {
   const { placed, missing } = place(
     ready.map(({ guest }) => guest),
     roomsOf(ledger, hosts),
+    mostHosts,
   );
   const ordered: string[] = [];
   for (const { entry, guest } of ready) {

@@ -45,6 +45,7 @@ const host = (id: string): LaunchHost => ({
   pid: 1,
   engine: '1',
   leaving: false,
+  onDemand: true,
   startedAt: at(-60),
   beatMs: now.getTime(),
 });
@@ -62,6 +63,7 @@ const world = (more: Partial<World> = {}): World => ({
   findings: new Map(),
   mayJudge: true,
   known: new Set(),
+  mostHosts: () => 9,
   ...more,
 });
 

@@ -8,6 +8,7 @@ import { Inbox } from './inbox.ts';
 import type { LaunchHost, OpenMessage, Unsent } from './launch-queries.ts';
 import { type Launch, type LaunchEntry, Ledger } from './ledger.ts';
 import type { Finding } from './looks.ts';
+import { type Guest, needless, type Room } from './placement.ts';
 import { type Reason, reasons } from './reasons.ts';
 import { type Slot, type SlotChanges, Slots } from './slots.ts';
 import { roomsOf, seeToFinding, seeToNote, seeToOwnHosts, seeToStarts } from './starts.ts';
@@ -29,6 +30,8 @@ export interface World {
   readonly mayJudge: boolean;
   /** Sightings that were acted upon. */
   readonly known: ReadonlySet<string>;
+  /** Of an engine; those of tenants that have their own do not count. */
+  readonly mostHosts: (engine: string) => number;
 }
 
 export interface Change {
@@ -44,8 +47,9 @@ export interface Plan {
   readonly slots: SlotChanges;
   readonly messages: readonly OpenMessage[];
   readonly unsent: readonly Unsent[];
-  /** Hosts without a tenant. */
+  /** Hosts without a tenant, and those whose tenants might as well run in others. */
   readonly idle: readonly LaunchHost[];
+  readonly needless: readonly LaunchHost[];
   /** Once it is committed: hosts with new orders or slots; tenants whose connections are to be closed. */
   readonly told: ReadonlySet<string>;
   readonly hinted: ReadonlySet<string>;
@@ -74,7 +78,8 @@ export function decide(world: World): Plan {
   const granted = seeToSlots(ledger, alive);
   const sightings = new Map(world.sightings.map((sighting) => [sighting.databaseOid, sighting]));
   const isElsewhere = (entry: LaunchEntry): boolean => world.presenceOf(entry) === 'unlisted';
-  const starts = seeToStarts(ledger, { hosts: alive, findings, sightings, isElsewhere });
+  const { mostHosts } = world;
+  const starts = seeToStarts(ledger, { hosts: alive, findings, sightings, isElsewhere, mostHosts });
   explainAll(ledger);
   inbox.settle(ledger);
   const served = granted.filter(({ kind }) => kind === 'housekeeping');
@@ -85,6 +90,7 @@ export function decide(world: World): Plan {
     messages: inbox.changes(),
     ...unsentOf(ledger, world),
     idle: idleHosts(ledger, alive),
+    needless: needlessHosts(ledger, alive),
     told: new Set([...ledger.told, ...served.flatMap(({ holder }) => holder ?? [])]),
     served: served.flatMap(({ tenantId }) => tenantId ?? []),
     looks: [...looksOf(ledger, starts.looks), ...supervised.looks],
@@ -195,6 +201,16 @@ function idleHosts(ledger: Ledger, alive: readonly LaunchHost[]): LaunchHost[] {
       .map(({ hostId }) => hostId),
   );
   return alive.filter(({ id }) => empty.has(id) && !ledger.slots.isHeldBy(id));
+}
+
+/** Nobody is sent away from whom something is still to come, and none of an engine while another leaves. */
+function needlessHosts(ledger: Ledger, alive: readonly LaunchHost[]): LaunchHost[] {
+  const byId = new Map(alive.map((host) => [host.id, host]));
+  const leaving = new Set(alive.filter((host) => host.leaving).map(({ engine }) => engine));
+  const isUp = ({ tenantId }: Guest): boolean => ledger.entries.get(tenantId)?.launch?.state === 'STARTED';
+  const mayGo = ({ hostId, engine, guests }: Room): boolean =>
+    byId.get(hostId)?.onDemand === true && !leaving.has(engine) && guests.every(isUp);
+  return needless(roomsOf(ledger, alive), mayGo).flatMap(({ hostId }) => byId.get(hostId) ?? []);
 }
 
 /** Somebody waits for these. */

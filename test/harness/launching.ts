@@ -111,6 +111,7 @@ async function stageOn(control: ControlDatabase): Promise<Stage> {
         maxBackgroundWorkers: 64,
         embedded: false,
         version: engineOne,
+        mostHosts: 64,
         log: silent,
         ...more,
       });
