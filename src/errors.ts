@@ -145,6 +145,15 @@ export function isMissingTable(error: unknown): boolean {
   return code === '3F000' || code === '42P01';
 }
 
+/**
+ * The database is not what the statement takes it for (classes 42, 3F), or lets nobody in (28, 3D, 55000): whoever asked
+ * may have the engine of another version, or of a tenant that is not installed any more.
+ */
+export function isDoubtful(error: unknown): boolean {
+  const code = codeOf(error);
+  return typeof code === 'string' && /^(?:42|3F|28|3D|55000)/.test(code);
+}
+
 /** PostgreSQL refused a value or a statement (classes 22 and 23): the same again will fare no better. */
 export function isRefusal(error: unknown): boolean {
   const code: unknown = error instanceof Error ? Reflect.get(error, 'code') : undefined;

@@ -18,7 +18,7 @@ import type { Log } from '../kernel/log.ts';
 import { every, type Service } from '../kernel/service.ts';
 import type { Db } from '../kernel/sql.ts';
 import type { TenantRow } from '../launcher/control-queries.ts';
-import type { Loader } from '../launcher/loader.ts';
+import { isUnserved, type Loader } from '../launcher/loader.ts';
 import { readCandidates } from './control-queries.ts';
 import { HotTenants } from './hot-tenants.ts';
 import { LeftRuns } from './left-runs.ts';
@@ -258,13 +258,19 @@ export class ClaimDesk {
       if (lists !== undefined) this.#hand(ask, lists);
     } catch (error) {
       this.#letGo(ask);
-      for (const kind of kinds) this.#hot.addFor(tenantId, kind);
-      if (this.#pace.failed(tenantId, performance.now()))
-        this.#options.log.warn({ err: error, tenant: tenantId }, 'a claim failed; it is tried again');
+      this.#failed(tenantId, kinds, error);
     }
     clearTimeout(patience);
     if (this.#asking.get(tenantId) === ask) this.#asking.delete(tenantId);
     this.#deal();
+  }
+
+  /** One that cannot be served now is asked again when something is said of it; why that is so the launcher tells. */
+  #failed(tenantId: string, kinds: ReadonlySet<string>, error: unknown): void {
+    const isNews = this.#pace.failed(tenantId, performance.now());
+    if (isUnserved(error)) return this.#hot.forget(tenantId);
+    for (const kind of kinds) this.#hot.addFor(tenantId, kind);
+    if (isNews) this.#options.log.warn({ err: error, tenant: tenantId }, 'a claim failed; it is tried again');
   }
 
   /** One list per portion; undefined where there is no such tenant. */
@@ -274,12 +280,13 @@ export class ClaimDesk {
       this.#hot.forget(tenantId);
       return undefined;
     }
-    const { engine, ctx } = await this.#options.loader.open(row);
-    checkpoint('claim.ask');
     const polls = portions.map(({ waiting: { worker, incarnation, lanes }, places: free }) => {
       return { worker, incarnation, free, lanes };
     });
-    return engine.claim(ctx, polls);
+    return this.#options.loader.use(row, ({ engine, ctx }) => {
+      checkpoint('claim.ask');
+      return engine.claim(ctx, polls);
+    });
   }
 
   /** One that was spoken of and is not in the list is newer than the list. */
@@ -349,8 +356,7 @@ export class ClaimDesk {
 
   async #return(tenant: string, runs: readonly ClaimedRun[]): Promise<void> {
     try {
-      const { engine, ctx } = await this.#options.loader.named(tenant);
-      await engine.report(ctx, runs.map(returned));
+      await this.#options.loader.use(tenant, ({ engine, ctx }) => engine.report(ctx, runs.map(returned)));
     } catch (error) {
       this.#options.log.warn({ err: error, tenant }, 'runs could not be given back; they come back as lost');
     }

@@ -167,8 +167,9 @@ export async function readCandidates(db: Db): Promise<{ off: string[]; ready: st
       from tenant
       left join scheduler on scheduler.tenant_id = tenant.id
       left join launch on launch.tenant_id = tenant.id
-     where tenant.desired = 'off' or scheduler.ready
-        or ((scheduler.beat_at is null or scheduler.phase <> 'running' or scheduler.beat_at < now() - interval '10 seconds')
+     where tenant.desired = 'off'
+        or ((scheduler.ready or scheduler.beat_at is null or scheduler.phase <> 'running'
+             or scheduler.beat_at < now() - interval '10 seconds')
             and (launch.code is null or launch.code not in ('not_installed', 'not_connectable', 'no_engine', 'gone')))
      order by tenant.id`);
   const of = (why: 'off' | 'ready' | 'silent'): string[] => rows.filter((row) => row.why === why).map((row) => row.id);

@@ -45,8 +45,8 @@ export class SignalDesk {
   /** Some run of this tenant is to be killed: looks up which, and tells the workers that wait here. */
   async lookAt(tenant: string): Promise<void> {
     try {
-      const { engine, ctx } = await this.#loader.named(tenant);
-      for (const { worker, run } of await engine.cancellations(ctx)) this.#cancel(worker, run);
+      const found = await this.#loader.use(tenant, ({ engine, ctx }) => engine.cancellations(ctx));
+      for (const { worker, run } of found) this.#cancel(worker, run);
     } catch (error) {
       this.#log.warn(
         { err: error, tenant },

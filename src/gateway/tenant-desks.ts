@@ -39,10 +39,10 @@ export function makeTenantDesks(loader: Loader): TenantDesks {
       sizeOf: () => 1,
       largestBatch: 1,
       batchesAtOnce: 4,
-      apply: async (tenant, wishes) => {
-        const { engine, ctx } = await loader.named(tenant);
-        return Promise.all(wishes.map(({ run, names }) => engine.stash(ctx, run, names)));
-      },
+      apply: (tenant, wishes) =>
+        loader.use(tenant, ({ engine, ctx }) =>
+          Promise.all(wishes.map(({ run, names }) => engine.stash(ctx, run, names))),
+        ),
     }),
   };
 }
@@ -53,17 +53,16 @@ async function renew(loader: Loader, tenant: string, beats: readonly Heartbeat[]
   for (const beat of beats) {
     if (beat.incarnation >= (newest.get(beat.worker)?.incarnation ?? 0)) newest.set(beat.worker, beat);
   }
-  const { engine, ctx } = await loader.named(tenant);
   const counted = [...newest.values()];
-  const told = await engine.renew(ctx, counted);
+  const told = await loader.use(tenant, ({ engine, ctx }) => engine.renew(ctx, counted));
   const answers = new Map(counted.map((beat, i) => [beat, told[i]]));
   return beats.map((beat) => answers.get(beat) ?? { lost: [], cancel: [] });
 }
 
 /** What is of a tenant that is gone concerns nobody. */
 async function keep(loader: Loader, tenant: string, parts: readonly (readonly LogChunk[])[]): Promise<void[]> {
-  const open = await loader.named(tenant).catch(unlessGone);
-  await open?.engine.logs(open.ctx, parts.flat());
+  const row = await loader.find(tenant).catch(unlessGone);
+  if (row !== undefined) await loader.use(row, ({ engine, ctx }) => engine.logs(ctx, parts.flat()));
   return parts.map(() => undefined);
 }
 
@@ -72,8 +71,9 @@ async function define(
   tenant: string,
   parts: readonly (readonly DefinitionKey[])[],
 ): Promise<TaskDefinition[][]> {
-  const open = await loader.named(tenant).catch(unlessGone);
-  const found = (await open?.engine.definitions(open.ctx, parts.flat())) ?? [];
+  const row = await loader.find(tenant).catch(unlessGone);
+  const found =
+    row === undefined ? [] : await loader.use(row, ({ engine, ctx }) => engine.definitions(ctx, parts.flat()));
   const byKey = new Map(found.map((definition) => [`${definition.task} ${definition.version}`, definition]));
   return parts.map((keys) =>
     keys.flatMap(({ tenant: asked, task, version }) => {

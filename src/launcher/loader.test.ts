@@ -104,10 +104,10 @@ describe('the loader', () => {
     // as after the restart hint: no connection is left when the migration comes
     await loader.close(row.id);
     const again = await loader.named('upgraded');
-    await withClient(database.address, (client) => client.query(`update millrace.installation set version = '2'`));
+    await withClient(database.address, (client) => client.query(`update millrace.installation set version = '2.0.0'`));
     await expect(onPool(again.ctx.pool).one(sql`select 1`)).rejects.toMatchObject({
       name: 'VersionMismatch',
-      recorded: '2',
+      recorded: '2.0.0',
     });
     await until('its pool is closed', () => again.ctx.pool.ended || undefined);
     expect(before.ctx.pool.ended).toBe(true);

@@ -3,14 +3,14 @@
  * for it: a pool whose every connection holds `drain` and has seen that version (I6).
  *
  * Promises: the version is looked at when a process first serves the tenant and again after any change; a pool of which
- * it was heard, or found, that its engine is no longer the tenant's is closed at once and never used again; however many
- * ask for a tenant, one looks; one that cannot be opened costs those who ask for it no more than one look a second, and
+ * it was heard, or found, that its engine is no longer the tenant's is closed at once and never used again; what fails as
+ * if that were so is a reason to look; however many ask for a tenant, one looks; one that cannot be opened costs those who ask for it no more than one look a second, and
  * the others nothing.
  */
 import type { Pool } from 'pg';
 import type { Engine, EngineContext } from '../contract/engine.ts';
 import type { Caller } from '../contract/roles.ts';
-import { isStaleEngine, knownError, MillraceError } from '../errors.ts';
+import { isDoubtful, isMissingTable, isStaleEngine, knownError, MillraceError } from '../errors.ts';
 import type { Log } from '../kernel/log.ts';
 import type { Db } from '../kernel/sql.ts';
 import type { Address } from '../postgres/address.ts';
@@ -47,6 +47,8 @@ const listLifeMs = 5_000;
 const migrationMs = 3_000;
 /** For so long a tenant that could not be opened is not tried again. */
 const failureLifeMs = 1_000;
+/** However much fails, an open tenant is looked at so often. */
+const doubtEveryMs = 1_000;
 
 interface Entry {
   readonly row: TenantRow;
@@ -55,6 +57,8 @@ interface Entry {
   tenant?: OpenTenant;
   /** When it failed, if it did: the failure is the answer until it is old. */
   failedAt?: number;
+  /** The last look at it after it was open. */
+  doubt?: { readonly at: number; readonly over: Promise<void> };
 }
 
 export class Loader {
@@ -146,25 +150,53 @@ export class Loader {
   /**
    * Work that may be done twice: where the engine turned out to be no longer the tenant's, once more with the one that is.
    */
-  async use<T>(name: string, work: (tenant: OpenTenant) => Promise<T>): Promise<T> {
-    const tenant = await this.named(name);
+  async use<T>(of: string | TenantRow, work: (tenant: OpenTenant) => Promise<T>): Promise<T> {
+    const open = (): Promise<OpenTenant> => (typeof of === 'string' ? this.named(of) : this.open(of));
+    const tenant = await open();
     try {
       return await work(tenant);
     } catch (error) {
-      if (!isStaleEngine(error)) throw error;
-      this.#drop(tenant);
-      return work(await this.named(name));
+      if (!(await this.#isOver(tenant, error))) throw error;
+      return work(await open());
     }
+  }
+
+  /** Whether it failed because the engine is not the tenant's any more. */
+  async #isOver(tenant: OpenTenant, error: unknown): Promise<boolean> {
+    if (isStaleEngine(error)) this.#drop(tenant);
+    else if (isDoubtful(error)) await this.#doubt(tenant);
+    else return false;
+    return tenant.ctx.pool.ending;
   }
 
   /** A tenant's own answer. What only reads is read again where its engine has changed meanwhile. */
   async fetch(name: string, request: Request, caller: Caller | undefined): Promise<Response> {
     const tenant = await this.named(name);
     const answer = await tenant.engine.fetch(request, tenant.ctx, caller);
-    const isRead = request.method === 'GET' || request.method === 'HEAD';
-    if (answer.status < 500 || !tenant.ctx.pool.ending || !isRead) return answer;
+    if (answer.status < 500) return answer;
+    const isFault = answer.status === 500;
+    if (isFault) await this.#doubt(tenant);
+    if (!tenant.ctx.pool.ending) return answer;
     const successor = await this.named(name);
-    return successor.engine.fetch(request, successor.ctx, caller);
+    if (request.method === 'GET' || request.method === 'HEAD')
+      return successor.engine.fetch(request, successor.ctx, caller);
+    if (!isFault) return answer;
+    throw new MillraceError('tenant_unavailable', `tenant ${name} was changed meanwhile; try again`);
+  }
+
+  /** Something has failed that should not: is it still the tenant's engine, and the tenant there? If not, it is dropped. */
+  #doubt(tenant: OpenTenant): Promise<void> {
+    const entry = this.#entries.get(tenant.row.id);
+    if (entry?.tenant !== tenant) return Promise.resolve();
+    const at = performance.now();
+    if (entry.doubt === undefined || at - entry.doubt.at > doubtEveryMs)
+      entry.doubt = { at, over: this.#lookAgain(tenant) };
+    return entry.doubt.over;
+  }
+
+  async #lookAgain(tenant: OpenTenant): Promise<void> {
+    const seen = await look(this.#options.addressOf(tenant.row), migrationMs);
+    if (seen.kind !== 'installed' || seen.version !== tenant.engine.version) this.#drop(tenant);
   }
 
   async #load(row: TenantRow): Promise<OpenTenant> {
@@ -190,7 +222,7 @@ export class Loader {
       budget: this.#options.budget,
       onOpen: async (client) => {
         await guard(client).catch((error: unknown) => {
-          if (isStaleEngine(error)) onStale();
+          if (isStaleEngine(error) || isMissingTable(error)) onStale();
           throw error;
         });
       },
@@ -246,6 +278,12 @@ function isOld({ failedAt }: Entry): boolean {
 /** There is no such tenant (any more): what is said of it concerns nobody. */
 export function isGone(error: unknown): boolean {
   return knownError(error)?.code === 'not_found';
+}
+
+/** The tenant cannot be served by anybody now: not installed, no engine, out of reach, being upgraded. */
+export function isUnserved(error: unknown): boolean {
+  const code = knownError(error)?.code;
+  return code === 'tenant_unavailable' || code === 'no_engine';
 }
 
 export function unlessGone(error: unknown): undefined {
