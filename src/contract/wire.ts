@@ -44,6 +44,9 @@ export type Seen = z.infer<typeof seen>;
 const failure = z.object({ tenant: tenantName, run: id.optional(), code: z.string(), detail: z.string() });
 export type Failure = z.infer<typeof failure>;
 
+/** How many tenants a poll may leave out. */
+export const mostWithout = 1_000;
+
 export const claimRequest = z.object({
   ...workerIdentity,
   /** How many more runs fit; 0 waits for signals only. */
@@ -51,6 +54,8 @@ export const claimRequest = z.object({
   runtimes: z.array(z.enum(runtimeNames)).max(10),
   queues: z.array(z.string().min(1).max(200)).min(1).max(100),
   wait_ms: z.int().min(0).max(60_000),
+  /** Tenants of which it takes no runs now: so many of theirs are to be reported still. */
+  without: z.array(tenantName).max(mostWithout).optional(),
   seen,
 });
 export type ClaimRequest = z.infer<typeof claimRequest>;

@@ -31,6 +31,8 @@ const sweepMs = 1_000;
 const hopelessMs = 30_000;
 /** So many tenants are asked at the same time, and beside them as many that are slow. */
 const mostAsked = 16;
+/** Of so many places one is kept back: whose runs become ready while a large claim is under way need not wait for it. */
+const spareOf = 32;
 /** All tenants whose schedulers are silent are asked once in so many sweeps, but some in each. */
 const fullSweep = { sweeps: 30, least: 8 } as const;
 
@@ -39,6 +41,8 @@ interface Waiting extends Poll {
   readonly kind: string;
   /** A worker has a poll for each kind of room it has; what is left for one is not given to another. */
   readonly name: string;
+  /** Names of tenants of which it takes nothing now. */
+  readonly without: ReadonlySet<string>;
   readonly done: (runs: ClaimedRun[]) => void;
 }
 
@@ -74,6 +78,8 @@ export class ClaimDesk {
   readonly #asking = new Map<string, Ask>();
   /** Places that are kept for tenants which are being asked, by worker, incarnation and lanes. */
   readonly #kept = new Map<string, number>();
+  /** Of those that were asked. */
+  readonly #names = new Map<string, string>();
   /** Tenants that are to give nothing. */
   #off: ReadonlySet<string> = new Set();
   #looking: Promise<void> | undefined;
@@ -121,6 +127,7 @@ export class ClaimDesk {
         lanes,
         kind,
         name: `${worker} ${incarnation} ${kind}`,
+        without: new Set(request.without),
         done: (runs) => {
           clearTimeout(timer);
           signal.removeEventListener('abort', leave);
@@ -132,6 +139,8 @@ export class ClaimDesk {
       if (signal.aborted) return leave();
       const left = this.#left.take(waiting.name, free);
       if (left.length > 0) return waiting.done(left);
+      // the worker has changed its mind about what it takes; what is claimed for its older poll goes to this one
+      for (const older of this.#waiting) if (older.name === waiting.name) older.done([]);
       this.#waiting.add(waiting);
       if (free > 0) this.#welcome(waiting.kind);
     });
@@ -201,7 +210,7 @@ export class ClaimDesk {
     if (hungry.length === 0) return;
     const asks = new Map<string, Ask>();
     for (const [kind, polls] of groupBy(hungry, ({ waiting }) => waiting.kind)) {
-      const { prompt, slow } = this.#askable(kind, asks);
+      const { prompt, slow } = this.#askable(kind, polls, asks);
       this.#share(asks, prompt, polls);
       this.#share(asks, slow, polls);
     }
@@ -209,7 +218,11 @@ export class ClaimDesk {
   }
 
   /** Tenants that are hot for these lanes and may be asked now, longest waiting first. */
-  #askable(kind: string, asks: ReadonlyMap<string, Ask>): { prompt: string[]; slow: string[] } {
+  #askable(
+    kind: string,
+    polls: readonly Portion[],
+    asks: ReadonlyMap<string, Ask>,
+  ): { prompt: string[]; slow: string[] } {
     const nowMs = performance.now();
     const prompt: string[] = [];
     const slow: string[] = [];
@@ -219,21 +232,26 @@ export class ClaimDesk {
     const slowRoom = mostAsked - underWay.filter((ask) => !ask.keeps && nowMs - ask.atMs < sweepMs).length;
     for (const tenantId of this.#hot.of(kind)) {
       if (this.#asking.has(tenantId) || this.#off.has(tenantId) || !this.#pace.mayAsk(tenantId, nowMs)) continue;
+      if (!polls.some(({ waiting }) => this.#takes(waiting, tenantId))) continue;
       const [list, most] = this.#pace.isSlow(tenantId) ? [slow, slowRoom] : [prompt, promptRoom];
       if (list.length < most || asks.has(tenantId)) list.push(tenantId);
     }
     return { prompt, slow };
   }
 
+  #takes({ without }: Waiting, tenantId: string): boolean {
+    return without.size === 0 || !without.has(this.#names.get(tenantId) ?? '');
+  }
+
   #share(asks: Map<string, Ask>, tenants: readonly string[], polls: readonly Portion[]): void {
     const shares = dealPlaces(
-      polls.map(({ places }) => places),
+      polls.map(({ places }) => places - Math.floor(places / spareOf)),
       tenants.length,
     );
     tenants.forEach((tenantId, i) => {
       const portions = polls
         .map(({ waiting }, poll) => ({ waiting, places: shares[i]?.[poll] ?? 0 }))
-        .filter(({ places }) => places > 0);
+        .filter(({ waiting, places }) => places > 0 && this.#takes(waiting, tenantId));
       if (portions.length === 0) return;
       const keeps = !this.#pace.isSlow(tenantId);
       const atMs = performance.now();
@@ -278,8 +296,10 @@ export class ClaimDesk {
     const row = await this.#rowOf(tenantId);
     if (row === undefined) {
       this.#hot.forget(tenantId);
+      this.#names.delete(tenantId);
       return undefined;
     }
+    this.#names.set(tenantId, row.name);
     const polls = portions.map(({ waiting: { worker, incarnation, lanes }, places: free }) => {
       return { worker, incarnation, free, lanes };
     });

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type Fleet, makeFleet, sayScheduler, setDesired, type TestTenant } from '../../test/harness/fleet.ts';
 import { until } from '../../test/harness/until.ts';
 import type { ClaimedRun, ClaimRequest } from '../contract/wire.ts';
@@ -202,5 +202,64 @@ describe('places', () => {
     fleet.gate = async () => {};
     await a.ready(1);
     expect((await poll(desk, { worker }))[0]?.tenant).toBe('a');
+  });
+
+  it('are left for those whose runs become ready while a large claim of another is under way', async () => {
+    const desk = await startDesk();
+    let letGo = (): void => {};
+    const gate = new Promise<void>((resolve) => (letGo = resolve));
+    fleet.gate = async (asked) => {
+      if (asked.startsWith('claim a')) await gate;
+    };
+    await Promise.all([say(a, false), say(b, false)]);
+    const worker = newId();
+    await a.ready(70);
+    const first = poll(desk, { worker, free: 64 });
+    desk.ready(a.row.id);
+    await until('a is being asked', async () => fleet.asked.some((line) => line.startsWith('claim a')));
+    await b.ready(1);
+    desk.ready(b.row.id);
+    expect((await first).map((run) => run.tenant)).toEqual(['b']);
+    const second = poll(desk, { worker, free: 63 });
+    letGo();
+    // one of 32 was not asked for
+    expect(countOf(await second, 'a')).toBe(62);
+  });
+});
+
+describe('a worker that takes nothing of a tenant now', () => {
+  // whose scheduler is silent is asked to be sure, and has a share of the places
+  beforeEach(() => Promise.all([say(a, false), say(b, false)]));
+
+  it('is given what others have, and what that tenant has when it asks for it again', async () => {
+    const desk = await startDesk();
+    const worker = newId();
+    await a.ready(5);
+    desk.ready(a.row.id);
+    expect(await poll(desk, { worker, free: 2 })).toHaveLength(2);
+    fleet.asked.length = 0;
+    const without = poll(desk, { worker, free: 5, without: ['a'] });
+    desk.ready(a.row.id);
+    await sleep(50);
+    await b.ready(1);
+    desk.ready(b.row.id);
+    expect((await without).map((run) => run.tenant)).toEqual(['b']);
+    expect(fleet.asked.filter((line) => line.startsWith('claim a'))).toEqual([]);
+    expect(countOf(await poll(desk, { worker, free: 10 }), 'a')).toBe(3);
+  });
+
+  it('changes its mind by another poll, which ends the one that waits', async () => {
+    const desk = await startDesk();
+    const worker = newId();
+    await a.ready(2);
+    desk.ready(a.row.id);
+    expect(await poll(desk, { worker })).toHaveLength(1);
+    const older = poll(desk, { worker, without: ['a'] });
+    const other = poll(desk, { without: ['a'], wait_ms: 300 });
+    await sleep(50);
+    const newer = poll(desk, { worker });
+    expect(await older).toEqual([]);
+    expect(countOf(await newer, 'a')).toBe(1);
+    expect(await other).toEqual([]);
   });
 });

@@ -8,14 +8,15 @@
  * A run that needs no execution (`none`) takes no place, so such runs are claimed by a poll of their own, many at once.
  * With its definition known it costs no promise and no timer: those of one claim go straight into one batch of reports.
  */
-import type {
-  ClaimAnswer,
-  ClaimedRun,
-  HeartbeatAnswer,
-  HeldRun,
-  Report,
-  Signals,
-  TaskDefinition,
+import {
+  type ClaimAnswer,
+  type ClaimedRun,
+  type HeartbeatAnswer,
+  type HeldRun,
+  mostWithout,
+  type Report,
+  type Signals,
+  type TaskDefinition,
 } from '../contract/wire.ts';
 import { checkpoint } from '../kernel/checkpoint.ts';
 import { all, pause, type Service } from '../kernel/service.ts';
@@ -38,10 +39,13 @@ const leave = { killMs: 1_800, logsMs: 200, reportsMs: 500, farewellMs: 300 } as
 /** How many runs without a place one poll asks for: what one claim hands out at most. */
 const quickBatch = 1_000;
 /**
- * Reports that wait to be acknowledged: with so many no more runs are taken. Quick ones leave room for the others. What
- * waits for a tenant that takes none now does not count, or it would keep others from being served; but memory has an end.
+ * Reports that wait to be acknowledged. With so many of a tenant no more of its runs are taken, be they quick or not; those
+ * of others are. With so many of all tenants none are: memory has an end. Quick ones leave room for the others.
  */
-const mostUnsettled = { quick: 3 * quickBatch, placed: 10_000, stuck: 50_000 } as const;
+const mostUnsettled = {
+  ofTenant: { quick: 2 * quickBatch, placed: 10_000 },
+  ofAll: { quick: 40_000, placed: 50_000 },
+} as const;
 
 export class Incarnation {
   readonly #settings: WorkerSettings;
@@ -188,13 +192,15 @@ export class Incarnation {
     for (const claimer of this.#claimers) claimer.roomChanged();
   }
 
-  /** How many more runs fit: places that are free, or for runs that take none whatever can be reported soon. */
+  /** How many more runs fit: places that are free, or for runs that take none whatever one claim gives. */
   #free(takesPlace: boolean): number {
-    const { unsettled, stuck } = this.#reporter;
-    if (unsettled + this.#running >= mostUnsettled.stuck) return 0;
-    const flowing = unsettled - stuck;
-    if (!takesPlace) return Math.max(0, Math.min(quickBatch, mostUnsettled.quick - flowing));
-    return flowing >= mostUnsettled.placed ? 0 : this.#settings.maxTasks - this.#placed;
+    const most = mostUnsettled.ofAll[takesPlace ? 'placed' : 'quick'];
+    if (this.#reporter.unsettled + this.#running >= most) return 0;
+    return takesPlace ? this.#settings.maxTasks - this.#placed : quickBatch;
+  }
+
+  #without(takesPlace: boolean): string[] {
+    return this.#reporter.tenantsWith(mostUnsettled.ofTenant[takesPlace ? 'placed' : 'quick']).slice(0, mostWithout);
   }
 
   #beat(holds: readonly HeldRun[], withinMs: number, signal?: AbortSignal): Promise<HeartbeatAnswer> {
@@ -217,11 +223,10 @@ export class Incarnation {
     if (runtimes.length === 0) return [];
     const lanes = { runtimes, queues: [...queues] };
     const claimer = new Claimer({
-      poll: (free, waitMs, signal): Promise<ClaimAnswer> => {
-        const wish = { free, wait_ms: waitMs, ...lanes, seen: this.#news.seen };
-        return this.#client.claim({ ...this.#identity, ...wish }, signal);
-      },
+      poll: (wish, signal): Promise<ClaimAnswer> =>
+        this.#client.claim({ ...this.#identity, ...wish, ...lanes, seen: this.#news.seen }, signal),
       free: () => this.#free(takesPlace),
+      without: () => this.#without(takesPlace),
       take: (answer) => {
         this.#hear(answer);
         this.#accept(answer.runs, takesPlace);
