@@ -23,6 +23,7 @@ const table = {
   internal: [500, 'Something went wrong here'],
   no_engine: [503, 'No engine of this version is installed'],
   tenant_unavailable: [503, 'The tenant cannot be served now'],
+  tenant_stopped: [503, 'The tenant was stopped by a person'],
   database_unavailable: [503, 'The database cannot be reached now'],
   embedded_postgres: [500, 'The embedded PostgreSQL did not start'],
   already_running: [409, 'Another one is running'],
@@ -113,35 +114,42 @@ const lostSocket = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ENOENT', 'ET
 /** Whether the database was out of reach rather than the statement wrong: by SQLSTATE or errno, never by English. */
 export function isConnectionLoss(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
-  const code: unknown = Reflect.get(error, 'code');
-  if (typeof code === 'string') return lostConnection.test(code) || lostSocket.has(code);
+  const code = sqlStateOf(error);
+  if (code !== undefined) return lostConnection.test(code) || lostSocket.has(code);
   // pg has no code of its own for a connection that is lost
   return error.message.startsWith('Connection terminated') || lostInWords.has(error.message);
 }
 
-function codeOf(error: unknown): unknown {
-  return error instanceof Error ? Reflect.get(error, 'code') : undefined;
+/** What PostgreSQL says an error is, or the system's errno; nothing where neither has spoken. */
+export function sqlStateOf(error: unknown): string | undefined {
+  const code: unknown = error instanceof Error ? Reflect.get(error, 'code') : undefined;
+  return typeof code === 'string' ? code : undefined;
 }
 
 /** Something of that name or id is there already. */
 export function isUniqueViolation(error: unknown): boolean {
-  return codeOf(error) === '23505';
+  return sqlStateOf(error) === '23505';
 }
 
 /** Two writers met in opposite order, or one gave way: the same work again will go through. */
 export function isSerialization(error: unknown): boolean {
-  const code = codeOf(error);
+  const code = sqlStateOf(error);
   return code === '40P01' || code === '40001';
 }
 
 /** A lock did not come within the time that was allowed for it. */
 export function isLockTimeout(error: unknown): boolean {
-  return codeOf(error) === '55P03';
+  return sqlStateOf(error) === '55P03';
+}
+
+/** A session is in the way of a command that tolerates none. */
+export function isInUse(error: unknown): boolean {
+  return sqlStateOf(error) === '55006';
 }
 
 /** A schema or a table that the statement names is not there. */
 export function isMissingTable(error: unknown): boolean {
-  const code = codeOf(error);
+  const code = sqlStateOf(error);
   return code === '3F000' || code === '42P01';
 }
 
@@ -156,6 +164,5 @@ export function isDoubtful(error: unknown): boolean {
 
 /** PostgreSQL refused a value or a statement (classes 22 and 23): the same again will fare no better. */
 export function isRefusal(error: unknown): boolean {
-  const code: unknown = error instanceof Error ? Reflect.get(error, 'code') : undefined;
-  return typeof code === 'string' && /^2[23]/.test(code);
+  return /^2[23]/.test(sqlStateOf(error) ?? '');
 }

@@ -2,13 +2,14 @@
  * What every role that touches the database stands on: the control database (made and migrated if need be), wake-ups,
  * a clock disciplined to the server's, the loader, and the default tenant.
  */
+import { defaultTenant } from '../contract/tenants.ts';
 import type { ClientBase, Pool } from 'pg';
 import type { Config } from '../config.ts';
 import type { EngineContext, SchedulerStatus } from '../contract/engine.ts';
 import { postgresBroker } from '../broker/postgres.ts';
 import { engine, engineVersion, migrationsFolder } from '../engine/engine.ts';
 import { isConnectionLoss, MillraceError } from '../errors.ts';
-import { append } from '../events/append.ts';
+import { append, tenantTopic } from '../events/append.ts';
 import { makeSecrets, type RunSecrets } from '../gateway/secrets.ts';
 import { newId } from '../kernel/id.ts';
 import type { Log } from '../kernel/log.ts';
@@ -57,9 +58,7 @@ export interface InstallationOptions {
   readonly queryTimeoutMs?: number;
 }
 
-export const defaultTenant = 'default';
 const defaultDatabase = 'millrace_default';
-const tenantTopic = 1;
 /** To all tenants together, of one process: a few processes share the embedded server's 500. */
 const mostConnections = 100;
 

@@ -3,6 +3,7 @@
  * (unless MILLRACE_DATABASE_URL names another), the databases, hosts in processes of their own, the launcher, the API and a
  * worker in this one. It is healthy once the default tenant's scheduler is STARTED.
  */
+import { defaultTenant } from '../contract/tenants.ts';
 import { hostname } from 'node:os';
 import type { UpOptions } from '../cli/role-commands.ts';
 import type { Config } from '../config.ts';
@@ -19,7 +20,7 @@ import { supervised } from '../postgres/supervised.ts';
 import { makeRuntimes } from '../runtimes/runtimes.ts';
 import { makeWorker } from '../worker/worker.ts';
 import { type ChildHosts, childHosts } from './host-processes.ts';
-import { defaultTenant, type Installation, openInstallation, prepareDatabases } from './installation.ts';
+import { type Installation, openInstallation, prepareDatabases } from './installation.ts';
 import { type Role, untilAborted } from './role.ts';
 import { hostProcessesOf, launcherOf, onHostExit } from './launcher-role.ts';
 import { secretKeys } from './opening.ts';

@@ -12,6 +12,7 @@ import {
   type SomeHandlers,
   startLocalServer,
 } from './fixture.ts';
+import type { ReasonCode } from '../launcher/reasons.ts';
 import { jobViews, makeWorld, type World } from './fixture-world.ts';
 
 const at = '2030-01-01T00:00:00.000Z';
@@ -19,6 +20,8 @@ let world: World;
 let server: LocalServer;
 let stash: Map<string, string>;
 let healthy = true;
+let stopped: ReasonCode | null = null;
+let isLaunching = true;
 const cli = (argv: string[], options: ShellOptions = {}): Promise<Ran> => shell(argv, { env: server.env, ...options });
 
 const fixed: SomeHandlers = {
@@ -26,6 +29,14 @@ const fixed: SomeHandlers = {
     if (healthy) return { status: 'ok' };
     throw new MillraceError('tenant_unavailable', 'the scheduler is starting');
   },
+  'GET /api/explain/tenant/{name}': async ({ params: { name } }) => ({
+    tenant: name,
+    state: stopped === null ? 'STARTED' : 'DISABLED',
+    reason_code: stopped,
+    sentence: `${name} is as it is.`,
+    advice: stopped === null ? null : 'look at it',
+    facts: { launcher_active: isLaunching },
+  }),
   'GET /openapi.json': async () => ({ info: { version: '9.8.7' } }),
   'GET /api/status': async () => ({ num_projects: 1, num_workers: 1, running_tasks: 0 }),
   'GET /api/schedulers': async () => [],
@@ -175,6 +186,8 @@ describe('the stash', () => {
 describe('the installation', () => {
   afterEach(() => {
     healthy = true;
+    stopped = null;
+    isLaunching = true;
   });
 
   it('has a status, and one that is not well ends with 1', async () => {
@@ -187,6 +200,34 @@ describe('the installation', () => {
     const unwell = await cli(['status', '--json']);
     expect(unwell.code).toBe(1);
     expect(JSON.parse(unwell.stdout)).toMatchObject({ health: { ok: false, reason: 'the scheduler is starting' } });
+  });
+
+  it('tells the state of the tenant, of which one that does not run is not well unless a person has stopped it', async () => {
+    expect((await cli(['status'])).stdout).toMatch(/^tenant: +default\nscheduler: +STARTED\nversion/m);
+    stopped = 'crashed';
+    const crashed = await cli(['status', '--tenant', 'shop']);
+    expect(crashed.code).toBe(1);
+    expect(crashed.stdout).toMatch(
+      /^tenant: +shop\nscheduler: +DISABLED: shop is as it is\.\nwhat to do: +look at it$/m,
+    );
+    stopped = 'stopped_by_user';
+    const byHand = await cli(['status', '--json']);
+    expect([byHand.code, JSON.parse(byHand.stdout)]).toMatchObject([0, { tenant: { state: 'DISABLED' } }]);
+    isLaunching = false;
+    expect((await cli(['status'])).stdout).toMatch(/^launcher: +none is active$/m);
+  });
+
+  it('is not unwell where a person has stopped the default tenant', async () => {
+    const fault = new MillraceError('tenant_stopped', 'the tenant default was stopped by a person');
+    const down = await startLocalServer({
+      ...fixed,
+      'GET /healthz': async () => {
+        throw fault;
+      },
+    });
+    const { code, stdout } = await shell(['status'], { env: down.env });
+    await down.stop();
+    expect([code, stdout]).toEqual([0, expect.stringMatching(/^health: +not ok: the tenant default was stopped/m)]);
   });
 
   it('gives sign-in links and keys, alone on stdout', async () => {

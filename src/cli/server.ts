@@ -3,6 +3,7 @@
  *
  * Streams go over node:http, because `fetch` gives up on a body that is silent for five minutes, as a task may well be.
  */
+import { defaultTenant } from '../contract/tenants.ts';
 import { type IncomingMessage, request as requestHttp } from 'node:http';
 import { request as requestHttps } from 'node:https';
 import type { TenantEndpoints } from '../api/endpoints/table.ts';
@@ -13,6 +14,7 @@ import { type Connection, whatToDo } from './connection.ts';
 
 export interface Server {
   readonly url: string;
+  readonly tenantName: string;
   readonly tenant: Client<TenantEndpoints>;
   readonly gateway: Client<GatewayEndpoints>;
   /** A tenant's GET whose answer comes bit by bit. */
@@ -28,11 +30,12 @@ const keepAliveMs = 15_000;
 
 export function makeServer(connection: Connection, tenant: string, signal: AbortSignal): Server {
   const { url, key } = connection;
-  const base = tenant === 'default' ? url : `${url}/t/${encodeURIComponent(tenant)}`;
+  const base = tenant === defaultTenant ? url : `${url}/t/${encodeURIComponent(tenant)}`;
   const headers: Record<string, string> = key === undefined ? {} : { authorization: `Bearer ${key}` };
   const send = (request: Request): Promise<Response> => sendRequest(request, url, signal);
   return {
     url,
+    tenantName: tenant,
     tenant: makeClient<TenantEndpoints>({ base, headers, fetch: send }),
     gateway: makeClient<GatewayEndpoints>({ base: url, headers, fetch: send }),
     async stream(path, options = {}) {

@@ -1,4 +1,5 @@
 /** One command at work: what it was asked, where its answer goes, and the server it talks to. */
+import { defaultTenant } from '../contract/tenants.ts';
 import { createInterface } from 'node:readline';
 import type { Command } from 'commander';
 import { z } from 'zod';
@@ -49,7 +50,7 @@ export const noOptions = z.object({});
 function openSession(io: Io, options: z.output<typeof globals>): Session {
   const signal = io.signal ?? new AbortController().signal;
   const usualTenant = given(io.env['MILLRACE_TENANT']);
-  const tenant = options.tenant ?? usualTenant ?? 'default';
+  const tenant = options.tenant ?? usualTenant ?? defaultTenant;
   const place = { cwd: io.cwd, env: io.env, home: options.home, url: options.url };
   return {
     io,

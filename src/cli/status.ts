@@ -1,4 +1,4 @@
-/** `millrace status`: is the server well, what does it run, who works for it. */
+/** `millrace status`: is the server well, does the tenant's scheduler run, what does it do, who works for it. */
 import { isRecord } from '../jobs/path.ts';
 import { CallFailed } from '../http/client.ts';
 import { Ended, exitCodes } from './exit.ts';
@@ -7,26 +7,40 @@ import type { Server } from './server.ts';
 import type { Session } from './session.ts';
 
 async function fetchStatus(server: Server) {
-  const [health, version, counts, workers, schedulers] = await Promise.all([
+  const { url, tenantName: name } = server;
+  const [health, tenant, version, counts, workers, schedulers] = await Promise.all([
     fetchHealth(server),
+    server.gateway('GET /api/explain/tenant/{name}', { params: { name } }),
     fetchVersion(server),
     server.tenant('GET /api/status'),
     server.tenant('GET /api/workers'),
     server.tenant('GET /api/schedulers'),
   ]);
-  return { url: server.url, health, version, counts, workers, schedulers };
+  return { url, health, tenant, version, counts, workers, schedulers };
 }
 
 type Status = Awaited<ReturnType<typeof fetchStatus>>;
 
-async function fetchHealth(server: Server): Promise<{ readonly ok: boolean; readonly reason: string | null }> {
+interface Health {
+  readonly ok: boolean;
+  readonly reason: string | null;
+  readonly code: string | null;
+}
+
+async function fetchHealth(server: Server): Promise<Health> {
   try {
     await server.gateway('GET /healthz');
-    return { ok: true, reason: null };
+    return { ok: true, reason: null, code: null };
   } catch (error) {
-    if (error instanceof CallFailed && error.status === 503) return { ok: false, reason: error.message };
-    throw error;
+    if (!(error instanceof CallFailed) || error.status !== 503) throw error;
+    return { ok: false, reason: error.message, code: error.problem?.code ?? null };
   }
+}
+
+/** What a person has stopped is as it should be. */
+function isWell({ health, tenant }: Status): boolean {
+  const isServing = health.ok || health.code === 'tenant_stopped';
+  return isServing && (tenant.state === 'STARTED' || tenant.reason_code === 'stopped_by_user');
 }
 
 /** The API says its version in its own description. */
@@ -42,13 +56,17 @@ export async function showStatus(session: Session): Promise<void> {
     showWorkers(session.out, status.workers);
     showSchedulers(session.out, status.schedulers);
   });
-  if (!status.health.ok) throw new Ended(exitCodes.failed);
+  if (!isWell(status)) throw new Ended(exitCodes.failed);
 }
 
-function showFacts(out: Output, { url, health, version, counts }: Status): void {
+function showFacts(out: Output, { url, health, tenant, version, counts }: Status): void {
   out.facts([
     ['server', url],
-    ['health', health.ok ? 'ok' : `not yet: ${health.reason}`],
+    ['health', health.ok ? 'ok' : `not ok: ${health.reason}`],
+    ['tenant', tenant.tenant],
+    ['scheduler', tenant.state === 'STARTED' ? tenant.state : `${tenant.state}: ${tenant.sentence}`],
+    ...(tenant.advice === null ? [] : [['what to do', tenant.advice] as const]),
+    ...(tenant.facts['launcher_active'] === false ? [['launcher', 'none is active'] as const] : []),
     ['version', version ?? '-'],
     ['projects', String(counts.num_projects)],
     ['workers', String(counts.num_workers)],

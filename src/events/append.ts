@@ -43,6 +43,9 @@ export function recording<T>(db: Db, author: Author, work: (tx: Recording) => Pr
   });
 }
 
+/** The reserved topic of the control database. */
+export const tenantTopic = 1;
+
 /** For the control database, whose topics have ids of their own. */
 export async function append(tx: Db, topicId: number, events: readonly EventDraft[], author: Author): Promise<void> {
   await tx.exec(sql`

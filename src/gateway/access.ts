@@ -1,4 +1,5 @@
 /** Keys, sessions and sign-in links. Making and revoking keys, and signing in, is told in the control database's event log. */
+import { defaultTenant } from '../contract/tenants.ts';
 import type { Role } from '../contract/roles.ts';
 import { MillraceError } from '../errors.ts';
 import { append } from '../events/append.ts';
@@ -22,7 +23,7 @@ const untenanted = new Set<Role>(['root', 'worker', 'conductor']);
 
 export const accessHandlers: Handlers<Pick<typeof gatewayEndpoints, Keys>, GatewayContext> = {
   'POST /api/keys': async ({ body, caller }, context) => {
-    const tenant = untenanted.has(body.role) ? null : (body.tenant ?? 'default');
+    const tenant = untenanted.has(body.role) ? null : (body.tenant ?? defaultTenant);
     if (untenanted.has(body.role) && body.tenant !== undefined) {
       throw new MillraceError('bad_request', `a ${body.role} key serves the whole installation: leave tenant out`, {
         faults: [{ path: 'body.tenant', message: 'not for this role' }],

@@ -36,7 +36,7 @@ export const gatewayEndpoints = endpoints({
     summary: '200 once this process serves and, under `up`, the default tenant is STARTED',
     tag: 'health',
     answer: z.object({ status: z.literal('ok') }),
-    others: { 503: 'not yet' },
+    others: { 503: 'it is not, and why: `tenant_stopped` where a person has stopped the tenant' },
   },
   'GET /readyz': {
     ...open,

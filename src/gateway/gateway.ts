@@ -2,6 +2,7 @@
  * The gateway: every request passes here. Who is it, which tenant is it for, and does the gateway itself answer, or the
  * tenant's engine, or the web interface? A tenant's routes are reached only through the loader and the engine's `fetch`.
  */
+import { defaultTenant } from '../contract/tenants.ts';
 import type { Caller } from '../contract/roles.ts';
 import { MillraceError } from '../errors.ts';
 import type { Telemetry } from '../kernel/telemetry.ts';
@@ -102,7 +103,7 @@ export class Gateway {
 
   async #ofTenant(request: Request, tenant: string, caller: Caller | undefined): Promise<Response> {
     if (caller !== undefined) refuseStranger(tenant, caller);
-    if (caller === undefined && tenant !== 'default')
+    if (caller === undefined && tenant !== defaultTenant)
       throw new MillraceError('unauthenticated', 'send a key of this tenant');
     return this.#options.context.loader.fetch(tenant, request, caller);
   }
@@ -141,7 +142,7 @@ interface Target {
 
 function targetOf(pathname: string): Target {
   const match = prefix.exec(pathname);
-  if (match === null) return { tenant: 'default', path: pathname, prefixed: false };
+  if (match === null) return { tenant: defaultTenant, path: pathname, prefixed: false };
   try {
     return { tenant: decodeURIComponent(match[1] ?? ''), path: match[2] ?? '/', prefixed: true };
   } catch {

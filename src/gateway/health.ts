@@ -1,20 +1,22 @@
 /** Health, metrics, and the description of everything. */
+import { defaultTenant } from '../contract/tenants.ts';
 import { MillraceError } from '../errors.ts';
 import type { Handlers } from '../http/endpoint.ts';
 import { docsPage } from '../http/docs-page.ts';
 import { sql } from '../kernel/sql.ts';
+import type { Life } from '../launcher/life/life.ts';
+import { isLauncherActive } from '../launcher/life/queries.ts';
 import type { GatewayContext } from './context.ts';
 import type { gatewayEndpoints } from './endpoints.ts';
+import { tenantState } from './tenant-queries.ts';
+import { tenantView } from './tenant-views.ts';
 
 type Keys = 'GET /healthz' | 'GET /readyz' | 'GET /metrics' | 'GET /openapi.json' | 'GET /docs';
 
 export const healthHandlers: Handlers<Pick<typeof gatewayEndpoints, Keys>, GatewayContext> = {
-  'GET /healthz': async (_, { healthy }) => {
+  'GET /healthz': async (_, { healthy, life }) => {
     if (await healthy().catch(() => false)) return { status: 'ok' as const };
-    throw new MillraceError(
-      'tenant_unavailable',
-      'the scheduler of the default tenant is not running, or has not said so for ten seconds',
-    );
+    throw await unwell(life);
   },
   'GET /readyz': async (_, { control }) => {
     await control.exec(sql`select 1`);
@@ -34,3 +36,25 @@ export const healthHandlers: Handlers<Pick<typeof gatewayEndpoints, Keys>, Gatew
     return new Response(docsPage(openapi()), { headers });
   },
 };
+
+/** Everybody may ask, so that a reason's code is told in words, and not what a server or an engine has said. */
+async function unwell(life: Life): Promise<MillraceError> {
+  const state = await readState(life).catch(() => undefined);
+  if (state === undefined)
+    return new MillraceError('tenant_unavailable', 'the control database does not say whether a scheduler runs');
+  const { reason, reason_code: code } = state;
+  if (code === 'stopped_by_user') {
+    const how = `\`millrace tenant start ${defaultTenant}\` runs it again`;
+    return new MillraceError('tenant_stopped', `the tenant ${defaultTenant} was stopped by a person; ${how}`);
+  }
+  const why =
+    reason === null
+      ? 'has not been heard of for ten seconds'
+      : `does not run (${reason.split(': ', 1)[0]}); \`millrace tenant why ${defaultTenant}\` says more`;
+  return new MillraceError('tenant_unavailable', `the scheduler of the tenant ${defaultTenant} ${why}`);
+}
+
+async function readState({ control }: Life) {
+  const [row, active] = await Promise.all([tenantState(control, { name: defaultTenant }), isLauncherActive(control)]);
+  return row && tenantView(row, active);
+}

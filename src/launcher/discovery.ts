@@ -3,7 +3,8 @@
  * renamed ones are followed by their oid, and tenants whose database is gone go with it. What is to be done is worked out
  * by a pure function; it is written with its events in one transaction.
  */
-import { append, type EventDraft } from '../events/append.ts';
+import { defaultTenant } from '../contract/tenants.ts';
+import { append, type EventDraft, tenantTopic } from '../events/append.ts';
 import { newId } from '../kernel/id.ts';
 import { type Db, sql } from '../kernel/sql.ts';
 import { isAddressable } from '../postgres/address.ts';
@@ -58,9 +59,6 @@ export interface Discovered {
   }[];
 }
 
-const tenantTopic = 1;
-/** The one tenant that is there even without its database. */
-const permanent = 'default';
 /** Of a database, in bytes. */
 const longestName = 63;
 
@@ -131,7 +129,7 @@ export function discover(
 
 function isForgotten({ name, databaseOid, discovered, elsewhere }: KnownTenant, rules: DiscoveryRules): boolean {
   // one that was never seen may be about to be made
-  return name !== permanent && !elsewhere && databaseOid !== null && (discovered || rules.discover === 'all');
+  return name !== defaultTenant && !elsewhere && databaseOid !== null && (discovered || rules.discover === 'all');
 }
 
 interface Title {
@@ -179,7 +177,7 @@ function namesOf(tenants: readonly KnownTenant[], which: ReadonlyMap<string, Dat
   const wishes = new Map<string, string>();
   for (const { id, name, database } of tenants) {
     const to = which.get(id)?.name ?? database;
-    if (name === database && name !== permanent && to !== name) wishes.set(id, to);
+    if (name === database && name !== defaultTenant && to !== name) wishes.set(id, to);
   }
   const kept = new Set(tenants.filter(({ id }) => !wishes.has(id)).map(({ name }) => name));
   // who has to keep its name keeps another from having it

@@ -3,6 +3,7 @@
  * it has an epoch of its own, and whatever it writes is conditional on that (`asLauncher`): one that was frozen and has been
  * replaced is refused by the database.
  */
+import { sqlStateOf } from '../errors.ts';
 import { hostname } from 'node:os';
 import { performance } from 'node:perf_hooks';
 import { type Db, sql } from '../kernel/sql.ts';
@@ -28,7 +29,7 @@ const graceMs = 5_000;
 const takenOver = 'MR001';
 
 export function isTakenOver(error: unknown): boolean {
-  return error instanceof Error && Reflect.get(error, 'code') === takenOver;
+  return sqlStateOf(error) === takenOver;
 }
 
 /** A transaction that only the holder of this epoch may commit; a successor waits for it. */

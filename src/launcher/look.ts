@@ -4,7 +4,7 @@
  * and the version read in a statement after that (I6).
  */
 import { Client } from 'pg';
-import { isConnectionLoss, isLockTimeout, isMissingTable } from '../errors.ts';
+import { isConnectionLoss, isLockTimeout, isMissingTable, sqlStateOf } from '../errors.ts';
 import { pause } from '../kernel/service.ts';
 import { onClient, sql } from '../kernel/sql.ts';
 import { isVersion } from '../kernel/version.ts';
@@ -61,8 +61,7 @@ function lookAt(version: string | null): Look {
 }
 
 function failedLook(error: unknown): Look {
-  const code: unknown = error instanceof Error ? Reflect.get(error, 'code') : undefined;
-  if (code === '3D000') return { kind: 'gone' };
+  if (sqlStateOf(error) === '3D000') return { kind: 'gone' };
   // dropped between two statements
   if (isMissingTable(error)) return { kind: 'not_installed' };
   if (isLockTimeout(error)) return { kind: 'migrating' };

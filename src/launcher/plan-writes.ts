@@ -2,8 +2,8 @@
  * What a turn of the launcher has decided, written in one transaction that is conditional on its epoch. Where the database
  * refuses that, whoever's rows it refuses is found, and left out: no tenant keeps the others waiting.
  */
-import { isConnectionLoss } from '../errors.ts';
-import { append, type EventDraft } from '../events/append.ts';
+import { isConnectionLoss, sqlStateOf } from '../errors.ts';
+import { append, type EventDraft, tenantTopic } from '../events/append.ts';
 import type { Db } from '../kernel/sql.ts';
 import {
   type Dismissed,
@@ -19,8 +19,6 @@ import {
 import { asLauncher, isTakenOver } from './lease.ts';
 import type { Slot, SlotChanges } from './slots.ts';
 import type { Change, Plan } from './turn.ts';
-
-const tenantTopic = 1;
 
 export interface PlanWrite {
   readonly plan: Plan;
@@ -76,8 +74,7 @@ const answers = /^(?!25|53|54|57|58|XX)[0-9A-Z]{5}$/;
 
 /** The database took the question and said no: asked without whoever is to blame, it would not. */
 export function isRefused(error: unknown): boolean {
-  const code: unknown = error instanceof Error ? Reflect.get(error, 'code') : undefined;
-  return typeof code === 'string' && answers.test(code) && !isConnectionLoss(error) && !isTakenOver(error);
+  return answers.test(sqlStateOf(error) ?? '') && !isConnectionLoss(error) && !isTakenOver(error);
 }
 
 interface Halving {

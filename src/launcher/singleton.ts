@@ -3,7 +3,7 @@
  * As long as it lives, no other scheduler runs there and no migration begins; when it is lost, both may.
  */
 import type { Client, ClientBase } from 'pg';
-import { isConnectionLoss, isLockTimeout, isMissingTable } from '../errors.ts';
+import { isConnectionLoss, isLockTimeout, isMissingTable, sqlStateOf } from '../errors.ts';
 import { pause } from '../kernel/service.ts';
 import { onClient, sql } from '../kernel/sql.ts';
 import type { Address } from '../postgres/address.ts';
@@ -162,11 +162,10 @@ export function textOf(error: unknown): string {
 export function endingOf(error: unknown): Ending {
   if (error instanceof Ending) return error;
   const message = textOf(error);
-  const code: unknown = error instanceof Error ? Reflect.get(error, 'code') : undefined;
   if (error instanceof VersionMismatch) return new Ending('starting', `its version is ${error.recorded}`);
   if (isLockTimeout(error) || (error instanceof Error && isLockTimeout(error.cause)))
     return new Ending('starting', 'a transaction is changing it');
-  if (code === '3D000') return new Ending('gone', 'its database does not exist');
+  if (sqlStateOf(error) === '3D000') return new Ending('gone', 'its database does not exist');
   if (isMissingTable(error)) return new Ending('not_installed', 'not installed');
   if (isConnectionLoss(error)) return new Ending('unreachable', `its database cannot be reached (${message})`);
   return new Ending('crashed', message);

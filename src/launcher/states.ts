@@ -88,9 +88,7 @@ const automatic: Readonly<
     ),
   scheduler_quit(entry) {
     if (entry.scheduler === 'ending') return stay({ ...entry, scheduler: 'none' }, whenEnded[entry.state]);
-    return entry.state === 'STARTED' || entry.state === 'ALLOCATED'
-      ? stay(unregistered, ['release_slot'])
-      : stay(entry);
+    return entry.state === 'STARTED' || entry.state === 'ALLOCATED' ? stay(atRest, ['release_slot']) : stay(entry);
   },
 };
 
@@ -102,12 +100,12 @@ const whenEnded: Readonly<Record<LaunchState, readonly Effect[]>> = {
   STARTED: [],
 };
 
-const unregistered: Machine = { state: 'DISABLED', transaction: null, scheduler: 'none' };
+const atRest: Machine = { state: 'DISABLED', transaction: null, scheduler: 'none' };
 
 /** `entry` is undefined for a tenant that is not registered. */
 export function step(entry: Machine | undefined, event: LaunchEvent): Step {
   const { kind } = event;
-  const from = entry ?? unregistered;
+  const from = entry ?? atRest;
   if (kind === 'discovered') return entry === undefined ? enable(from, null) : stay(from);
   if (kind === 'start') return onStart[from.state](from, null);
   if (kind === 'stop') return onStop[from.state](from, null);

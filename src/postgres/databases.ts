@@ -1,15 +1,11 @@
 /** Making sure that a database exists; where the role may not make one, the statement to run is named. */
 import { Client } from 'pg';
-import { MillraceError } from '../errors.ts';
+import { MillraceError, sqlStateOf } from '../errors.ts';
 import { type Address, clientConfig, describe, onDatabase } from './address.ts';
 
 const noSuchDatabase = '3D000';
 const alreadyThere = new Set(['42P04', '23505']);
 const notAllowed = '42501';
-
-function codeOf(error: unknown): unknown {
-  return error instanceof Error ? Reflect.get(error, 'code') : undefined;
-}
 
 /** Returns whether it was made now. */
 export async function ensureDatabase(address: Address): Promise<boolean> {
@@ -19,8 +15,8 @@ export async function ensureDatabase(address: Address): Promise<boolean> {
     await withClient(onDatabase(address, 'postgres'), (client) => client.query(statement));
   } catch (error) {
     // several that start at once all try; one makes it
-    if (alreadyThere.has(String(codeOf(error)))) return false;
-    if (codeOf(error) !== notAllowed) throw error;
+    if (alreadyThere.has(sqlStateOf(error) ?? '')) return false;
+    if (sqlStateOf(error) !== notAllowed) throw error;
     throw new MillraceError(
       'bad_configuration',
       `${describe(address)} does not exist and this role may not make it; run: ${statement}`,
@@ -44,7 +40,7 @@ async function exists(address: Address): Promise<boolean> {
     await withClient(address, async () => {});
     return true;
   } catch (error) {
-    if (codeOf(error) === noSuchDatabase) return false;
+    if (sqlStateOf(error) === noSuchDatabase) return false;
     throw error;
   }
 }

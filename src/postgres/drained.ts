@@ -95,6 +95,11 @@ export interface Terminated {
   readonly left: readonly number[];
 }
 
+/** Of a row `l` of `pg_locks`: a connection of an engine holds it, in whichever database; not this one. */
+export const isEngines = sql`
+  l.locktype = 'advisory' and l.classid = ${locks.drain[0]}::integer::oid and l.objid = ${locks.drain[1]}::integer::oid
+  and l.objsubid = 2 and l.mode = 'ShareLock' and l.granted and l.pid <> pg_backend_pid()`;
+
 /** Ends every connection of an engine to these databases; to ours if none is named. */
 export async function terminateHolders(
   db: Db,
@@ -108,10 +113,7 @@ export async function terminateHolders(
     select l.pid, ${terminated} as ended
       from pg_locks l
       join pg_stat_activity a on a.pid = l.pid
-     where l.locktype = 'advisory' and l.classid = ${locks.drain[0]}::integer::oid
-       and l.objid = ${locks.drain[1]}::integer::oid
-       and l.objsubid = 2 and l.mode = 'ShareLock' and l.granted and l.pid <> pg_backend_pid()
-       and l.database ${database}`);
+     where ${isEngines} and l.database ${database}`);
   return terminatedOf(rows);
 }
 

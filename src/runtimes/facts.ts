@@ -1,4 +1,5 @@
 /** What a task may know about its own run, put together from the hand-out and the definition. */
+import { defaultTenant } from '../contract/tenants.ts';
 import type { ClaimedRun, TaskDefinition } from '../contract/wire.ts';
 import type { RunFacts } from './contract.ts';
 
@@ -26,5 +27,5 @@ export function factsOf(
 
 /** Where the paths of a tenant begin. */
 function baseOf(url: string, tenant: string): string {
-  return tenant === 'default' ? url : `${url}/t/${encodeURIComponent(tenant)}`;
+  return tenant === defaultTenant ? url : `${url}/t/${encodeURIComponent(tenant)}`;
 }

@@ -114,6 +114,7 @@ describe('adopting', () => {
     expect(await findLifeRow(life.control, plain)).toBeUndefined();
     expect(await findLifeRow(life.control, found)).toMatchObject({ id, discovered: true });
     for (const each of [plain, found]) expect(await version(each)).toEqual({ kind: 'not_installed' });
+    expect(await eventsOf(life, plain)).toEqual(['tenant.adopted', 'tenant.adoption_failed']);
     expect((await adoptTenant(life, { name: plain, actor })).message.outcome).toBe('started');
   });
 });

@@ -144,7 +144,7 @@ async function undo({ life, wanted, before, row }: Adopting, why: unknown): Prom
     if (before === undefined) await queries.deleteTenant(tx, row.id);
     else await queries.changeRegistration(tx, row.id, before);
     const body = { name: wanted.name, database: row.database, why: why instanceof Error ? why.message : String(why) };
-    await record(life, tx, { type: 'tenant.released', tenantId: row.id, body, actor: wanted.actor });
+    await record(life, tx, { type: 'tenant.adoption_failed', tenantId: row.id, body, actor: wanted.actor });
   });
   heard(life, row.id);
 }

@@ -129,7 +129,7 @@ describe('a tenant whose installation fails', () => {
     await expect(failed).rejects.toThrow(/_more\.sql failed: division by zero/);
     expect(await findLifeRow(life.control, name)).toBeUndefined();
     expect(await databaseNamed(life.control, name)).toBeUndefined();
-    expect(await eventsOf(life, name)).toEqual(['tenant.created', 'tenant.dropped']);
+    expect(await eventsOf(life, name)).toEqual(['tenant.created', 'tenant.creation_failed']);
     await createTenant(life, { name, actor });
   });
 

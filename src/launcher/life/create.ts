@@ -153,7 +153,7 @@ async function unregister({ life, wanted }: Making, row: queries.LifeRow, why: u
   await life.control.transaction(async (tx) => {
     if (!(await queries.deleteTenant(tx, row.id))) return;
     const body = { name: row.name, database: row.database, why: why instanceof Error ? why.message : String(why) };
-    await record(life, tx, { type: 'tenant.dropped', tenantId: row.id, body, actor: wanted.actor });
+    await record(life, tx, { type: 'tenant.creation_failed', tenantId: row.id, body, actor: wanted.actor });
   });
   heard(life, row.id);
 }

@@ -4,7 +4,7 @@
  * dies on the way leaves a tenant that is off and marked as leaving: `drop` again completes it, `start` takes it back.
  */
 import type { Client } from 'pg';
-import { MillraceError } from '../../errors.ts';
+import { isInUse, MillraceError, sqlStateOf } from '../../errors.ts';
 import { checkpoint } from '../../kernel/checkpoint.ts';
 import { onClient } from '../../kernel/sql.ts';
 import { quoted } from '../../postgres/databases.ts';
@@ -21,7 +21,6 @@ import {
 } from './life.ts';
 import * as queries from './queries.ts';
 
-const objectInUse = '55006';
 const noSuchDatabase = '3D000';
 
 export async function dropTenant(life: Life, name: string, { actor }: Actor): Promise<void> {
@@ -65,17 +64,13 @@ async function dropDatabase(client: Client, database: string): Promise<void> {
   try {
     await client.query(`drop database if exists ${quoted(database)}`);
   } catch (error) {
-    if (codeOf(error) !== objectInUse) throw error;
+    if (!isInUse(error)) throw error;
     await client.query(`drop database if exists ${quoted(database)} with (force)`);
   }
 }
 
-function codeOf(error: unknown): unknown {
-  return error instanceof Error ? Reflect.get(error, 'code') : undefined;
-}
-
 async function refused(client: Client, database: string, error: unknown): Promise<unknown> {
-  if (!(error instanceof Error) || codeOf(error) === undefined || codeOf(error) === noSuchDatabase) return error;
+  if (!(error instanceof Error) || [undefined, noSuchDatabase].includes(sqlStateOf(error))) return error;
   const holders = await queries.whoHolds(onClient(client), database).catch(() => []);
   const held = holders.length === 0 ? '' : `; it is held by ${holders.join(', ')}`;
   const detail = `the database ${database} was not dropped: ${error.message}${held}`;

@@ -5,10 +5,11 @@
  * Every effect is either one transaction or can be repeated: a step that dies half way is completed, or undone, by the same
  * step again. Steps for one tenant follow each other, whichever process they come from.
  */
+import { defaultTenant } from '../../contract/tenants.ts';
 import type { Client } from 'pg';
 import type { Engine } from '../../contract/engine.ts';
 import { isLockTimeout, MillraceError } from '../../errors.ts';
-import { append } from '../../events/append.ts';
+import { append, tenantTopic } from '../../events/append.ts';
 import { checkpoint } from '../../kernel/checkpoint.ts';
 import { type Db, onClient, sql } from '../../kernel/sql.ts';
 import type { Time } from '../../kernel/time.ts';
@@ -42,11 +43,6 @@ export interface Life {
   /** `max_background_workers` where nobody has set it. */
   readonly slotLimit: number;
 }
-
-const defaultTenant = 'default';
-
-/** The reserved topic of the control database's event log. */
-const tenantTopic = 1;
 
 /** Who does it, for messages and events. */
 export interface Actor {

@@ -4,7 +4,7 @@
  * transaction; if it fails, everything is as before and the launcher starts the tenant again by itself.
  */
 import type { Client } from 'pg';
-import { MillraceError } from '../../errors.ts';
+import { isInUse, MillraceError, sqlStateOf } from '../../errors.ts';
 import { type Db, onClient, sql } from '../../kernel/sql.ts';
 import { quoted } from '../../postgres/databases.ts';
 import { terminateHolders } from '../../postgres/drained.ts';
@@ -22,7 +22,6 @@ import {
 } from './life.ts';
 import * as queries from './queries.ts';
 
-const objectInUse = '55006';
 const duplicateDatabase = '42P04';
 
 export async function renameTenant(life: Life, name: string, to: { readonly name: string } & Actor): Promise<void> {
@@ -37,11 +36,11 @@ export async function renameTenant(life: Life, name: string, to: { readonly name
     try {
       await rename(renaming);
     } catch (error) {
-      if (codeOf(error) !== objectInUse) throw told(error, database);
+      if (!isInUse(error)) throw told(error, database);
       // those of ours who did not hear the hint
       await terminateHolders(life.control, { name: row.database });
       await rename(renaming).catch(async (again: unknown) => {
-        throw codeOf(again) === objectInUse ? await inUse(life, row, again) : told(again, database);
+        throw isInUse(again) ? await inUse(life, row, again) : told(again, database);
       });
     } finally {
       heard(life, row.id);
@@ -83,13 +82,9 @@ function whoAmI(tx: Db): Promise<{ xid: string; pid: number }> {
   return tx.one(sql`select pg_current_xact_id()::text as xid, pg_backend_pid() as pid`);
 }
 
-function codeOf(error: unknown): unknown {
-  return error instanceof Error ? Reflect.get(error, 'code') : undefined;
-}
-
 /** What came between our look and the statement. */
 function told(error: unknown, database: string): unknown {
-  if (codeOf(error) !== duplicateDatabase) return error;
+  if (sqlStateOf(error) !== duplicateDatabase) return error;
   return new MillraceError('conflict', `there is a database ${database} already`, { cause: error });
 }
 

@@ -9,7 +9,7 @@ import { MillraceError } from '../../errors.ts';
 import { checkpoint } from '../../kernel/checkpoint.ts';
 import { onClient, sql } from '../../kernel/sql.ts';
 import { compareVersions } from '../../kernel/version.ts';
-import { locks } from '../../postgres/locks.ts';
+import { isEngines } from '../../postgres/drained.ts';
 import { inDrained, onConnection } from '../install.ts';
 import type { SentMessage } from '../messages.ts';
 import { adoptCommand } from './advice.ts';
@@ -127,9 +127,7 @@ async function noteUpgrade(
 async function engineSessions(client: ClientBase): Promise<number> {
   const { sessions } = await onClient(client).one<{ sessions: number }>(sql`
     select count(*)::integer as sessions
-      from pg_locks
-     where locktype = 'advisory' and classid = ${locks.drain[0]}::integer::oid and objid = ${locks.drain[1]}::integer::oid
-       and objsubid = 2 and mode = 'ShareLock' and granted and pid <> pg_backend_pid()
-       and database = (select oid from pg_database where datname = current_database())`);
+      from pg_locks l
+     where ${isEngines} and l.database = (select oid from pg_database where datname = current_database())`);
   return sessions;
 }

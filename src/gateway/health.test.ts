@@ -1,0 +1,70 @@
+import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import { makeTestLife, type TestLife } from '../../test/harness/tenant-life.ts';
+import { makeRouter } from '../http/router.ts';
+import { newId } from '../kernel/id.ts';
+import { sql } from '../kernel/sql.ts';
+import { type Reason, reasons } from '../launcher/reasons.ts';
+import { insertTenant } from '../launcher/life/queries.ts';
+import type { GatewayContext } from './context.ts';
+import { gatewayEndpoints } from './endpoints.ts';
+import { healthHandlers } from './health.ts';
+
+let life: TestLife;
+let isHealthy: boolean;
+const id = newId();
+beforeAll(async () => {
+  life = await makeTestLife();
+  await insertTenant(life.control, { id, name: 'default', database: 'default', ownHost: false, at: new Date() });
+});
+afterAll(() => life.close());
+beforeEach(() => {
+  isHealthy = false;
+});
+
+const route = makeRouter<{ 'GET /healthz': (typeof gatewayEndpoints)['GET /healthz'] }, GatewayContext>(
+  { 'GET /healthz': gatewayEndpoints['GET /healthz'] },
+  { 'GET /healthz': healthHandlers['GET /healthz'] },
+  () => {},
+);
+
+async function healthz(): Promise<{ status: number | undefined; body: unknown }> {
+  const context = { life, healthy: async () => isHealthy } as Partial<GatewayContext> as GatewayContext;
+  const response = await route(new Request('http://here/healthz'), context, undefined);
+  return { status: response?.status, body: await response?.json() };
+}
+
+async function launched(state: string, reason: Reason | null): Promise<void> {
+  await life.control.exec(sql`
+    insert into launch (tenant_id, state, code, reason, changed_at)
+    values (${id}, ${state}, ${reason?.code ?? null}, ${reason?.text ?? null}, clock_timestamp())
+    on conflict (tenant_id) do update set state = excluded.state, code = excluded.code, reason = excluded.reason`);
+}
+
+it('is well where its scheduler is', async () => {
+  isHealthy = true;
+  expect(await healthz()).toEqual({ status: 200, body: { status: 'ok' } });
+});
+
+it('says that a person has stopped it, by a code of its own', async () => {
+  await launched('DISABLED', reasons.stoppedByUser);
+  expect(await healthz()).toMatchObject({
+    status: 503,
+    body: {
+      code: 'tenant_stopped',
+      detail: 'the tenant default was stopped by a person; `millrace tenant start default` runs it again',
+    },
+  });
+});
+
+it('says why it does not run, and nothing to strangers of what its server said', async () => {
+  const at = new Date('2030-01-01T00:00:00Z');
+  await launched('DISABLED', reasons.unreachable('no pg_hba.conf entry for host "10.0.0.7"', at));
+  const told = await healthz();
+  expect(told).toMatchObject({ status: 503, body: { code: 'tenant_unavailable' } });
+  expect(JSON.stringify(told)).toContain('does not run (unreachable until 2030-01-01T00:00:00.000Z)');
+  expect(JSON.stringify(told)).not.toContain('10.0.0.7');
+  await launched('STARTED', null);
+  expect(await healthz()).toMatchObject({
+    body: { detail: 'the scheduler of the tenant default has not been heard of for ten seconds' },
+  });
+});

@@ -1,0 +1,86 @@
+/** The endpoints of tenants called as over HTTP, on a life of a test; and the rows that a launcher and hosts would write. */
+import type { Caller } from '../../src/contract/roles.ts';
+import { engineVersion } from '../../src/engine/engine.ts';
+import { tenantEndpointsOfGateway } from '../../src/gateway/tenant-endpoints.ts';
+import { tenantHandlers } from '../../src/gateway/tenants.ts';
+import { makeRouter } from '../../src/http/router.ts';
+import { newId } from '../../src/kernel/id.ts';
+import { sql } from '../../src/kernel/sql.ts';
+import type { Reason } from '../../src/launcher/reasons.ts';
+import type { TestLife } from './tenant-life.ts';
+
+const root: Caller = { kind: 'key', role: 'root', tenant: null, actor: 'key:root' };
+
+export function viewerOf(tenant: string): Caller {
+  return { kind: 'key', role: 'viewer', tenant, actor: 'key:v' };
+}
+
+const route = makeRouter(tenantEndpointsOfGateway, tenantHandlers, (error) => {
+  throw error;
+});
+
+export interface Told {
+  readonly status: number | undefined;
+  readonly text: string;
+  readonly json: Record<string, never>;
+}
+
+/** `METHOD /path`, by root unless somebody else is named. */
+export async function askOf(life: TestLife, call: string, body?: object, caller: Caller = root): Promise<Told> {
+  const [method = '', path = ''] = call.split(' ');
+  const sent =
+    body === undefined ? {} : { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } };
+  const response = await route(new Request(`http://here${path}`, { method, ...sent }), { life }, caller);
+  const text = (await response?.text()) ?? '';
+  return {
+    status: response?.status,
+    text,
+    json: text.startsWith('{') ? (JSON.parse(text) as Record<string, never>) : {},
+  };
+}
+
+export interface Entry {
+  readonly state?: string;
+  readonly reason?: Reason;
+  readonly version?: string;
+  readonly failures?: number;
+  readonly retryAt?: Date;
+  readonly hostId?: string;
+  readonly waitOn?: string;
+}
+
+/** As the launcher writes it. */
+export async function insertLaunch({ control }: TestLife, tenantId: string, entry: Entry): Promise<void> {
+  const {
+    state = 'DISABLED',
+    reason,
+    version = null,
+    failures = 0,
+    retryAt = null,
+    hostId = null,
+    waitOn = null,
+  } = entry;
+  await control.exec(sql`
+    insert into launch (tenant_id, state, code, reason, version, failures, retry_at, host_id, ordered, wait_on, changed_at)
+    values (${tenantId}, ${state}, ${reason?.code ?? null}, ${reason?.text ?? null}, ${version}, ${failures}, ${retryAt},
+            ${hostId}, ${hostId !== null}, ${waitOn}, clock_timestamp())`);
+}
+
+export async function insertHost({ control }: TestLife): Promise<string> {
+  const hostId = newId();
+  await control.exec(sql`
+    insert into host (id, machine, pid, engine, memory, started_at, beat_at)
+    values (${hostId}, 'box7', 4711, ${engineVersion}, 1048576, clock_timestamp(), clock_timestamp())`);
+  return hostId;
+}
+
+/** For a while, nobody holds the lease. */
+export async function withoutLauncher(life: TestLife, work: () => Promise<void>): Promise<void> {
+  await life.launcher.stop();
+  await life.control.exec(sql`update launcher_lease set renewed_at = clock_timestamp() - interval '6 seconds'`);
+  try {
+    await work();
+  } finally {
+    await life.launcher.start();
+  }
+}
