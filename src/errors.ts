@@ -158,7 +158,7 @@ export function isMissingTable(error: unknown): boolean {
  * may have the engine of another version, or of a tenant that is not installed any more.
  */
 export function isDoubtful(error: unknown): boolean {
-  const code = codeOf(error);
+  const code = sqlStateOf(error);
   return typeof code === 'string' && /^(?:42|3F|28|3D|55000)/.test(code);
 }
 
