@@ -124,7 +124,8 @@ export class Ledger {
       this.set(entry, { failures: failures + 1, retryAt, code, reason: text });
     } else {
       const { reason, ...rest } = afterQuit(quit, failures, this.now);
-      this.send(entry, { kind: 'scheduler_quit' }, { code: reason.code, reason: reason.text, ...rest });
+      const gone = quit.code === 'not_installed' ? { version: null } : {};
+      this.send(entry, { kind: 'scheduler_quit' }, { code: reason.code, reason: reason.text, ...rest, ...gone });
     }
   }
 

@@ -62,6 +62,33 @@ const messages = (tenant: StagedTenant) =>
   stage.control.db.rows<{ sender: string; cause: string; xid: string | null; outcome: string }>(sql`
     select sender, cause, xid::text, outcome from message where tenant_id = ${tenant.id} order by id`);
 
+describe('a change without the lock, of which the scheduler tells', () => {
+  it.each([
+    [`update millrace.installation set version = '2.0.0'`, 'starting', 'no_engine', '2.0.0'],
+    ['drop schema millrace cascade', 'not_installed', 'not_installed', null],
+  ])('%s: is told to all who have connections', async (change, word, code, version) => {
+    const tenant = await running();
+    const hinted: string[] = [];
+    stage.hub.onAny('tenant', (about, payload) => void hinted.push(`${about} ${payload}`));
+    await (await connect(tenant)).query(change);
+    await host.end(tenant.id, { code: word, reason: 'it is another' });
+    expect(await stage.becomes(tenant, 'DISABLED', code)).toMatchObject({ version });
+    await until('all are told', () => hinted.includes(`${tenant.id} changed`) || undefined);
+  });
+
+  it('is none when it is only started again', async () => {
+    const tenant = await running();
+    const hinted: string[] = [];
+    stage.hub.onAny('tenant', (about) => void hinted.push(about));
+    await host.end(tenant.id, { code: 'starting', reason: 'for some reason' });
+    await until('it runs again', async () => {
+      const view = await stage.view(tenant);
+      return (view?.state === 'STARTED' && view.order_no === 2) || undefined;
+    });
+    expect(hinted).toEqual([]);
+  });
+});
+
 describe('a migration that nobody told of', () => {
   it('ends the scheduler, and a new one comes when it is committed, at the new version', async () => {
     const tenant = await running();

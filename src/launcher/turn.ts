@@ -82,13 +82,15 @@ export function decide(world: World): Plan {
   const starts = seeToStarts(ledger, { hosts: alive, findings, sightings, isElsewhere, mostHosts });
   explainAll(ledger);
   inbox.settle(ledger);
+  const { unsent, hinted } = unsentOf(ledger, world);
   const served = granted.filter(({ kind }) => kind === 'housekeeping');
   return {
     lost,
     changes: changesOf(ledger),
     slots: slots.changes(),
     messages: inbox.changes(),
-    ...unsentOf(ledger, world),
+    unsent,
+    hinted: new Set([...hinted, ...changedTenants(ledger)]),
     idle: idleHosts(ledger, alive),
     needless: needlessHosts(ledger, alive),
     told: new Set([...ledger.told, ...served.flatMap(({ holder }) => holder ?? [])]),
@@ -133,6 +135,17 @@ function supervise(
 /** All of a server that was away for a moment are looked at at once; those that are out of reach for longer, bit by bit. */
 function isIdle(launch: Launch | undefined): boolean {
   return launch?.code !== 'unreachable' || launch.failures > 1;
+}
+
+/** Those that are found at another version than before, or not installed any more: nobody's engine is theirs. */
+function changedTenants(ledger: Ledger): string[] {
+  const changed: string[] = [];
+  for (const [{ tenant, before }, { version, code }] of ledger.launches()) {
+    const was = before?.version ?? null;
+    const isKnown = version !== null || code === 'not_installed';
+    if (was !== null && was !== version && isKnown) changed.push(tenant.id);
+  }
+  return changed;
 }
 
 /** ENABLED → ALLOCATED. Answers what was granted. */
