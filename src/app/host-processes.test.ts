@@ -61,8 +61,14 @@ describe('a host that is started', () => {
     );
     const seen = join(folder, 'seen');
     const options = { main, log: silent, memoryMb: 64, env: { SEEN: seen } };
-    const pid = await new Promise<number>((resolve) => detachedHosts(options, resolve).spawn('1.0.0'));
-    expect(pid).toBeGreaterThan(0);
+    const ended: number[] = [];
+    const how = await new Promise<string>((resolve) => {
+      const pid = detachedHosts(options, (gone) => ended.push(gone)).spawn('1.0.0', resolve);
+      expect(pid).toBeGreaterThan(0);
+      ended.push(pid ?? 0);
+    });
+    expect(how).toBe('exit 0');
+    expect(ended[0]).toBe(ended[1]);
     expect(JSON.parse(await readFile(seen, 'utf8'))).toEqual([
       ['host', '--engine', '1.0.0', '--on-demand'],
       ['--max-old-space-size=64'],
@@ -95,18 +101,23 @@ describe('a host that cannot be started', () => {
     const children = hostsWith({});
     await children.start();
     children.tell({ databaseUrl: 'postgres://nowhere' }, () => {});
-    children.spawn('2.0.0');
-    detachedHosts({ main: '/nowhere/main.js', log, memoryMb: 64, env: {} }, () => {}).spawn('1.0.0');
+    const ends: string[] = [];
+    const onEnd = (how: string): void => void ends.push(how);
+    expect(children.spawn('2.0.0', onEnd)).toBeUndefined();
+    detachedHosts({ main: '/nowhere/main.js', log, memoryMb: 64, env: {} }, () => {}).spawn('1.0.0', onEnd);
     // an error that nobody hears is thrown out of turn, and fails this test
     await pause(200);
     expect(faults.length).toBeGreaterThanOrEqual(3);
+    expect(ends).toEqual(['spawn /nowhere/node ENOENT', 'spawn /nowhere/node ENOENT']);
     await children.stop();
   });
 
   it('is told of where the system refuses at once', async () => {
     const children = hostsWith({ TOO_LONG: 'x'.repeat(3_000_000) });
     await children.start();
-    children.spawn('1.0.0');
+    const ends: string[] = [];
+    expect(children.spawn('1.0.0', (how) => ends.push(how))).toBeUndefined();
+    expect(ends).toEqual(['spawn E2BIG']);
     expect(faults).toEqual([expect.objectContaining({ code: 'E2BIG' }), expect.objectContaining({ code: 'E2BIG' })]);
     await children.stop();
   });
@@ -124,11 +135,16 @@ it('the host that was started early is kept for its own version', async () => {
     ending: new AbortController().signal,
   });
   await children.start();
-  children.spawn('2.0.0');
-  children.spawn('1.0.0');
+  const ends: string[] = [];
+  children.spawn('2.0.0', (how) => ends.push(how));
+  expect(
+    children.spawn('1.0.0', (how) => ends.push(how)),
+    'its process',
+  ).toBeGreaterThan(0);
   // each ends at once, for there is no such file
   await until('both have ended', () => started.length >= 2 || undefined);
   await pause(200);
   expect(started.toSorted()).toEqual(['1.0.0', '2.0.0']);
+  expect(ends).toEqual(['exit 1', 'exit 1']);
   await children.stop();
 });

@@ -12,6 +12,7 @@ import { promisify } from 'node:util';
 import type { Log } from '../kernel/log.ts';
 import { machine } from '../kernel/machine.ts';
 import type { Service } from '../kernel/service.ts';
+import type { HostsPort } from '../launcher/spawning.ts';
 import { type HostOrder, registered } from './host-order.ts';
 
 export interface HostProcessOptions {
@@ -21,14 +22,6 @@ export interface HostProcessOptions {
   readonly memoryMb: number;
   /** What differs from our own. */
   readonly env: Readonly<Record<string, string>>;
-}
-
-/** What the launcher needs: both return at once, and throw nothing: a host that cannot be started is told of, and missed. */
-export interface HostProcesses {
-  /** A host of this engine will be there in a while. */
-  spawn(version: string): void;
-  /** A host that was written off is ended for good, where it is one of this machine. */
-  kill(host: { readonly machine: string; readonly pid: number }): void;
 }
 
 /** A process that is known to be gone need not be missed first. */
@@ -59,39 +52,57 @@ function watch(child: ChildProcess, version: string, log: Log, onExit: OnExit, m
   });
 }
 
+type OnEnd = (how: string) => void;
+
+function tellEnd(child: ChildProcess, onEnd: OnEnd): void {
+  child.once('exit', (code, killedBy) => onEnd(killedBy ?? `exit ${code}`));
+  child.once('error', (error) => child.pid === undefined && onEnd(error.message));
+}
+
 /** Some faults of the system, such as too little memory, are thrown at once and not told as an event. */
-function orTold(log: Log, version: string, work: () => void): void {
+function orTold(
+  log: Log,
+  version: string,
+  work: () => ChildProcess,
+  onEnd: OnEnd = () => {},
+): ChildProcess | undefined {
   try {
-    work();
+    const child = work();
+    tellEnd(child, onEnd);
+    return child;
   } catch (error) {
     log.error({ err: error, engine: version }, notStarted);
+    onEnd(error instanceof Error ? error.message : String(error));
+    return undefined;
   }
 }
 
 /** Hosts that outlive us. */
-export function detachedHosts(options: HostProcessOptions, onExit: OnExit): HostProcesses {
+export function detachedHosts(options: HostProcessOptions, onExit: OnExit): HostsPort {
+  const begin = (version: string): ChildProcess => {
+    const child = start(options, version, 'alone');
+    watch(child, version, options.log, onExit);
+    child.unref();
+    return child;
+  };
   return {
-    spawn(version) {
-      orTold(options.log, version, () => {
-        const child = start(options, version, 'alone');
-        watch(child, version, options.log, onExit);
-        child.unref();
-      });
-    },
+    spawn: (version, onEnd) => orTold(options.log, version, () => begin(version), onEnd)?.pid,
     kill: (host) => void killHost(host, options.log),
   };
 }
 
 /** Somebody else starts them. */
-export function hostsElsewhere({ log }: HostProcessOptions): HostProcesses {
+export function hostsElsewhere({ log }: HostProcessOptions): HostsPort {
   return {
-    spawn: (version) =>
-      log.warn({ engine: version }, 'one more host is wanted: `millrace host --engine` with this version'),
+    spawn(version) {
+      log.warn({ engine: version }, 'one more host is wanted: `millrace host --engine` with this version');
+      return undefined;
+    },
     kill: (host) => void killHost(host, log),
   };
 }
 
-export interface ChildHosts extends HostProcesses, Service {
+export interface ChildHosts extends HostsPort, Service {
   /** The control database is there, and migrated. */
   tell(order: HostOrder, onExit: OnExit): void;
 }
@@ -138,16 +149,19 @@ export function childHosts(options: ChildHostOptions): ChildHosts {
   return {
     name: 'hosts',
     async start() {
-      orTold(options.log, firstVersion, () => (spare = begin(firstVersion)));
+      spare = orTold(options.log, firstVersion, () => begin(firstVersion));
     },
     async stop() {
       stopping = true;
       await Promise.all([...children].map(end));
     },
-    spawn(version) {
-      if (isEnding()) return;
-      if (version === firstVersion && spare !== undefined) spare = undefined;
-      else orTold(options.log, version, () => begin(version));
+    spawn(version, onEnd) {
+      if (isEnding()) return undefined;
+      const ready = version === firstVersion ? spare : undefined;
+      if (ready === undefined) return orTold(options.log, version, () => begin(version), onEnd)?.pid;
+      spare = undefined;
+      tellEnd(ready, onEnd);
+      return ready.pid;
     },
     kill: (host) => void killHost(host, options.log),
     tell(order, onExit) {

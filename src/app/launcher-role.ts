@@ -10,7 +10,8 @@ import { controlRetention } from '../launcher/control-retention.ts';
 import { hostIsLost } from '../launcher/host-queries.ts';
 import { makeLauncher } from '../launcher/launcher.ts';
 import { restEntries, retireHosts } from '../launcher/leaving.ts';
-import { detachedHosts, type HostProcesses, type HostProcessOptions, hostsElsewhere } from './host-processes.ts';
+import type { HostsPort } from '../launcher/spawning.ts';
+import { detachedHosts, type HostProcessOptions, hostsElsewhere } from './host-processes.ts';
 import { type Installation, isElsewhere, prepareDatabases } from './installation.ts';
 import { externalAddress, openExternal } from './opening.ts';
 import { type Role, untilAborted } from './role.ts';
@@ -57,7 +58,7 @@ export function onHostExit({ control, hub, log }: Installation): (pid: number) =
 /** The launcher, and what one process of an installation does beside it. */
 export function launcherOf(
   installation: Installation,
-  { hosts, alone = false }: { hosts: HostProcesses; alone?: boolean },
+  { hosts, alone = false }: { hosts: HostsPort; alone?: boolean },
 ): Service {
   const { config, control, controlAddress, hub, time, engines, addressOf, log } = installation;
   const launcher = makeLauncher({

@@ -94,7 +94,7 @@ describe('a host that is lost', () => {
       host_id: null,
     });
     expect((await stage.view(tenant))?.reason).toContain('its host was lost');
-    expect(stage.killed).toEqual([host.id]);
+    expect(stage.killed).toEqual([host.pid]);
     expect(await db().rows(sql`select id from host`)).toEqual([]);
     expect(await db().rows(sql`select id from slot where kind = 'housekeeping'`)).toEqual([]);
     await expect(itsOwn.query('select 1')).rejects.toThrow();
@@ -131,7 +131,7 @@ describe('a host that is lost', () => {
     await stage.becomes(tenant, 'DISABLED', 'stopping');
     await db().exec(sql`update launch set changed_at = changed_at - interval '31 seconds'`);
     expect(await stage.outcome(id)).toMatchObject({ outcome: 'stopped' });
-    expect(stage.killed).toEqual([host.id]);
+    expect(stage.killed).toEqual([host.pid]);
   });
 
   it('is none that has taken its leave: its tenants go on elsewhere at once, in their slots', async () => {
@@ -166,6 +166,34 @@ describe('hosts', () => {
     await stage.becomes(tenant, 'STARTED');
     expect(host.running.size).toBe(4);
     expect(stage.spawned).toHaveLength(1);
+  });
+
+  it('that end before they are there are a reason, and the next is asked for after a pause; one that is there has to do', async () => {
+    const asked: number[] = [];
+    const hosts = {
+      spawn(_: string, onEnd: (how: string) => void) {
+        asked.push(performance.now());
+        setTimeout(() => onEnd('exit 1'), 10);
+        return 99_999_999;
+      },
+      kill: () => {},
+    };
+    const tenant = await stage.tenant('a');
+    await stage.launch({ hosts });
+    const reason = await until('it was tried three times', async () => {
+      const view = await stage.view(tenant);
+      return view?.reason?.includes('3 times') ? view.reason : undefined;
+    });
+    expect(reason).toBe('starting: its hosts end before they are there (exit 1, 3 times)');
+    const [first = 0, second = 0, third = 0] = asked;
+    expect([second - first >= 800, third - second >= 1_600, asked.length]).toEqual([true, true, 3]);
+    const host = await stage.host();
+    await stage.becomes(tenant, 'STARTED');
+    await db().exec(sql`update launch set suspicion = 3`);
+    const other = await stage.tenant('b');
+    await until('one is asked for', () => asked.length > 3 || undefined, 15_000);
+    await stage.becomes(other, 'STARTED');
+    expect(host.running.size).toBe(2);
   });
 
   it('without a tenant are sent away after a while, but for the last of the running release', async () => {

@@ -44,15 +44,9 @@ import { type EnginesPort, Looks } from './looks.ts';
 import { hintChanged } from './messages.ts';
 import { isRefused, writePlan } from './plan-writes.ts';
 import { Refusals } from './refusals.ts';
+import { type HostsPort, Spawning } from './spawning.ts';
 import { type Change, decide, type Plan, type World } from './turn.ts';
 import { keyOf, readSightings, Watch } from './watch.ts';
-
-/** How hosts come to be, and how one that was written off is made sure of. Both return at once. */
-interface HostsPort {
-  /** One more host of this engine version is wanted; it appears among the hosts within seconds. */
-  spawn(engineVersion: string): void;
-  kill(host: LaunchHost): void;
-}
 
 export interface LauncherOptions {
   readonly controlAddress: Address;
@@ -85,9 +79,6 @@ const watchWaitedForMs = 250;
 /** How long those who wait for a tenant's connections to close have to, before these are closed for them. */
 const graceMs = { drain: 5_000, database: 2_000 } as const;
 const usualIdleHostMs = 60_000;
-/** A host that was asked for has so long to appear before another is. */
-const spawnMs = 10_000;
-const mostSpawns = 8;
 /** Turns that follow each other without a pause. */
 const mostTurns = 32;
 /** Without an answer for so long, the network is gone: on to a new connection. */
@@ -109,6 +100,7 @@ class Launcher {
   readonly #watch = new Watch();
   readonly #lease: Lease;
   readonly #refusals: Refusals;
+  readonly #spawning: Spawning;
   readonly #db: Db;
   #pool: Pool | undefined;
   /** Of this epoch: */
@@ -121,13 +113,13 @@ class Launcher {
   #left: ReadonlySet<number> = new Set();
   readonly #known = new Set<string>();
   readonly #spareSince = new Map<string, number>();
-  #spawned: { readonly engine: string; readonly atMs: number }[] = [];
   readonly service: Service;
 
   constructor(options: LauncherOptions) {
     this.#options = options;
     this.#bell = new Bell(options.time);
     this.#refusals = new Refusals(options.log);
+    this.#spawning = new Spawning(options.hosts, options.log);
     this.#db = onPool(this.#openPool());
     this.#looks = new Looks({ engines: options.engines, onFound: () => this.#bell.ring() });
     this.#lease = new Lease({
@@ -228,7 +220,6 @@ class Launcher {
     const { log } = this.#options;
     this.#epoch = epoch;
     for (const memory of [this.#known, this.#spareSince]) memory.clear();
-    this.#spawned = [];
     this.#watch.forget();
     this.#tenantOids = new Set();
     if (epoch === undefined) log.info({}, 'this launcher stands by');
@@ -267,20 +258,23 @@ class Launcher {
     }
     const presence = presences(entries.map(this.#asKnown), databases);
     this.#tenantOids = new Set(entries.map(({ tenant }) => tenant.databaseOid));
+    const hosts = await readHosts(db);
+    this.#spawning.see(hosts);
     return {
       now,
       launcherId: this.#id,
       limit: limit ?? this.#options.maxBackgroundWorkers,
       messages,
       entries,
-      hosts: await readHosts(db),
+      hosts,
       slots: await readSlots(db),
       sightings: this.#watch.current,
       presenceOf: ({ tenant }) => presence.get(tenant.id) ?? 'gone',
       findings: this.#looks.findings(),
       mayJudge: this.#lease.mayJudge,
       known: this.#known,
-      mostHosts: () => this.#options.mostHosts,
+      mostHosts: this.#options.mostHosts,
+      hostFaults: this.#spawning.faults(),
     };
   }
 
@@ -319,7 +313,7 @@ class Launcher {
     this.#known.clear();
     for (const sighting of world.sightings) this.#known.add(keyOf(sighting));
     for (const host of plan.lost) hosts.kill(host);
-    this.#spawn(plan.missing, world);
+    this.#spawning.ask(plan.missing, world.now);
     this.#looks.forget(plan.forget);
     this.#looks.ask(
       plan.looks.map(({ entry: { tenant }, idle }) => ({ tenantId: tenant.id, address: addressOf(tenant), idle })),
@@ -333,24 +327,6 @@ class Launcher {
     for (const { id, pid, machine } of plan.lost)
       log.warn({ host: id, hostPid: pid, machine }, 'a host is lost; its tenants go to others');
     for (const change of plan.changes) if (change.isNews) tellOf(log, change);
-  }
-
-  /** No more than are missing, those on their way included. */
-  #spawn(missing: Plan['missing'], { now, hosts }: World): void {
-    const nowMs = now.getTime();
-    this.#spawned = this.#spawned.filter(({ atMs }) => nowMs - atMs < spawnMs);
-    for (const [engine, count] of missing) {
-      const asked = this.#spawned.filter((each) => each.engine === engine);
-      const since = asked[0]?.atMs ?? nowMs;
-      const appeared = hosts.filter((host) => host.engine === engine && host.startedAt.getTime() >= since).length;
-      const onTheirWay = Math.max(0, asked.length - appeared);
-      for (let more = Math.min(count, mostSpawns) - onTheirWay; more > 0; more--) {
-        this.#spawned.push({ engine, atMs: nowMs });
-        this.#options.log.info({ engine }, 'one more host is wanted');
-        this.#options.hosts.spawn(engine);
-        checkpoint('turn.spawned');
-      }
-    }
   }
 
   /** Hosts without a tenant, or without need, for long; of the running release the last one stays. */

@@ -7,6 +7,7 @@ import type { Launch, LaunchEntry, Ledger } from './ledger.ts';
 import type { Finding } from './looks.ts';
 import { type Guest, place, type Room } from './placement.ts';
 import { type Reason, reasons } from './reasons.ts';
+import type { HostFault } from './spawning.ts';
 import { afterQuit, nextNoteAt, type Quit } from './supervisor.ts';
 import { nameOf, type Sighting } from './watch.ts';
 
@@ -17,7 +18,8 @@ export interface StartsWorld {
   /** By the database's oid: who is at work on it. */
   readonly sightings: ReadonlyMap<number, Sighting>;
   readonly isElsewhere: (entry: LaunchEntry) => boolean;
-  readonly mostHosts: (engine: string) => number;
+  readonly mostHosts: number;
+  readonly hostFaults: ReadonlyMap<string, HostFault>;
 }
 
 export interface Starts {
@@ -123,19 +125,21 @@ export function roomsOf(ledger: Ledger, hosts: readonly LaunchHost[]): Room[] {
 function giveToHosts(
   ledger: Ledger,
   ready: readonly { readonly entry: LaunchEntry; readonly guest: Guest }[],
-  { hosts, mostHosts }: StartsWorld,
+  { hosts, mostHosts, hostFaults }: StartsWorld,
 ): { readonly ordered: string[]; readonly missing: ReadonlyMap<string, number> } {
   const { placed, missing } = place(
     ready.map(({ guest }) => guest),
     roomsOf(ledger, hosts),
-    mostHosts,
+    // where no further one comes to be, those that are there have to do
+    (engine) => (hostFaults.get(engine)?.isPausing ? 0 : mostHosts),
   );
   const ordered: string[] = [];
   for (const { entry, guest } of ready) {
     const hostId = placed.get(guest.tenantId);
     ledger.set(entry, { version: guest.engine });
     if (hostId === undefined) {
-      entry.pending = reasons.startingAfter(`no host of version ${guest.engine} has room yet`);
+      const fault = hostFaults.get(guest.engine)?.text;
+      entry.pending = reasons.startingAfter(fault ?? `no host of version ${guest.engine} has room yet`);
       continue;
     }
     const orderNo = (entry.launch?.orderNo ?? 0) + 1;

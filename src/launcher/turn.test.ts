@@ -63,7 +63,8 @@ const world = (more: Partial<World> = {}): World => ({
   findings: new Map(),
   mayJudge: true,
   known: new Set(),
-  mostHosts: () => 9,
+  mostHosts: 9,
+  hostFaults: new Map(),
   ...more,
 });
 

@@ -11,6 +11,7 @@ import type { Finding } from './looks.ts';
 import { type Guest, needless, type Room } from './placement.ts';
 import { type Reason, reasons } from './reasons.ts';
 import { type Slot, type SlotChanges, Slots } from './slots.ts';
+import type { HostFault } from './spawning.ts';
 import { roomsOf, seeToFinding, seeToNote, seeToOwnHosts, seeToStarts } from './starts.ts';
 import { care, type Presence } from './supervisor.ts';
 import { keyOf, type Sighting } from './watch.ts';
@@ -31,7 +32,9 @@ export interface World {
   /** Sightings that were acted upon. */
   readonly known: ReadonlySet<string>;
   /** Of an engine; those of tenants that have their own do not count. */
-  readonly mostHosts: (engine: string) => number;
+  readonly mostHosts: number;
+  /** By engine, why hosts of it do not come to be. */
+  readonly hostFaults: ReadonlyMap<string, HostFault>;
 }
 
 export interface Change {
@@ -78,8 +81,8 @@ export function decide(world: World): Plan {
   const granted = seeToSlots(ledger, alive);
   const sightings = new Map(world.sightings.map((sighting) => [sighting.databaseOid, sighting]));
   const isElsewhere = (entry: LaunchEntry): boolean => world.presenceOf(entry) === 'unlisted';
-  const { mostHosts } = world;
-  const starts = seeToStarts(ledger, { hosts: alive, findings, sightings, isElsewhere, mostHosts });
+  const { mostHosts, hostFaults } = world;
+  const starts = seeToStarts(ledger, { hosts: alive, findings, sightings, isElsewhere, mostHosts, hostFaults });
   explainAll(ledger);
   inbox.settle(ledger);
   const { unsent, hinted } = unsentOf(ledger, world);

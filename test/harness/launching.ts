@@ -46,9 +46,9 @@ type LaunchView = {
 export interface Stage {
   readonly control: ControlDatabase;
   readonly hub: WakeHub;
-  /** Versions that hosts were asked for, and hosts that were to be killed. */
+  /** Versions that hosts were asked for, and processes that were to be killed. */
   readonly spawned: string[];
-  readonly killed: string[];
+  readonly killed: number[];
   launch(more?: Partial<LauncherOptions>): Promise<Service>;
   host(engine?: string): Promise<PlayedHost>;
   tenant(name: string, options?: { installed?: string | null; desired?: 'on' | 'off' }): Promise<StagedTenant>;
@@ -89,7 +89,7 @@ async function stageOn(control: ControlDatabase): Promise<Stage> {
   const hosts: PlayedHost[] = [];
   const databases: string[] = [];
   const spawned: string[] = [];
-  const killed: string[] = [];
+  const killed: number[] = [];
   const stage: Stage = {
     control,
     hub,
@@ -104,7 +104,13 @@ async function stageOn(control: ControlDatabase): Promise<Stage> {
         engines: {
           usable: async (version) => (version === engineOne ? { ok: true } : { ok: false, detail: `no ${version}` }),
         },
-        hosts: { spawn: (version) => spawned.push(version), kill: (host) => killed.push(host.id) },
+        hosts: {
+          spawn(version) {
+            spawned.push(version);
+            return undefined;
+          },
+          kill: ({ pid }) => killed.push(pid),
+        },
         discover: 'registered',
         addressOf: (row) => onDatabase(control.address, row.database),
         isElsewhere: () => false,

@@ -12,8 +12,11 @@ export interface Ending {
   readonly reason: string;
 }
 
+let pids = 0;
+
 export class PlayedHost {
   readonly id = newId();
+  readonly pid = ++pids;
   /** What an order comes to: it runs, or ends like this. */
   obey: (tenantId: string) => Ending | 'run' | 'nothing' = () => 'run';
   /** Whether it lets go of what it was told to. */
@@ -40,7 +43,7 @@ export class PlayedHost {
   async start(): Promise<void> {
     await this.#db.exec(sql`
       insert into host (id, machine, pid, engine, started_at, beat_at)
-      values (${this.id}, ${hostname()}, 1, ${this.#engine}, clock_timestamp(), clock_timestamp())`);
+      values (${this.id}, ${hostname()}, ${this.pid}, ${this.#engine}, clock_timestamp(), clock_timestamp())`);
     await this.#service.start();
   }
 
