@@ -335,24 +335,13 @@ describe('a tenant that is changed without its lock', () => {
 describe('a scheduler that hangs', () => {
   const quick = { ...usualLimits, probeEveryMs: 20, probeMs: 100, stopMs: 200 };
 
-  it('is stopped after two probes in a row that it did not answer', async () => {
-    const running = run(
-      scheduled(() => ({ probe: never })),
-      { limits: quick },
-    );
-    expect(await running.ending).toMatchObject({ code: 'crashed', message: textWith('hangs') });
+  it.each([
+    ['did not answer', never, 'hangs'],
+    ['rejected', () => Promise.reject(new Error('triggers has not come round')), 'triggers has not come round'],
+  ])('is stopped after two probes in a row that it %s', async (_, probe, reason) => {
+    const hanging = scheduled(() => ({ probe }));
+    expect(await run(hanging, { limits: quick }).ending).toMatchObject({ code: 'crashed', message: textWith(reason) });
     expect([alive, most]).toEqual([0, 1]);
-  });
-
-  it('is stopped with the reason that its probe gives', async () => {
-    const probe = async (): Promise<void> => {
-      throw new Error('triggers has not come round');
-    };
-    const running = run(
-      scheduled(() => ({ probe })),
-      { limits: quick },
-    );
-    expect(await running.ending).toMatchObject({ code: 'crashed', message: textWith('triggers has not come round') });
   });
 
   it('is left alone when it fails a probe now and then', async () => {
@@ -360,10 +349,8 @@ describe('a scheduler that hangs', () => {
     const probe = async (): Promise<void> => {
       if (probes++ % 2 === 0) throw new Error('not now');
     };
-    const running = run(
-      scheduled(() => ({ probe })),
-      { limits: quick },
-    );
+    const forgetful = scheduled(() => ({ probe }));
+    const running = run(forgetful, { limits: quick });
     await until('it was probed', () => probes > 6 || undefined);
     expect(alive).toBe(1);
     expect(await running.stop()).toMatchObject({ code: 'stopping' });
