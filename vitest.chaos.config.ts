@@ -1,9 +1,10 @@
-/** `npm run chaos`: the long suites of test/chaos/long, one after the other. CI runs their short versions. */
+/** `npm run chaos`: the long suites of test/chaos/long and those that CI has no time for, one after the other. */
 import { defineConfig } from 'vitest/config';
+import { slow } from './test/slow.ts';
 
 export default defineConfig({
   test: {
-    include: ['test/chaos/long/**/*.test.ts'],
+    include: ['test/chaos/long/**/*.test.ts', ...slow],
     globalSetup: ['test/harness/global-setup.ts'],
     pool: 'forks',
     fileParallelism: false,

@@ -4,13 +4,11 @@
  * `serial`: suites that kill processes, measure time or fill the machine, one file at a time, after all others.
  */
 import { defineConfig } from 'vitest/config';
+import { slow } from './test/slow.ts';
 
-const endToEnd = [
-  'test/e2e/**/*.test.ts',
-  ...['crash-points', 'tenant-walk'].map((name) => `test/chaos/${name}.test.ts`),
-];
+const endToEnd = ['test/e2e/**/*.test.ts'];
 const serial = [
-  ...['kill-tree', 'rivals', 'storm', 'tenant-storm'].map((name) => `test/chaos/${name}.test.ts`),
+  ...['kill-tree', 'rivals', 'storm'].map((name) => `test/chaos/${name}.test.ts`),
   ...['smoke', 'torture'].map((name) => `test/e2e/${name}.test.ts`),
 ];
 /** Built engines are loaded as they are: to read them as sources takes seconds. */
@@ -29,12 +27,18 @@ export default defineConfig({
           name: 'parallel',
           include: ['src/**/*.test.ts', 'ui/src/**/*.test.ts', 'bench/**/*.test.ts', 'test/**/*.test.ts'],
           // a picture of every page: `npm run screenshots`
-          exclude: [...endToEnd, ...serial, 'test/screenshots/**', 'test/chaos/long/**'],
+          exclude: [...endToEnd, ...serial, ...slow, 'test/screenshots/**', 'test/chaos/long/**'],
           sequence: { groupOrder: 0 },
         },
       },
       {
-        test: { ...shared, name: 'pairs', include: endToEnd, exclude: serial, sequence: { groupOrder: 1 } },
+        test: {
+          ...shared,
+          name: 'pairs',
+          include: endToEnd,
+          exclude: [...serial, ...slow],
+          sequence: { groupOrder: 1 },
+        },
       },
       {
         test: {

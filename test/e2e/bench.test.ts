@@ -46,10 +46,7 @@ it('handover tells percentiles, in-process and over HTTP', async () => {
   });
 }, 240_000);
 
-it.each([
-  ['catchup', { late: percentiles }, 2],
-  ['pages', { lists: percentiles }, 3],
-])(
+it.each([['catchup', { late: percentiles }, 2]])(
   '%s tells its percentiles and aims',
   async (name, told, aims) => {
     const result = await bench(name);
