@@ -23,6 +23,7 @@ export const slow: readonly string[] = [
   'src/launcher/loader-versions.test.ts',
   'src/launcher/refusals.test.ts',
   'src/launcher/transactions.test.ts',
+  'src/scheduler/probe.test.ts',
   'test/chaos/crash-points.test.ts',
   'test/chaos/tenant-storm.test.ts',
   'test/chaos/tenant-walk.test.ts',

@@ -2,6 +2,7 @@
  * Hosts that were asked for and are not there yet: no more are asked for than are missing. Where they end before they are
  * there, the next one is asked for after a growing pause, and whoever waits for one is told.
  */
+import { checkpoint } from '../kernel/checkpoint.ts';
 import { performance } from 'node:perf_hooks';
 import { type Backoff, delayMs } from '../kernel/backoff.ts';
 import type { Log } from '../kernel/log.ts';
@@ -124,5 +125,6 @@ export class Spawning {
     const asked: Asked = { engine, at, sinceMs: this.#clock() };
     this.#asked.add(asked);
     asked.pid = this.#hosts.spawn(engine, (how) => this.#failed(asked, how));
+    checkpoint('turn.spawned');
   }
 }
