@@ -273,9 +273,11 @@ describe('the installation', () => {
     ]);
     expect(next).toBe(items[2]?.seq);
     const tenants = { query: { topic: 'millrace_tenants', machines: 'true' } } as const;
-    expect((await product.call('GET /api/installation/audit', tenants)).items).toMatchObject([
-      { type: 'tenant.created', actor: 'installation', name: 'default' },
-    ]);
+    expect((await product.call('GET /api/installation/audit', tenants)).items.at(-1)).toMatchObject({
+      type: 'tenant.created',
+      actor: 'installation',
+      name: 'default',
+    });
     expect(JSON.stringify(items)).not.toContain(key);
   });
 });
