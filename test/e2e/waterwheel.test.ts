@@ -289,7 +289,11 @@ describe('the installation', () => {
       status: 'up',
     };
     expect(workers).toMatchObject([worker]);
-    const done = await client.read<{ tasks: object[] }>(`/api/workers/${workers[0]?.uuid}?state=failure`);
+    // a worker has done what it had done by its last heartbeat
+    const done = await until('a heartbeat came after it', async () => {
+      const answer = await client.read<{ tasks: object[] }>(`/api/workers/${workers[0]?.uuid}?state=failure`);
+      return answer.tasks.length > 0 ? answer : undefined;
+    });
     expect(done).toMatchObject({ ...worker, uuid: workers[0]?.uuid });
     expect(done.tasks).toMatchObject([
       {
