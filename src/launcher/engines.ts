@@ -6,6 +6,7 @@
 import { readdir } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import type { Engine } from '../contract/engine.ts';
+import { within } from '../kernel/service.ts';
 import { compareVersions } from '../kernel/version.ts';
 import {
   checkFace,
@@ -140,23 +141,12 @@ async function load(folder: string): Promise<Engine> {
   const found = await readUsable(folder);
   try {
     const module: unknown = await within(longestImportMs, import(await entryUrl(folder)));
+    if (module === undefined) throw new Error(`its code has not come to an end after ${longestImportMs / 1_000} s`);
     const exported: unknown = Reflect.get(module as object, 'engine');
     checkFace(faceOf(exported), found);
     return exported as Engine;
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
     throw new EngineFault(`engine ${found.version} cannot be loaded: ${why}`, found.contract, error);
-  }
-}
-
-async function within<T>(ms: number, work: Promise<T>): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`its code has not come to an end after ${ms / 1000} s`)), ms);
-  });
-  try {
-    return await Promise.race([work, late]);
-  } finally {
-    clearTimeout(timer);
   }
 }
