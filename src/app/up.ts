@@ -29,6 +29,8 @@ import { makeServing, type Serving } from './serving.ts';
 
 const controlDatabase = 'millrace';
 const freshMs = 10_000;
+/** From when it is to end: so long until PostgreSQL is ended without a checkpoint; and at least so long for that. */
+const endMs = { all: 7_000, least: 2_000 } as const;
 
 export async function runUp(role: Role, options: UpOptions): Promise<void> {
   const log = makeLog({ level: role.config.logLevel, role: 'up' });
@@ -40,13 +42,8 @@ export async function runUp(role: Role, options: UpOptions): Promise<void> {
   const hosts = childHosts({ ...hostProcessesOf({ config, log }), firstVersion: engineVersion, ending });
   try {
     await hosts.start();
-    await withDatabase(config, log, role.say, (address) =>
-      serve({ ...role, config, signal: ending }, options, {
-        log,
-        address,
-        hosts,
-      }),
-    );
+    const serving = { ...role, config, signal: ending };
+    await withDatabase(serving, log, (address) => serve(serving, options, { log, address, hosts }));
   } finally {
     await hosts.stop();
     await claim.release();
@@ -55,20 +52,31 @@ export async function runUp(role: Role, options: UpOptions): Promise<void> {
 
 /** The database that is configured, or the embedded one for as long as the work lasts. */
 async function withDatabase(
-  config: Config,
+  { config, say, signal }: Role,
   log: Log,
-  say: Role['say'],
   work: (address: Address) => Promise<void>,
 ): Promise<void> {
   if (config.databaseUrl !== undefined) return work(addressOfUrl(config.databaseUrl));
   const embedded = supervised({ home: config.home, log });
   await embedded.start();
+  let endingAt: number | undefined;
+  const begin = (): void => {
+    endingAt = performance.now();
+    // while running tasks end, PostgreSQL writes what its own end would have to
+    void embedded
+      .server()
+      .checkpoint()
+      .catch(() => {});
+  };
+  signal.addEventListener('abort', begin, { once: true });
   try {
     const server = embedded.server();
     for (const note of server.notes) say(note);
     await work(addressOfSocket(server.connection, controlDatabase));
   } finally {
-    await embedded.stop();
+    signal.removeEventListener('abort', begin);
+    const spentMs = endingAt === undefined ? 0 : performance.now() - endingAt;
+    await embedded.stop('fast', Math.max(endMs.least, endMs.all - spentMs));
   }
 }
 

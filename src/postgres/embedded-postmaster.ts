@@ -25,7 +25,8 @@ interface PidFile {
 const lookMs = 5;
 /** Recovery after a crash reads the log since the last checkpoint, on slow disks for minutes. */
 const longestStartMs = 600_000;
-const graceMs = { fast: 2_000, immediate: 1_000 } as const;
+/** Of a `fast` end most goes into its checkpoint: each database has some three hundred files to be synced. */
+const graceMs = { fast: 10_000, immediate: 1_000 } as const;
 
 async function readPidFile(data: string): Promise<PidFile | undefined> {
   const text = await readFile(join(data, 'postmaster.pid'), 'utf8').catch(unless('ENOENT', undefined));
@@ -51,10 +52,15 @@ export async function untilReady(pid: number, cluster: Cluster): Promise<boolean
   throw new MillraceError('embedded_postgres', `PostgreSQL was not ready within ${longestStartMs / 60_000} minutes`);
 }
 
-/** Ends it by ever harder means; returns when nothing of it is left. */
-export async function endPostmaster(pid: number, cluster: Cluster, mode: StopMode): Promise<void> {
+/** Ends it by ever harder means, the next one after `fastMs`; returns when nothing of it is left. */
+export async function endPostmaster(
+  pid: number,
+  cluster: Cluster,
+  mode: StopMode,
+  fastMs: number = graceMs.fast,
+): Promise<void> {
   const steps = [
-    ['SIGINT', graceMs.fast],
+    ['SIGINT', fastMs],
     ['SIGQUIT', graceMs.immediate],
     ['SIGKILL', graceMs.immediate],
   ] as const;

@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Client } from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { compileInto } from '../../test/harness/compiled.ts';
@@ -189,6 +190,50 @@ describe('an orphaned server', () => {
     expect(await stopEmbedded(home)).toBe(true);
     expect(isGone(pid)).toBe(true);
     expect(await stopEmbedded(home)).toBe(false);
+  });
+});
+
+describe('the end of a server', () => {
+  /** One whose checkpoint stands still until it is let go. */
+  async function stuck(home: string): Promise<{ server: EmbeddedServer; checkpointer: number }> {
+    const server = await start(home);
+    const checkpointer = await ask(server, `select pid from pg_stat_activity where backend_type = 'checkpointer'`);
+    process.kill(Number(checkpointer), 'SIGSTOP');
+    return { server, checkpointer: Number(checkpointer) };
+  }
+  const log = (home: string): string => readFileSync(join(home, 'postgres.log'), 'utf8');
+
+  it('waits for its checkpoint, and the next start has nothing to recover', async () => {
+    const home = newHome();
+    const { server, checkpointer } = await stuck(home);
+    const stopping = server.stop();
+    await sleep(3_000);
+    expect(isGone(server.pid)).toBe(false);
+    process.kill(checkpointer, 'SIGCONT');
+    await stopping;
+    expect(await ask(await start(home), 'select 1')).toBe(1);
+    expect(log(home)).not.toContain('not properly shut down');
+  });
+
+  it('comes without one where it takes longer than it may', async () => {
+    const home = newHome();
+    const { server, checkpointer } = await stuck(home);
+    const stopping = server.stop('fast', 200);
+    await sleep(300);
+    process.kill(checkpointer, 'SIGCONT');
+    await stopping;
+    expect(isGone(server.pid)).toBe(true);
+    expect(await ask(await start(home), 'select 1')).toBe(1);
+    expect(log(home)).toContain('not properly shut down');
+  });
+
+  it('has little to write after a checkpoint', async () => {
+    const server = await start(newHome());
+    const at = (): Promise<unknown> => ask(server, 'select checkpoint_lsn::text from pg_control_checkpoint()');
+    const before = await at();
+    await ask(server, 'create table written as select 1 as n');
+    await server.checkpoint();
+    expect(await at()).not.toBe(before);
   });
 });
 

@@ -35,8 +35,10 @@ export interface EmbeddedServer {
   readonly adopted: boolean;
   /** What an operator should be told once. */
   readonly notes: readonly string[];
-  /** Returns when it is gone. May be called twice. */
-  stop(mode?: StopMode): Promise<void>;
+  /** Writes out what a `fast` end would have to: asked for ahead of it, that one is quick. */
+  checkpoint(): Promise<void>;
+  /** Returns when it is gone; one that is not after `fastMs` is ended by harder means. May be called twice. */
+  stop(mode?: StopMode, fastMs?: number): Promise<void>;
   /** Calls back once when the server is gone, asked or not. */
   onExit(callback: () => void): void;
 }
@@ -69,16 +71,24 @@ async function findAdoptable(plan: Plan, log: Log): Promise<number | undefined> 
 
 /** What the server says it was started with; undefined when it does not answer. */
 async function fingerprintOf(plan: Plan): Promise<string | undefined> {
-  const config = connectionFor({ connection: connectionOf(plan) }, 'postgres');
-  const client = new Client({ ...config, connectionTimeoutMillis: answerMs, query_timeout: answerMs });
-  client.on('error', () => {});
-  try {
-    await client.connect();
+  const limits = { connectionTimeoutMillis: answerMs, query_timeout: answerMs };
+  return asked(plan, limits, async (client) => {
     const query = 'select current_setting($1, true) as fingerprint';
     const { rows } = await client.query<{ fingerprint: string | null }>(query, [fingerprintSetting]);
     return rows[0]?.fingerprint ?? undefined;
-  } catch {
-    return undefined;
+  }).catch(() => undefined);
+}
+
+async function checkpoint(plan: Plan): Promise<void> {
+  await asked(plan, { connectionTimeoutMillis: answerMs }, (client) => client.query('checkpoint'));
+}
+
+async function asked<T>(plan: Plan, limits: ClientConfig, work: (client: Client) => Promise<T>): Promise<T> {
+  const client = new Client({ ...connectionFor({ connection: connectionOf(plan) }, 'postgres'), ...limits });
+  client.on('error', () => {});
+  try {
+    await client.connect();
+    return await work(client);
   } finally {
     await client.end().catch(() => {});
   }
@@ -110,7 +120,8 @@ function serve(plan: Plan, pid: number, child?: ChildProcess): EmbeddedServer {
     pid,
     adopted: child === undefined,
     notes: plan.place.notes,
-    stop: (mode = 'fast') => endPostmaster(pid, plan.cluster, mode),
+    checkpoint: () => checkpoint(plan),
+    stop: (mode = 'fast', fastMs) => endPostmaster(pid, plan.cluster, mode, fastMs),
     onExit(callback) {
       void after(exited, callback);
     },
@@ -135,14 +146,14 @@ async function untilGone(pid: number, { cluster }: Plan): Promise<void> {
 /** Ends the server that an `up` left behind on this home; whether there was one. */
 export async function stopEmbedded(
   home: string,
-  options: { mode?: StopMode; elsewhere?: string } = {},
+  options: { mode?: StopMode; fastMs?: number | undefined; elsewhere?: string } = {},
 ): Promise<boolean> {
   const real = await realpath(home).catch(unless('ENOENT', undefined));
   if (real === undefined) return false;
   for (const cluster of dataFolders(real, options.elsewhere).map(clusterOf)) {
     const pid = await findPostmaster(cluster);
     if (pid === undefined) continue;
-    await endPostmaster(pid, cluster, options.mode ?? 'fast');
+    await endPostmaster(pid, cluster, options.mode ?? 'fast', options.fastMs);
     return true;
   }
   return false;

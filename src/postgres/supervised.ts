@@ -10,7 +10,8 @@ import type { StopMode } from './embedded-postmaster.ts';
 export interface Supervised extends Service {
   /** The server that runs now. Throws before `start`. */
   server(): EmbeddedServer;
-  stop(mode?: StopMode): Promise<void>;
+  /** As `EmbeddedServer.stop`. */
+  stop(mode?: StopMode, fastMs?: number): Promise<void>;
 }
 
 export function supervised(options: EmbeddedOptions): Supervised {
@@ -47,13 +48,13 @@ export function supervised(options: EmbeddedOptions): Supervised {
       if (control.signal.aborted) await server.stop();
       else watching = watch(control.signal).catch(() => {});
     },
-    async stop(mode = 'fast') {
+    async stop(mode = 'fast', fastMs) {
       if (abort === undefined) return;
       abort.abort();
       // one that is just recovering is ended too, or we would wait for it to get ready first
-      await stopEmbedded(options.home, { ...options, mode });
+      await stopEmbedded(options.home, { ...options, mode, fastMs });
       await watching;
-      await server?.stop(mode);
+      await server?.stop(mode, fastMs);
       abort = undefined;
     },
   };
