@@ -1,6 +1,6 @@
 /**
  * How suites run. `parallel`: unit tests beside their source, and all that can share a machine by a database per file.
- * `pairs`: end-to-end suites, each with servers of its own, which mostly wait: two files at a time.
+ * `ends`: end-to-end suites, each with servers of its own.
  * `serial`: suites that kill processes, measure time or fill the machine, one file at a time, after all others.
  */
 import { defineConfig } from 'vitest/config';
@@ -17,7 +17,8 @@ const shared = { pool: 'forks', testTimeout: 30_000, hookTimeout: 60_000, server
 
 export default defineConfig({
   test: {
-    maxWorkers: 2,
+    // more than the cores of a small machine: suites wait more than they compute
+    maxWorkers: 3,
     // here and not in a project, where it would run once for each
     globalSetup: ['test/harness/global-setup.ts'],
     projects: [
@@ -34,7 +35,7 @@ export default defineConfig({
       {
         test: {
           ...shared,
-          name: 'pairs',
+          name: 'ends',
           include: endToEnd,
           exclude: [...serial, ...slow],
           sequence: { groupOrder: 1 },

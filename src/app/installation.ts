@@ -193,7 +193,7 @@ function tenantAddress(config: Config, control: Address, row: TenantRow): Addres
   const { defaultDatabaseUrl } = config;
   return isElsewhere(config, row) && defaultDatabaseUrl !== undefined
     ? addressOfUrl(defaultDatabaseUrl)
-    : onDatabase(control, row.database);
+    : onDatabase(control, row.database, row.databaseOid);
 }
 
 /**

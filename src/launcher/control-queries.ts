@@ -2,20 +2,30 @@
 import type { SchedulerInfo, WorkerInfo } from '../contract/engine.ts';
 import { type Db, sql } from '../kernel/sql.ts';
 
-export type TenantRow = { id: string; name: string; database: string; desired: 'on' | 'off' };
+export type TenantRow = {
+  id: string;
+  name: string;
+  database: string;
+  desired: 'on' | 'off';
+  /** Null until the launcher has seen it, and of one on another server. */
+  databaseOid?: number | null;
+};
+
+const columns = sql`
+  tenant.id, tenant.name, tenant.database, tenant.desired, tenant.database_oid as "databaseOid"`;
 
 export function listTenants(db: Db): Promise<TenantRow[]> {
-  return db.rows<TenantRow>(sql`select id, name, database, desired from tenant order by name`);
+  return db.rows<TenantRow>(sql`select ${columns} from tenant order by name`);
 }
 
 export function findTenant(db: Db, name: string): Promise<TenantRow | undefined> {
-  return db.maybeOne<TenantRow>(sql`select id, name, database, desired from tenant where name = ${name}`);
+  return db.maybeOne<TenantRow>(sql`select ${columns} from tenant where name = ${name}`);
 }
 
 /** The tenant that was called so before. */
 export function findFormer(db: Db, name: string): Promise<TenantRow | undefined> {
   return db.maybeOne<TenantRow>(sql`
-    select tenant.id, tenant.name, tenant.database, tenant.desired
+    select ${columns}
       from former_name
       join tenant on tenant.id = former_name.tenant_id
      where former_name.name = ${name} and former_name.until > now()`);

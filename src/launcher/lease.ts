@@ -4,8 +4,8 @@
  * replaced is refused by the database.
  */
 import { sqlStateOf } from '../errors.ts';
-import { hostname } from 'node:os';
 import { performance } from 'node:perf_hooks';
+import { machine } from '../kernel/machine.ts';
 import { type Db, sql } from '../kernel/sql.ts';
 import { every, type Service } from '../kernel/service.ts';
 
@@ -137,7 +137,7 @@ export class Lease {
         delete from launcher where id <> ${launcherId} and beat_at < clock_timestamp() - interval '1 minute'
       )
       insert into launcher (id, machine, pid, version, started_at, beat_at)
-      values (${launcherId}, ${hostname()}, ${process.pid}, ${version}, ${this.#startedAt}, clock_timestamp())
+      values (${launcherId}, ${machine}, ${process.pid}, ${version}, ${this.#startedAt}, clock_timestamp())
       on conflict (id) do update set beat_at = excluded.beat_at`);
   }
 

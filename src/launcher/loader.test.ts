@@ -118,6 +118,28 @@ describe('the loader', () => {
     await until('it opens again', () => ask(loader, 'upgraded').catch(() => undefined));
   });
 
+  it('lets nobody into a database that has the name of a tenant’s and is another’s', async () => {
+    const { control } = fleet;
+    const [mine, theirs] = await Promise.all([makeInstalledTenant(), makeInstalledTenant()]);
+    await Promise.all([register('mine', mine), register('theirs', theirs)]);
+    await control.db.exec(sql`update tenant set database_oid = oid from pg_database where database = datname`);
+    const loader = fleet.newLoader();
+    const before = await loader.named('mine');
+    const [a, b] = [mine.address.database, theirs.address.database];
+    await withClient(control.address, async (client) => {
+      for (const name of [a, b])
+        await client.query(`select pg_terminate_backend(pid) from pg_stat_activity where datname = $1`, [name]);
+      await client.query(`alter database "${a}" rename to "${a} passing"`);
+      await client.query(`alter database "${b}" rename to "${a}"`);
+      await client.query(`alter database "${a} passing" rename to "${b}"`);
+    });
+    await expect(onPool(before.ctx.pool).one(sql`select 1`)).rejects.toMatchObject({ code: '3D000' });
+    await expect(fleet.newLoader().named('mine')).rejects.toMatchObject({ message: textWith('does not exist') });
+    await control.db.exec(sql`update tenant set database = ${`${a} passing`} where name = 'theirs'`);
+    await control.db.exec(sql`update tenant set database = ${b} where name = 'mine'`);
+    expect(await ask(fleet.newLoader(), 'mine')).toEqual({ name: b });
+  });
+
   it('reads the list of tenants anew after a while, or when told that it changed', async () => {
     const loader = fleet.newLoader();
     const before = (await loader.tenants()).length;

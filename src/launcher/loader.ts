@@ -268,7 +268,9 @@ function noTenant(name: string): MillraceError {
 
 /** A tenant that is called otherwise, or lives elsewhere, is opened anew. */
 function isSame(a: TenantRow, b: TenantRow): boolean {
-  return a.name === b.name && a.database === b.database;
+  // before the launcher has seen it, its database is known by name only
+  const isSeen = a.databaseOid != null && b.databaseOid != null;
+  return a.name === b.name && a.database === b.database && (!isSeen || a.databaseOid === b.databaseOid);
 }
 
 function isOld({ failedAt }: Entry): boolean {

@@ -8,7 +8,7 @@ import { isConnectionLoss, isLockTimeout, isMissingTable, sqlStateOf } from '../
 import { pause } from '../kernel/service.ts';
 import { onClient, sql } from '../kernel/sql.ts';
 import { isVersion } from '../kernel/version.ts';
-import { type Address, clientConfig } from '../postgres/address.ts';
+import { type Address, clientConfig, refuseOther } from '../postgres/address.ts';
 import { locks } from '../postgres/locks.ts';
 import { longestVersion, recordedVersion } from '../postgres/recorded-version.ts';
 
@@ -35,7 +35,7 @@ export async function look(address: Address, waitMs: number): Promise<Look> {
   client.on('error', () => {});
   try {
     await client.connect();
-    return await lookWith(client, waitMs);
+    return await lookWith(client, address, waitMs);
   } catch (error) {
     return failedLook(error);
   } finally {
@@ -46,8 +46,10 @@ export async function look(address: Address, waitMs: number): Promise<Look> {
   }
 }
 
-async function lookWith(client: Client, waitMs: number): Promise<Look> {
+async function lookWith(client: Client, address: Address, waitMs: number): Promise<Look> {
   const db = onClient(client);
+  const { oid } = await db.one<{ oid: number }>(sql`select oid from pg_database where datname = current_database()`);
+  refuseOther(address, oid);
   await db.exec(sql`select set_config('lock_timeout', ${`${waitMs}ms`}, false)`);
   await db.exec(sql`select pg_advisory_lock_shared(${locks.drain[0]}::integer, ${locks.drain[1]}::integer)`);
   const version = await recordedVersion(db);

@@ -5,6 +5,8 @@ import { MillraceError } from '../errors.ts';
 export interface Address {
   readonly url: string;
   readonly database: string;
+  /** Which database is meant, where that is known: another may have its name by now. */
+  readonly oid?: number;
 }
 
 export function addressOfUrl(url: string): Address {
@@ -22,12 +24,21 @@ export function addressOfSocket(socket: { host: string; port: number; user: stri
  * The same server and credentials, another database. Its name is written as `pg` reads it, by decodeURI: what that does
  * not decode (`;` and `@`, say) must not be encoded, or another database would be meant.
  */
-export function onDatabase(address: Pick<Address, 'url'>, database: string): Address {
+export function onDatabase(address: Pick<Address, 'url'>, database: string, oid?: number | null): Address {
   const url = new URL(address.url);
   url.pathname = `/${encodeURI(database)}`;
   if (!means(url, database))
     throw new MillraceError('bad_request', `a database called ${JSON.stringify(database)} has no address; rename it`);
-  return { url: url.href, database };
+  return { url: url.href, database, ...(oid != null && { oid }) };
+}
+
+/**
+ * The name leads to another database than the one that is meant: to whoever asks, as if there were none of that name. So
+ * PostgreSQL's own code for that says it.
+ */
+export function refuseOther({ database, oid }: Address, found: number): void {
+  if (oid === undefined || oid === found) return;
+  throw Object.assign(new Error(`database ${JSON.stringify(database)} is another one now`), { code: '3D000' });
 }
 
 /** Whether an address can mean a database of that name and no other: `#`, `?` and steps like `..` have a meaning of their own. */

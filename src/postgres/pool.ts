@@ -6,7 +6,7 @@ import { type Client, type ClientBase, Pool, types } from 'pg';
 import { isLockTimeout, MillraceError, poolClosed } from '../errors.ts';
 import { pause } from '../kernel/service.ts';
 import { onClient, sql } from '../kernel/sql.ts';
-import { type Address, clientConfig, describe } from './address.ts';
+import { type Address, clientConfig, describe, refuseOther } from './address.ts';
 import { budgetedClient, type ConnectionBudget } from './connection-budget.ts';
 import { locks } from './locks.ts';
 
@@ -134,19 +134,25 @@ export async function setUp(
     set search_path to ${options.schema};
     set timezone to 'UTC';
     set idle_in_transaction_session_timeout to '${forgotten[options.schema]}'`);
-  if (!options.allowPooler) await refusePooler(client, options.address);
+  await prove(client, options);
   await options.onOpen?.(client);
 }
 
-async function refusePooler(client: ClientBase, address: Address): Promise<void> {
-  const { pid } = await onClient(client).one<{ pid: number }>(sql`select pg_backend_pid() as pid`);
+/** That the connection is of one backend, and of the database that is meant. */
+async function prove(
+  client: ClientBase,
+  { address, allowPooler }: Pick<PoolOptions, 'address' | 'allowPooler'>,
+): Promise<void> {
+  const { pid, oid } = await onClient(client).one<{ pid: number; oid: number }>(sql`
+    select pg_backend_pid() as pid, (select oid from pg_database where datname = current_database()) as oid`);
   const announced: unknown = Reflect.get(client, 'processID');
-  if (announced === pid) return;
-  throw new MillraceError(
-    'bad_configuration',
-    `${describe(address)} is behind a connection pooler; Millrace needs direct or session-pooled connections. ` +
-      'If it pools by session, set MILLRACE_SESSION_POOLER=true',
-  );
+  if (!allowPooler && announced !== pid)
+    throw new MillraceError(
+      'bad_configuration',
+      `${describe(address)} is behind a connection pooler; Millrace needs direct or session-pooled connections. ` +
+        'If it pools by session, set MILLRACE_SESSION_POOLER=true',
+    );
+  refuseOther(address, oid);
 }
 
 /** The connection's engine is not the one its tenant is recorded with: the loader must be asked again. */

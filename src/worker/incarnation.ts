@@ -19,7 +19,7 @@ import {
   type TaskDefinition,
 } from '../contract/wire.ts';
 import { checkpoint } from '../kernel/checkpoint.ts';
-import { all, pause, type Service } from '../kernel/service.ts';
+import { all, type Service, within } from '../kernel/service.ts';
 import { failed, faulty, success } from '../runtimes/contract.ts';
 import { Claimer } from './claimer.ts';
 import { Client, forAMoment, isTenantAway } from './client.ts';
@@ -279,10 +279,4 @@ export class Incarnation {
       now,
     });
   }
-}
-
-async function within(ms: number, work: Promise<void>): Promise<void> {
-  const done = new AbortController();
-  await Promise.race([work, pause(ms, done.signal)]);
-  done.abort();
 }

@@ -93,7 +93,8 @@ describe('a tenant that cannot be served', () => {
     for (const run of others) expect(await reported(run)).toMatchObject({ state: 'success' });
     expect(server.output(others[0] as HeldRun)).toBe('said\n');
     expect([server.report(stuck), server.output(stuck)]).toEqual([undefined, '']);
-    expect(server.heartbeats.at(-1)?.holds.map((held) => held.run)).toContain(stuck.run);
+    const held = () => server.heartbeats.at(-1)?.holds.map(({ run }) => run);
+    await vi.waitFor(() => expect(held()).toContain(stuck.run), patience);
     server.away.clear();
     expect(await reported(stuck)).toMatchObject({ state: 'success' });
     expect(server.output(stuck)).toBe('said\n');

@@ -75,7 +75,7 @@ export async function makeFleet(names: readonly string[]): Promise<Fleet> {
       control: control.db,
       hub,
       engines: sourceOf(engines),
-      addressOf: (row) => onDatabase(control.address, row.database),
+      addressOf: (row) => onDatabase(control.address, row.database, row.databaseOid),
       contextFor: (row, pool) => {
         const context = {
           ...makeContext({ address: control.address, pool, time }),

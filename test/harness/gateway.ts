@@ -64,7 +64,7 @@ export function makeTestGateway(fleet: Fleet, loader: Loader = fleet.loader): Te
       version: engineVersion,
       engines: new Engines(engine, join(tmpdir(), 'no-engines')),
       migrationsOf: () => readMigrations(migrationsFolder('tenant')),
-      addressOf: (row) => onDatabase(fleet.control.address, row.database),
+      addressOf: (row) => onDatabase(fleet.control.address, row.database, row.databaseOid),
       isElsewhere: () => false,
       discovers: false,
       slotLimit: 64,

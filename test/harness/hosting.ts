@@ -33,7 +33,7 @@ export async function makeHosting(): Promise<Hosting> {
     hub: fleet.hub,
     version: engineVersion,
     engines: { find: async () => ({ ok: true, engine }) },
-    addressOf: (row) => onDatabase(fleet.control.address, row.database),
+    addressOf: (row) => onDatabase(fleet.control.address, row.database, row.databaseOid),
     contextFor: (row, pool) => ({
       ...makeContext({ address: fleet.control.address, pool, time: fleet.time }),
       tenant: { id: row.id, name: row.name },

@@ -112,7 +112,7 @@ async function stageOn(control: ControlDatabase): Promise<Stage> {
           kill: ({ pid }) => killed.push(pid),
         },
         discover: 'registered',
-        addressOf: (row) => onDatabase(control.address, row.database),
+        addressOf: (row) => onDatabase(control.address, row.database, row.databaseOid),
         isElsewhere: () => false,
         maxBackgroundWorkers: 64,
         embedded: false,

@@ -85,7 +85,7 @@ export async function makeTestLife(
         })),
     },
     migrationsOf: async (version) => engines.find((each) => each.version === version)?.all ?? baseMigrations,
-    addressOf: (row) => onDatabase(database.address, row.database),
+    addressOf: (row) => onDatabase(database.address, row.database, row.databaseOid),
     isElsewhere: () => false,
     discovers: false,
     slotLimit: 64,
