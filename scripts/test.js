@@ -109,7 +109,7 @@ async function vitestOnNewestNode() {
   try {
     const { path, version } = await newestNode();
     console.log(`End-to-end suites again, on Node ${version}:`);
-    return await vitest(['--project=pairs', '--project=serial', ...onNewest], { MILLRACE_TEST_NODE: path });
+    return await vitest(['--project=ends', '--project=serial', ...onNewest], { MILLRACE_TEST_NODE: path });
   } catch (error) {
     return `the newest Node is out of reach: ${messageOf(error)}`;
   }

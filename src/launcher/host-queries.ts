@@ -81,9 +81,8 @@ type OrderRow = TenantRow & { engine: string | null; order_no: number; ordered: 
 
 export async function ordersFor(db: Db, hostId: string): Promise<Orders> {
   const rows = await db.rows<OrderRow>(sql`
-    select tenant.id, tenant.name, tenant.database, tenant.desired,
-           tenant.database_oid as "databaseOid", launch.engine, launch.order_no, launch.ordered,
-           scheduler.host_id as last_host
+    select tenant.id, tenant.name, tenant.database, tenant.desired, tenant.database_oid as "databaseOid",
+           launch.engine, launch.order_no, launch.ordered, scheduler.host_id as last_host
       from launch
       join tenant on tenant.id = launch.tenant_id
       left join scheduler on scheduler.tenant_id = tenant.id
@@ -95,7 +94,8 @@ export async function ordersFor(db: Db, hostId: string): Promise<Orders> {
   };
 }
 
-function orderOf({ engine, order_no, ordered: _, last_host, ...row }: OrderRow): Order {
+function orderOf({ id, name, database, databaseOid, desired, engine, order_no, last_host }: OrderRow): Order {
+  const row = { id, name, database, databaseOid: databaseOid ?? null, desired };
   return { row, engine: engine ?? '', orderNo: order_no, lastHost: last_host };
 }
 
