@@ -8,7 +8,7 @@ import { slow } from './test/slow.ts';
 
 const endToEnd = ['test/e2e/**/*.test.ts'];
 const serial = [
-  ...['kill-tree', 'rivals', 'storm'].map((name) => `test/chaos/${name}.test.ts`),
+  ...['kill-tree', 'rivals', 'storm', 'tenant-storm'].map((name) => `test/chaos/${name}.test.ts`),
   'test/e2e/smoke.test.ts',
 ];
 /** Built engines are loaded as they are: to read them as sources takes seconds. */

@@ -18,6 +18,7 @@ import { type Migration, migrateWithin, pendingMigrations, readMigrations } from
 import { WakeHub } from '../../src/postgres/wake.ts';
 import { type ControlDatabase, makeControlDatabase } from './fresh-database.ts';
 import { administer, serverAddress } from './postgres-server.ts';
+import { until } from './until.ts';
 
 export interface TestLife extends Life {
   readonly database: ControlDatabase;
@@ -63,6 +64,9 @@ export async function makeTestLife(
   const have = engines.map(({ version }) => version).join(', ');
   const launcher = playedLauncher(database.db);
   await launcher.start();
+  await until('the launcher is there', () =>
+    database.db.maybeOne(sql`select from launcher_lease where holder is not null`),
+  );
   return {
     control: database.db,
     controlAddress: database.address,
