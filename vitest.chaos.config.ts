@@ -7,6 +7,7 @@ export default defineConfig({
     include: ['test/chaos/long/**/*.test.ts', ...slow],
     globalSetup: ['test/harness/global-setup.ts'],
     pool: 'forks',
+    server: { deps: { external: [/\/dist\/engine\.js/] } },
     fileParallelism: false,
     testTimeout: 3_600_000,
     hookTimeout: 60_000,

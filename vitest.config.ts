@@ -4,6 +4,7 @@
  * `serial`: suites that kill processes, measure time or fill the machine, one file at a time, after all others.
  */
 import { defineConfig } from 'vitest/config';
+import { LongestFirst } from './test/longest-first.ts';
 import { slow } from './test/slow.ts';
 
 const endToEnd = ['test/e2e/**/*.test.ts'];
@@ -19,6 +20,7 @@ export default defineConfig({
   test: {
     // more than the cores of a small machine: suites wait more than they compute
     maxWorkers: 3,
+    sequence: { sequencer: LongestFirst },
     // here and not in a project, where it would run once for each
     globalSetup: ['test/harness/global-setup.ts'],
     projects: [
