@@ -22,7 +22,7 @@ export interface InProcess {
   stop(): Promise<void>;
 }
 
-const caller: KeyCaller = { kind: 'key', role: 'worker', tenant: null, actor: 'worker of bench' };
+const caller: KeyCaller = { kind: 'key', role: 'worker', tenantId: null, tenant: null, actor: 'worker of bench' };
 
 export async function startInProcess(home: string, control: Address): Promise<InProcess> {
   const config = readConfig({ MILLRACE_HOME: home, MILLRACE_DATABASE_URL: control.url, MILLRACE_PORT: '0' });

@@ -63,7 +63,7 @@ interface List {
   readonly ask: () => Promise<unknown>;
 }
 
-const caller = { kind: 'key', role: 'root', tenant: null, actor: 'bench' } as const;
+const caller = { kind: 'key', role: 'root', tenantId: null, tenant: null, actor: 'bench' } as const;
 
 async function lists(ctx: EngineContext, pool: Pool): Promise<List[]> {
   const { busy, quiet, worker, run, position } = await partsOf(onPool(pool));

@@ -17,8 +17,8 @@ create table tenant (
   created_at timestamptz not null
 );
 
--- What tenants were called before: workers report runs under the name they were given them by, and tasks carry it in their
--- credentials. Kept for a day; a tenant that has the name now comes first.
+-- What tenants were called before: tasks that are under way have it in the address they were given. Kept for a day; a tenant
+-- that has the name now comes first.
 create table former_name (
   name text primary key,
   tenant_id uuid not null references tenant on delete cascade,
@@ -95,8 +95,8 @@ create table worker (
   running integer not null,
   runtimes text[] not null,
   queues text[] not null,
-  -- names of the tenants whose runs it may hold: its next life must be told to them
-  tenants text[] not null default '{}',
+  -- whose runs it may hold: its next life must be told to them
+  tenants uuid[] not null default '{}',
   first_seen_at timestamptz not null,
   beat_at timestamptz not null
 );

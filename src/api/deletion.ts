@@ -38,6 +38,6 @@ export function announceDeletion(ctx: ApiContext, jobs: readonly DoomedJob[], ru
     ctx.tenant,
     jobs.map((job) => job.id),
   );
-  for (const run of running) ctx.broker.cancel({ tenant: ctx.tenant.name, run: run.id, lease: run.lease });
+  for (const run of running) ctx.broker.cancel({ tenant: ctx.tenant.id, run: run.id, lease: run.lease });
   ctx.wake.send(ctx.tenant.id, 'events');
 }

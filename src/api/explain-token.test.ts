@@ -196,7 +196,7 @@ describe('which instant is explained', () => {
     const task = job.tasks['only'] ?? '';
     for (const id of [`${task}@2026-01-01T02:00:00+02:00`, encodeURIComponent(`${task.toUpperCase()}@${day(1)}`)]) {
       const answer = await api.fetch('GET', `/api/explain/token/${id}`, {
-        caller: { kind: 'key', role: 'viewer', tenant: 'default', actor: 'v' },
+        caller: { kind: 'key', role: 'viewer', tenantId: api.ctx.tenant.id, tenant: 'default', actor: 'v' },
       });
       expect(await answer.json()).toMatchObject({ subject: { id: `${task}@${day(1)}` } });
     }

@@ -39,7 +39,7 @@ async function upsert(input: UpsertInput, ctx: ApiContext): Promise<ProjectRow> 
       throw new MillraceError('conflict', `another project is called ${input.body.name}`, { cause: error });
     });
   if (saved.written) {
-    ctx.broker.broadcast({ tenant: ctx.tenant.name, kind: 'project', id: saved.project.id });
+    ctx.broker.broadcast({ tenant: ctx.tenant.id, kind: 'project', id: saved.project.id });
     ctx.wake.send(ctx.tenant.id, 'events');
   }
   return saved.project;
@@ -79,7 +79,7 @@ async function remove(input: Input<Endpoints['DELETE /api/projects/{id}']>, ctx:
     tx.record('millrace_projects', { type: 'project.deleted', subject: id, body: { name: project.name } });
     return { jobs, running: await endJobs(tx, jobs, who) };
   });
-  ctx.broker.broadcast({ tenant: ctx.tenant.name, kind: 'project', id });
+  ctx.broker.broadcast({ tenant: ctx.tenant.id, kind: 'project', id });
   announceDeletion(ctx, jobs, running);
 }
 

@@ -39,7 +39,7 @@ export async function environmentOfRun(ctx: ApiContext, run: FullRun): Promise<E
 
 async function definitionOf(ctx: ApiContext, run: FullRun): Promise<{ definition: TaskDefinition; queue: string }> {
   const { task_id: task, version } = run;
-  const tenant = ctx.tenant.name;
+  const tenant = ctx.tenant.id;
   const keys = task === null ? [] : [{ tenant, task, version }];
   const [found] = await readQueuedDefinitions(ctx.db, tenant, keys, cacheOf(ctx.pool));
   if (found !== undefined) return found;
@@ -49,7 +49,8 @@ async function definitionOf(ctx: ApiContext, run: FullRun): Promise<{ definition
 async function factsOfRun(ctx: ApiContext, run: FullRun, definition: TaskDefinition): Promise<RunFacts> {
   const instant = run.instant ?? run.queued_at;
   const handOut = {
-    tenant: ctx.tenant.name,
+    tenant: ctx.tenant.id,
+    tenant_name: ctx.tenant.name,
     run: run.id,
     lease: run.lease,
     task: definition.task,

@@ -119,7 +119,7 @@ async function cancel({ params, caller }: Input<Endpoints['POST /api/runs/{id}/c
   if (outcome === 'cancelling') {
     ctx.wake.send(ctx.tenant.id, 'events');
     const { id, lease } = await knownRun(ctx, params.id);
-    ctx.broker.cancel({ tenant: ctx.tenant.name, run: id, lease });
+    ctx.broker.cancel({ tenant: ctx.tenant.id, run: id, lease });
   }
   if (outcome === 'cancelled') {
     ctx.wake.send(ctx.tenant.id, 'events');

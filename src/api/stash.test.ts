@@ -25,7 +25,7 @@ beforeEach(async () => {
   project = (await api.call('PUT /api/projects', { body: { name } })).id;
   await api.call('POST /api/jobs/{id}/run', { params: { id: job.id }, body: { instant } });
   const run = (await claim(api)).at(-1)?.id ?? '';
-  task = { kind: 'task', tenant: 'default', run, lease: 1 };
+  task = { kind: 'task', tenantId: api.ctx.tenant.id, run, lease: 1 };
 });
 
 async function read(path: string, caller: Caller = task): Promise<Buffer | number> {
@@ -136,7 +136,7 @@ describe('what a worker asks for a run', () => {
     await put('/api/stash/both', keyOf('operator'), 'global');
     await put('/api/stash/only-global', keyOf('operator'), 'g');
     await put(`/api/projects/${project}/stash/both`, keyOf('operator'), 'project');
-    const held = { tenant: 'default', run: task.run, lease: 1 };
+    const held = { tenant: api.ctx.tenant.id, run: task.run, lease: 1 };
     const values = await stashValuesFor(api.ctx, held, ['both', 'only-global', 'missing']);
     const plain = Object.entries(values).map(([name, value]) => [name, Buffer.from(value, 'base64').toString()]);
     expect(Object.fromEntries(plain)).toEqual({ both: 'project', 'only-global': 'g' });

@@ -117,7 +117,7 @@ function wakeUps({ hub }: Installation, { claims, signals, callers }: GatewayCon
         hub.onAny('ready', (about) => (about === anything ? claims.lookAgain() : claims.ready(about))),
         hub.onAny('tenant', () => claims.lookAgain()),
         hub.on('keys', 'revoked', () => callers.forget()),
-        hub.on('workers', signalKind, (_, tenant) => void (tenant === '' ? undefined : signals.lookAt(tenant))),
+        hub.on('workers', signalKind, (_, tenantId) => void (tenantId === '' ? undefined : signals.lookAt(tenantId))),
         hub.on('workers', broadcastKind, (_, text) => {
           if (text !== '') signals.invalidate(JSON.parse(text) as Invalidation);
         }),

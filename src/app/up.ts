@@ -174,7 +174,7 @@ function always<T>(value: T): () => T {
 }
 
 async function makeInProcessWorker({ config, log }: Installation, serving: Serving): Promise<Service> {
-  const caller: KeyCaller = { kind: 'key', role: 'worker', tenant: null, actor: 'worker of up' };
+  const caller: KeyCaller = { kind: 'key', role: 'worker', tenantId: null, tenant: null, actor: 'worker of up' };
   const own = log.child({ part: 'worker' });
   return makeWorker({
     id: await workerIdOf(config.home),

@@ -78,8 +78,8 @@ export interface LocalServer {
 }
 
 const keys: Readonly<Record<string, Caller>> = {
-  'Bearer root-key': { kind: 'key', role: 'root', tenant: null, actor: 'root' },
-  'Bearer viewer-key': { kind: 'key', role: 'viewer', tenant: 'default', actor: 'viewer' },
+  'Bearer root-key': { kind: 'key', role: 'root', tenantId: null, tenant: null, actor: 'root' },
+  'Bearer viewer-key': { kind: 'key', role: 'viewer', tenantId: 'default', tenant: 'default', actor: 'viewer' },
 };
 
 /** Handlers are given the tenant's name as their context. */

@@ -12,9 +12,9 @@ import type { Caller } from './roles.ts';
 import type { ClaimedRun, DefinitionKey, HeldRun, Invalidation, LogChunk, Report, TaskDefinition } from './wire.ts';
 
 /** Changes when the shape below changes in a way that an older shell or engine could not live with. */
-export const contractNumber = 2;
+export const contractNumber = 3;
 /** The oldest engines that this shell can work with. */
-export const oldestContract = 2;
+export const oldestContract = 3;
 
 interface Tenant {
   readonly id: string;

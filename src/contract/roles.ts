@@ -7,7 +7,7 @@ export type Role = (typeof roles)[number];
 /** A running task, known by the credential that was made for that run and lease. */
 export interface TaskCaller {
   readonly kind: 'task';
-  readonly tenant: string;
+  readonly tenantId: string;
   readonly run: string;
   readonly lease: number;
 }
@@ -15,7 +15,9 @@ export interface TaskCaller {
 export interface KeyCaller {
   readonly kind: 'key' | 'session';
   readonly role: Role;
-  /** The tenant's name the key opens; null opens all (root, worker, conductor). */
+  /** The tenant that the key opens; null opens all (root, worker, conductor). */
+  readonly tenantId: string | null;
+  /** What that tenant was called a moment ago: to be shown, and nothing more. */
   readonly tenant: string | null;
   /** How the caller is named in events and the audit. */
   readonly actor: string;

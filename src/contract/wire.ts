@@ -1,6 +1,7 @@
 /**
  * What workers and the gateway say to each other under `/internal`: every message is a batch, and every item names
- * tenant, run and lease (I3, I4). Parsed on both ends, so that neither can hurt the other (I11).
+ * tenant, run and lease (I3, I4). A tenant is meant by its id: its name may be another's tomorrow. Parsed on both ends, so
+ * that neither can hurt the other (I11).
  */
 import { z } from 'zod';
 
@@ -10,17 +11,16 @@ export type RuntimeName = (typeof runtimeNames)[number];
 const id = z.guid();
 /** What an integer column holds. */
 const int4 = z.int().max(2 ** 31 - 1);
-const tenantName = z.string().min(1).max(200);
 
 /** A run as it is held by a worker: the lease says which hand-out. */
-const heldRun = z.object({ tenant: tenantName, run: id, lease: int4.min(1) });
+const heldRun = z.object({ tenant: id, run: id, lease: int4.min(1) });
 export type HeldRun = z.infer<typeof heldRun>;
 
 /** A worker's identity: the id stays over restarts under `up`, the incarnation (start time) does not. */
 const workerIdentity = { worker: id, incarnation: z.int().min(0) };
 
 /** Something a worker may have cached that has changed. */
-const invalidation = z.object({ tenant: tenantName, kind: z.enum(['project', 'task']), id });
+const invalidation = z.object({ tenant: id, kind: z.enum(['project', 'task']), id });
 export type Invalidation = z.infer<typeof invalidation>;
 
 /** What rides on every answer to a worker: runs to kill, runs it no longer holds, caches to drop. */
@@ -41,7 +41,7 @@ const seen = z
 export type Seen = z.infer<typeof seen>;
 
 /** What could not be done for a tenant: all of this message that is its, or, where a run is named, what is of that run. */
-const failure = z.object({ tenant: tenantName, run: id.optional(), code: z.string(), detail: z.string() });
+const failure = z.object({ tenant: id, run: id.optional(), code: z.string(), detail: z.string() });
 export type Failure = z.infer<typeof failure>;
 
 /** How many tenants a poll may leave out. */
@@ -55,13 +55,15 @@ export const claimRequest = z.object({
   queues: z.array(z.string().min(1).max(200)).min(1).max(100),
   wait_ms: z.int().min(0).max(60_000),
   /** Tenants of which it takes no runs now: so many of theirs are to be reported still. */
-  without: z.array(tenantName).max(mostWithout).optional(),
+  without: z.array(id).max(mostWithout).optional(),
   seen,
 });
 export type ClaimRequest = z.infer<typeof claimRequest>;
 
 const claimedRun = z.object({
   ...heldRun.shape,
+  /** What it is called now: for the task's environment, and the address that it is given. */
+  tenant_name: z.string(),
   engine: z.string(),
   task: id,
   version: z.int(),
@@ -137,7 +139,7 @@ export const logsRequest = z.object({ ...workerIdentity, chunks: z.array(logChun
 export type LogsRequest = z.infer<typeof logsRequest>;
 export const logsAnswer = z.object({ accepted: z.int(), failed: z.array(failure) });
 
-const definitionKey = z.object({ tenant: tenantName, task: id, version: int4.min(1) });
+const definitionKey = z.object({ tenant: id, task: id, version: int4.min(1) });
 export type DefinitionKey = z.infer<typeof definitionKey>;
 export const definitionsRequest = z.object({ items: z.array(definitionKey).max(1_000) });
 

@@ -33,7 +33,7 @@ export const engine: Engine = {
   renew: renewLeases,
   cancellations,
   logs: keepLogs,
-  definitions: (ctx, keys) => readDefinitions(onPool(ctx.pool), ctx.tenant.name, keys, cacheOf(ctx.pool)),
+  definitions: (ctx, keys) => readDefinitions(onPool(ctx.pool), ctx.tenant.id, keys, cacheOf(ctx.pool)),
   stash: stashValuesFor,
   prune: pruneTenant,
 };

@@ -47,10 +47,11 @@ export const accessHandlers: Handlers<Pick<typeof gatewayEndpoints, Keys>, Gatew
     callers.forget();
     hub.send('keys', 'revoked');
   },
-  'GET /api/me': async ({ caller }) => {
+  'GET /api/me': async ({ caller }, { loader }) => {
     if (caller === undefined) throw new MillraceError('unauthenticated', 'nobody is signed in');
-    if (caller.kind === 'task') return { role: 'task' as const, tenant: caller.tenant, actor: `run:${caller.run}` };
-    return { role: caller.role, tenant: caller.tenant, actor: caller.actor };
+    if (caller.kind !== 'task') return { role: caller.role, tenant: caller.tenant, actor: caller.actor };
+    const { name } = await loader.byId(caller.tenantId);
+    return { role: 'task' as const, tenant: name, actor: `run:${caller.run}` };
   },
   'POST /api/session': async ({ body }, context) => {
     const who = 'link' in body ? await byLink(context, body.link) : await byKey(context, body.key);

@@ -52,7 +52,7 @@ const unknown: unknown = expect.objectContaining({ code: 'unauthenticated' });
 
 describe('a key', () => {
   it('is known as Bearer and as the user name of Basic, whatever the case of the scheme', async () => {
-    const caller = { kind: 'key', role: 'operator', tenant: 'acme', actor: 'key:ci' };
+    const caller = { kind: 'key', role: 'operator', tenantId, tenant: 'acme', actor: 'key:ci' };
     expect(await identify(`Bearer ${secret}`)).toEqual(caller);
     expect(await identify(`bearer   ${secret}`)).toEqual(caller);
     expect(await identify(basic(`${secret}:`))).toEqual(caller);
@@ -119,8 +119,9 @@ describe('a key', () => {
 
 describe('a task', () => {
   it('is known by the credential of its run', async () => {
-    const run = { tenant: 'acme', run: newId(), lease: 3 };
-    expect(await identify(`Bearer ${secrets.signRun(run)}`)).toEqual({ kind: 'task', ...run });
+    const run = { run: newId(), lease: 3 };
+    const credential = secrets.signRun({ tenant: tenantId, ...run });
+    expect(await identify(`Bearer ${credential}`)).toEqual({ kind: 'task', tenantId, ...run });
     expect(lookups).toBe(0);
   });
 });
@@ -143,7 +144,7 @@ describe('a session', () => {
   });
 
   it('is known by its cookie, and slides: it ends twelve hours after the last visit', async () => {
-    expect(await visit()).toEqual({ kind: 'session', role: 'operator', tenant: 'acme', actor: 'key:ci' });
+    expect(await visit()).toEqual({ kind: 'session', role: 'operator', tenantId, tenant: 'acme', actor: 'key:ci' });
     time.advance(sessionMs - 1_000);
     expect(await visit()).toBeDefined();
     time.advance(sessionMs - 1_000);

@@ -82,7 +82,19 @@ export class Callers {
 }
 
 export function callerOf(key: KeyRow): KeyCaller {
-  return { kind: 'key', role: key.role, tenant: key.tenant, actor: `key:${key.name}` };
+  return { kind: 'key', role: key.role, tenantId: key.tenantId, tenant: key.tenant, actor: `key:${key.name}` };
+}
+
+/** A caller opens the tenant with its id. A name says nothing: it may be another tenant's by now. */
+export function refuseStranger(
+  caller: Caller | undefined,
+  tenant: { readonly id: string | undefined; readonly name: string },
+): void {
+  if (caller === undefined || caller.tenantId === null || caller.tenantId === tenant.id) return;
+  const own = caller.kind === 'task' || caller.tenant === tenant.name ? null : caller.tenant;
+  const what = caller.kind === 'task' ? 'credential' : 'key';
+  const whose = own === null ? `of another tenant than ${tenant.name}` : `of tenant ${own}, not ${tenant.name}`;
+  throw new MillraceError('forbidden', `this ${what} is ${whose}`);
 }
 
 function secretOf(header: string): string | undefined {

@@ -1,7 +1,7 @@
 /** What callers are told of a tenant that is changed under an open gateway by somebody who takes no lock. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { textWith } from '../../test/harness/expected.ts';
-import { type Fleet, makeFleet, sayScheduler, type TestTenant } from '../../test/harness/fleet.ts';
+import { type Fleet, makeFleet, opened, sayScheduler, type TestTenant } from '../../test/harness/fleet.ts';
 import { type FreshDatabase, makeFreshDatabase } from '../../test/harness/fresh-database.ts';
 import { makeTestGateway, type TestGateway } from '../../test/harness/gateway.ts';
 import { administer } from '../../test/harness/postgres-server.ts';
@@ -75,22 +75,24 @@ describe('a tenant whose schema was dropped', () => {
   it('takes no reports, heartbeats or logs, and says why', async () => {
     const gateway = makeTestGateway(fleet, fleet.newLoader());
     await isOpen(gateway);
-    const report = { tenant: 'a', run: newId(), lease: 1, state: 'success', reason: null, exit_code: 0 } as const;
+    const report = { tenant: a.row.id, run: newId(), lease: 1, state: 'success', reason: null, exit_code: 0 } as const;
     await withoutSchema(async () => {
       const failed = await gateway.context.reports.report([{ ...report, started_at: null }]);
-      expect(failed).toMatchObject([{ tenant: 'a', code: 'tenant_unavailable', detail: 'tenant a is not installed' }]);
+      expect(failed).toMatchObject([
+        { tenant: a.row.id, code: 'tenant_unavailable', detail: 'tenant a is not installed' },
+      ]);
       const beat = { worker: newId(), incarnation: 1, holds: [] };
-      await expect(gateway.context.desks.renewals.give('a', beat, 1_000)).rejects.toThrow('not installed');
+      await expect(gateway.context.desks.renewals.give(a.row.id, beat, 1_000)).rejects.toThrow('not installed');
       expect((await ask(gateway, 'GET')).status).toBe(503);
     });
   });
 
   it('is one of which a statement that was wrong otherwise says nothing', async () => {
     const loader = fleet.newLoader();
-    const open = await loader.named('a');
-    const failing = loader.use('a', ({ ctx }) => ctx.pool.query('select * from no_such_table'));
+    const open = await opened(loader, 'a');
+    const failing = loader.use(a.row.id, ({ ctx }) => ctx.pool.query('select * from no_such_table'));
     await expect(failing).rejects.toThrow('no_such_table');
-    expect(await loader.named('a')).toBe(open);
+    expect(await opened(loader, 'a')).toBe(open);
   });
 });
 
@@ -109,7 +111,7 @@ it('a tenant at another version is served by that engine once something of the o
 it('a tenant whose database has come to refuse connections is out of service, with the reason', async () => {
   const loader = fleet.newLoader();
   const gateway = makeTestGateway(fleet, loader);
-  await loader.named('a');
+  await opened(loader, 'a');
   const allow = (yes: boolean) =>
     administer(fleet.control.address, `alter database ${a.row.database} allow_connections ${yes}`);
   await allow(false);

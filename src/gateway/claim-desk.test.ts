@@ -55,7 +55,7 @@ function poll(
 const quiet = (tenant: TestTenant) => sayScheduler(fleet, tenant, { ready: false });
 /** Until a claim has found nothing for whoever waits. */
 const asked = (times: number) => until('it was asked', () => fleet.asked.length >= times || undefined);
-const tenantsOf = (runs: readonly ClaimedRun[]): string[] => runs.map((run) => run.tenant);
+const tenantsOf = (runs: readonly ClaimedRun[]): string[] => runs.map((run) => run.tenant_name);
 
 describe('a poll', () => {
   it('gets what is ready at once, no more than it has places for', async () => {
@@ -63,7 +63,14 @@ describe('a poll', () => {
     await a.ready(5);
     const runs = await poll({ free: 3 });
     expect(runs).toHaveLength(3);
-    expect(runs[0]).toMatchObject({ tenant: 'a', lease: 1, attempt: 1, priority: 'high', params: {} });
+    expect(runs[0]).toMatchObject({
+      tenant: a.row.id,
+      tenant_name: 'a',
+      lease: 1,
+      attempt: 1,
+      priority: 'high',
+      params: {},
+    });
     expect(await poll({ free: 3 })).toHaveLength(2);
   });
 

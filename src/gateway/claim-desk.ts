@@ -17,8 +17,7 @@ import { groupBy } from '../kernel/group.ts';
 import type { Log } from '../kernel/log.ts';
 import { every, type Service } from '../kernel/service.ts';
 import type { Db } from '../kernel/sql.ts';
-import type { TenantRow } from '../launcher/control-queries.ts';
-import { isUnserved, type Loader } from '../launcher/loader.ts';
+import { isUnserved, type Loader, unlessGone } from '../launcher/loader.ts';
 import { readCandidates } from './control-queries.ts';
 import { HotTenants } from './hot-tenants.ts';
 import { LeftRuns } from './left-runs.ts';
@@ -41,7 +40,7 @@ interface Waiting extends Poll {
   readonly kind: string;
   /** A worker has a poll for each kind of room it has; what is left for one is not given to another. */
   readonly name: string;
-  /** Names of tenants of which it takes nothing now. */
+  /** Tenants of which it takes nothing now. */
   readonly without: ReadonlySet<string>;
   readonly done: (runs: ClaimedRun[]) => void;
 }
@@ -78,8 +77,6 @@ export class ClaimDesk {
   readonly #asking = new Map<string, Ask>();
   /** Places that are kept for tenants which are being asked, by worker, incarnation and lanes. */
   readonly #kept = new Map<string, number>();
-  /** Of those that were asked. */
-  readonly #names = new Map<string, string>();
   /** Tenants that are to give nothing. */
   #off: ReadonlySet<string> = new Set();
   #looking: Promise<void> | undefined;
@@ -232,15 +229,11 @@ export class ClaimDesk {
     const slowRoom = mostAsked - underWay.filter((ask) => !ask.keeps && nowMs - ask.atMs < sweepMs).length;
     for (const tenantId of this.#hot.of(kind)) {
       if (this.#asking.has(tenantId) || this.#off.has(tenantId) || !this.#pace.mayAsk(tenantId, nowMs)) continue;
-      if (!polls.some(({ waiting }) => this.#takes(waiting, tenantId))) continue;
+      if (polls.every(({ waiting }) => waiting.without.has(tenantId))) continue;
       const [list, most] = this.#pace.isSlow(tenantId) ? [slow, slowRoom] : [prompt, promptRoom];
       if (list.length < most || asks.has(tenantId)) list.push(tenantId);
     }
     return { prompt, slow };
-  }
-
-  #takes({ without }: Waiting, tenantId: string): boolean {
-    return without.size === 0 || !without.has(this.#names.get(tenantId) ?? '');
   }
 
   #share(asks: Map<string, Ask>, tenants: readonly string[], polls: readonly Portion[]): void {
@@ -251,7 +244,7 @@ export class ClaimDesk {
     tenants.forEach((tenantId, i) => {
       const portions = polls
         .map(({ waiting }, poll) => ({ waiting, places: shares[i]?.[poll] ?? 0 }))
-        .filter(({ waiting, places }) => places > 0 && this.#takes(waiting, tenantId));
+        .filter(({ waiting, places }) => places > 0 && !waiting.without.has(tenantId));
       if (portions.length === 0) return;
       const keeps = !this.#pace.isSlow(tenantId);
       const atMs = performance.now();
@@ -293,29 +286,18 @@ export class ClaimDesk {
 
   /** One list per portion; undefined where there is no such tenant. */
   async #claimOf(tenantId: string, portions: readonly Portion[]): Promise<ClaimedRun[][] | undefined> {
-    const row = await this.#rowOf(tenantId);
+    const row = await this.#options.loader.byId(tenantId).catch(unlessGone);
     if (row === undefined) {
       this.#hot.forget(tenantId);
-      this.#names.delete(tenantId);
       return undefined;
     }
-    this.#names.set(tenantId, row.name);
     const polls = portions.map(({ waiting: { worker, incarnation, lanes }, places: free }) => {
       return { worker, incarnation, free, lanes };
     });
-    return this.#options.loader.use(row, ({ engine, ctx }) => {
+    return this.#options.loader.use(row.id, ({ engine, ctx }) => {
       checkpoint('claim.ask');
       return engine.claim(ctx, polls);
     });
-  }
-
-  /** One that was spoken of and is not in the list is newer than the list. */
-  async #rowOf(tenantId: string): Promise<TenantRow | undefined> {
-    const { loader } = this.#options;
-    const known = (await loader.tenants()).find((tenant) => tenant.id === tenantId);
-    if (known !== undefined) return known;
-    loader.forgetList();
-    return (await loader.tenants()).find((tenant) => tenant.id === tenantId);
   }
 
   /** The others need not wait for it any longer. */

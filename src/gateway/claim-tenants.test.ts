@@ -48,7 +48,7 @@ function poll(desk: ClaimDesk, more: Partial<ClaimRequest> = {}, signal?: AbortS
 
 const say = (tenant: TestTenant, ready: boolean, beatAt = new Date()) => sayScheduler(fleet, tenant, { ready, beatAt });
 const countOf = (runs: readonly ClaimedRun[], tenant: string): number =>
-  runs.filter((run) => run.tenant === tenant).length;
+  runs.filter((run) => run.tenant_name === tenant).length;
 
 /** A thousand tenants that only the control database knows; a loader that counts which it is asked to open. */
 async function thousand(beatAt: Date | undefined): Promise<{ loader: Loader; opened: string[] }> {
@@ -102,7 +102,7 @@ describe('which tenants are asked', () => {
     const first = poll(desk);
     await a.ready(1);
     await say(a, true, new Date(0));
-    expect((await first)[0]?.tenant).toBe('a');
+    expect((await first)[0]?.tenant_name).toBe('a');
   });
 
   it('none that is switched off, from a second later on, without being told', async () => {
@@ -179,11 +179,11 @@ describe('places', () => {
     // the first may wait for it, and no later one
     for (let i = 0; i < 10; i++) {
       desk.ready(a.row.id);
-      expect((await poll(desk, { worker }))[0]?.tenant).toBe('b');
+      expect((await poll(desk, { worker }))[0]?.tenant_name).toBe('b');
     }
     expect(fleet.asked.filter((line) => line.startsWith('claim a'))).toHaveLength(1);
     letGo();
-    expect((await poll(desk, { worker }))[0]?.tenant).toBe('a');
+    expect((await poll(desk, { worker }))[0]?.tenant_name).toBe('a');
   });
 
   it('go to others while a tenant fails, which is asked ever more rarely', async () => {
@@ -195,13 +195,13 @@ describe('places', () => {
     const worker = newId();
     for (let i = 0; i < 40; i++) {
       desk.ready(a.row.id);
-      expect((await poll(desk, { worker }))[0]?.tenant).toBe('b');
+      expect((await poll(desk, { worker }))[0]?.tenant_name).toBe('b');
       await sleep(20);
     }
     expect(fleet.asked.filter((line) => line.startsWith('claim a')).length).toBeLessThan(8);
     fleet.gate = async () => {};
     await a.ready(1);
-    expect((await poll(desk, { worker }))[0]?.tenant).toBe('a');
+    expect((await poll(desk, { worker }))[0]?.tenant_name).toBe('a');
   });
 
   it('are left for those whose runs become ready while a large claim of another is under way', async () => {
@@ -219,7 +219,7 @@ describe('places', () => {
     await until('a is being asked', async () => fleet.asked.some((line) => line.startsWith('claim a')));
     await b.ready(1);
     desk.ready(b.row.id);
-    expect((await first).map((run) => run.tenant)).toEqual(['b']);
+    expect((await first).map((run) => run.tenant_name)).toEqual(['b']);
     const second = poll(desk, { worker, free: 63 });
     letGo();
     // one of 32 was not asked for
@@ -238,12 +238,12 @@ describe('a worker that takes nothing of a tenant now', () => {
     desk.ready(a.row.id);
     expect(await poll(desk, { worker, free: 2 })).toHaveLength(2);
     fleet.asked.length = 0;
-    const without = poll(desk, { worker, free: 5, without: ['a'] });
+    const without = poll(desk, { worker, free: 5, without: [a.row.id] });
     desk.ready(a.row.id);
     await sleep(50);
     await b.ready(1);
     desk.ready(b.row.id);
-    expect((await without).map((run) => run.tenant)).toEqual(['b']);
+    expect((await without).map((run) => run.tenant_name)).toEqual(['b']);
     expect(fleet.asked.filter((line) => line.startsWith('claim a'))).toEqual([]);
     expect(countOf(await poll(desk, { worker, free: 10 }), 'a')).toBe(3);
   });
@@ -254,8 +254,8 @@ describe('a worker that takes nothing of a tenant now', () => {
     await a.ready(2);
     desk.ready(a.row.id);
     expect(await poll(desk, { worker })).toHaveLength(1);
-    const older = poll(desk, { worker, without: ['a'] });
-    const other = poll(desk, { without: ['a'], wait_ms: 300 });
+    const older = poll(desk, { worker, without: [a.row.id] });
+    const other = poll(desk, { without: [a.row.id], wait_ms: 300 });
     await sleep(50);
     const newer = poll(desk, { worker });
     expect(await older).toEqual([]);

@@ -34,7 +34,7 @@ export interface GatewayContext {
   /** Whether this installation does its work; under `up`, that the default tenant is STARTED. */
   readonly healthy: () => Promise<boolean>;
   /** Of all tenants, or of one. */
-  readonly metrics: (tenant: string | null) => Promise<string>;
+  readonly metrics: (tenantId: string | null) => Promise<string>;
   /** How the installation is configured, secrets left out. */
   readonly settings: readonly { name: string; value: string | null; set: boolean; about: string }[];
   readonly openapi: () => Record<string, unknown>;

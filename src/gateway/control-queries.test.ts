@@ -16,7 +16,7 @@ it.each([
   ['by what it holds, where it does not say', {}, 2],
 ])('notes of a worker %s', async (_, said, running) => {
   const self = { worker: newId(), incarnation: 1, name: 'box', addr: '', version: '1', places: 8 };
-  const holds = [newId(), newId()].map((run) => ({ tenant: 'default', run, lease: 1 }));
+  const holds = [newId(), newId()].map((run) => ({ tenant: newId(), run, lease: 1 }));
   const beat: HeartbeatRequest = { ...self, runtimes: ['none'], queues: ['default'], holds, seen: {}, ...said };
   await noteWorker(control.db, beat, { tenants: [], at: new Date() });
   const noted = await control.db.one(sql`select places, running from worker where id = ${self.worker}`);

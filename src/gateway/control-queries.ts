@@ -4,11 +4,11 @@ import type { HeartbeatRequest } from '../contract/wire.ts';
 import { type Db, sql } from '../kernel/sql.ts';
 import type { SchedulerRow } from './scheduler-metrics.ts';
 
-export type KeyRow = { id: string; name: string; role: Role; tenant: string | null };
+export type KeyRow = { id: string; name: string; role: Role; tenantId: string | null; tenant: string | null };
 
 export function findKey(db: Db, hash: Buffer): Promise<KeyRow | undefined> {
   return db.maybeOne<KeyRow>(sql`
-    select key.id, key.name, key.role, tenant.name as tenant
+    select key.id, key.name, key.role, key.tenant_id as "tenantId", tenant.name as tenant
       from key
       left join tenant on tenant.id = key.tenant_id
      where key.hash = ${hash} and key.revoked_at is null`);
@@ -24,7 +24,7 @@ export function insertKey(
     on conflict (hash) do nothing`);
 }
 
-export function listKeys(db: Db): Promise<(KeyRow & { created_at: Date; created_by: string })[]> {
+export function listKeys(db: Db): Promise<(Omit<KeyRow, 'tenantId'> & { created_at: Date; created_by: string })[]> {
   return db.rows(sql`
     select key.id, key.name, key.role, tenant.name as tenant, key.created_at, key.created_by
       from key
@@ -58,7 +58,7 @@ export function reviveKey(db: Db, hash: Buffer): Promise<number> {
   return db.exec(sql`update key set revoked_at = null where hash = ${hash} and revoked_at is not null`);
 }
 
-export type SessionRow = { role: Role; tenant: string | null; actor: string };
+export type SessionRow = { role: Role; tenantId: string | null; tenant: string | null; actor: string };
 
 export async function insertSession(
   db: Db,
@@ -86,7 +86,7 @@ export function touchSession(db: Db, hash: Buffer, at: Date, until: Date): Promi
          set expires_at = ${until}
        where hash = ${hash} and expires_at > ${at} and expires_at < ${until}::timestamptz - interval '1 minute'
     )
-    select session.role, tenant.name as tenant, session.actor
+    select session.role, session.tenant_id as "tenantId", tenant.name as tenant, session.actor
       from session
       left join key on key.id = session.key_id
       left join tenant on tenant.id = session.tenant_id
@@ -147,7 +147,7 @@ export async function noteServings(
   await db.exec(sql`
     with served as (
       select s.worker, array_agg(distinct s.tenant) as tenants
-        from unnest(${servings.map((s) => s.worker)}::uuid[], ${servings.map((s) => s.tenant)}::text[]) as s (worker, tenant)
+        from unnest(${servings.map((s) => s.worker)}::uuid[], ${servings.map((s) => s.tenant)}::uuid[]) as s (worker, tenant)
        group by s.worker
     )
     update worker w
@@ -214,7 +214,7 @@ export async function removeGateway(db: Db, id: string): Promise<void> {
 /** Schedulers that were heard of since then, and what they have done. */
 export function schedulerTallies(db: Db, since: Date): Promise<SchedulerRow[]> {
   return db.rows<SchedulerRow>(sql`
-    select tenant.name as tenant, scheduler.queued_triggers, scheduler.tally
+    select tenant.id as "tenantId", tenant.name as tenant, scheduler.queued_triggers, scheduler.tally
       from scheduler
       join tenant on tenant.id = scheduler.tenant_id
      where scheduler.phase = 'running' and scheduler.beat_at > ${since}

@@ -107,7 +107,7 @@ describe('why a tenant does not run', () => {
     expect((await ask(`GET /api/explain/tenant/${name}`)).json).toMatchObject({
       advice: expect.stringContaining('--limit 3`') as unknown,
     });
-    const seen = await ask(`GET /api/explain/tenant/${name}`, undefined, viewerOf(name));
+    const seen = await ask(`GET /api/explain/tenant/${name}`, undefined, viewerOf(id));
     expect(seen.json).toMatchObject({ facts: { holders: null } });
     expect((await ask('GET /api/slots')).json).toMatchObject({
       limit: 1,
@@ -200,9 +200,9 @@ describe('why a tenant does not run', () => {
 
   it('is told to keys of the tenant and to root, and to nobody else', async () => {
     const status = async (caller: Caller) => (await ask(`GET /api/explain/tenant/${name}`, undefined, caller)).status;
-    expect(await status(viewerOf(name))).toBe(200);
-    expect(await status(viewerOf('default'))).toBe(403);
-    expect(await status({ kind: 'key', role: 'worker', tenant: null, actor: 'w' })).toBe(403);
-    expect((await ask('GET /api/tenants', undefined, viewerOf(name))).status).toBe(403);
+    expect(await status(viewerOf(id))).toBe(200);
+    expect(await status(viewerOf(newId()))).toBe(403);
+    expect(await status({ kind: 'key', role: 'worker', tenantId: null, tenant: null, actor: 'w' })).toBe(403);
+    expect((await ask('GET /api/tenants', undefined, viewerOf(id))).status).toBe(403);
   });
 });

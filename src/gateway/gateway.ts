@@ -8,7 +8,10 @@ import { MillraceError } from '../errors.ts';
 import type { Telemetry } from '../kernel/telemetry.ts';
 import type { Handlers } from '../http/endpoint.ts';
 import { makeRouter, problemResponse } from '../http/router.ts';
+import type { TenantRow } from '../launcher/control-queries.ts';
+import { unlessGone } from '../launcher/loader.ts';
 import { accessHandlers } from './access.ts';
+import { refuseStranger } from './callers.ts';
 import type { GatewayContext } from './context.ts';
 import { gatewayEndpoints } from './endpoints.ts';
 import { healthHandlers } from './health.ts';
@@ -84,7 +87,8 @@ export class Gateway {
   async #answer(request: Request, caller: Caller | undefined): Promise<Response> {
     const { pathname } = new URL(request.url);
     const target = targetOf(pathname);
-    if (target.prefixed && machinePaths.test(target.path)) await this.#admit(target.tenant, caller);
+    const isOfTenant = target.prefixed && machinePaths.test(target.path);
+    if (isOfTenant && caller !== undefined) await this.#admit(target.tenant, caller);
     const inner = target.path === pathname ? request : moved(request, target.path);
     const own = await route(inner, this.#options.context, caller);
     if (own !== undefined) return own;
@@ -93,19 +97,21 @@ export class Gateway {
   }
 
   /** Below a tenant's prefix nothing answers a key of another tenant, nor in the name of a tenant that does not exist. */
-  async #admit(tenant: string, caller: Caller | undefined): Promise<void> {
-    if (caller === undefined) return;
-    refuseStranger(tenant, caller);
+  async #admit(name: string, caller: Caller | undefined): Promise<TenantRow> {
     const { loader } = this.#options.context;
     // a task knows its tenant by the name that it had when the task began
-    await (caller.kind === 'task' ? loader.findAlways(tenant) : loader.find(tenant));
+    const finding = caller?.kind === 'task' ? loader.findAlways(name) : loader.find(name);
+    const row = await finding.catch(unlessGone);
+    refuseStranger(caller, { id: row?.id, name });
+    return row ?? finding;
   }
 
-  async #ofTenant(request: Request, tenant: string, caller: Caller | undefined): Promise<Response> {
-    if (caller !== undefined) refuseStranger(tenant, caller);
-    if (caller === undefined && tenant !== defaultTenant)
+  /** The tenant that was admitted, and no other, whatever is called so by now. */
+  async #ofTenant(request: Request, name: string, caller: Caller | undefined): Promise<Response> {
+    if (caller === undefined && name !== defaultTenant)
       throw new MillraceError('unauthenticated', 'send a key of this tenant');
-    return this.#options.context.loader.fetch(tenant, request, caller);
+    const { loader } = this.#options.context;
+    return loader.fetch(await this.#admit(name, caller), request, caller);
   }
 
   async #page(request: Request, target: Target): Promise<Response> {
@@ -127,11 +133,6 @@ async function headOf(answer: Response): Promise<Response> {
 
 function isRead({ method }: Request): boolean {
   return method === 'GET' || method === 'HEAD';
-}
-
-function refuseStranger(tenant: string, caller: Caller): void {
-  if (caller.tenant === null || caller.tenant === tenant) return;
-  throw new MillraceError('forbidden', `this key is of tenant ${caller.tenant}, not ${tenant}`);
 }
 
 interface Target {

@@ -24,7 +24,7 @@ export const healthHandlers: Handlers<Pick<typeof gatewayEndpoints, Keys>, Gatew
   },
   // a tenant's key sees nothing of another's
   'GET /metrics': async ({ caller }, { metrics }) =>
-    new Response(await metrics(caller?.tenant ?? null), {
+    new Response(await metrics(caller?.tenantId ?? null), {
       headers: { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' },
     }),
   'GET /openapi.json': async (_, { openapi }) => openapi(),

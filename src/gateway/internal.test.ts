@@ -66,7 +66,7 @@ async function holdBoth(): Promise<[ClaimedRun, ClaimedRun]> {
     const { answer } = await say('claim', { ...identity, ...wish }, claimAnswer);
     held.push(...answer.runs);
   }
-  return held.toSorted((x, y) => x.tenant.localeCompare(y.tenant)) as [ClaimedRun, ClaimedRun];
+  return held.toSorted((x, y) => x.tenant_name.localeCompare(y.tenant_name)) as [ClaimedRun, ClaimedRun];
 }
 
 const bare = ({ tenant, run, lease }: HeldRun): HeldRun => ({ tenant, run, lease });
@@ -86,8 +86,9 @@ it('a heartbeat renews what it can, in time, and calls nothing lost that is only
   await hang();
   const before = fleet.time.now();
   fleet.time.advance(5_000);
-  const { answer, ms } = await beat([ofA, ofB, { tenant: 'gone', run: newId(), lease: 1 }]);
-  expect(answer.lost.map(({ tenant }) => tenant)).toEqual(['gone']);
+  const gone = { tenant: newId(), run: newId(), lease: 1 };
+  const { answer, ms } = await beat([ofA, ofB, gone]);
+  expect(answer.lost).toEqual([gone]);
   expect(ms).toBeLessThan(4_000);
   const row = await (await a.db()).one<{ until: Date }>(sql`select until from lease where worker_id = ${worker}`);
   expect(row.until.getTime()).toBeGreaterThan(before + 30_000);
@@ -117,7 +118,7 @@ it('a new life’s first heartbeat brings back at once what the earlier one held
 it('reports, output and definitions of one that stands still are named, and those of others are taken', async () => {
   const [ofA, ofB] = await holdBoth();
   await locker.query('begin; lock table millrace.live, millrace.task in access exclusive mode');
-  const named = [{ tenant: 'b', code: 'tenant_unavailable' }];
+  const named = [{ tenant: b.row.id, code: 'tenant_unavailable' }];
   const chunk = { number: 0, stream: 'out', at: new Date().toISOString(), data: 'aGk=' };
   const logs = await say(
     'logs',

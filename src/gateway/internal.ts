@@ -3,7 +3,7 @@ import { leaseTimes } from '../contract/lease-times.ts';
 import type { HeartbeatRequest, HeldRun } from '../contract/wire.ts';
 import { MillraceError } from '../errors.ts';
 import type { Handlers } from '../http/endpoint.ts';
-import { isGone, unlessGone } from '../launcher/loader.ts';
+import { isGone } from '../launcher/loader.ts';
 import { checkpoint } from '../kernel/checkpoint.ts';
 import { groupBy } from '../kernel/group.ts';
 import { noteForeignWorker, noteWorker } from './control-queries.ts';
@@ -81,13 +81,13 @@ function unavailable(tenant: string): (error: unknown) => never {
 async function renew(
   { worker, incarnation, holds }: HeartbeatRequest,
   tenants: ReadonlySet<string>,
-  { desks, loader, leaseMs, log }: GatewayContext,
+  { desks, leaseMs, log }: GatewayContext,
 ): Promise<{ lost: HeldRun[]; cancel: HeldRun[] }> {
-  const { now, byTenant } = await asCalledNow(loader, tenants, holds);
+  const byTenant = groupBy(holds, ({ tenant }) => tenant);
   const limitMs = Math.min(longestBeatMs, leaseTimes(leaseMs).beatMs);
   const lost: HeldRun[] = [];
   const cancel: HeldRun[] = [];
-  await eachWithin(limitMs, [...now], async (tenant, withinMs) => {
+  await eachWithin(limitMs, [...tenants], async (tenant, withinMs) => {
     const held = byTenant.get(tenant) ?? [];
     try {
       const told = await desks.renewals.give(tenant, { worker, incarnation, holds: held }, Math.max(1, withinMs));
@@ -99,19 +99,4 @@ async function renew(
     }
   });
   return { lost, cancel };
-}
-
-/** A worker names runs as they were given to it. Of a tenant that was renamed since it says in one heartbeat all it holds. */
-async function asCalledNow(
-  loader: GatewayContext['loader'],
-  tenants: ReadonlySet<string>,
-  holds: readonly HeldRun[],
-): Promise<{ now: ReadonlySet<string>; byTenant: ReadonlyMap<string, HeldRun[]> }> {
-  const names = new Map<string, string>();
-  for (const name of tenants) {
-    const row = await loader.findAlways(name).catch(unlessGone);
-    names.set(name, row?.name ?? name);
-  }
-  const byTenant = groupBy(holds, ({ tenant }) => names.get(tenant) ?? tenant);
-  return { now: new Set(names.values()), byTenant };
 }

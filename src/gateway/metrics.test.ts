@@ -8,8 +8,8 @@ const tally = { fired: 4, caught_up: 10, runs: 14, retries: 2, leases_lost: 1, l
 it('metrics tell of this process, and of schedulers wherever they run, tenant by tenant', async () => {
   const telemetry = makeTelemetry(() => {});
   const rows = [
-    { tenant: 'default', queued_triggers: 7, tally },
-    { tenant: 'a "b"\\', queued_triggers: 0, tally: null },
+    { tenantId: '1', tenant: 'default', queued_triggers: 7, tally },
+    { tenantId: '2', tenant: 'a "b"\\', queued_triggers: 0, tally: null },
   ];
   const metrics = makeMetrics(telemetry, async () => rows);
   telemetry.emit('claimed', { runs: 3, polls: 1 });
@@ -36,7 +36,7 @@ it('metrics tell of this process, and of schedulers wherever they run, tenant by
   // in the form that Prometheus reads
   const form = /^[a-z_]+\{[a-z_]+="(?:[^"\\]|\\.)*"(,le="[^"]+")?\} [\d.]+$/;
   expect(lines.filter((line) => line.includes('tenant=') && !form.test(line))).toEqual([]);
-  const own = (await metrics('default')).split('\n').filter((line) => line.includes('tenant='));
+  const own = (await metrics('1')).split('\n').filter((line) => line.includes('tenant='));
   expect(own.length).toBeGreaterThan(5);
   expect(own.filter((line) => !line.includes('tenant="default"'))).toEqual([]);
 });

@@ -8,7 +8,7 @@ const seconds = [0.001, 0.005, 0.02, 0.1, 0.5, 2, 10, 60];
 export function makeMetrics(
   telemetry: Telemetry,
   schedulers: () => Promise<readonly SchedulerRow[]>,
-): (tenant: string | null) => Promise<string> {
+): (tenantId: string | null) => Promise<string> {
   const registry = new Registry();
   const registers = [registry];
   collectDefaultMetrics({ register: registry, prefix: 'millrace_' });
@@ -35,11 +35,11 @@ export function makeMetrics(
     requests.inc({ method, status: String(status) });
     duration.observe(ms / 1000);
   });
-  return async (tenant) => {
+  return async (tenantId) => {
     const own = await registry.metrics();
     // without its database this process still has something to tell
     const rows = await schedulers().catch(() => undefined);
-    const shown = rows?.filter((row) => tenant === null || row.tenant === tenant);
+    const shown = rows?.filter((row) => tenantId === null || row.tenantId === tenantId);
     return shown === undefined ? own : `${own}${schedulerMetrics(shown)}`;
   };
 }

@@ -3,9 +3,9 @@ import type { Caller } from '../contract/roles.ts';
 import { isOwnOrigin, knownHost, refuseForeignOrigin, refuseUnknownHost } from './origin.ts';
 
 const ours = new Set(['millrace.example', '127.0.0.1']);
-const session: Caller = { kind: 'session', role: 'operator', tenant: null, actor: 'x' };
-const key: Caller = { kind: 'key', role: 'operator', tenant: null, actor: 'x' };
-const task: Caller = { kind: 'task', tenant: 'a', run: 'r', lease: 1 };
+const session: Caller = { kind: 'session', role: 'operator', tenantId: null, tenant: null, actor: 'x' };
+const key: Caller = { kind: 'key', role: 'operator', tenantId: null, tenant: null, actor: 'x' };
+const task: Caller = { kind: 'task', tenantId: 'a', run: 'r', lease: 1 };
 const request = (method: string, headers: Record<string, string>) => new Request('http://x/', { method, headers });
 const refused = (work: () => void): string | undefined => {
   try {

@@ -29,7 +29,7 @@ async function held(tenant: TestTenant, runs: number): Promise<Report[]> {
   await tenant.ready(runs);
   const claimed = await claim({ db: await tenant.db(), time: fleet.time }, 'none:default', { places: runs });
   return claimed.map((run) => ({
-    tenant: tenant.row.name,
+    tenant: tenant.row.id,
     run: run.id,
     lease: run.lease,
     state: 'success',
@@ -82,7 +82,7 @@ describe('reports', () => {
     fleet.gate = async (asked) => {
       if (asked.startsWith('report a')) throw new Error('not now');
     };
-    const failure = { tenant: 'a', code: 'tenant_unavailable', detail: 'not now' };
+    const failure = { tenant: a.row.id, code: 'tenant_unavailable', detail: 'not now' };
     expect(await desk.report([...ofA, ...ofB])).toEqual([failure]);
     expect([await finished(a, ofA), await finished(b, ofB)]).toEqual([0, 1]);
     fleet.gate = async () => {};
@@ -96,7 +96,7 @@ describe('reports', () => {
     await desk.report(reports.map((report) => ({ ...report, state: 'failure' as const })));
     await desk.report([
       { ...(reports[0] as Report), run: newId() },
-      { ...(reports[0] as Report), tenant: 'gone' },
+      { ...(reports[0] as Report), tenant: newId() },
     ]);
     expect(await finished(a, reports)).toBe(2);
   });
@@ -117,7 +117,7 @@ describe('reports', () => {
     const shared = [...bad.map((report) => desk.report([report])), desk.report([fifth as Report])];
     letGo();
     await Promise.all(before);
-    const refused = { tenant: 'a', run: first?.run, code: 'bad_request' };
+    const refused = { tenant: a.row.id, run: first?.run, code: 'bad_request' };
     expect(await Promise.all(shared)).toMatchObject([[refused], [], []]);
     expect(await finished(a, reports)).toBe(4);
   });
@@ -125,7 +125,7 @@ describe('reports', () => {
   it('of one message are applied all but the one that cannot be', async () => {
     const reports = await held(a, 7);
     const bad = reports.map((report, i) => (i === 3 ? { ...report, exit_code: 2 ** 40 } : report));
-    expect(await desk.report(bad)).toMatchObject([{ tenant: 'a', run: reports[3]?.run, code: 'bad_request' }]);
+    expect(await desk.report(bad)).toMatchObject([{ tenant: a.row.id, run: reports[3]?.run, code: 'bad_request' }]);
     expect(await finished(a, reports)).toBe(6);
   });
 
@@ -137,7 +137,7 @@ describe('reports', () => {
       if (asked.startsWith('report a')) await gate;
     };
     const startedMs = performance.now();
-    expect(await desk.report([...ofA, ...ofB])).toMatchObject([{ tenant: 'a', code: 'tenant_unavailable' }]);
+    expect(await desk.report([...ofA, ...ofB])).toMatchObject([{ tenant: a.row.id, code: 'tenant_unavailable' }]);
     expect(performance.now() - startedMs).toBeLessThan(4_000);
     expect(await finished(b, ofB)).toBe(1);
     const again = Array.from({ length: 5 }, () => desk.report([...ofA, ...ofB]));

@@ -45,9 +45,9 @@ export class ReportDesk {
   }
 
   async #apply(tenant: string, items: readonly (readonly Report[])[]): Promise<Failure[][]> {
-    const row = await this.#loader.find(tenant).catch(unlessGone);
+    const row = await this.#loader.byId(tenant).catch(unlessGone);
     const apply = async (reports: readonly Report[]): Promise<void> => {
-      if (row !== undefined) await this.#loader.use(row, ({ engine, ctx }) => engine.report(ctx, reports));
+      if (row !== undefined) await this.#loader.use(row.id, ({ engine, ctx }) => engine.report(ctx, reports));
     };
     const [only = []] = items;
     if (items.length === 1) return [await withoutRefused(only, apply)];

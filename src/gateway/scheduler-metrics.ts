@@ -2,6 +2,7 @@
 import { latenessBounds, type SchedulerTally } from '../contract/tally.ts';
 
 export interface SchedulerRow {
+  readonly tenantId: string;
   readonly tenant: string;
   readonly queued_triggers: number;
   readonly tally: SchedulerTally | null;

@@ -101,11 +101,11 @@ function verifyRun(keys: readonly MasterKey[], credential: string, nowMs: number
     return expected.length === signature.length && timingSafeEqual(expected, signature);
   });
   if (!genuine) return undefined;
-  const [tenant, run, lease, expiresAtMs] = JSON.parse(Buffer.from(claims, 'base64url').toString()) as [
+  const [tenantId, run, lease, expiresAtMs] = JSON.parse(Buffer.from(claims, 'base64url').toString()) as [
     string,
     string,
     number,
     number,
   ];
-  return expiresAtMs > nowMs ? { kind: 'task', tenant, run, lease } : undefined;
+  return expiresAtMs > nowMs ? { kind: 'task', tenantId, run, lease } : undefined;
 }

@@ -9,6 +9,8 @@ import { noteWorker } from './control-queries.ts';
 import { Servings } from './servings.ts';
 
 let control: ControlDatabase;
+/** Tenants. */
+const [a, b, c] = [newId(), newId(), newId()];
 beforeAll(async () => {
   control = await makeControlDatabase();
 });
@@ -35,40 +37,40 @@ it('a heartbeat is about the tenants that have lately served the worker, and tho
   const servings = new Servings(control.db, silent);
   const worker = newId();
   expect(await beat(servings, worker, 1)).toEqual(new Set());
-  servings.note(worker, 'a');
-  servings.note(newId(), 'c');
-  expect(await beat(servings, worker, 1, ['b'])).toEqual(new Set(['a', 'b']));
+  servings.note(worker, a);
+  servings.note(newId(), c);
+  expect(await beat(servings, worker, 1, [b])).toEqual(new Set([a, b]));
 });
 
 it('the first of a new life is about those of the earlier one, at whichever gateway, and the second is not', async () => {
   const worker = newId();
   const first = new Servings(control.db, silent);
   await beat(first, worker, 1);
-  first.note(worker, 'a');
-  first.note(worker, 'b');
-  first.note(worker, 'a');
+  first.note(worker, a);
+  first.note(worker, b);
+  first.note(worker, a);
   await until('it is kept at once', async () => (await kept(worker)).length === 2 || undefined);
-  await beat(first, worker, 1, ['c']);
+  await beat(first, worker, 1, [c]);
   const second = new Servings(control.db, silent);
-  expect(await beat(second, worker, 2)).toEqual(new Set(['a', 'b', 'c']));
+  expect(await beat(second, worker, 2)).toEqual(new Set([a, b, c]));
   expect(await beat(second, worker, 2)).toEqual(new Set());
 });
 
 it('one that another has overtaken changes nothing', async () => {
   const worker = newId();
   const servings = new Servings(control.db, silent);
-  await beat(servings, worker, 2, ['a']);
-  expect(await beat(servings, worker, 1, ['b'])).toEqual(new Set(['a', 'b']));
-  expect(await kept(worker)).toEqual(['a']);
+  await beat(servings, worker, 2, [a]);
+  expect(await beat(servings, worker, 1, [b])).toEqual(new Set([a, b]));
+  expect(await kept(worker)).toEqual([a]);
 });
 
 it('a worker that nobody has heard of is served all the same', async () => {
   const servings = new Servings(control.db, silent);
   const worker = newId();
-  servings.note(worker, 'a');
-  expect(servings.tenantsOf(worker, [])).toEqual(['a']);
+  servings.note(worker, a);
+  expect(servings.tenantsOf(worker, [])).toEqual([a]);
   const known = newId();
   await beat(servings, known, 1);
-  servings.note(known, 'b');
-  await until('the next is kept', async () => (await kept(known)).includes('b') || undefined);
+  servings.note(known, b);
+  await until('the next is kept', async () => (await kept(known)).includes(b) || undefined);
 });

@@ -15,7 +15,7 @@ beforeAll(async () => {
 });
 afterAll(() => fleet.close());
 
-const invalidation = () => ({ tenant: 'a', kind: 'project' as const, id: newId() });
+const invalidation = () => ({ tenant: newId(), kind: 'project' as const, id: newId() });
 
 describe('what a worker must hear', () => {
   it('ends its poll when a run of its is to be killed, and is told once', async () => {
@@ -25,12 +25,12 @@ describe('what a worker must hear', () => {
     const stage = { db: await tenant.db(), time: fleet.time };
     const [run] = await claim(stage, 'none:default', { worker });
     const [mine, theirs] = [desk.poll(worker, {}), desk.poll(other, {})];
-    await desk.lookAt('a');
+    await desk.lookAt(tenant.row.id);
     expect(mine.signal.aborted).toBe(false);
     await cancel(stage, run?.id ?? '');
-    await desk.lookAt('a');
+    await desk.lookAt(tenant.row.id);
     expect([mine.signal.aborted, theirs.signal.aborted]).toEqual([true, false]);
-    expect(desk.take(worker, {}).cancel).toEqual([{ tenant: 'a', run: run?.id, lease: 1 }]);
+    expect(desk.take(worker, {}).cancel).toEqual([{ tenant: tenant.row.id, run: run?.id, lease: 1 }]);
     expect(desk.take(worker, {}).cancel).toEqual([]);
     expect(desk.take(other, {}).cancel).toEqual([]);
   });
@@ -79,7 +79,7 @@ describe('what a worker must hear', () => {
     const [ended, open, other] = [desk.poll(worker, {}), desk.poll(worker, {}), desk.poll(worker, {})];
     desk.endPoll(worker, ended);
     await cancel(stage, run?.id ?? '');
-    await desk.lookAt('a');
+    await desk.lookAt(tenant.row.id);
     expect([open, other].filter(({ signal }) => signal.aborted)).toHaveLength(1);
     expect(desk.take(worker, {}).cancel.map((each) => each.run)).toContain(run?.id);
   });

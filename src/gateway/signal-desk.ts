@@ -43,13 +43,13 @@ export class SignalDesk {
   }
 
   /** Some run of this tenant is to be killed: looks up which, and tells the workers that wait here. */
-  async lookAt(tenant: string): Promise<void> {
+  async lookAt(tenantId: string): Promise<void> {
     try {
-      const found = await this.#loader.use(tenant, ({ engine, ctx }) => engine.cancellations(ctx));
+      const found = await this.#loader.use(tenantId, ({ engine, ctx }) => engine.cancellations(ctx));
       for (const { worker, run } of found) this.#cancel(worker, run);
     } catch (error) {
       this.#log.warn(
-        { err: error, tenant },
+        { err: error, tenant: tenantId },
         'runs to be killed cannot be read; their workers learn it from a heartbeat',
       );
     }

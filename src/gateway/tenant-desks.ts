@@ -61,8 +61,8 @@ async function renew(loader: Loader, tenant: string, beats: readonly Heartbeat[]
 
 /** What is of a tenant that is gone concerns nobody. */
 async function keep(loader: Loader, tenant: string, parts: readonly (readonly LogChunk[])[]): Promise<void[]> {
-  const row = await loader.find(tenant).catch(unlessGone);
-  if (row !== undefined) await loader.use(row, ({ engine, ctx }) => engine.logs(ctx, parts.flat()));
+  const row = await loader.byId(tenant).catch(unlessGone);
+  if (row !== undefined) await loader.use(row.id, ({ engine, ctx }) => engine.logs(ctx, parts.flat()));
   return parts.map(() => undefined);
 }
 
@@ -71,15 +71,9 @@ async function define(
   tenant: string,
   parts: readonly (readonly DefinitionKey[])[],
 ): Promise<TaskDefinition[][]> {
-  const row = await loader.find(tenant).catch(unlessGone);
+  const row = await loader.byId(tenant).catch(unlessGone);
   const found =
-    row === undefined ? [] : await loader.use(row, ({ engine, ctx }) => engine.definitions(ctx, parts.flat()));
+    row === undefined ? [] : await loader.use(row.id, ({ engine, ctx }) => engine.definitions(ctx, parts.flat()));
   const byKey = new Map(found.map((definition) => [`${definition.task} ${definition.version}`, definition]));
-  return parts.map((keys) =>
-    keys.flatMap(({ tenant: asked, task, version }) => {
-      const definition = byKey.get(`${task} ${version}`);
-      // of a tenant that was renamed, under the name that the worker knows
-      return definition === undefined ? [] : { ...definition, tenant: asked };
-    }),
-  );
+  return parts.map((keys) => keys.flatMap(({ task, version }) => byKey.get(`${task} ${version}`) ?? []));
 }

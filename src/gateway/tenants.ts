@@ -14,6 +14,7 @@ import { renameTenant } from '../launcher/life/rename.ts';
 import { migrationScript } from '../launcher/life/script.ts';
 import { planUpgrade, upgradeTenant } from '../launcher/life/upgrade.ts';
 import { type MessageKind, messagesOf } from '../launcher/messages.ts';
+import { refuseStranger } from './callers.ts';
 import type { GatewayContext } from './context.ts';
 import { explainTenant } from './explain-tenant.ts';
 import type { tenantEndpointsOfGateway } from './tenant-endpoints.ts';
@@ -69,8 +70,9 @@ export const tenantHandlers: Handlers<typeof tenantEndpointsOfGateway, Context> 
     return { items: (await messagesOf(life.control, id, query.limit)).map(messageView), next: null };
   },
   'GET /api/explain/tenant/{name}': async ({ params, caller }, { life }) => {
-    refuseStranger(params.name, caller);
-    return explainTenant(life, await stateOf(life, params), isRoot(caller));
+    const row = await queries.tenantState(life.control, params);
+    refuseStranger(caller, { id: row?.id, name: params.name });
+    return explainTenant(life, known(row, params), isRoot(caller));
   },
   'GET /api/slots': async (_, { life }) => {
     const [limit, rows] = await Promise.all([slotLimit(life), queries.slotRows(life.control)]);
@@ -119,24 +121,24 @@ async function shown(life: Life, { tenantId, message }: Ordered) {
   return { tenant: await viewOf(life, { id: tenantId }), message: messageView(message) };
 }
 
-async function viewOf(life: Life, which: { name: string } | { id: string }) {
+type Which = { readonly name: string } | { readonly id: string };
+
+async function viewOf(life: Life, which: Which) {
   const [row, active] = await Promise.all([stateOf(life, which), isLauncherActive(life.control)]);
   return tenantView(row, active);
 }
 
-async function stateOf({ control }: Life, which: { name: string } | { id: string }): Promise<queries.TenantState> {
-  const row = await queries.tenantState(control, which);
+async function stateOf({ control }: Life, which: Which): Promise<queries.TenantState> {
+  return known(await queries.tenantState(control, which), which);
+}
+
+function known(row: queries.TenantState | undefined, which: Which): queries.TenantState {
   if (row !== undefined) return row;
   throw new MillraceError('not_found', 'name' in which ? `there is no tenant ${which.name}` : 'the tenant is gone');
 }
 
 function isRoot(caller: Caller | undefined): boolean {
   return caller !== undefined && caller.kind !== 'task' && caller.role === 'root';
-}
-
-function refuseStranger(name: string, caller: Caller | undefined): void {
-  if (caller === undefined || caller.tenant === null || caller.tenant === name) return;
-  throw new MillraceError('forbidden', `this key is of tenant ${caller.tenant}, not ${name}`);
 }
 
 function processOf({ id, machine, pid }: queries.Process): queries.Process {

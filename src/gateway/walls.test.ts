@@ -30,7 +30,7 @@ beforeAll(async () => {
     subscriber: bearer(await gateway.key('subscriber', 'a')),
     basic: { authorization: `Basic ${Buffer.from(`${operator}:b`).toString('base64')}` },
     session: { cookie: await gateway.session(operator) },
-    task: bearer(gateway.secrets.signRun({ tenant: 'a', run: newId(), lease: 1 })),
+    task: bearer(gateway.secrets.signRun({ tenant: fleet.tenants[1]?.row.id ?? '', run: newId(), lease: 1 })),
   };
 });
 afterAll(() => fleet.close());

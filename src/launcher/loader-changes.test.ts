@@ -3,7 +3,7 @@ import { createServer, type Server, type Socket } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { textWith } from '../../test/harness/expected.ts';
-import { type Fleet, makeFleet } from '../../test/harness/fleet.ts';
+import { type Fleet, makeFleet, opened } from '../../test/harness/fleet.ts';
 import { type FreshDatabase, makeInstalledTenant } from '../../test/harness/fresh-database.ts';
 import { until } from '../../test/harness/until.ts';
 import { engine } from '../engine/engine.ts';
@@ -55,7 +55,7 @@ describe('a tenant that was renamed', () => {
     const loader = fleet.newLoader();
     await rename(row, 'then');
     await rename(row, 'now');
-    for (const name of ['once', 'then', 'now']) expect((await loader.named(name)).row).toMatchObject({ id: row.id });
+    for (const name of ['once', 'then', 'now']) expect((await opened(loader, name)).row).toMatchObject({ id: row.id });
     await expect(loader.find('once')).rejects.toMatchObject({ code: 'not_found' });
     expect(await loader.findAlways('once')).toMatchObject({ name: 'now' });
     const { row: other } = await tenant('then');
@@ -73,14 +73,14 @@ describe('the hint that a tenant changed', () => {
   it('closes its connections at once, and no other tenant’s; the next use opens anew', async () => {
     const { row } = await tenant('hinted');
     const loader = fleet.newLoader();
-    const [open, neighbour] = [await loader.named('hinted'), await loader.named('neighbour')];
+    const [open, neighbour] = [await opened(loader, 'hinted'), await opened(loader, 'neighbour')];
     await Promise.all([ask(open), ask(neighbour)]);
     change(row);
     await expect(ask(open)).rejects.toThrow('after calling end');
     await until('none is left', async () => (await connections(row.database)) === 0 || undefined);
     expect(await ask(neighbour)).toEqual({ x: 1 });
-    expect(await loader.named('neighbour')).toBe(neighbour);
-    const again = await loader.named('hinted');
+    expect(await opened(loader, 'neighbour')).toBe(neighbour);
+    const again = await opened(loader, 'hinted');
     expect(again).not.toBe(open);
     expect(await ask(again)).toEqual({ x: 1 });
   });
@@ -118,13 +118,13 @@ describe('the hint that a tenant changed', () => {
     const { row } = await tenant('twice');
     const loader = fleet.newLoader();
     const seen: OpenTenant[] = [];
-    const answer = await loader.use('twice', async (open) => {
+    const answer = await loader.use(row.id, async (open) => {
       if (seen.push(open) === 1) change(row);
       return ask(open);
     });
     expect(answer).toEqual({ x: 1 });
     expect(seen).toHaveLength(2);
-    const failing = loader.use('twice', async () => {
+    const failing = loader.use(row.id, async () => {
       throw new Error('of its own');
     });
     await expect(failing).rejects.toThrow('of its own');
@@ -147,11 +147,11 @@ describe('a tenant that is', () => {
   it('renamed answers to its new name as soon as that is heard of', async () => {
     const { row } = await tenant('old name');
     const loader = fleet.newLoader();
-    const before = await loader.named('old name');
+    const before = await opened(loader, 'old name');
     await fleet.control.db.exec(sql`update tenant set name = 'new name' where id = ${row.id}`);
     change(row);
     await expect(loader.find('old name')).rejects.toMatchObject({ code: 'not_found' });
-    const after = await loader.named('new name');
+    const after = await opened(loader, 'new name');
     expect(after.ctx.tenant.name).toBe('new name');
     expect(before.ctx.pool.ending).toBe(true);
   });
@@ -159,9 +159,9 @@ describe('a tenant that is', () => {
   it('renamed while nobody said so is opened anew when the list says so', async () => {
     const { row } = await tenant('silent name');
     const loader = fleet.newLoader();
-    const before = await loader.named('silent name');
+    const before = await opened(loader, 'silent name');
     await fleet.control.db.exec(sql`update tenant set name = 'loud name' where id = ${row.id}`);
-    const after = await loader.named('loud name');
+    const after = await opened(loader, 'loud name');
     expect(after.row.name).toBe('loud name');
     expect(before.ctx.pool.ending).toBe(true);
   });
@@ -169,10 +169,10 @@ describe('a tenant that is', () => {
   it('dropped while nobody said so is closed when the list has it no more', async () => {
     const { row } = await tenant('dropped');
     const loader = fleet.newLoader();
-    const open = await loader.named('dropped');
+    const open = await opened(loader, 'dropped');
     await fleet.control.db.exec(sql`delete from tenant where id = ${row.id}`);
     loader.forgetList();
-    await expect(loader.named('dropped')).rejects.toMatchObject({ code: 'not_found' });
+    await expect(opened(loader, 'dropped')).rejects.toMatchObject({ code: 'not_found' });
     expect(open.ctx.pool.ending).toBe(true);
   });
 
@@ -201,20 +201,20 @@ describe('a tenant that is', () => {
       await onClient(client).exec(
         sql`select pg_advisory_xact_lock(${locks.drain[0]}::integer, ${locks.drain[1]}::integer)`,
       );
-      const [unopened, opened] = await Promise.all([timed(fresh.named('long upgrade')), timed(ask(open))]);
-      expect(unopened.outcome).toMatchObject({
+      const [ofUnopened, ofOpen] = await Promise.all([timed(opened(fresh, 'long upgrade')), timed(ask(open))]);
+      expect(ofUnopened.outcome).toMatchObject({
         code: 'tenant_unavailable',
         message: 'tenant long upgrade is being upgraded',
       });
-      expect(opened.outcome).toMatchObject({ code: 'tenant_unavailable', message: textWith('is being upgraded') });
-      expect(Math.max(unopened.ms, opened.ms)).toBeLessThan(10_000);
+      expect(ofOpen.outcome).toMatchObject({ code: 'tenant_unavailable', message: textWith('is being upgraded') });
+      expect(Math.max(ofUnopened.ms, ofOpen.ms)).toBeLessThan(10_000);
       // a connection that waits for the lock keeps nobody from closing
       const waiting = ask(open).catch(() => {});
       await until('it waits', () => open.ctx.pool.totalCount > 0 || undefined);
       expect((await timed(known.close(row.id))).ms).toBeLessThan(10_000);
       await waiting;
     });
-    expect(await until('it is open again', () => fresh.named('long upgrade').catch(() => undefined))).toBeDefined();
+    expect(await until('it is open again', () => opened(fresh, 'long upgrade').catch(() => undefined))).toBeDefined();
   });
 });
 
@@ -244,24 +244,24 @@ describe('a tenant whose server does not answer', () => {
   });
 
   it('is tried once for all who ask, in bounded time, and then refused at once with the reason for a while', async () => {
-    const asked = await Promise.all(Array.from({ length: 20 }, () => timed(loader.named('unreachable'))));
+    const asked = await Promise.all(Array.from({ length: 20 }, () => timed(opened(loader, 'unreachable'))));
     expect(attempts).toBe(1);
     for (const { ms, outcome } of asked) {
       expect(outcome).toMatchObject({ code: 'tenant_unavailable', message: textWith('tenant unreachable cannot be') });
       expect(ms).toBeLessThan(8_000);
     }
-    const next = await timed(loader.named('unreachable'));
+    const next = await timed(opened(loader, 'unreachable'));
     expect(attempts).toBe(1);
     expect(next.ms).toBeLessThan(500);
     await until('it is tried again', async () => {
-      void loader.named('unreachable').catch(() => {});
+      void opened(loader, 'unreachable').catch(() => {});
       return attempts === 2 || undefined;
     });
   });
 
   it('keeps no other waiting', async () => {
-    const stuck = timed(loader.named('unreachable'));
-    const { outcome } = await timed(loader.named('neighbour').then(ask));
+    const stuck = timed(opened(loader, 'unreachable'));
+    const { outcome } = await timed(opened(loader, 'neighbour').then(ask));
     expect(outcome).toEqual({ x: 1 });
     await stuck;
   });

@@ -11,7 +11,7 @@ import {
   slowMigration,
 } from '../../test/harness/engine-builds.ts';
 import { textWith } from '../../test/harness/expected.ts';
-import { type Fleet, makeFleet } from '../../test/harness/fleet.ts';
+import { type Fleet, makeFleet, opened } from '../../test/harness/fleet.ts';
 import { type FreshDatabase, makeFreshDatabase } from '../../test/harness/fresh-database.ts';
 import { applyDocument, makeProject } from '../../test/harness/pipeline.ts';
 import { until } from '../../test/harness/until.ts';
@@ -29,7 +29,7 @@ import type { Loader } from './loader.ts';
 
 const [a, b, broken, slow] = ['0.1.1-test.1', '0.1.1-test.2', '0.1.1-test.3', '0.1.1-test.4'];
 const column = 'alter table build_firing add column note text';
-const root: Caller = { kind: 'key', role: 'root', tenant: null, actor: 'root' };
+const root: Caller = { kind: 'key', role: 'root', tenantId: null, tenant: null, actor: 'root' };
 
 let fleet: Fleet;
 let folder: string;
@@ -70,7 +70,7 @@ async function tenantAt(name: string, version: string): Promise<{ row: TenantRow
 }
 
 async function status(loader: Loader, name: string): Promise<unknown> {
-  return (await loader.fetch(name, new Request('http://x/api/status'), root)).json();
+  return (await loader.fetch(await loader.find(name), new Request('http://x/api/status'), root)).json();
 }
 
 /** What `POST /api/tenants/{name}/upgrade` comes down to: everybody is told once the transaction has begun. */
@@ -90,7 +90,7 @@ describe('two versions in one process', () => {
     const answers = await Promise.all(['one', 'two', 'three'].map((name) => status(loader, name)));
     const counts = { num_projects: 0, num_workers: 0, running_tasks: 0 };
     expect(answers).toEqual([{ build: a, ...counts }, { build: b, ...counts }, counts]);
-    const { ctx } = await loader.named('two');
+    const { ctx } = await opened(loader, 'two');
     expect(await onPool(ctx.pool).rows(sql`select note from build_firing`)).toEqual([]);
   });
 
@@ -136,7 +136,7 @@ describe('two versions in one process', () => {
 
   it('refuse with errors that the shell knows, though they are of another class', async () => {
     await tenantAt('refusing', a);
-    const { engine: own, ctx } = await fleet.newLoader({ engines }).named('refusing');
+    const { engine: own, ctx } = await opened(fleet.newLoader({ engines }), 'refusing');
     const refused: unknown = await own
       .stash(ctx, { tenant: 'refusing', run: newId(), lease: 1 }, ['x'])
       .catch((error: unknown) => error);
@@ -163,7 +163,7 @@ describe('a tenant that is upgraded', () => {
   it('goes to the new engine with its data; what was open of the old one is closed at once (I6)', async () => {
     const { row, database } = await tenantAt('moving', a);
     const loader = fleet.newLoader({ engines });
-    const before = await loader.named('moving');
+    const before = await opened(loader, 'moving');
     await makeProject(onPool(before.ctx.pool), 'p');
     expect(await status(loader, 'moving')).toMatchObject({ build: a, num_projects: 1 });
     const pending = await pendingMigrations(database.address, await engineOf(b));
@@ -186,7 +186,7 @@ describe('a tenant that is upgraded', () => {
     await status(loader, 'unlucky');
     await expect(upgrade(row, database, broken)).rejects.toThrow('_build_3.sql failed');
     expect(await status(loader, 'unlucky')).toMatchObject({ build: a });
-    const { ctx } = await loader.named('unlucky');
+    const { ctx } = await opened(loader, 'unlucky');
     expect(await onPool(ctx.pool).rows(sql`select 1 from pg_tables where tablename = 'half_way'`)).toEqual([]);
   });
 

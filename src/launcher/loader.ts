@@ -94,40 +94,44 @@ export class Loader {
     this.#rows = undefined;
   }
 
-  /** Also by a name that it had until not long ago. */
-  async named(name: string): Promise<OpenTenant> {
-    return this.open(await this.findAlways(name));
-  }
-
   async find(name: string): Promise<TenantRow> {
-    const row = (await this.#listed(name)) ?? (await this.#listedNow(name));
+    const row = await this.#listed((tenant) => tenant.name === name);
     if (row === undefined) throw noTenant(name);
     return row;
   }
 
-  /** By its name, or where no tenant has that by one that it had until not long ago: so runs and tasks know it. */
+  /** Whatever it is called by now. */
+  async byId(id: string): Promise<TenantRow> {
+    const row = await this.#listed((tenant) => tenant.id === id);
+    if (row === undefined) throw noTenant(id);
+    return row;
+  }
+
+  /** By its name, or where no tenant has that by one that it had until not long ago: so a task's address names it. */
   async findAlways(name: string): Promise<TenantRow> {
-    const row = (await this.#listed(name)) ?? (await this.#renamed(name)) ?? (await this.#listedNow(name));
-    if (row !== undefined) return row;
-    const former = await findFormer(this.#options.control, name);
+    const isCalledSo = (tenant: TenantRow): boolean => tenant.name === name;
+    const rows = await this.tenants();
+    const formerId = this.#former.get(name);
+    const known = rows.find(isCalledSo) ?? rows.find(({ id }) => id === formerId);
+    return known ?? (await this.#listed(isCalledSo)) ?? this.#findFormer(name);
+  }
+
+  /** As long as the list holds: a task may call many times a second. */
+  async #findFormer(name: string): Promise<TenantRow> {
+    // PostgreSQL would not even take it as a text
+    const isText = !name.includes('\0');
+    const former = isText ? await findFormer(this.#options.control, name) : undefined;
     if (former === undefined) throw noTenant(name);
     this.#former.set(name, former.id);
     return former;
   }
 
-  async #listed(name: string): Promise<TenantRow | undefined> {
-    return (await this.tenants()).find((tenant) => tenant.name === name);
-  }
-
-  #listedNow(name: string): Promise<TenantRow | undefined> {
+  /** One that was spoken of and is not in the list may be newer than the list. */
+  async #listed(isIt: (row: TenantRow) => boolean): Promise<TenantRow | undefined> {
+    const known = (await this.tenants()).find(isIt);
+    if (known !== undefined) return known;
     this.forgetList();
-    return this.#listed(name);
-  }
-
-  /** As long as the list holds: workers name their runs by a former name many times a second. */
-  async #renamed(name: string): Promise<TenantRow | undefined> {
-    const id = this.#former.get(name);
-    return id === undefined ? undefined : (await this.tenants()).find((tenant) => tenant.id === id);
+    return (await this.tenants()).find(isIt);
   }
 
   open(row: TenantRow): Promise<OpenTenant> {
@@ -150,8 +154,8 @@ export class Loader {
   /**
    * Work that may be done twice: where the engine turned out to be no longer the tenant's, once more with the one that is.
    */
-  async use<T>(of: string | TenantRow, work: (tenant: OpenTenant) => Promise<T>): Promise<T> {
-    const open = (): Promise<OpenTenant> => (typeof of === 'string' ? this.named(of) : this.open(of));
+  async use<T>(tenantId: string, work: (tenant: OpenTenant) => Promise<T>): Promise<T> {
+    const open = async (): Promise<OpenTenant> => this.open(await this.byId(tenantId));
     const tenant = await open();
     try {
       return await work(tenant);
@@ -170,18 +174,18 @@ export class Loader {
   }
 
   /** A tenant's own answer. What only reads is read again where its engine has changed meanwhile. */
-  async fetch(name: string, request: Request, caller: Caller | undefined): Promise<Response> {
-    const tenant = await this.named(name);
+  async fetch(row: TenantRow, request: Request, caller: Caller | undefined): Promise<Response> {
+    const tenant = await this.open(row);
     const answer = await tenant.engine.fetch(request, tenant.ctx, caller);
     if (answer.status < 500) return answer;
     const isFault = answer.status === 500;
     if (isFault) await this.#doubt(tenant);
     if (!tenant.ctx.pool.ending) return answer;
-    const successor = await this.named(name);
+    const successor = await this.open(await this.byId(row.id));
     if (request.method === 'GET' || request.method === 'HEAD')
       return successor.engine.fetch(request, successor.ctx, caller);
     if (!isFault) return answer;
-    throw new MillraceError('tenant_unavailable', `tenant ${name} was changed meanwhile; try again`);
+    throw new MillraceError('tenant_unavailable', `tenant ${row.name} was changed meanwhile; try again`);
   }
 
   /** Something has failed that should not: is it still the tenant's engine, and the tenant there? If not, it is dropped. */

@@ -31,6 +31,7 @@ interface Named {
 
 /** What a task may know about its own run. */
 export interface RunFacts {
+  /** Its name. */
   readonly tenant: string;
   readonly run: string;
   readonly lease: number;

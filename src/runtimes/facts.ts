@@ -9,7 +9,7 @@ export function factsOf(
   definition: TaskDefinition,
   url: string,
 ): RunFacts {
-  const { tenant, run: runId, lease, instant, attempt, priority, credential } = run;
+  const { tenant_name: tenant, run: runId, lease, instant, attempt, priority, credential } = run;
   const { job, project } = definition;
   const params = { ...definition.params, ...run.params };
   const handOut = { tenant, run: runId, lease, credential, url: baseOf(url, tenant), idempotencyKey: runId };

@@ -127,12 +127,13 @@ function dealt(polls: readonly Poll[]): Poll[] {
 
 /** Written out field by field: spreading one object into another made it fifteen times as dear (measured). */
 function claimedRun(ctx: EngineContext, engine: string, row: ClaimedRow, executes: boolean): ClaimedRun {
-  const { name: tenant } = ctx.tenant;
+  const { id: tenant, name } = ctx.tenant;
   const { id: run, lease } = row;
   return {
     tenant,
     run,
     lease,
+    tenant_name: name,
     engine,
     task: row.task_id,
     version: row.version,
@@ -187,6 +188,6 @@ export async function cancellations(ctx: EngineContext): Promise<{ worker: strin
     select id, lease, worker_id from live where cancel and worker_id is not null`);
   return rows.map((row) => ({
     worker: row.worker_id,
-    run: { tenant: ctx.tenant.name, run: row.id, lease: row.lease },
+    run: { tenant: ctx.tenant.id, run: row.id, lease: row.lease },
   }));
 }

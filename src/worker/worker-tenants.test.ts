@@ -15,6 +15,8 @@ const patience = { timeout: 25_000, interval: 5 };
 let worker: Service | undefined;
 let server = new WireServer();
 let url = '';
+/** Two tenants. */
+const [a, b] = [newId(), newId()];
 
 beforeEach(async () => {
   server = new WireServer();
@@ -60,8 +62,8 @@ function expectReason(report: Report, state: Report['state'], part: string): voi
 describe('a tenant that cannot be served', () => {
   it('keeps no place from others: its run goes back where its definition cannot be read', async () => {
     await startWorker({ maxTasks: 1 });
-    server.away.add('b');
-    const stuck = server.offer(server.define({ kind: 'function', name: 'f', input: null }, 60_000, 'b'));
+    server.away.add(b);
+    const stuck = server.offer(server.define({ kind: 'function', name: 'f', input: null }, 60_000, b));
     const other = server.offer(server.define({ kind: 'function', name: 'f', input: null }));
     expect(await reported(other)).toMatchObject({ state: 'success' });
     expect(server.report(stuck)).toBeUndefined();
@@ -71,10 +73,10 @@ describe('a tenant that cannot be served', () => {
 
   it('keeps no place from others: its run goes back where its stash cannot be read', async () => {
     await startWorker({ maxTasks: 1 });
-    const definition = server.define(shell('true', { KEY: { stash: 'key' } }), 60_000, 'b');
+    const definition = server.define(shell('true', { KEY: { stash: 'key' } }), 60_000, b);
     server.secrets.set('key', 'secret');
     await reported(server.offer(definition));
-    server.away.add('b');
+    server.away.add(b);
     const stuck = server.offer(definition);
     const other = server.offer(server.define(shell('true')));
     expect(await reported(other)).toMatchObject({ state: 'success' });
@@ -85,9 +87,9 @@ describe('a tenant that cannot be served', () => {
   it('holds up no other: not its places, nor its output, nor its reports', async () => {
     await startWorker({ maxTasks: 1 });
     const talk = (tenant: string) => server.define(shell('echo said'), 60_000, tenant);
-    const [ofA, ofB] = [talk('a'), talk('b')];
+    const [ofA, ofB] = [talk(a), talk(b)];
     await reported(server.offer(ofB));
-    server.away.add('b');
+    server.away.add(b);
     const stuck = server.offer(ofB);
     const others = [server.offer(ofA), server.offer(ofA)];
     for (const run of others) expect(await reported(run)).toMatchObject({ state: 'success' });
@@ -102,9 +104,9 @@ describe('a tenant that cannot be served', () => {
 
   it('does not use up what a worker may have unreported', async () => {
     await startWorker();
-    const [ofA, ofB] = [server.define({ kind: 'none' }, 60_000, 'a'), server.define({ kind: 'none' }, 60_000, 'b')];
+    const [ofA, ofB] = [server.define({ kind: 'none' }, 60_000, a), server.define({ kind: 'none' }, 60_000, b)];
     await reported(server.offer(ofB));
-    server.away.add('b');
+    server.away.add(b);
     const stuck = Array.from({ length: 4_000 }, () => server.offer(ofB));
     await vi.waitFor(() => expect(server.heartbeats.at(-1)?.holds).toHaveLength(4_000), patience);
     expect(await reported(server.offer(ofA))).toMatchObject({ state: 'success' });

@@ -28,6 +28,7 @@ import {
 import { newId } from '../../src/kernel/id.ts';
 
 export const wireKey = 'worker-key';
+const defaultTenantId = newId();
 
 export class WireServer {
   readonly reports: Report[] = [];
@@ -71,7 +72,7 @@ export class WireServer {
     await new Promise((resolve) => this.#server.close(resolve));
   }
 
-  define(runtime: RuntimeBlock, timeoutMs = 60_000, tenant = 'default'): TaskDefinition {
+  define(runtime: RuntimeBlock, timeoutMs = 60_000, tenant = defaultTenantId): TaskDefinition {
     const named = (name: string): { id: string; name: string } => ({ id: newId(), name });
     const key = { tenant, task: newId(), version: 1 };
     const definition = {
@@ -95,7 +96,8 @@ export class WireServer {
   /** Makes a run ready. */
   offer(definition: TaskDefinition, more: Partial<ClaimedRun> = {}): ClaimedRun {
     const { tenant, task, version } = definition;
-    const handOut = { tenant, run: newId(), lease: 1, engine: '0.1.0', task, version, credential: 'run-credential' };
+    const held = { tenant, tenant_name: 'default', run: newId(), lease: 1 };
+    const handOut = { ...held, engine: '0.1.0', task, version, credential: 'run-credential' };
     const run = {
       ...handOut,
       instant: '2026-01-02T03:04:05.000Z',

@@ -6,7 +6,7 @@ import { silent } from '../../src/kernel/log.ts';
 import { type Db, onPool, sql } from '../../src/kernel/sql.ts';
 import { registerTenant, type TenantRow } from '../../src/launcher/control-queries.ts';
 import type { EngineSource } from '../../src/launcher/engines.ts';
-import { Loader, type LoaderOptions } from '../../src/launcher/loader.ts';
+import { Loader, type LoaderOptions, type OpenTenant } from '../../src/launcher/loader.ts';
 import { onDatabase } from '../../src/postgres/address.ts';
 import { WakeHub } from '../../src/postgres/wake.ts';
 import { makeContext, type TestContext } from './engine-context.ts';
@@ -59,6 +59,11 @@ function sourceOf(engines: readonly Engine[] | EngineSource): EngineSource {
       return found === undefined ? { ok: false, detail: 'it is not here' } : { ok: true, engine: found };
     },
   };
+}
+
+/** A tenant by its name, or one that it had before. */
+export async function opened(loader: Loader, name: string): Promise<OpenTenant> {
+  return loader.open(await loader.findAlways(name));
 }
 
 export async function makeFleet(names: readonly string[]): Promise<Fleet> {

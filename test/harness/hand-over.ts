@@ -40,7 +40,7 @@ export async function handOvers(options: HandOverOptions): Promise<number[]> {
   const takenMs = new Map<string, number>();
   let onTaken = (): void => {};
   const onClaimed = (run: ClaimedRun): void => {
-    if (run.tenant === tenant.row.name) takenMs.set(run.run, performance.now());
+    if (run.tenant === tenant.row.id) takenMs.set(run.run, performance.now());
     onTaken();
   };
   await claims.service.start();

@@ -45,12 +45,15 @@ interface FetchOptions {
   readonly headers?: Record<string, string>;
 }
 
+/** Of the tenant of every test: each has a database of its own. */
+const tenantId = newId();
+
 export function keyOf(role: Role): Caller {
-  return { kind: 'key', role, tenant: 'default', actor: `key:${role}` };
+  return { kind: 'key', role, tenantId, tenant: 'default', actor: `key:${role}` };
 }
 
 export function taskOf(run: string, lease = 1): Caller {
-  return { kind: 'task', tenant: 'default', run, lease };
+  return { kind: 'task', tenantId, run, lease };
 }
 
 function overhear(heard: string[], hub: WakeHub): { wake: Wake; broker: Broker } {
@@ -97,7 +100,7 @@ export async function makeTenantApi(): Promise<TenantApi> {
   const now = (): number => Date.now() + ahead;
   const ctx: ApiContext = {
     ...overhear(heard, hub),
-    tenant: { id: newId(), name: 'default' },
+    tenant: { id: tenantId, name: 'default' },
     pool: database.pool,
     db: database.db,
     time: { ...systemTime, now },

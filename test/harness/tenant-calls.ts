@@ -9,10 +9,10 @@ import { sql } from '../../src/kernel/sql.ts';
 import type { Reason } from '../../src/launcher/reasons.ts';
 import type { TestLife } from './tenant-life.ts';
 
-const root: Caller = { kind: 'key', role: 'root', tenant: null, actor: 'key:root' };
+const root: Caller = { kind: 'key', role: 'root', tenantId: null, tenant: null, actor: 'key:root' };
 
-export function viewerOf(tenant: string): Caller {
-  return { kind: 'key', role: 'viewer', tenant, actor: 'key:v' };
+export function viewerOf(tenantId: string): Caller {
+  return { kind: 'key', role: 'viewer', tenantId, tenant: 'viewed', actor: 'key:v' };
 }
 
 const route = makeRouter(tenantEndpointsOfGateway, tenantHandlers, (error) => {
