@@ -53,6 +53,15 @@ describe('an order', () => {
     }
   });
 
+  it('is heard by those who hand out its runs, who look again and keep their connections', async () => {
+    const { id } = (await findLifeRow(life.control, name)) ?? { id: '' };
+    const heard: string[] = [];
+    const stop = life.hub.on(id, 'tenant', (_, payload) => heard.push(payload));
+    await order(life, name, { kind: 'stop', actor });
+    stop();
+    expect(heard).toEqual(['']);
+  });
+
   it('for nobody is refused', async () => {
     await expect(order(life, 'nobody', { kind: 'stop', actor })).rejects.toMatchObject({ code: 'not_found' });
   });

@@ -30,6 +30,8 @@ export async function order(
     return id;
   });
   announceTo(life);
+  // who hands out its runs looks again: one that is off gives none. Its connections stay
+  life.hub.send(row.id, 'tenant');
   return outcome(life, row.id, messageId, orderMs);
 }
 
