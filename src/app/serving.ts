@@ -19,6 +19,7 @@ import { gatewayEndpoints } from '../gateway/endpoints.ts';
 import { Gateway } from '../gateway/gateway.ts';
 import { makeListener } from '../gateway/listener.ts';
 import { makeMetrics } from '../gateway/metrics.ts';
+import { OpenStreams } from '../gateway/open-streams.ts';
 import { ReportDesk } from '../gateway/report-desk.ts';
 import { Servings } from '../gateway/servings.ts';
 import { SignalDesk } from '../gateway/signal-desk.ts';
@@ -62,6 +63,7 @@ export function makeServing(options: ServingOptions): Serving {
     time,
     log,
     callers: new Callers({ control, secrets, time, cookieName }),
+    streams: new OpenStreams({ control, time, log }),
     claims: new ClaimDesk({ loader, control, servings, log, leaseMs: config.leaseMs }),
     reports: new ReportDesk(loader),
     desks: makeTenantDesks(loader),
@@ -84,6 +86,7 @@ export function makeServing(options: ServingOptions): Serving {
   const services = all('api', [
     wakeUps(installation, context),
     context.claims.service,
+    context.streams.service,
     rootKey(options),
     listener,
     announcement(installation, () => listener.url()),
@@ -108,7 +111,7 @@ function publicHost(url: string | undefined): string[] {
 }
 
 /** What happens elsewhere and concerns those who wait here. */
-function wakeUps({ hub }: Installation, { claims, signals, callers }: GatewayContext): Service {
+function wakeUps({ hub }: Installation, { claims, signals, callers, streams }: GatewayContext): Service {
   const undo: (() => void)[] = [];
   return {
     name: 'wake-ups',
@@ -116,7 +119,10 @@ function wakeUps({ hub }: Installation, { claims, signals, callers }: GatewayCon
       undo.push(
         hub.onAny('ready', (about) => (about === anything ? claims.lookAgain() : claims.ready(about))),
         hub.onAny('tenant', () => claims.lookAgain()),
-        hub.on('keys', 'revoked', () => callers.forget()),
+        hub.on('keys', 'revoked', () => {
+          callers.forget();
+          streams.check();
+        }),
         hub.on('workers', signalKind, (_, tenantId) => void (tenantId === '' ? undefined : signals.lookAt(tenantId))),
         hub.on('workers', broadcastKind, (_, text) => {
           if (text !== '') signals.invalidate(JSON.parse(text) as Invalidation);

@@ -168,7 +168,10 @@ export interface Engine {
   migrate(client: ClientBase): Promise<string[]>;
   /** The one scheduler of a tenant. */
   scheduler(ctx: EngineContext): Scheduler;
-  /** A tenant's HTTP routes; the path carries no tenant prefix. */
+  /**
+   * A tenant's HTTP routes; the path carries no tenant prefix. An answer that goes on says so by `x-accel-buffering: no`: the
+   * shell ends it when the caller's key is revoked.
+   */
   fetch(request: Request, ctx: EngineContext, caller: Caller | undefined): Promise<Response>;
   /**
    * Hands ready runs to the polls, in rank order; answers one list per poll. Polls for the same lanes that get fewer than

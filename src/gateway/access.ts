@@ -57,9 +57,10 @@ export const accessHandlers: Handlers<Pick<typeof gatewayEndpoints, Keys>, Gatew
     const who = 'link' in body ? await byLink(context, body.link) : await byKey(context, body.key);
     return openSession(context, who);
   },
-  'DELETE /api/session': async ({ request }, { control, cookieName, secureCookies }) => {
+  'DELETE /api/session': async ({ request }, { control, cookieName, secureCookies, hub }) => {
     const cookie = cookieOf(request, cookieName);
     if (cookie !== undefined) await queries.deleteSession(control, hashOf(cookie));
+    hub.send('keys', 'revoked');
     return new Response(null, { status: 204, headers: { 'set-cookie': cookieText(cookieName, '', 0, secureCookies) } });
   },
   'POST /api/session/links': async (_, context) => {

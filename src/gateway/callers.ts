@@ -50,6 +50,14 @@ export class Callers {
     return cookie === undefined ? undefined : this.#bySession(cookie);
   }
 
+  /** What the caller's key or session is kept under. A task has neither: its credential ends with its lease. */
+  hashFor(request: Request, caller: Caller | undefined): Buffer | undefined {
+    if (caller === undefined || caller.kind === 'task') return undefined;
+    const header = request.headers.get('authorization');
+    const secret = header === null ? cookieOf(request, this.#cookieName) : secretOf(header);
+    return secret === undefined ? undefined : hashOf(secret);
+  }
+
   async #byHeader(header: string): Promise<Caller> {
     const secret = secretOf(header);
     if (secret === undefined)

@@ -7,6 +7,7 @@ import type { Loader } from '../launcher/loader.ts';
 import type { WakeHub } from '../postgres/wake.ts';
 import type { Callers } from './callers.ts';
 import type { ClaimDesk } from './claim-desk.ts';
+import type { OpenStreams } from './open-streams.ts';
 import type { ReportDesk } from './report-desk.ts';
 import type { Servings } from './servings.ts';
 import type { SignalDesk } from './signal-desk.ts';
@@ -21,6 +22,7 @@ export interface GatewayContext {
   readonly time: Time;
   readonly log: Log;
   readonly callers: Callers;
+  readonly streams: OpenStreams;
   readonly claims: ClaimDesk;
   readonly reports: ReportDesk;
   readonly desks: TenantDesks;

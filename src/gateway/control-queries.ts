@@ -93,6 +93,18 @@ export function touchSession(db: Db, hash: Buffer, at: Date, until: Date): Promi
      where session.hash = ${hash} and session.expires_at > ${at} and key.revoked_at is null`);
 }
 
+/** Which of these are hashes of keys that are not revoked, or of sessions that are not over. */
+export async function stillGood(db: Db, hashes: readonly Buffer[], at: Date): Promise<Buffer[]> {
+  const rows = await db.rows<{ hash: Buffer }>(sql`
+    select hash from key where hash = any(${hashes}::bytea[]) and revoked_at is null
+    union all
+    select session.hash
+      from session
+      left join key on key.id = session.key_id
+     where session.hash = any(${hashes}::bytea[]) and session.expires_at > ${at} and key.revoked_at is null`);
+  return rows.map((row) => row.hash);
+}
+
 export function deleteSession(db: Db, hash: Buffer): Promise<number> {
   return db.exec(sql`delete from session where hash = ${hash}`);
 }

@@ -17,6 +17,7 @@ import { gatewayEndpoints } from './endpoints.ts';
 import { healthHandlers } from './health.ts';
 import { installationHandlers } from './installation.ts';
 import { internalHandlers } from './internal.ts';
+import { goesOn } from './open-streams.ts';
 import { refuseForeignOrigin, refuseUnknownHost } from './origin.ts';
 import { serveFile } from './static-files.ts';
 import { tenantHandlers } from './tenants.ts';
@@ -76,9 +77,12 @@ export class Gateway {
   async #guarded(request: Request): Promise<Response> {
     try {
       refuseUnknownHost(request, this.#options.hostNames);
-      const caller = await this.#options.context.callers.identify(request);
+      const { callers, streams } = this.#options.context;
+      const caller = await callers.identify(request);
       refuseForeignOrigin(request, caller);
-      return await this.#answer(request, caller);
+      const answer = await this.#answer(request, caller);
+      const hash = goesOn(answer) ? callers.hashFor(request, caller) : undefined;
+      return hash === undefined ? answer : streams.keep(answer, hash);
     } catch (error) {
       return problemResponse(error, (fault) => logFault(this.#options.context, fault, request));
     }

@@ -179,6 +179,13 @@ describe('the event stream', () => {
     expect((await ask(`${product.url}/api/events`, { headers: bearer(key) })).status).toBe(403);
   });
 
+  it('ends when the key that opened it is revoked', async () => {
+    const { id, key } = await product.call('POST /api/keys', { body: { name: 'looks', role: 'viewer' } });
+    const response = await fetch(`${product.url}/api/events`, { headers: bearer(key) });
+    await product.call('DELETE /api/keys/{id}', { params: { id } });
+    expect(await response.text()).toMatch(/^: following/);
+  });
+
   it('that is asked only for its head answers and ends', async () => {
     const reply = await ask(`${product.url}/api/events`, { method: 'HEAD', headers: bearer(product.rootKey) });
     expect([reply.status, reply.headers['content-type'], reply.text]).toEqual([200, 'text/event-stream', '']);

@@ -8,6 +8,7 @@ import type { GatewayContext } from '../../src/gateway/context.ts';
 import { insertKey } from '../../src/gateway/control-queries.ts';
 import { Gateway } from '../../src/gateway/gateway.ts';
 import { makeMetrics } from '../../src/gateway/metrics.ts';
+import { OpenStreams } from '../../src/gateway/open-streams.ts';
 import { ReportDesk } from '../../src/gateway/report-desk.ts';
 import { makeSecrets, type RunSecrets } from '../../src/gateway/secrets.ts';
 import { Servings } from '../../src/gateway/servings.ts';
@@ -70,6 +71,7 @@ export function makeTestGateway(fleet: Fleet, loader: Loader = fleet.loader): Te
       slotLimit: 64,
     },
     callers: new Callers({ control, secrets, time, cookieName }),
+    streams: new OpenStreams({ control, time, log: silent }),
     claims: new ClaimDesk({ loader, control, servings, log: silent, leaseMs }),
     reports: new ReportDesk(loader),
     desks: makeTenantDesks(loader),
