@@ -30,7 +30,7 @@ export async function adoptTenant(life: Life, wanted: NewTenant): Promise<Ordere
     const found = await seen(life, row);
     if (found === 'gone') throw noDatabase(database);
     if (found.version !== null) refuseOtherVersion(wanted, found.version, before);
-    const adopting = { life, wanted, before, row };
+    const adopting = { life, wanted, before, row, as: registration(wanted, before) };
     return found.version === null ? installIn(adopting) : registerOnly(adopting, found.version);
   });
   return outcome(life, adopted.tenantId, adopted.messageId, startMs);
@@ -42,6 +42,8 @@ interface Adopting {
   /** As it was listed before. */
   readonly before: queries.LifeRow | undefined;
   readonly row: queries.LifeRow;
+  /** As it is registered now. */
+  readonly as: queries.Registration;
 }
 
 type Adopted = { readonly tenantId: string; readonly messageId: number };
@@ -76,9 +78,13 @@ async function listed(
   return owner;
 }
 
+function registration({ name, ownHost }: NewTenant, before: queries.LifeRow | undefined): queries.Registration {
+  return { name, desired: 'on', discovered: false, ownHost: ownHost ?? before?.ownHost ?? false, leaving: null };
+}
+
 function unlisted({ name, ownHost = false }: NewTenant, there: queries.DatabaseFact): queries.LifeRow {
   const { name: database, oid: databaseOid } = there;
-  return { id: newId(), name, database, desired: 'on', databaseOid, discovered: false, ownHost };
+  return { id: newId(), name, database, desired: 'on', databaseOid, discovered: false, ownHost, leaving: null };
 }
 
 function refuseOtherVersion({ name, version }: NewTenant, recorded: string, before: queries.LifeRow | undefined): void {
@@ -118,13 +124,12 @@ async function installIn(adopting: Adopting): Promise<Adopted> {
   }
 }
 
-async function register({ life, wanted, before, row }: Adopting, tx: Db): Promise<void> {
-  const { name, ownHost = before?.ownHost ?? false } = wanted;
+async function register({ life, before, row, as }: Adopting, tx: Db): Promise<void> {
   const done =
     before === undefined
       ? await queries.insertTenant(tx, { ...row, at: new Date(life.time.now()) })
-      : await queries.changeRegistration(tx, row.id, { name, desired: 'on', discovered: false, ownHost }).catch(taken);
-  if (!done) throw new MillraceError('conflict', `tenant ${name} or its database has just been changed; try again`);
+      : await queries.changeRegistration(tx, row.id, { from: before, to: as }).catch(taken);
+  if (!done) throw new MillraceError('conflict', `tenant ${as.name} or its database has just been changed; try again`);
 }
 
 function taken(error: unknown): boolean {
@@ -138,11 +143,11 @@ function recordAdoption({ life, wanted, row }: Adopting, tx: Db, version: string
   return record(life, tx, { type: 'tenant.adopted', tenantId: row.id, body, actor });
 }
 
-/** As it was listed before, or not at all. */
-async function undo({ life, wanted, before, row }: Adopting, why: unknown): Promise<void> {
+/** As it was listed before, or not at all. What somebody else has made of it meanwhile stays. */
+async function undo({ life, wanted, before, row, as }: Adopting, why: unknown): Promise<void> {
   await life.control.transaction(async (tx) => {
     if (before === undefined) await queries.deleteTenant(tx, row.id);
-    else await queries.changeRegistration(tx, row.id, before);
+    else await queries.changeRegistration(tx, row.id, { from: as, to: before });
     const body = { name: wanted.name, database: row.database, why: why instanceof Error ? why.message : String(why) };
     await record(life, tx, { type: 'tenant.adoption_failed', tenantId: row.id, body, actor: wanted.actor });
   });

@@ -4,9 +4,8 @@
  * dies on the way leaves a tenant that is off and marked as leaving: `drop` again completes it, `start` takes it back.
  */
 import type { Client } from 'pg';
-import { isInUse, MillraceError, sqlStateOf } from '../../errors.ts';
+import { isInUse, MillraceError } from '../../errors.ts';
 import { checkpoint } from '../../kernel/checkpoint.ts';
-import { onClient } from '../../kernel/sql.ts';
 import { quoted } from '../../postgres/databases.ts';
 import {
   type Actor,
@@ -16,12 +15,11 @@ import {
   heard,
   type Life,
   record,
+  refused,
   refuseDefault,
   wishFor,
 } from './life.ts';
 import * as queries from './queries.ts';
-
-const noSuchDatabase = '3D000';
 
 export async function dropTenant(life: Life, name: string, { actor }: Actor): Promise<void> {
   refuseDefault(name, 'dropped');
@@ -36,7 +34,7 @@ export async function dropTenant(life: Life, name: string, { actor }: Actor): Pr
       if (there !== undefined) await dropDatabase(client, there.name);
     } catch (error) {
       await resume(life, row, actor);
-      throw await refused(client, there?.name ?? row.database, error);
+      throw await refused(client, { database: there?.name ?? row.database, what: 'dropped' }, error);
     }
     checkpoint('tenant.dropped');
     await forget(life, row, actor);
@@ -67,14 +65,6 @@ async function dropDatabase(client: Client, database: string): Promise<void> {
     if (!isInUse(error)) throw error;
     await client.query(`drop database if exists ${quoted(database)} with (force)`);
   }
-}
-
-async function refused(client: Client, database: string, error: unknown): Promise<unknown> {
-  if (!(error instanceof Error) || [undefined, noSuchDatabase].includes(sqlStateOf(error))) return error;
-  const holders = await queries.whoHolds(onClient(client), database).catch(() => []);
-  const held = holders.length === 0 ? '' : `; it is held by ${holders.join(', ')}`;
-  const detail = `the database ${database} was not dropped: ${error.message}${held}`;
-  return new MillraceError('conflict', detail, { cause: error });
 }
 
 async function forget(life: Life, row: queries.LifeRow, actor: string): Promise<void> {

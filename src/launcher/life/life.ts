@@ -8,7 +8,7 @@
 import { defaultTenant } from '../../contract/tenants.ts';
 import type { Client } from 'pg';
 import type { Engine } from '../../contract/engine.ts';
-import { isLockTimeout, MillraceError } from '../../errors.ts';
+import { isConnectionLoss, isLockTimeout, MillraceError, sqlStateOf } from '../../errors.ts';
 import { append, tenantTopic } from '../../events/append.ts';
 import { checkpoint } from '../../kernel/checkpoint.ts';
 import { type Db, onClient, sql } from '../../kernel/sql.ts';
@@ -23,7 +23,7 @@ import type { TenantRow } from '../control-queries.ts';
 import type { Engines } from '../engines.ts';
 import type { Telling } from '../install.ts';
 import { announce, awaitOutcome, hintChanged, type MessageKind, sendMessage, type SentMessage } from '../messages.ts';
-import { findLifeRow, isLauncherActive, type LifeRow } from './queries.ts';
+import { findLifeRow, isLauncherActive, type LifeRow, whoHolds } from './queries.ts';
 
 export interface Life {
   readonly control: Db;
@@ -94,6 +94,20 @@ export async function existing(life: Life, name: string): Promise<LifeRow> {
 export function refuseDefault(name: string, what: string): void {
   if (name !== defaultTenant) return;
   throw new MillraceError('conflict', `the tenant ${defaultTenant} cannot be ${what}: an installation always has one`);
+}
+
+/** What PostgreSQL did not let us do to a database, and who is in the way; what else failed is told as it is. */
+export async function refused(
+  client: Client,
+  { database, what }: { readonly database: string; readonly what: 'dropped' | 'renamed' },
+  error: unknown,
+): Promise<unknown> {
+  const isAnswer = error instanceof Error && !(error instanceof MillraceError) && sqlStateOf(error) !== undefined;
+  if (!isAnswer || isConnectionLoss(error)) return error;
+  const holders = await whoHolds(onClient(client), database).catch(() => []);
+  const held = holders.length === 0 ? '' : `; it is held by ${holders.join(', ')}`;
+  const detail = `the database ${database} was not ${what}: ${error.message}${held}`;
+  return new MillraceError('conflict', detail, { cause: error });
 }
 
 const notForTenants = new Set(['postgres', 'template0', 'template1']);

@@ -3,7 +3,7 @@ import { eventsOf, makeTestLife, messagesAbout, type TestLife } from '../../../t
 import { newId } from '../../kernel/id.ts';
 import { sql } from '../../kernel/sql.ts';
 import { giveOwnHost, limitSlots, order, slotLimit } from './orders.ts';
-import { findLifeRow, insertTenant } from './queries.ts';
+import { findLifeRow, insertTenant, setLeaving, setStaying } from './queries.ts';
 
 const actor = 'key:ann';
 let life: TestLife;
@@ -37,6 +37,16 @@ describe('an order', () => {
       await order(life, name, { kind, actor });
       expect(await desired()).toBe('on');
     }
+  });
+
+  it('to stop is kept though the tenant is being dropped, and that is refused then', async () => {
+    const { id } = (await findLifeRow(life.control, name)) ?? { id: '' };
+    await setLeaving(life.control, id);
+    await order(life, name, { kind: 'stop', actor });
+    expect(await findLifeRow(life.control, name)).toMatchObject({ desired: 'off', leaving: 'off' });
+    expect(await setStaying(life.control, id)).toBe('off');
+    await order(life, name, { kind: 'stop', actor });
+    expect(await findLifeRow(life.control, name)).toMatchObject({ desired: 'off', leaving: null });
   });
 
   it('waits for nobody where no launcher is active, and stays in the line', async () => {

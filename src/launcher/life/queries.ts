@@ -2,11 +2,17 @@
 import { type Db, sql } from '../../kernel/sql.ts';
 import type { TenantRow } from '../control-queries.ts';
 
-export type LifeRow = TenantRow & { databaseOid: number | null; discovered: boolean; ownHost: boolean };
+export type LifeRow = TenantRow & {
+  databaseOid: number | null;
+  discovered: boolean;
+  ownHost: boolean;
+  /** It is to be dropped: what was desired before. */
+  leaving: 'on' | 'off' | null;
+};
 
 const columns = sql`
   tenant.id, tenant.name, tenant.database, tenant.desired, tenant.database_oid as "databaseOid", tenant.discovered,
-  tenant.own_host as "ownHost"`;
+  tenant.own_host as "ownHost", tenant.leaving`;
 
 export function findLifeRow(db: Db, name: string): Promise<LifeRow | undefined> {
   return db.maybeOne<LifeRow>(sql`select ${columns} from tenant where name = ${name}`);
@@ -64,30 +70,48 @@ export async function noteDatabase(db: Db, id: string): Promise<void> {
        and tenant.database_oid is distinct from pg_database.oid`);
 }
 
-export interface Registration {
-  readonly name: string;
-  readonly desired: 'on' | 'off';
-  readonly discovered: boolean;
-  readonly ownHost: boolean;
-}
+export type Registration = Pick<LifeRow, 'name' | 'desired' | 'discovered' | 'ownHost' | 'leaving'>;
 
-/** False where the tenant is gone. A name that is taken violates `tenant_name_key`. */
-export async function changeRegistration(db: Db, id: string, as: Registration): Promise<boolean> {
+/** False where the tenant is not as it was any more, or gone. A name that is taken violates `tenant_name_key`. */
+export async function changeRegistration(
+  db: Db,
+  id: string,
+  { from, to }: { readonly from: Registration; readonly to: Registration },
+): Promise<boolean> {
   const changed = await db.exec(sql`
     update tenant
-       set name = ${as.name}, desired = ${as.desired}, discovered = ${as.discovered}, own_host = ${as.ownHost}
-     where id = ${id}`);
+       set name = ${to.name}, desired = ${to.desired}, discovered = ${to.discovered}, own_host = ${to.ownHost},
+           leaving = ${to.leaving}
+     where id = ${id} and name = ${from.name} and desired = ${from.desired} and discovered = ${from.discovered}
+       and own_host = ${from.ownHost} and leaving is not distinct from ${from.leaving}`);
   return changed > 0;
 }
 
-export async function renameTenant(db: Db, id: string, to: { name: string; database: string }): Promise<boolean> {
-  return (await db.exec(sql`update tenant set name = ${to.name}, database = ${to.database} where id = ${id}`)) > 0;
+/** Listed as what is found is, and as nobody's. */
+export async function unregister(db: Db, id: string): Promise<void> {
+  await db.exec(sql`
+    update tenant set discovered = true, desired = 'on', own_host = false, leaving = null where id = ${id}`);
 }
 
-/** False where the tenant is gone. Whoever wants it on wants it to stay. */
+/** False where the tenant is gone, or its new database's name is not its database's. */
+export async function renameTenant(
+  db: Db,
+  { id, databaseOid }: LifeRow,
+  to: { name: string; database: string },
+): Promise<boolean> {
+  const renamed = await db.exec(sql`
+    update tenant
+       set name = ${to.name}, database = ${to.database}
+     where id = ${id} and ${databaseOid}::oid = (select oid from pg_database where datname = ${to.database})`);
+  return renamed > 0;
+}
+
+/** False where the tenant is gone. Whoever wants it on wants it to stay; off, it is off though it should stay after all. */
 export async function setDesired(db: Db, id: string, desired: 'on' | 'off'): Promise<boolean> {
   const changed = await db.exec(sql`
-    update tenant set desired = ${desired}, leaving = case when ${desired} = 'off' then leaving end where id = ${id}`);
+    update tenant
+       set desired = ${desired}, leaving = case when ${desired} = 'off' and leaving is not null then 'off' end
+     where id = ${id}`);
   return changed > 0;
 }
 

@@ -56,7 +56,7 @@ async function forget(
   await life.control.transaction(async (tx) => {
     if (life.discovers) {
       await queries.deleteKeys(tx, row.id);
-      await queries.changeRegistration(tx, row.id, { name, desired: 'on', discovered: true, ownHost: false });
+      await queries.unregister(tx, row.id);
     } else await queries.deleteTenant(tx, row.id);
     await record(life, tx, { type: 'tenant.released', tenantId: row.id, body: { name, database, version }, actor });
   });

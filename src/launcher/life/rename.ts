@@ -1,10 +1,11 @@
 /**
  * Calling a tenant otherwise. A database that bears the tenant's name is renamed with it, in the same transaction as the
  * row: both happen or neither. Renaming tolerates no session in the database, so a RESTART goes out first, and waits for that
- * transaction; if it fails, everything is as before and the launcher starts the tenant again by itself.
+ * transaction; if it fails, everything is as before and the launcher starts the tenant again by itself. The database is the
+ * tenant's own, whatever it is called by now.
  */
 import type { Client } from 'pg';
-import { isInUse, MillraceError, sqlStateOf } from '../../errors.ts';
+import { isInUse, isUniqueViolation, MillraceError, sqlStateOf } from '../../errors.ts';
 import { type Db, onClient, sql } from '../../kernel/sql.ts';
 import { quoted } from '../../postgres/databases.ts';
 import { terminateHolders } from '../../postgres/drained.ts';
@@ -17,6 +18,7 @@ import {
   type Life,
   record,
   refuseDatabase,
+  refused,
   refuseDefault,
   tell,
 } from './life.ts';
@@ -27,7 +29,7 @@ const duplicateDatabase = '42P04';
 export async function renameTenant(life: Life, name: string, to: { readonly name: string } & Actor): Promise<void> {
   refuseDefault(name, 'renamed');
   await exclusively(life, [name, to.name], async (client) => {
-    const row = await existing(life, name);
+    const row = await withDatabase(life, await existing(life, name));
     if (to.name === name) return;
     const database = row.database === name ? to.name : row.database;
     refuseDatabase(life, database, 'body.name');
@@ -36,17 +38,27 @@ export async function renameTenant(life: Life, name: string, to: { readonly name
     try {
       await rename(renaming);
     } catch (error) {
-      if (!isInUse(error)) throw told(error, database);
+      if (!isInUse(error)) throw await told(renaming, error);
       // those of ours who did not hear the hint
       await terminateHolders(life.control, { name: row.database });
       await rename(renaming).catch(async (again: unknown) => {
-        throw isInUse(again) ? await inUse(life, row, again) : told(again, database);
+        throw await told(renaming, again);
       });
     } finally {
       heard(life, row.id);
     }
     forgetKeys(life);
   });
+}
+
+/** As it is called now, though the launcher has not noted that yet. */
+async function withDatabase(life: Life, row: queries.LifeRow): Promise<queries.LifeRow> {
+  const there = await queries.databaseOf(life.control, row);
+  if (there !== undefined) return { ...row, database: there.name, databaseOid: there.oid };
+  throw new MillraceError(
+    'conflict',
+    `the database ${row.database} of tenant ${row.name} does not exist; \`millrace tenant drop ${row.name}\` removes the tenant`,
+  );
 }
 
 async function refuseTaken(life: Life, row: queries.LifeRow, to: { name: string; database: string }): Promise<void> {
@@ -71,8 +83,8 @@ function rename({ life, client, row, to, actor }: Renaming): Promise<void> {
     await tell(life, row, { kind: 'restart', cause: `rename to ${to.name}`, actor, transaction });
     if (to.database !== row.database)
       await client.query(`alter database ${quoted(row.database)} rename to ${quoted(to.database)}`);
-    if (!(await queries.renameTenant(tx, row.id, to)))
-      throw new MillraceError('not_found', `there is no tenant ${row.name} any more`);
+    if (!(await queries.renameTenant(tx, row, to)))
+      throw new MillraceError('conflict', `tenant ${row.name} or its database has just been changed; try again`);
     const body = { name: to.name, from: row.name, to: to.name, database: to.database };
     await record(life, tx, { type: 'tenant.renamed', tenantId: row.id, body, actor });
   });
@@ -83,13 +95,10 @@ function whoAmI(tx: Db): Promise<{ xid: string; pid: number }> {
 }
 
 /** What came between our look and the statement. */
-function told(error: unknown, database: string): unknown {
-  if (sqlStateOf(error) !== duplicateDatabase) return error;
-  return new MillraceError('conflict', `there is a database ${database} already`, { cause: error });
-}
-
-async function inUse(life: Life, { database }: queries.LifeRow, cause: unknown): Promise<MillraceError> {
-  const holders = await queries.whoHolds(life.control, database);
-  const held = holders.length === 0 ? 'somebody' : holders.join(', ');
-  return new MillraceError('conflict', `the database ${database} cannot be renamed while ${held} uses it`, { cause });
+async function told({ client, row, to }: Renaming, error: unknown): Promise<unknown> {
+  if (sqlStateOf(error) === duplicateDatabase)
+    return new MillraceError('conflict', `there is a database ${to.database} already`, { cause: error });
+  if (isUniqueViolation(error))
+    return new MillraceError('conflict', `the name ${to.name} or the database ${to.database} is another tenant's`);
+  return refused(client, { database: row.database, what: 'renamed' }, error);
 }
