@@ -4,6 +4,7 @@ import type { Engine } from '../contract/engine.ts';
 import { onClient, sql } from '../kernel/sql.ts';
 import { isNewer } from '../kernel/version.ts';
 import { type Address, clientConfig } from '../postgres/address.ts';
+import { proveDatabase } from '../postgres/databases.ts';
 import { drained, type Drained, graceMs } from '../postgres/drained.ts';
 import { locks } from '../postgres/locks.ts';
 import type { Engines } from './engines.ts';
@@ -78,6 +79,7 @@ export async function onConnection<T>(address: Address, work: (client: Client) =
   client.on('error', () => {});
   await client.connect();
   try {
+    await proveDatabase(client, address);
     return await work(client);
   } finally {
     await client.end().catch(() => {});

@@ -8,7 +8,8 @@ import { isConnectionLoss, isLockTimeout, isMissingTable, sqlStateOf } from '../
 import { pause } from '../kernel/service.ts';
 import { onClient, sql } from '../kernel/sql.ts';
 import { isVersion } from '../kernel/version.ts';
-import { type Address, clientConfig, refuseOther } from '../postgres/address.ts';
+import { type Address, clientConfig } from '../postgres/address.ts';
+import { proveDatabase } from '../postgres/databases.ts';
 import { locks } from '../postgres/locks.ts';
 import { longestVersion, recordedVersion } from '../postgres/recorded-version.ts';
 
@@ -48,8 +49,7 @@ export async function look(address: Address, waitMs: number): Promise<Look> {
 
 async function lookWith(client: Client, address: Address, waitMs: number): Promise<Look> {
   const db = onClient(client);
-  const { oid } = await db.one<{ oid: number }>(sql`select oid from pg_database where datname = current_database()`);
-  refuseOther(address, oid);
+  await proveDatabase(client, address);
   await db.exec(sql`select set_config('lock_timeout', ${`${waitMs}ms`}, false)`);
   await db.exec(sql`select pg_advisory_lock_shared(${locks.drain[0]}::integer, ${locks.drain[1]}::integer)`);
   const version = await recordedVersion(db);

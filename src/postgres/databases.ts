@@ -1,7 +1,8 @@
-/** Making sure that a database exists; where the role may not make one, the statement to run is named. */
-import { Client } from 'pg';
+/** Making sure that a database exists, and is the one that is meant; where the role may not make one, the statement to run is named. */
+import { Client, type ClientBase } from 'pg';
 import { MillraceError, sqlStateOf } from '../errors.ts';
-import { type Address, clientConfig, describe, onDatabase } from './address.ts';
+import { onClient, sql } from '../kernel/sql.ts';
+import { type Address, clientConfig, describe, onDatabase, refuseOther } from './address.ts';
 
 const noSuchDatabase = '3D000';
 const alreadyThere = new Set(['42P04', '23505']);
@@ -54,6 +55,13 @@ export async function withClient<T>(address: Address, work: (client: Client) => 
   } finally {
     await client.end().catch(() => {});
   }
+}
+
+/** What somebody else's connection has seen is no proof: between the two, another database may have taken the name. */
+export async function proveDatabase(client: ClientBase, address: Address): Promise<void> {
+  const { oid } = await onClient(client).one<{ oid: number }>(sql`
+    select oid from pg_database where datname = current_database()`);
+  refuseOther(address, oid);
 }
 
 export function quoted(name: string): string {

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Client } from 'pg';
+import { textWith } from '../../../test/harness/expected.ts';
 import { administer, serverAddress } from '../../../test/harness/postgres-server.ts';
 import {
   engineOf,
@@ -110,6 +111,18 @@ describe('a tenant whose making was cut short', () => {
       expect(await versionIn(name)).toEqual({ kind: 'installed', version: engineVersion });
       expect((await findLifeRow(life.control, name))?.databaseOid).toBe((await databaseNamed(life.control, name))?.oid);
     }
+  });
+
+  it('is left to `drop` where that was cut short', async () => {
+    const name = life.name();
+    await insertTenant(life.control, { id: newId(), name, database: name, ownHost: false, at });
+    await life.control.exec(sql`update tenant set desired = 'off', leaving = 'on' where name = ${name}`);
+    await expect(createTenant(life, { name, actor })).rejects.toMatchObject({
+      code: 'conflict',
+      message: textWith(`\`millrace tenant drop ${name}\` completes the drop`),
+    });
+    expect(await databaseNamed(life.control, name)).toBeUndefined();
+    expect(await messagesAbout(life, name)).toEqual([]);
   });
 
   it('is made once by two who ask at the same time', async () => {

@@ -68,15 +68,34 @@ async function unfinished(life: Life, { name }: NewTenant, database: string): Pr
     if (there === undefined) return undefined;
     throw await databaseTaken(life, name, there);
   }
+  if (row.leaving !== null) throw isLeaving(row);
   if (row.discovered) throw adoptInstead(name, row.database);
   if (row.database !== database || life.isElsewhere(row)) throw isThere(row);
   const found = await seen(life, row);
   if (found !== 'gone' && found.version !== null) throw isThere(row);
+  await refuseAnother(life, row);
   return row;
+}
+
+/** Its own is called otherwise by now, or is gone and another has its name: neither may become what is made here. */
+async function refuseAnother(life: Life, row: queries.LifeRow): Promise<void> {
+  if (row.databaseOid === null) return;
+  const own = await queries.databaseOf(life.control, row);
+  if (own !== undefined && own.name !== row.database) throw isThere({ ...row, database: own.name });
+  if (own !== undefined || (await queries.databaseNamed(life.control, row.database)) === undefined) return;
+  throw new MillraceError(
+    'conflict',
+    `the database ${row.database} is not the one that tenant ${row.name} had; \`millrace tenant drop ${row.name}\` removes the tenant`,
+  );
 }
 
 function isThere({ name, database }: queries.LifeRow): MillraceError {
   return new MillraceError('conflict', `there is a tenant ${name} already, in the database ${database}`);
+}
+
+function isLeaving({ name }: queries.LifeRow): MillraceError {
+  const ways = `\`millrace tenant drop ${name}\` completes the drop, \`millrace tenant start ${name}\` takes it back`;
+  return new MillraceError('conflict', `there is a tenant ${name} whose drop was cut short: ${ways}`);
 }
 
 /** Whose it is; adopting is proposed only where it would be done. */
@@ -120,7 +139,8 @@ async function complete(making: Making, row: queries.LifeRow): Promise<Made> {
 
 async function register({ life, wanted, database, engine }: Making): Promise<queries.LifeRow> {
   const { name, actor, ownHost = false } = wanted;
-  const row = { id: newId(), name, database, desired: 'on', databaseOid: null, discovered: false, ownHost } as const;
+  const asMade = { desired: 'on', databaseOid: null, discovered: false, leaving: null } as const;
+  const row = { id: newId(), name, database, ownHost, ...asMade };
   await life.control.transaction(async (tx) => {
     if (!(await queries.insertTenant(tx, { ...row, at: new Date(life.time.now()) }))) {
       throw new MillraceError('conflict', `the name ${name} or the database ${database} is another tenant's`);
@@ -136,9 +156,12 @@ function makeDatabase({ life, database }: Making): Promise<boolean> {
   return ensureDatabase(addressIn(life, database));
 }
 
-async function putInto({ life, wanted, engine }: Making, row: queries.LifeRow): Promise<Made> {
-  await queries.noteDatabase(life.control, row.id);
-  return { tenantId: row.id, messageId: await install(life, row, engine, wanted) };
+/** Into the database that is noted, and no other. */
+async function putInto({ life, wanted, engine }: Making, { id, name }: queries.LifeRow): Promise<Made> {
+  await queries.noteDatabase(life.control, id);
+  const row = await queries.findLifeRow(life.control, name);
+  if (row?.id !== id) throw new MillraceError('conflict', `tenant ${name} has just been changed; try again`);
+  return { tenantId: id, messageId: await install(life, row, engine, wanted) };
 }
 
 /** Whether it is gone. Whoever is in it by now has come for something: then it stays, and `create` again completes it. */

@@ -3,12 +3,15 @@
  * before the first statement, and waits for the end of the installing transaction, however that comes.
  */
 import type { Engine } from '../../contract/engine.ts';
-import { isConnectionLoss, knownError, MillraceError } from '../../errors.ts';
+import { isConnectionLoss, knownError, MillraceError, sqlStateOf } from '../../errors.ts';
 import { checkpoint } from '../../kernel/checkpoint.ts';
 import { migrateTenant } from '../install.ts';
 import { look } from '../look.ts';
 import { type Actor, heard, type Life, restarting } from './life.ts';
 import type { LifeRow } from './queries.ts';
+
+/** It was dropped or renamed after the look, and perhaps another has its name. */
+const noSuchDatabase = '3D000';
 
 /** A look waits this long for a migration that is under way. */
 const lookMs = 2_000;
@@ -51,6 +54,8 @@ export function migrationFailed(error: unknown, tenant: string): unknown {
   if (!(error instanceof Error) || isUncertain(error)) return error;
   const known = knownError(error);
   if (known !== undefined) return known;
+  if (sqlStateOf(error) === noSuchDatabase)
+    return new MillraceError('conflict', `tenant ${tenant} was not changed: ${error.message}`, { cause: error });
   const why = error.cause instanceof Error ? `${error.message}: ${error.cause.message}` : error.message;
   return new MillraceError('migration_failed', `tenant ${tenant} is as it was: ${why}`, { cause: error });
 }

@@ -45,11 +45,11 @@ interface Plan {
 export async function planUpgrade(life: Life, name: string, wish: Omit<UpgradeWish, 'actor'>): Promise<Upgrade> {
   const { row, from, engine } = await plan(life, name, wish);
   const { migrations, sessions } = await onConnection(life.addressOf(row), async (client) => ({
-    migrations: await engine.pending(client).catch((error: unknown) => {
-      throw migrationFailed(error, name);
-    }),
+    migrations: await engine.pending(client),
     sessions: await engineSessions(client),
-  }));
+  })).catch((error: unknown) => {
+    throw migrationFailed(error, name);
+  });
   return { tenantId: row.id, from, to: engine.version, migrations, sessions, message: null };
 }
 
