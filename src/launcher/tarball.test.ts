@@ -35,11 +35,11 @@ function packed(format: string, options: readonly string[] = []): Buffer {
 }
 
 /** One entry, as somebody with bad intentions may write it. */
-function entry(path: string, type: string, data = ''): Buffer {
+function entry(path: string, type: string, data = '', size = octal(data.length)): Buffer {
   const header = Buffer.alloc(512);
   header.write(path, 0);
   header.write('0000644\0', 100);
-  header.write(`${data.length.toString(8).padStart(11, '0')}\0`, 124);
+  header.set(size, 124);
   header.write(' '.repeat(8), 148);
   header.write(type, 156);
   header.write('ustar\u000000', 257);
@@ -49,6 +49,7 @@ function entry(path: string, type: string, data = ''): Buffer {
   padded.write(data);
   return Buffer.concat([header, padded]);
 }
+const octal = (size: number): Buffer => Buffer.from(`${size.toString(8).padStart(11, '0')}\0`);
 const end = Buffer.alloc(1024);
 
 describe('a tarball', () => {
@@ -82,6 +83,28 @@ describe('a tarball', () => {
       message: textWith(words),
     });
   });
+
+  it.each([
+    ['below zero', Buffer.from('-0000001000\0')],
+    ['below zero, in bytes', Buffer.alloc(12, 0xff)],
+    ['that is none', Buffer.from('00000000x00\0')],
+    ['in other digits', Buffer.from('00000000008\0')],
+    ['beyond all bounds', Buffer.from([0x80, ...Buffer.alloc(11, 0xff)])],
+  ])('with a size %s is refused, and read no further', async (_, size) => {
+    const bytes = Buffer.concat([entry('package/x', '0', '', size), entry('package/y', '0', 'y'), end]);
+    await expect(readTarball(bytes)).rejects.toMatchObject({
+      code: 'bad_request',
+      message: 'the size of "package/x" in it is no number',
+    });
+  });
+
+  it.each(['13 size=-512\n', '11 size=x2\n', '8 size=\n', '13 size=0x10\n', '13 size=0.25\n'])(
+    'with a pax header of %j is refused',
+    async (record) => {
+      const bytes = Buffer.concat([entry('x', 'x', record), entry('package/x', '0', 'x'), end]);
+      await expect(readTarball(bytes)).rejects.toMatchObject({ message: textWith('is no number') });
+    },
+  );
 
   it('that is cut off, damaged or none is refused', async () => {
     const whole = packed('pax');

@@ -48,6 +48,8 @@ function* filesOf(bytes: Buffer): Generator<TarFile> {
   let told: Partial<Header> = {};
   for (let at = 0; at + block <= bytes.length && !isEnd(bytes.subarray(at, at + block)); ) {
     const header = { ...readHeader(bytes.subarray(at, at + block)), ...told };
+    if (!Number.isSafeInteger(header.size))
+      throw new MillraceError('bad_request', `the size of ${JSON.stringify(header.path)} in it is no number`);
     const data = bytes.subarray(at + block, at + block + header.size);
     if (data.length < header.size) throw new MillraceError('bad_request', `it ends in the middle of ${header.path}`);
     at += block + Math.ceil(header.size / block) * block;
@@ -82,10 +84,14 @@ function checksumOf(bytes: Buffer): number {
   return bytes.reduce((sum, byte, i) => sum + (i >= 148 && i < 156 ? 0x20 : byte), 0);
 }
 
-/** Octal digits, or, for what is too large for them, bytes after a set highest bit. */
+/** Octal digits, or, for what is too large for them, bytes after 0x80. NaN: what is neither, a number below zero included. */
 function readNumber(field: Buffer): number {
-  if (((field[0] ?? 0) & 0x80) === 0) return Number.parseInt(textOf(field).trim() || '0', 8);
-  return field.subarray(1).reduce((sum, byte) => sum * 256 + byte, 0);
+  if (((field[0] ?? 0) & 0x80) === 0) return digits(textOf(field).trim() || '0', 8);
+  return field[0] === 0x80 ? field.subarray(1).reduce((sum, byte) => sum * 256 + byte, 0) : Number.NaN;
+}
+
+function digits(text: string, radix: 8 | 10): number {
+  return (radix === 8 ? /^[0-7]+$/ : /^\d+$/).test(text) ? Number.parseInt(text, radix) : Number.NaN;
 }
 
 function textOf(field: Buffer): string {
@@ -103,7 +109,7 @@ function readPax(data: Buffer): Partial<Header> {
       throw new MillraceError('bad_request', 'a long name in it is damaged');
     const [key = '', ...value] = data.toString('utf8', blank + 1, at + length - 1).split('=');
     if (key === 'path') told.path = value.join('=');
-    if (key === 'size') told.size = Number(value.join('='));
+    if (key === 'size') told.size = digits(value.join('='), 10);
     at += length;
   }
   return told;
