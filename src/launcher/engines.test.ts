@@ -63,6 +63,18 @@ describe('the engines of an installation', () => {
     expect(await engines.find(version)).toEqual(found[0]);
   });
 
+  it('include one that was put in the place of another, though that was loaded already', async () => {
+    const first = await put(await engineBuild({ version, contract: contractNumber }), version);
+    const before = await engines.find(version);
+    await rename(first, join(folder, '.removed-1'));
+    await put(await engineBuild({ version, code: '// mended' }), version);
+    const after = await Promise.all(Array.from({ length: 3 }, () => engines.find(version)));
+    const [loaded] = after;
+    expect(loaded).toMatchObject({ ok: true, engine: { version } });
+    expect(new Set(after.map((each) => each.ok && each.engine)).size).toBe(1);
+    expect(loaded?.ok && before.ok && loaded.engine === before.engine).toBe(false);
+  });
+
   it('are listed with the newest first; what is being added is not among them', async () => {
     const build = await engineBuild({ version });
     await put(build, version);

@@ -1,7 +1,7 @@
 /**
  * The engines of this installation: the one that this release came with, and those under `$MILLRACE_HOME/engines/<version>`
- * (`millrace engine add`). One is imported when a tenant first needs it, and kept; one that is missing or broken is looked
- * for again each time, so that adding or mending it needs no restart. Whatever is in that folder, nothing here throws.
+ * (`millrace engine add`). One is imported when a tenant first needs it, and kept for as long as it lies there unchanged; one
+ * that is missing or broken is looked for again each time: adding, mending or replacing it needs no restart. Whatever is in that folder, nothing here throws.
  */
 import { readdir } from 'node:fs/promises';
 import { basename, join } from 'node:path';
@@ -44,27 +44,43 @@ export function enginesFolder(home: string): string {
 /** An engine whose code is still being loaded after so long never will be. */
 const longestImportMs = 20_000;
 
+interface Loaded {
+  /** Where from: another file in the same place is another engine. */
+  readonly url: string | undefined;
+  readonly finding: Promise<FoundEngine>;
+}
+
 export class Engines implements EngineSource {
   readonly #running: Engine;
   readonly #folder: string;
-  readonly #found = new Map<string, Promise<FoundEngine>>();
+  readonly #found = new Map<string, Loaded>();
 
   constructor(running: Engine, folder: string) {
     this.#running = running;
     this.#folder = folder;
   }
 
-  /** The engine of a version; however many ask, it is imported once. */
-  find(version: string): Promise<FoundEngine> {
-    if (version === this.#running.version) return Promise.resolve({ ok: true, engine: this.#running });
+  /** The engine of a version; however many ask, it is imported once. One that was removed stays for those who have it. */
+  async find(version: string): Promise<FoundEngine> {
+    if (version === this.#running.version) return { ok: true, engine: this.#running };
+    const url = await this.#entry(version);
     const known = this.#found.get(version);
-    if (known !== undefined) return known;
-    const finding = this.#load(version);
-    this.#found.set(version, finding);
-    void finding.then(({ ok }) => {
-      if (!ok && this.#found.get(version) === finding) this.#found.delete(version);
-    });
-    return finding;
+    if (known !== undefined && (url === undefined || url === known.url)) return known.finding;
+    const loaded = { url, finding: this.#load(version) };
+    this.#found.set(version, loaded);
+    const found = await loaded.finding;
+    if (!found.ok && this.#found.get(version) === loaded) this.#found.delete(version);
+    return found;
+  }
+
+  async #entry(version: string): Promise<string | undefined> {
+    if (!(await this.#isHere(version))) return undefined;
+    return entryUrl(join(this.#folder, version)).catch(() => undefined);
+  }
+
+  /** By the list: a version comes from a tenant's database, and is no path. */
+  async #isHere(version: string): Promise<boolean> {
+    return (await namesIn(this.#folder)).includes(version);
   }
 
   /** Whether it is here and, as far as its package says, can be used. Runs none of its code. */
@@ -85,7 +101,7 @@ export class Engines implements EngineSource {
 
   async #load(version: string): Promise<FoundEngine> {
     try {
-      if (!(await namesIn(this.#folder)).includes(version)) return { ok: false, detail: await this.#missing(version) };
+      if (!(await this.#isHere(version))) return { ok: false, detail: await this.#missing(version) };
       return { ok: true, engine: await load(join(this.#folder, version)) };
     } catch (error) {
       return { ok: false, detail: error instanceof EngineFault ? error.message : String(error) };
