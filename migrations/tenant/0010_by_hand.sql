@@ -48,7 +48,9 @@ begin
   if not holds_drain() then
     raise exception 'this transaction has not called millrace.begin_migration()';
   end if;
-  if coalesce(p_version, '') !~ '^\d+\.\d+\.\d+([-+][0-9A-Za-z.+-]+)?$' then
+  -- as src/kernel/version.ts has it: no engine could be of another
+  if length(p_version) > 100 or coalesce(p_version, '') !~
+     '^[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?(\+[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?$' then
     raise exception '% is not a version, such as 1.2.3', coalesce(p_version, 'null');
   end if;
   update installation set version = p_version, updated_at = clock_timestamp();
