@@ -173,7 +173,7 @@ async function noEngine({ life, tenant, isRoot }: Ground): Promise<Said> {
   const at = version ?? 'unknown';
   const sentence = `${name} is at version ${at}, and ${(reason ?? 'no engine').replace(/^no engine: /, '')}.`;
   const bring = `\`millrace engine add\` brings ${version === null ? 'its version' : at}`;
-  const isWay = newest !== undefined && version !== null && isNewer(newest, version);
+  const isWay = newest !== undefined && version !== null && !isNewer(version, newest);
   const advice = isWay
     ? `${bring}; \`millrace tenant upgrade ${shellWord(name)}\` goes to ${newest}, which is here`
     : bring;

@@ -60,6 +60,14 @@ describe('migrating', () => {
     expect(await version()).toBe('1.0.1');
   });
 
+  it('records another build of the same version, for a tenant is served by the one that it names', async () => {
+    await run([one]);
+    for (const build of ['1.0.0+hotfix', '1.0.0+hotfix', '1.0.0']) {
+      expect(await run([one], { version: build })).toEqual([]);
+      expect(await version()).toBe(build);
+    }
+  });
+
   it('happens once when ten processes make and migrate the same database at once', async () => {
     const missing = freshAddress();
     const starting = Array.from({ length: 10 }, async () => {

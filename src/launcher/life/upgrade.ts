@@ -85,10 +85,10 @@ async function plan(life: Life, name: string, { to }: Omit<UpgradeWish, 'actor'>
   return { row, from, engine };
 }
 
-/** Of those that are here and can be used: where an upgrade goes that is not told where. */
+/** Of those that are here and can be used: where an upgrade goes that is not told where. Builds of one version: by name. */
 export async function newestEngine({ engines }: Pick<Life, 'engines'>): Promise<string | undefined> {
   const usable = (await engines.list()).filter(({ fault }) => fault === null).map(({ version }) => version);
-  return usable.sort(compareVersions).at(-1);
+  return usable.sort().sort(compareVersions).at(-1);
 }
 
 async function migrate(life: Life, { row, from, engine }: Plan, actor: string) {
