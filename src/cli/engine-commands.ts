@@ -15,7 +15,7 @@ import { noOptions, type Session, verb } from './session.ts';
 
 const addFlags = z.object({ replace: z.boolean().default(false), force: z.boolean().default(false) });
 const removeFlags = z.object({ force: z.boolean().default(false) });
-const forceHelp = 'although no server answers that could say whether a tenant uses it';
+const forceHelp = 'although it is not known whether a tenant uses it: no server answers, say';
 
 export function addEngineCommands(program: Command, io: Io): void {
   const engine = program
@@ -98,28 +98,59 @@ function stateOf({ fault, running }: { fault: string | null; running: boolean })
   return running ? 'usable; this release' : 'usable';
 }
 
+type Listed = Awaited<ReturnType<typeof tenantsOf>>;
+
+async function tenantsOf(session: Session) {
+  const server = await session.connect();
+  return (await server.gateway('GET /api/tenants')).items;
+}
+
 /** The tenants of each version. */
 async function usersOf(session: Session): Promise<Map<string, string[]>> {
-  const server = await session.connect();
-  const { items } = await server.gateway('GET /api/tenants');
   const users = new Map<string, string[]>();
-  for (const { name, version } of items)
+  for (const { name, version } of await tenantsOf(session))
     if (version !== null) users.set(version, [...(users.get(version) ?? []), name]);
   return users;
 }
 
 async function refuseInUse(session: Session, version: string, what: string, force: boolean): Promise<void> {
-  const users = await usersOf(session).catch((error: unknown) => {
+  try {
+    const tenants = await tenantsOf(session);
+    refuseUsers(tenants, version, what);
+    if (!force) await refuseDoubt(session, tenants);
+  } catch (error) {
     if (!(error instanceof MillraceError) || error.code !== 'unreachable') throw error;
-    if (force) return new Map<string, string[]>();
+    if (force) return;
     const unknown = `it is not known whether a tenant uses engine ${version}: ${error.message}`;
     throw new MillraceError('unreachable', `${unknown}. With --force it is ${what} all the same`, { cause: error });
-  });
-  const tenants = users.get(version) ?? [];
-  if (tenants.length === 0) return;
-  const named = `${tenants.slice(0, 5).join(', ')}${tenants.length > 5 ? ', …' : ''}`;
+  }
+}
+
+function refuseUsers(tenants: Listed, version: string, what: string): void {
+  const users = tenants.filter((tenant) => tenant.version === version);
+  if (users.length === 0) return;
   throw new MillraceError(
     'conflict',
-    `engine ${version} is used by ${count(tenants.length, 'tenant')} (${named}) and is not ${what}; upgrade them first`,
+    `engine ${version} is used by ${count(users.length, 'tenant')} (${named(users)}) and is not ${what}; upgrade them first`,
   );
+}
+
+/** What is listed is what the launcher has seen: without one it may be long ago, and some it could not look at. */
+async function refuseDoubt(session: Session, tenants: Listed): Promise<void> {
+  const server = await session.connect();
+  const { active } = await server.gateway('GET /api/launcher');
+  if (active === null) throw new MillraceError('unreachable', 'no launcher is active that would have seen it');
+  const unseen = tenants.filter(({ version, reason_code: code }) => version === null && !isWithout.has(code));
+  if (unseen.length === 0) return;
+  throw new MillraceError(
+    'unreachable',
+    `the version of ${count(unseen.length, 'tenant')} (${named(unseen)}) is not known`,
+  );
+}
+
+const isWithout: ReadonlySet<Listed[number]['reason_code']> = new Set(['not_installed', 'gone'] as const);
+
+function named(tenants: Listed): string {
+  const names = tenants.slice(0, 5).map(({ name }) => name);
+  return `${names.join(', ')}${tenants.length > 5 ? ', …' : ''}`;
 }

@@ -75,6 +75,24 @@ describe('tenants that could not be reached', () => {
   });
 });
 
+it('a tenant that is off is looked at when a transaction changes it, though it was not long ago', () => {
+  const { tenant, ...rest } = entry({ ...failed, code: 'stopped_by_user', reason: 'stopped', retryAt: at(50) });
+  const off: LaunchEntry = { ...rest, tenant: { ...tenant, desired: 'off' } };
+  const sighting = {
+    databaseOid: 1,
+    what: 'drain',
+    pid: 7,
+    virtualTransaction: '3/4',
+    xid: '8',
+    granted: true,
+  } as const;
+  expect(decide(world({ entries: [off] })).looks).toEqual([]);
+  const plan = decide(world({ entries: [off], sightings: [sighting] }));
+  expect(plan).toMatchObject({ unsent: [], changes: [{ launch: { retryAt: null } }] });
+  const later = { ...off, launch: plan.changes[0]?.launch, before: plan.changes[0]?.launch };
+  expect(decide(world({ entries: [later] })).looks).toHaveLength(1);
+});
+
 describe('a host without a tenant', () => {
   const slot = (holder: string, kind: Slot['kind']): Slot => ({
     id: newId(),

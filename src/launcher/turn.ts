@@ -198,6 +198,8 @@ function unsentOf(ledger: Ledger, world: World): { readonly unsent: Unsent[]; re
     hinted.add(entry.tenant.id);
     const isOut = entry.tenant.desired === 'off' || world.presenceOf(entry) !== 'there';
     if (!isOut) unsent.push(restartFor(entry, sighting));
+    // nobody starts it, but its version may be another when that is over
+    else if (sighting.what === 'drain' && entry.launch !== undefined) ledger.set(entry, { retryAt: null });
   }
   return { unsent, hinted };
 }
