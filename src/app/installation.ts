@@ -8,13 +8,13 @@ import type { Config } from '../config.ts';
 import type { EngineContext, SchedulerStatus } from '../contract/engine.ts';
 import { postgresBroker } from '../broker/postgres.ts';
 import { engine, engineVersion, migrationsFolder } from '../engine/engine.ts';
-import { isConnectionLoss, MillraceError } from '../errors.ts';
+import { isConnectionLoss, MillraceError, sqlStateOf } from '../errors.ts';
 import { append, tenantTopic } from '../events/append.ts';
 import { makeSecrets, type RunSecrets } from '../gateway/secrets.ts';
 import { newId } from '../kernel/id.ts';
 import type { Log } from '../kernel/log.ts';
 import type { Service } from '../kernel/service.ts';
-import { type Db, onClient, onPool } from '../kernel/sql.ts';
+import { type Db, onClient, onPool, sql } from '../kernel/sql.ts';
 import { makeTelemetry, type Telemetry } from '../kernel/telemetry.ts';
 import { DisciplinedTime } from '../kernel/time.ts';
 import { findTenant, registerTenant, type TenantRow } from '../launcher/control-queries.ts';
@@ -205,10 +205,7 @@ export async function prepareDatabases(
   controlAddress: Address,
   onUpgrade?: (from: string) => void,
 ): Promise<void> {
-  const tenant =
-    config.defaultDatabaseUrl === undefined
-      ? onDatabase(controlAddress, defaultDatabase)
-      : addressOfUrl(config.defaultDatabaseUrl);
+  const tenant = await defaultAddress(config, controlAddress);
   await ensure([controlAddress, tenant]);
   await Promise.all([migrateControl(controlAddress), ensureInstalled(tenant, engine, enginesOf(config), onUpgrade)]);
   await withClient(controlAddress, async (client) => {
@@ -216,6 +213,30 @@ export async function prepareDatabases(
       set search_path to control;
       set idle_in_transaction_session_timeout to '${forgotten.control}'`);
     await registerDefault(client, tenant.database);
+  });
+}
+
+/** The database that it is registered with, whatever that is called by now; at the first start, the one it is to have. */
+async function defaultAddress({ defaultDatabaseUrl }: Config, control: Address): Promise<Address> {
+  if (defaultDatabaseUrl !== undefined) return addressOfUrl(defaultDatabaseUrl);
+  const registered = await registeredDefault(control).catch((error: unknown) => {
+    // there is no control database yet
+    if (sqlStateOf(error) === '3D000') return undefined;
+    throw isConnectionLoss(error) ? unreachable(control, error) : error;
+  });
+  return onDatabase(control, registered?.database ?? defaultDatabase, registered?.oid);
+}
+
+function registeredDefault(control: Address): Promise<{ database: string; oid: number | null } | undefined> {
+  return withClient(control, async (client) => {
+    const db = onClient(client);
+    const { there } = await db.one<{ there: boolean }>(sql`select to_regclass('control.tenant') is not null as there`);
+    if (!there) return undefined;
+    return db.maybeOne<{ database: string; oid: number | null }>(sql`
+      select coalesce(d.datname, t.database) as database, d.oid
+        from control.tenant t
+        left join pg_database d on d.oid = t.database_oid
+       where t.name = ${defaultTenant}`);
   });
 }
 
