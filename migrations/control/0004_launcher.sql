@@ -39,6 +39,8 @@ create table launch (
   wait_on text,
   -- version recorded in its database when last looked at; null: not installed, or never seen
   version text,
+  -- the last one that was found, null as above: when another is found, the audit tells of it
+  told_version text,
   -- the order: this host is to run it (or, not ordered, to be rid of it). A higher number is a newer order.
   host_id uuid references host on delete set null,
   engine text,

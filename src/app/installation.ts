@@ -269,9 +269,7 @@ async function registerDefault(client: ClientBase, database: string): Promise<vo
     const at = new Date();
     const id = newId();
     if (!(await registerTenant(tx, { id, name: defaultTenant, database, at }))) return;
-    await append(tx, tenantTopic, [{ type: 'tenant.created', subject: id, body: { name: defaultTenant, database } }], {
-      actor: 'installation',
-      at,
-    });
+    const body = { name: defaultTenant, database, version: engineVersion };
+    await append(tx, tenantTopic, [{ type: 'tenant.created', subject: id, body }], { actor: 'installation', at });
   });
 }

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { engineOne, makeStage, type Stage } from '../../test/harness/launching.ts';
+import { engineOne, installBareTenant, makeStage, type Stage } from '../../test/harness/launching.ts';
 import { until } from '../../test/harness/until.ts';
+import { append, tenantTopic } from '../events/append.ts';
 import { sql } from '../kernel/sql.ts';
 
 let stage: Stage;
@@ -19,6 +20,26 @@ describe('a launcher', () => {
       expect(view).toMatchObject({ host_id: host.id, order_no: 1, ordered: true, version: engineOne, reason: null });
     }
     expect([...host.running.keys()].sort()).toEqual([a.id, b.id].sort());
+  });
+
+  it('tells once of a version that nobody told of, and of none that a command has told of', async () => {
+    const { db } = stage.control;
+    await stage.host();
+    const [told, plain] = [await stage.tenant('told'), await stage.tenant('plain', { installed: null })];
+    const created = { type: 'tenant.created', subject: told.id, body: { name: 'told', version: engineOne } };
+    await db.transaction((tx) => append(tx, tenantTopic, [created], { actor: 'key:ann', at: new Date() }));
+    const launcher = await stage.launch();
+    await stage.becomes(told, 'STARTED');
+    await stage.becomes(plain, 'DISABLED', 'not_installed');
+    await installBareTenant(plain.address, engineOne);
+    await stage.send(plain, 'restart');
+    await stage.becomes(plain, 'STARTED');
+    await launcher.stop();
+    await stage.launch();
+    expect(await stage.outcome(await stage.send(plain, 'restart'))).toMatchObject({ outcome: 'started' });
+    const changes = await db.rows(sql`
+      select subject, actor, body::jsonb as body from event where type = 'tenant.version_changed'`);
+    expect(changes).toEqual([{ subject: plain.id, actor: 'sql', body: { name: 'plain', from: null, to: engineOne } }]);
   });
 
   it('leaves a tenant that is off alone, and says why', async () => {

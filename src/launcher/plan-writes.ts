@@ -19,6 +19,7 @@ import {
 import { asLauncher, isTakenOver } from './lease.ts';
 import type { Slot, SlotChanges } from './slots.ts';
 import type { Change, Plan } from './turn.ts';
+import { type FoundVersion, noteVersions } from './version-story.ts';
 
 export interface PlanWrite {
   readonly plan: Plan;
@@ -150,7 +151,12 @@ async function writePart(tx: Db, part: Part, at: Date): Promise<Omit<Written, 'r
   if (unsent.length > 0) await sendUnsent(tx, unsent, at);
   const isAny = dismissed.idle.length + dismissed.needless.length > 0;
   const leaving = isAny ? await dismissHosts(tx, dismissed) : 0;
+  const untold = await noteVersions(tx, kept.filter(({ isFound }) => isFound).map(foundVersion));
   const drafts = kept.filter(({ isNews }) => isNews).map(draftOf);
+  for (const actor of new Set(untold.map((each) => each.actor))) {
+    const told = untold.filter((each) => each.actor === actor).map(({ draft }) => draft);
+    await append(tx, tenantTopic, told, { actor, at });
+  }
   if (drafts.length > 0) await append(tx, tenantTopic, drafts, { actor: 'installation', at });
   return { any: leaving > 0 || !isEmpty({ ...part, dismissed: nobody }), left };
 }
@@ -158,6 +164,10 @@ async function writePart(tx: Db, part: Part, at: Date): Promise<Omit<Written, 'r
 function tenantsToHold(changes: readonly Change[], slots: SlotChanges): string[] {
   const ofSlots = slots.added.flatMap(({ tenantId }) => tenantId ?? []);
   return [...new Set([...changes.map(({ entry }) => entry.tenant.id), ...ofSlots])];
+}
+
+function foundVersion({ entry: { tenant }, launch }: Change): FoundVersion {
+  return { tenantId: tenant.id, name: tenant.name, version: launch.version };
 }
 
 function draftOf({ entry: { tenant }, launch }: Change): EventDraft {

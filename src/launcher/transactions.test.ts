@@ -291,7 +291,7 @@ describe('discovery', () => {
     await client.query('drop database found_two');
     await until('it is gone', async () => (await tenants()).length === 0 || undefined);
     await until('its host has let go', () => host.running.size === 0 || undefined);
-    expect(await events()).toEqual(['tenant.discovered', 'tenant.renamed', 'tenant.gone']);
+    expect(await events()).toEqual(['tenant.discovered', 'tenant.version_changed', 'tenant.renamed', 'tenant.gone']);
     await client.query('alter database found_template is_template false');
     await client.query('drop database found_template');
   });

@@ -42,6 +42,8 @@ export interface Change {
   readonly launch: Launch;
   /** Worth telling people: its state or the reason has become another, and not only by trying again. */
   readonly isNews: boolean;
+  /** Which version it is at was looked at, and may be another than before. */
+  readonly isFound: boolean;
 }
 
 export interface Plan {
@@ -143,12 +145,21 @@ function isIdle(launch: Launch | undefined): boolean {
 /** Those that are found at another version than before, or not installed any more: nobody's engine is theirs. */
 function changedTenants(ledger: Ledger): string[] {
   const changed: string[] = [];
-  for (const [{ tenant, before }, { version, code }] of ledger.launches()) {
+  for (const [{ tenant, before }, launch] of ledger.launches()) {
     const was = before?.version ?? null;
-    const isKnown = version !== null || code === 'not_installed';
-    if (was !== null && was !== version && isKnown) changed.push(tenant.id);
+    if (was !== null && was !== launch.version && isKnown(before, launch)) changed.push(tenant.id);
   }
   return changed;
+}
+
+/** One without a version is not installed, or could not be looked at; of one that is off, that changes nothing. */
+function isKnown(before: Launch | undefined, { version, code }: Launch): boolean {
+  return version !== null || code === 'not_installed' || (code === 'stopped_by_user' && before?.code === code);
+}
+
+function isFound(before: Launch | undefined, launch: Launch): boolean {
+  const isSame = before?.version === launch.version && before.code === launch.code;
+  return !isSame && isKnown(before, launch);
 }
 
 /** ENABLED → ALLOCATED. Answers what was granted. */
@@ -266,7 +277,12 @@ function changesOf(ledger: Ledger): Change[] {
     if (before !== undefined && isSame(before, launch)) continue;
     const moved = before === undefined || hasMoved(before, launch);
     entry.launch = moved ? { ...launch, changedAt: ledger.now } : launch;
-    changes.push({ entry, launch: entry.launch, isNews: before === undefined || isNews(before, launch) });
+    changes.push({
+      entry,
+      launch: entry.launch,
+      isNews: before === undefined || isNews(before, launch),
+      isFound: isFound(before, launch),
+    });
   }
   return changes;
 }

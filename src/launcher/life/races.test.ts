@@ -1,8 +1,16 @@
 /** Steps of tenant life between whose look and whose change somebody else has acted. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { administer, serverAddress } from '../../../test/harness/postgres-server.ts';
-import { engineOf, inDatabase, makeTestLife, messagesAbout, type TestLife } from '../../../test/harness/tenant-life.ts';
+import {
+  engineOf,
+  eventsOf,
+  inDatabase,
+  makeTestLife,
+  messagesAbout,
+  type TestLife,
+} from '../../../test/harness/tenant-life.ts';
 import { engine, engineVersion } from '../../engine/engine.ts';
+import { append, tenantTopic } from '../../events/append.ts';
 import { newId } from '../../kernel/id.ts';
 import { sql } from '../../kernel/sql.ts';
 import { inDrained } from '../install.ts';
@@ -120,6 +128,30 @@ describe('renaming', () => {
       await onServer(`drop role ${role}`);
     }
   });
+});
+
+it('an upgrade that the launcher has seen and told of is not told again', async () => {
+  const name = await make();
+  const { id } = (await findLifeRow(life.control, name)) ?? { id: '' };
+  const told = { type: 'tenant.version_changed', subject: id, body: { name, from: engineVersion, to: newer.version } };
+  const seen: Life = {
+    ...life,
+    engines: {
+      ...life.engines,
+      find: async () => ({
+        ok: true,
+        engine: {
+          ...newer,
+          migrate: async (client) => {
+            await life.control.transaction((tx) => append(tx, tenantTopic, [told], { actor, at: new Date() }));
+            return newer.migrate(client);
+          },
+        },
+      }),
+    },
+  };
+  await upgradeTenant(seen, name, { to: newer.version, actor });
+  expect(await eventsOf(life, name)).toEqual(['tenant.created', 'tenant.version_changed']);
 });
 
 describe('a database that has taken the name of a tenant’s', () => {

@@ -12,6 +12,7 @@ import { compareVersions } from '../../kernel/version.ts';
 import { isEngines } from '../../postgres/drained.ts';
 import { inDrained, onConnection } from '../install.ts';
 import type { SentMessage } from '../messages.ts';
+import { isTold } from '../version-story.ts';
 import { adoptCommand } from './advice.ts';
 import { startMs } from './create.ts';
 import { isUncertain, migrationFailed, seen } from './installing.ts';
@@ -118,9 +119,10 @@ async function noteUpgrade(
   row: LifeRow,
   { actor, ...body }: Actor & { from: string; to: string; migrations: string[] },
 ): Promise<void> {
-  await life.control.transaction((tx) =>
-    record(life, tx, { type: 'tenant.upgraded', tenantId: row.id, body: { name: row.name, ...body }, actor }),
-  );
+  await life.control.transaction(async (tx) => {
+    if (await isTold(tx, row.id, body.to)) return;
+    await record(life, tx, { type: 'tenant.upgraded', tenantId: row.id, body: { name: row.name, ...body }, actor });
+  });
 }
 
 /** How many connections of engines there are to the database that the client is connected to. */
