@@ -42,7 +42,8 @@ create table launch (
   -- the last one that was found, null as above: when another is found, the audit tells of it
   told_version text,
   -- the order: this host is to run it (or, not ordered, to be rid of it). A higher number is a newer order.
-  host_id uuid references host on delete set null,
+  -- That host may be gone by now, and its order with it: a reference would lock all rows of its tenants when it is forgotten.
+  host_id uuid,
   engine text,
   order_no bigint not null default 0,
   ordered boolean not null default false,

@@ -181,10 +181,7 @@ export async function writeLaunches(
     insert into launch
       (tenant_id, state, code, reason, wait_on, version, host_id, engine, order_no, ordered, ending, failures, suspicion,
        retry_at, changed_at)
-    select r.tenant_id, r.state, r.code, r.reason, r.wait_on, r.version,
-           -- a host that has just taken its leave: seen in the next turn
-           (select host.id from host where host.id = r.host_id), r.engine, r.order_no, r.ordered, r.ending, r.failures,
-           r.suspicion, r.retry_at, r.changed_at
+    select *
       from unnest(
         ${rows.map(([id]) => id)}::uuid[], ${of((l) => l.state)}::text[], ${of((l) => l.code)}::text[],
         ${of((l) => l.reason)}::text[], ${of((l) => l.waitOn)}::text[], ${of((l) => l.version)}::text[],

@@ -38,15 +38,16 @@ import {
   readMessages,
   readSlots,
 } from './launch-queries.ts';
+import { isRefused } from './halves.ts';
 import { asLauncher, isTakenOver, Lease } from './lease.ts';
 import type { LaunchEntry } from './ledger.ts';
 import { type EnginesPort, Looks } from './looks.ts';
 import { hintChanged } from './messages.ts';
-import { isRefused, writePlan } from './plan-writes.ts';
+import { writePlan } from './plan-writes.ts';
 import { Refusals } from './refusals.ts';
 import { type HostsPort, Spawning } from './spawning.ts';
 import { type Change, decide, type Plan, type World } from './turn.ts';
-import { keyOf, readSightings, Watch } from './watch.ts';
+import { readSightings, Watch } from './watch.ts';
 
 export interface LauncherOptions {
   readonly controlAddress: Address;
@@ -233,11 +234,12 @@ class Launcher {
     const plan = decide(world);
     const dismissed = this.#dismissed(plan, world);
     const leftOut = this.#refusals.current();
-    const { any, refused, left } = await writePlan(this.#db, { plan, epoch, at: world.now, dismissed, ...leftOut });
+    const written = await writePlan(this.#db, { plan, epoch, at: world.now, dismissed, ...leftOut });
+    const { any, left } = written;
     if (left.length > 0) this.#tellOfLeft({ left });
-    this.#refusals.note(refused, leftOut.again, (id) => nameIn(world, id));
+    this.#refusals.note(written.refused, leftOut.again, (id) => nameIn(world, id));
     if (any) checkpoint('turn.written');
-    this.#carryOut(plan, world);
+    this.#carryOut(written.plan, world);
     if (any) return 0;
     const dueMs = plan.dueAt === undefined ? longestSleepMs : plan.dueAt.getTime() - world.now.getTime();
     return Math.max(1, Math.min(longestSleepMs, dueMs));
@@ -308,10 +310,10 @@ class Launcher {
   /** What is committed is told and done. Whatever is lost here, a sweep or the next turn makes good. */
   #carryOut(plan: Plan, world: World): void {
     const { hub, hosts, addressOf } = this.#options;
-    for (const hostId of plan.told) hub.send(hostId, 'orders');
+    for (const hostId of new Set(plan.told.map((each) => each.hostId))) hub.send(hostId, 'orders');
     for (const tenantId of plan.hinted) hintChanged(hub, tenantId);
     this.#known.clear();
-    for (const sighting of world.sightings) this.#known.add(keyOf(sighting));
+    for (const { key } of plan.sighted) this.#known.add(key);
     for (const host of plan.lost) hosts.kill(host);
     this.#spawning.ask(plan.missing, world.now);
     this.#looks.forget(plan.forget);

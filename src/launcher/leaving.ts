@@ -36,9 +36,9 @@ export async function restEntries(control: Db): Promise<void> {
   await control.exec(sql`
     with rested as (
       update launch
-         set state = 'ENABLED', code = 'starting', reason = 'no launcher is running', ordered = false, ending = false,
-             changed_at = now()
-       where state in ('STARTED', 'ALLOCATED') and host_id is null
+         set state = 'ENABLED', code = 'starting', reason = 'no launcher is running', host_id = null, ordered = false,
+             ending = false, changed_at = now()
+       where state in ('STARTED', 'ALLOCATED') and not exists (select from host where host.id = launch.host_id)
          and exists (select from launcher_lease where holder is null)
       returning tenant_id
     )

@@ -57,6 +57,11 @@ export interface LaunchEntry {
   pending?: Reason;
 }
 
+export interface Told {
+  readonly hostId: string;
+  readonly tenantId: string;
+}
+
 const blank: Omit<Launch, 'changedAt'> = {
   state: 'DISABLED',
   code: null,
@@ -81,8 +86,8 @@ export class Ledger {
   readonly entries: ReadonlyMap<string, LaunchEntry>;
   readonly slots: Slots;
   readonly now: Date;
-  /** Hosts whose orders have changed. */
-  readonly told = new Set<string>();
+  /** Hosts whose orders have changed, and whose orders these are. */
+  readonly told: Told[] = [];
 
   constructor(entries: readonly LaunchEntry[], slots: Slots, now: Date) {
     this.entries = new Map(entries.map((entry) => [entry.tenant.id, entry]));
@@ -159,7 +164,7 @@ export class Ledger {
     const host = entry.launch?.hostId ?? null;
     // its host is gone, and it with it
     if (host === null) return this.send(entry, { kind: 'scheduler_quit' });
-    this.told.add(host);
+    this.told.push({ hostId: host, tenantId: entry.tenant.id });
     this.slots.note(entry.tenant.id, { holder: host, reason: 'ending' });
   }
 }

@@ -2,7 +2,6 @@
  * What a turn of the launcher has decided, written in one transaction that is conditional on its epoch. Where the database
  * refuses that, whoever's rows it refuses is found, and left out: no tenant keeps the others waiting.
  */
-import { isConnectionLoss, sqlStateOf } from '../errors.ts';
 import { append, type EventDraft, tenantTopic } from '../events/append.ts';
 import type { Db } from '../kernel/sql.ts';
 import {
@@ -16,32 +15,38 @@ import {
   writeMessages,
   writeSlots,
 } from './launch-queries.ts';
-import { asLauncher, isTakenOver } from './lease.ts';
+import { writeHalves } from './halves.ts';
+import { asLauncher } from './lease.ts';
 import type { Slot, SlotChanges } from './slots.ts';
 import type { Change, Plan } from './turn.ts';
 import { type FoundVersion, noteVersions } from './version-story.ts';
+
+/** Whose rows are written: a tenant's, or (null) those of none in particular, such as hosts. */
+export type Whose = string | null;
 
 export interface PlanWrite {
   readonly plan: Plan;
   readonly epoch: number;
   readonly at: Date;
   readonly dismissed: Dismissed;
-  /** Tenants that are left out: not long ago, what there was to be written of them was refused. */
-  readonly without: ReadonlySet<string>;
+  /** Those that are left out: not long ago, what there was to be written of them was refused. */
+  readonly without: ReadonlySet<Whose>;
   /** Those of them that are tried again, each by itself, after all others. */
-  readonly again: readonly string[];
+  readonly again: readonly Whose[];
 }
 
 export interface Written {
   /** Whether anything has changed by it: then there may be more to do. */
   readonly any: boolean;
-  /** By tenant, why nothing of it could be written. */
-  readonly refused: ReadonlyMap<string, unknown>;
+  /** Why nothing of these could be written. */
+  readonly refused: ReadonlyMap<Whose, unknown>;
+  /** What was decided, without what was refused or left out. */
+  readonly plan: Plan;
   /** Backends of lost hosts that may not be ended. */
   readonly left: readonly number[];
 }
 
-/** What is written together: of some tenants, and perhaps of none in particular. */
+/** What is written together. */
 interface Part extends Pick<Plan, 'lost' | 'changes' | 'slots' | 'messages' | 'unsent' | 'served'> {
   readonly dismissed: Dismissed;
 }
@@ -51,60 +56,37 @@ const nobody: Dismissed = { idle: [], needless: [] };
 export async function writePlan(db: Db, wish: PlanWrite): Promise<Written> {
   const { plan, epoch, at, dismissed, without, again } = wish;
   const whole: Part = { ...plan, dismissed };
-  const most = without.size === 0 ? whole : partOf(whole, (tenantId) => !without.has(tenantId ?? ''));
-  const refused = new Map<string, unknown>();
   const left: number[] = [];
   let any = false;
-  const write = async (part: Part): Promise<void> => {
+  const write = async (some: readonly Whose[]): Promise<void> => {
+    const among = new Set(some);
+    const part = partOf(whole, (whose) => among.has(whose));
     if (isEmpty(part)) return;
     const done = await asLauncher(db, epoch, (tx) => writePart(tx, part, at));
     any ||= done.any;
     left.push(...done.left);
   };
-  await write(most).catch(async (error: unknown) => {
-    if (!isRefused(error)) throw error;
-    await write(partOf(most, (tenantId) => tenantId === null));
-    await writeHalves(most, { tenantIds: tenantsOf(most), write, refused });
-  });
-  for (const tenantId of again) await writeHalves(whole, { tenantIds: [tenantId], write, refused });
-  return { any, refused, left };
+  const most = everybodyIn(whole).filter((whose) => !without.has(whose));
+  const refused = await writeHalves(most, write);
+  for (const whose of again) for (const [each, error] of await writeHalves([whose], write)) refused.set(each, error);
+  const isIn = (whose: Whose): boolean => !refused.has(whose) && (!without.has(whose) || again.includes(whose));
+  return { any, refused, left, plan: planOf(plan, isIn) };
 }
 
-/** SQLSTATE, but of a server that lacks room or is at fault itself: nobody's rows are to blame for that. */
-const answers = /^(?!25|53|54|57|58|XX)[0-9A-Z]{5}$/;
-
-/** The database took the question and said no: asked without whoever is to blame, it would not. */
-export function isRefused(error: unknown): boolean {
-  return answers.test(sqlStateOf(error) ?? '') && !isConnectionLoss(error) && !isTakenOver(error);
-}
-
-interface Halving {
-  readonly tenantIds: readonly string[];
-  readonly write: (part: Part) => Promise<void>;
-  readonly refused: Map<string, unknown>;
-}
-
-/** A few to blame among many are found in a few steps. */
-async function writeHalves(part: Part, { tenantIds, write, refused }: Halving): Promise<void> {
-  const [first] = tenantIds;
-  if (first === undefined) return;
-  const among = new Set(tenantIds);
-  try {
-    await write(partOf(part, (tenantId) => tenantId !== null && among.has(tenantId)));
-  } catch (error) {
-    if (!isRefused(error)) throw error;
-    if (tenantIds.length === 1) {
-      refused.set(first, error);
-      return;
-    }
-    const half = Math.ceil(tenantIds.length / 2);
-    await writeHalves(part, { tenantIds: tenantIds.slice(0, half), write, refused });
-    await writeHalves(part, { tenantIds: tenantIds.slice(half), write, refused });
-  }
+/** Of whoever is left out nothing is told or done either: it would be, every turn. */
+function planOf(plan: Plan, isIn: (whose: Whose) => boolean): Plan {
+  return {
+    ...plan,
+    ...partOf({ ...plan, dismissed: nobody }, isIn),
+    told: plan.told.filter(({ tenantId }) => isIn(tenantId)),
+    hinted: new Set([...plan.hinted].filter(isIn)),
+    forget: new Set([...plan.forget].filter(isIn)),
+    sighted: plan.sighted.filter(({ tenantId }) => isIn(tenantId)),
+  };
 }
 
 /** `isIn` is asked of null for what is of no tenant. */
-function partOf(whole: Part, isIn: (tenantId: string | null) => boolean): Part {
+function partOf(whole: Part, isIn: (whose: Whose) => boolean): Part {
   const { lost, changes, slots, messages, unsent, served, dismissed } = whole;
   const ofSlots = (rows: readonly Slot[]): Slot[] => rows.filter(({ tenantId }) => isIn(tenantId));
   return {
@@ -124,14 +106,15 @@ function isEmpty({ lost, changes, slots, messages, unsent, dismissed }: Part): b
   return hosts + changes.length + slotChanges + messages.length + unsent.length === 0;
 }
 
-function tenantsOf({ changes, slots, messages, unsent }: Part): string[] {
+/** Whatever is of nobody comes first: who is lost is made sure of before its tenants are another's. */
+function everybodyIn({ lost, changes, slots, messages, unsent, dismissed }: Part): Whose[] {
   const rows = [...slots.removed, ...slots.added, ...slots.changed, ...messages, ...unsent];
-  return [
-    ...new Set([...changes.map(({ entry }) => entry.tenant.id), ...rows.flatMap(({ tenantId }) => tenantId ?? [])]),
-  ];
+  const ids = new Set([...changes.map(({ entry }) => entry.tenant.id), ...rows.map(({ tenantId }) => tenantId)]);
+  const isOfNone = lost.length + dismissed.idle.length + dismissed.needless.length > 0;
+  return [...(isOfNone || ids.has(null) ? [null] : []), ...[...ids].filter((id) => id !== null)];
 }
 
-async function writePart(tx: Db, part: Part, at: Date): Promise<Omit<Written, 'refused'>> {
+async function writePart(tx: Db, part: Part, at: Date): Promise<Pick<Written, 'any' | 'left'>> {
   const { lost, changes, slots, messages, unsent, served, dismissed } = part;
   const { left } = await fenceHosts(
     tx,

@@ -18,6 +18,12 @@ const warn = (_: object, text: string): void => {
 };
 const log: Log = { ...silent, warn: warn as Log['warn'] };
 
+const timesTold = (part: string): number => told.filter((text) => text.includes(part)).length;
+
+/** As one whose process is known to have ended. */
+const lose = (hostId: string) =>
+  stage.control.db.exec(sql`update host set leaving = true, beat_at = '-infinity' where id = ${hostId}`);
+
 /** Nothing about that tenant can be written to this table. */
 async function refuse(table: 'launch' | 'tenant', column: string, id: string): Promise<void> {
   await stage.control.pool.query(`
@@ -78,5 +84,46 @@ describe('a tenant of which nothing can be written', () => {
     await stage.control.pool.query('drop trigger refuse on control.tenant');
     await until('both databases are seen', async () => (await seen()).length === 2 || undefined);
     expect(told).toHaveLength(1);
+  });
+});
+
+describe('a host that is lost', () => {
+  it('is forgotten, and its tenants go on elsewhere, though the row of one of them is locked', async () => {
+    const host = await stage.host();
+    const [locked, other] = [await stage.tenant('locked'), await stage.tenant('other')];
+    await stage.launch({ log });
+    for (const tenant of [locked, other]) await stage.becomes(tenant, 'STARTED');
+    const somebody = await session(stage.control.address);
+    await somebody.query('begin');
+    await somebody.query('select from control.launch where tenant_id = $1 for update', [locked.id]);
+    await host.freeze();
+    const next = await stage.host();
+    await lose(host.id);
+    await until('the other runs elsewhere', async () => (await stage.view(other))?.host_id === next.id || undefined);
+    expect(await stage.control.db.rows(sql`select from host where id = ${host.id}`)).toEqual([]);
+    expect(await stage.view(locked)).toMatchObject({ state: 'STARTED', host_id: host.id });
+    await somebody.query('rollback');
+    await until('so does this one', async () => (await stage.view(locked))?.host_id === next.id || undefined);
+    await somebody.end();
+  });
+
+  it('and cannot be forgotten stops no tenant, and is neither killed nor told of turn by turn', async () => {
+    const host = await stage.host();
+    const tenant = await stage.tenant('a');
+    await stage.launch({ log });
+    await stage.becomes(tenant, 'STARTED');
+    await host.freeze();
+    const next = await stage.host();
+    await lose(host.id);
+    const somebody = await session(stage.control.address);
+    await somebody.query('begin');
+    await somebody.query('select from control.host where id = $1 for update', [host.id]);
+    await until('it runs elsewhere', async () => (await stage.view(tenant))?.host_id === next.id || undefined);
+    expect(timesTold('on hosts cannot be written')).toBe(1);
+    expect([timesTold('a host is lost'), stage.killed]).toEqual([0, []]);
+    await somebody.query('rollback');
+    await until('it is forgotten', () => stage.killed.length > 0 || undefined);
+    expect([timesTold('a host is lost'), stage.killed]).toEqual([1, [host.pid]]);
+    await somebody.end();
   });
 });

@@ -145,7 +145,7 @@ function giveToHosts(
     const orderNo = (entry.launch?.orderNo ?? 0) + 1;
     ledger.send(entry, { kind: 'scheduler_ordered' }, { hostId, engine: guest.engine, orderNo });
     ledger.slots.note(guest.tenantId, { holder: hostId, reason: 'scheduler' });
-    ledger.told.add(hostId);
+    ledger.told.push({ hostId, tenantId: guest.tenantId });
     ordered.push(guest.tenantId);
   }
   return { ordered, missing };

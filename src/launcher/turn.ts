@@ -6,7 +6,7 @@
 import { hear, lostHosts } from './hearing.ts';
 import { Inbox } from './inbox.ts';
 import type { LaunchHost, OpenMessage, Unsent } from './launch-queries.ts';
-import { type Launch, type LaunchEntry, Ledger } from './ledger.ts';
+import { type Launch, type LaunchEntry, Ledger, type Told } from './ledger.ts';
 import type { Finding } from './looks.ts';
 import { type Guest, needless, type Room } from './placement.ts';
 import { type Reason, reasons } from './reasons.ts';
@@ -56,8 +56,10 @@ export interface Plan {
   readonly idle: readonly LaunchHost[];
   readonly needless: readonly LaunchHost[];
   /** Once it is committed: hosts with new orders or slots; tenants whose connections are to be closed. */
-  readonly told: ReadonlySet<string>;
+  readonly told: readonly Told[];
   readonly hinted: ReadonlySet<string>;
+  /** Sightings that are acted upon with this; null: of no tenant. */
+  readonly sighted: readonly { readonly key: string; readonly tenantId: string | null }[];
   /** Housekeeping that was given a slot, by tenant. */
   readonly served: readonly string[];
   readonly looks: readonly { readonly entry: LaunchEntry; readonly idle: boolean }[];
@@ -87,7 +89,7 @@ export function decide(world: World): Plan {
   const starts = seeToStarts(ledger, { hosts: alive, findings, sightings, isElsewhere, mostHosts, hostFaults });
   explainAll(ledger);
   inbox.settle(ledger);
-  const { unsent, hinted } = unsentOf(ledger, world);
+  const { unsent, hinted, sighted } = unsentOf(ledger, world);
   const served = granted.filter(({ kind }) => kind === 'housekeeping');
   return {
     lost,
@@ -95,16 +97,21 @@ export function decide(world: World): Plan {
     slots: slots.changes(),
     messages: inbox.changes(),
     unsent,
+    sighted,
     hinted: new Set([...hinted, ...changedTenants(ledger)]),
     idle: idleHosts(ledger, alive),
     needless: needlessHosts(ledger, alive),
-    told: new Set([...ledger.told, ...served.flatMap(({ holder }) => holder ?? [])]),
+    told: [...ledger.told, ...served.flatMap(toldOf)],
     served: served.flatMap(({ tenantId }) => tenantId ?? []),
     looks: [...looksOf(ledger, starts.looks), ...supervised.looks],
     forget: new Set([...about, ...starts.used, ...supervised.used]),
     missing: starts.missing,
     dueAt: dueAt(ledger),
   };
+}
+
+function toldOf({ holder, tenantId }: Slot): Told[] {
+  return holder === null || tenantId === null ? [] : [{ hostId: holder, tenantId }];
 }
 
 /** What is to be done without anybody saying so. */
@@ -197,22 +204,28 @@ function isUp(launch: Launch | undefined): boolean {
 }
 
 /** Transactions that nobody told of: a restart for each, once. */
-function unsentOf(ledger: Ledger, world: World): { readonly unsent: Unsent[]; readonly hinted: Set<string> } {
+function unsentOf(
+  ledger: Ledger,
+  world: World,
+): Pick<Plan, 'unsent' | 'sighted'> & { readonly hinted: ReadonlySet<string> } {
   const byOid = new Map<number | null, LaunchEntry>();
   for (const entry of ledger.entries.values())
     if (world.presenceOf(entry) !== 'unlisted') byOid.set(entry.tenant.databaseOid, entry);
   const unsent: Unsent[] = [];
   const hinted = new Set<string>();
+  const sighted: Plan['sighted'][number][] = [];
   for (const sighting of world.sightings) {
     const entry = byOid.get(sighting.databaseOid);
-    if (entry === undefined || world.known.has(keyOf(sighting))) continue;
+    const key = keyOf(sighting);
+    sighted.push({ key, tenantId: entry?.tenant.id ?? null });
+    if (entry === undefined || world.known.has(key)) continue;
     hinted.add(entry.tenant.id);
     const isOut = entry.tenant.desired === 'off' || world.presenceOf(entry) !== 'there';
     if (!isOut) unsent.push(restartFor(entry, sighting));
     // nobody starts it, but its version may be another when that is over
     else if (sighting.what === 'drain' && entry.launch !== undefined) ledger.set(entry, { retryAt: null });
   }
-  return { unsent, hinted };
+  return { unsent, hinted, sighted };
 }
 
 function restartFor({ tenant }: LaunchEntry, { what, pid, xid }: Sighting): Unsent {

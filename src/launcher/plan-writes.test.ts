@@ -1,0 +1,114 @@
+/** Who cannot be written keeps nobody else from being so, and what was not written is neither told nor done. */
+import type { Pool } from 'pg';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { type ControlDatabase, makeControlDatabase } from '../../test/harness/fresh-database.ts';
+import { newId } from '../kernel/id.ts';
+import { type Db, onPool, sql } from '../kernel/sql.ts';
+import { openPool } from '../postgres/pool.ts';
+import { readEntries, readHosts, readSlots } from './launch-queries.ts';
+import { type Whose, writePlan, type Written } from './plan-writes.ts';
+import { decide } from './turn.ts';
+
+let control: ControlDatabase;
+let pool: Pool;
+/** Impatient. */
+let db: Db;
+beforeEach(async () => {
+  control = await makeControlDatabase();
+  pool = openPool({
+    address: control.address,
+    schema: 'control',
+    application: 'a test',
+    max: 2,
+    allowPooler: false,
+    onOpen: async (client) => void (await client.query(`set lock_timeout to '50ms'`)),
+    onError: () => {},
+  });
+  db = onPool(pool);
+});
+afterEach(async () => {
+  await pool.end();
+  await control.close();
+});
+
+/** Known to have ended. */
+async function lostHost(): Promise<string> {
+  const id = newId();
+  await db.exec(sql`
+    insert into host (id, machine, pid, engine, started_at, beat_at) values (${id}, 'here', 1, '1', now(), '-infinity')`);
+  return id;
+}
+
+async function runningOn(hostId: string): Promise<string> {
+  const id = newId();
+  await db.exec(sql`insert into tenant (id, name, database, created_at) values (${id}, ${id}, ${id}, now())`);
+  await db.exec(sql`
+    insert into launch (tenant_id, state, host_id, engine, order_no, ordered, changed_at)
+    values (${id}, 'STARTED', ${hostId}, '1', 1, true, now())`);
+  return id;
+}
+
+async function turn(without: ReadonlySet<Whose> = new Set(), again: readonly Whose[] = []): Promise<Written> {
+  const now = new Date();
+  const plan = decide({
+    now,
+    launcherId: newId(),
+    limit: 9,
+    entries: await readEntries(db),
+    hosts: await readHosts(db),
+    slots: await readSlots(db),
+    messages: [],
+    sightings: [],
+    presenceOf: () => 'there',
+    findings: new Map(),
+    mayJudge: true,
+    known: new Set(),
+    mostHosts: 9,
+    hostFaults: new Map(),
+  });
+  return writePlan(db, { plan, epoch: 0, at: now, dismissed: { idle: [], needless: [] }, without, again });
+}
+
+/** Somebody has that row while this is done. */
+async function holding<T>(table: 'launch' | 'host', column: string, id: string, work: () => Promise<T>): Promise<T> {
+  const somebody = await control.pool.connect();
+  try {
+    await somebody.query('begin');
+    await somebody.query(`select from control.${table} where ${column} = $1 for update`, [id]);
+    return await work();
+  } finally {
+    await somebody.query('rollback');
+    somebody.release();
+  }
+}
+
+const states = async (): Promise<Record<string, string>> => {
+  const rows = await db.rows<{ tenant_id: string; state: string }>(sql`select tenant_id, state from launch`);
+  return Object.fromEntries(rows.map(({ tenant_id, state }) => [tenant_id, state]));
+};
+const hosts = () => db.rows(sql`select id from host`);
+const changed = ({ plan }: Written): string[] => plan.changes.map(({ entry }) => entry.tenant.id);
+
+it('a lost host is forgotten though somebody has the row of one of its tenants, which goes on when it can be written', async () => {
+  const host = await lostHost();
+  const [locked, other] = [await runningOn(host), await runningOn(host)];
+  const written = await holding('launch', 'tenant_id', locked, () => turn());
+  expect([...written.refused.keys()]).toEqual([locked]);
+  expect(await states()).toEqual({ [locked]: 'STARTED', [other]: 'DISABLED' });
+  expect(await hosts()).toEqual([]);
+  expect([written.plan.lost.map(({ id }) => id), changed(written)]).toEqual([[host], [other]]);
+  expect((await turn(new Set([locked]))).plan.changes).toEqual([]);
+  await turn(new Set([locked]), [locked]);
+  expect(await states()).toMatchObject({ [locked]: 'ALLOCATED' });
+});
+
+it('a lost host that cannot be forgotten keeps none of its tenants back, and is not taken for done', async () => {
+  const host = await lostHost();
+  const tenant = await runningOn(host);
+  const written = await holding('host', 'id', host, () => turn());
+  expect([...written.refused.keys()]).toEqual([null]);
+  expect(await states()).toEqual({ [tenant]: 'DISABLED' });
+  expect([written.plan.lost, changed(written)]).toEqual([[], [tenant]]);
+  expect((await turn(new Set([null]), [null])).plan.lost).toHaveLength(1);
+  expect(await hosts()).toEqual([]);
+});
