@@ -9,7 +9,7 @@ import { isTakenOver } from './lease.ts';
 const answers = /^(?!25|53|54|57|58|XX)[0-9A-Z]{5}$/;
 
 /** The database took the question and said no: asked without whoever is to blame, it would not. */
-export function isRefused(error: unknown): boolean {
+function isRefused(error: unknown): boolean {
   return answers.test(sqlStateOf(error) ?? '') && !isConnectionLoss(error) && !isTakenOver(error);
 }
 

@@ -19,16 +19,8 @@ import { type Terminated, terminateHolders } from '../postgres/drained.ts';
 import { openPool } from '../postgres/pool.ts';
 import type { WakeHub } from '../postgres/wake.ts';
 import type { TenantRow } from './control-queries.ts';
-import {
-  type Database,
-  discover,
-  type Discovered,
-  isNothing,
-  type KnownTenant,
-  presences,
-  readDatabases,
-  writeDiscovered,
-} from './discovery.ts';
+import { type Database, discover, isNothing, type KnownTenant, presences, readDatabases } from './discovery.ts';
+import { Discovery } from './discovery-writes.ts';
 import {
   type Dismissed,
   type LaunchHost,
@@ -38,8 +30,7 @@ import {
   readMessages,
   readSlots,
 } from './launch-queries.ts';
-import { isRefused } from './halves.ts';
-import { asLauncher, isTakenOver, Lease } from './lease.ts';
+import { isTakenOver, Lease } from './lease.ts';
 import type { LaunchEntry } from './ledger.ts';
 import { type EnginesPort, Looks } from './looks.ts';
 import { hintChanged } from './messages.ts';
@@ -101,13 +92,13 @@ class Launcher {
   readonly #watch = new Watch();
   readonly #lease: Lease;
   readonly #refusals: Refusals;
+  readonly #discovery: Discovery;
   readonly #spawning: Spawning;
   readonly #db: Db;
   #pool: Pool | undefined;
   /** Of this epoch: */
   #epoch: number | undefined;
   #turns = 0;
-  #discoveryFault: string | undefined;
   #tenantOids: ReadonlySet<number | null> = new Set();
   #isWaitedFor = false;
   /** Backends that may not be ended, as was told. */
@@ -119,9 +110,10 @@ class Launcher {
   constructor(options: LauncherOptions) {
     this.#options = options;
     this.#bell = new Bell(options.time);
-    this.#refusals = new Refusals(options.log);
-    this.#spawning = new Spawning(options.hosts, options.log);
     this.#db = onPool(this.#openPool());
+    this.#refusals = new Refusals(options.log, 'what was decided');
+    this.#discovery = new Discovery({ db: this.#db, hub: options.hub, log: options.log });
+    this.#spawning = new Spawning(options.hosts, options.log);
     this.#looks = new Looks({ engines: options.engines, onFound: () => this.#bell.ring() });
     this.#lease = new Lease({
       db: this.#db,
@@ -254,10 +246,8 @@ class Launcher {
       discover: this.#options.discover,
       controlDatabase: this.#options.controlAddress.database,
     });
-    if (!isNothing(changed)) {
-      await this.#writeDiscovered(changed, epoch, now);
+    if (!isNothing(changed) && (await this.#discovery.write(changed, epoch, now)))
       ({ entries, databases } = await this.#readTenants());
-    }
     const presence = presences(entries.map(this.#asKnown), databases);
     this.#tenantOids = new Set(entries.map(({ tenant }) => tenant.databaseOid));
     const hosts = await readHosts(db);
@@ -284,22 +274,6 @@ class Launcher {
   async #readTenants(): Promise<{ entries: LaunchEntry[]; databases: Database[] }> {
     const entries = await readEntries(this.#db);
     return { entries, databases: await readDatabases(this.#db) };
-  }
-
-  /** What cannot be written is looked for again in the next turn: this one goes on with what there is. */
-  async #writeDiscovered(changed: Discovered, epoch: number, at: Date): Promise<void> {
-    const { hub, log } = this.#options;
-    try {
-      await asLauncher(this.#db, epoch, (tx) => writeDiscovered(tx, changed, at));
-      this.#discoveryFault = undefined;
-      for (const { id } of [...changed.found, ...changed.seen, ...changed.renamed, ...changed.gone])
-        hintChanged(hub, id);
-    } catch (error) {
-      if (!isRefused(error) || !(error instanceof Error)) throw error;
-      if (this.#discoveryFault !== error.message)
-        log.warn({ err: error }, 'what was found on the server cannot be written; trying again');
-      this.#discoveryFault = error.message;
-    }
   }
 
   readonly #asKnown = ({ tenant }: LaunchEntry): KnownTenant => ({

@@ -80,7 +80,7 @@ describe('a tenant of which nothing can be written', () => {
     await stage.becomes(other, 'STARTED');
     await stage.becomes(bad, 'STARTED');
     const seen = () => stage.control.db.rows(sql`select 1 from tenant where database_oid is not null`);
-    expect(await seen()).toEqual([]);
+    expect(await seen(), 'the other’s').toHaveLength(1);
     await stage.control.pool.query('drop trigger refuse on control.tenant');
     await until('both databases are seen', async () => (await seen()).length === 2 || undefined);
     expect(told).toHaveLength(1);
@@ -119,7 +119,7 @@ describe('a host that is lost', () => {
     await somebody.query('begin');
     await somebody.query('select from control.host where id = $1 for update', [host.id]);
     await until('it runs elsewhere', async () => (await stage.view(tenant))?.host_id === next.id || undefined);
-    expect(timesTold('on hosts cannot be written')).toBe(1);
+    expect(timesTold('cannot be written')).toBe(1);
     expect([timesTold('a host is lost'), stage.killed]).toEqual([0, []]);
     await somebody.query('rollback');
     await until('it is forgotten', () => stage.killed.length > 0 || undefined);

@@ -11,10 +11,13 @@ const againMs = 5_000;
 
 export class Refusals {
   readonly #log: Log;
+  readonly #what: string;
   readonly #whose = new Map<Whose, { readonly untilMs: number; readonly why: string }>();
 
-  constructor(log: Log) {
+  /** `what` it is that they are refused. */
+  constructor(log: Log, what: string) {
     this.#log = log;
+    this.#what = what;
   }
 
   /** `again`: those whose time has come. */
@@ -31,8 +34,8 @@ export class Refusals {
       const why = error instanceof Error ? error.message : String(error);
       if (this.#whose.get(whose)?.why !== why)
         this.#log.warn(
-          { err: error, ...(whose !== null && { tenant: nameOf(whose) }) },
-          `what was decided on ${whose === null ? 'hosts' : 'a tenant'} cannot be written; it is left out, and tried again now and then`,
+          { err: error, tenant: whose === null ? null : nameOf(whose) },
+          `${this.#what} cannot be written; it is left out, and tried again now and then`,
         );
       this.#whose.set(whose, { untilMs: performance.now() + againMs, why });
     }
