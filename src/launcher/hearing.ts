@@ -53,7 +53,11 @@ function hearOrdered(
 ): void {
   const word = wordOn(entry, launch);
   if (word?.phase === 'ended') {
-    ledger.quit(entry, { code: word.code ?? 'crashed', detail: word.reason ?? 'its scheduler has ended' });
+    ledger.quit(entry, {
+      code: word.code ?? 'crashed',
+      detail: word.reason ?? 'its scheduler has ended',
+      ofHost: true,
+    });
   } else if (launch.hostId !== null && lost.has(launch.hostId)) {
     ledger.set(entry, { suspicion: launch.suspicion + 1 });
     ledger.quit(entry, { code: 'crashed', detail: 'its host was lost' });

@@ -8,7 +8,7 @@ import type { Finding } from './looks.ts';
 import { type Guest, place, type Room } from './placement.ts';
 import { type Reason, reasons } from './reasons.ts';
 import type { HostFault } from './spawning.ts';
-import { afterQuit, nextNoteAt, type Quit } from './supervisor.ts';
+import { afterQuit, isFailing, nextNoteAt, type Quit } from './supervisor.ts';
 import { nameOf, type Sighting } from './watch.ts';
 
 export interface StartsWorld {
@@ -74,12 +74,16 @@ function untilWhen({ retryAt, code, reason }: Launch, now: Date): Reason | undef
   return isSaid ? { code, text: reason } : reasons.startingAfter(`again at ${retryAt.toISOString()}`);
 }
 
+/** One that is tried again has failed until it runs: only then is it news that it does. */
+export function begun(launch: Launch | undefined): Partial<Launch> {
+  return isFailing(launch?.code ?? null) ? {} : { code: reasons.starting.code, reason: reasons.starting.text };
+}
+
 /** A look at one that is DISABLED and wanted: it is started where it could be, else the reason is as it is now. */
 export function seeToFinding(ledger: Ledger, entry: LaunchEntry, finding: Finding): void {
   const startable = finding.kind === 'migrating' || (finding.kind === 'installed' && finding.engine?.ok);
   if (startable) {
-    const begun = { code: reasons.starting.code, reason: reasons.starting.text, failures: 0, retryAt: null } as const;
-    ledger.send(entry, { kind: 'start' }, begun);
+    ledger.send(entry, { kind: 'start' }, { ...begun(entry.launch), retryAt: null });
   } else {
     const { code, failures = 0, changedAt = ledger.now } = entry.launch ?? {};
     const quit = quitOf(finding);

@@ -31,6 +31,12 @@ describe('after a scheduler has quit', () => {
     expect([wait(retryAt), wait(afterQuit({ code, detail: 'x' }, 7, now, least).retryAt)]).toEqual([5_000, 4_000]);
   });
 
+  it('an engine that its host cannot use is a failure', () => {
+    const quit = { code: 'no_engine', detail: 'x', ofHost: true } as const;
+    expect(afterQuit(quit, 0, now, most)).toMatchObject({ failures: 1, retryAt: after(5_000) });
+    expect(afterQuit(quit, 4, now, most)).toMatchObject({ failures: 5, retryAt: after(16_000) });
+  });
+
   it('what stays not installed is looked at ever more rarely, but within half a minute', () => {
     const waits = (code: 'not_installed' | 'no_engine') =>
       [0, 5_000, 10_000, 30_000, 60_000, 3_600_000].map((forMs) =>

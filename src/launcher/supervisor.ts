@@ -14,6 +14,8 @@ export interface Quit {
   readonly detail: string;
   /** For how long it has been so, where it is so again. */
   readonly forMs?: number;
+  /** Its host says so, and has tried: it has failed, whatever is missing. */
+  readonly ofHost?: boolean;
 }
 
 export interface Retry {
@@ -39,14 +41,22 @@ const missing: Partial<Record<ReasonCode, (detail: string) => Reason>> = {
   gone: () => reasons.gone,
 };
 
+/** What is tried again after a growing pause: until it runs it counts as failed, also while it is being tried. */
+export function isFailing(code: ReasonCode | null): boolean {
+  return code === 'crashed' || code === 'unreachable' || code === 'no_engine';
+}
+
 export function afterQuit(quit: Quit, failures: number, now: Date, random: () => number = Math.random): Retry {
-  const { code, detail } = quit;
+  const { code, detail, ofHost = false } = quit;
   const reasonOf = missing[code];
-  const waitMs = reasonOf === undefined ? delayMs(backoff, failures, random) : lookAgainMs(quit, random);
+  const hasFailed = reasonOf === undefined || (ofHost && isFailing(code));
+  const pauseMs = hasFailed ? delayMs(backoff, failures, random) : 0;
+  const waitMs = reasonOf === undefined ? pauseMs : Math.max(pauseMs, lookAgainMs(quit, random));
   const retryAt = later(now, waitMs);
-  if (reasonOf !== undefined) return { reason: reasonOf(detail), failures: 0, retryAt };
+  const counted = hasFailed ? failures + 1 : 0;
+  if (reasonOf !== undefined) return { reason: reasonOf(detail), failures: counted, retryAt };
   const failed = code === 'unreachable' ? reasons.unreachable : reasons.crashed;
-  return { reason: failed(detail, retryAt), failures: failures + 1, retryAt };
+  return { reason: failed(detail, retryAt), failures: counted, retryAt };
 }
 
 /** What stays not installed is looked at ever more rarely. */

@@ -93,6 +93,26 @@ it('a tenant that is off is looked at when a transaction changes it, though it w
   expect(decide(world({ entries: [later] })).looks).toHaveLength(1);
 });
 
+describe('one that is found well and fails all the same', () => {
+  const installed = { kind: 'installed', version: '1', engine: { ok: true } } as const;
+  const change = (one: LaunchEntry, more: Partial<World> = {}) => decide(world({ entries: [one], ...more })).changes[0];
+
+  it.each(['unreachable', 'no_engine'] as const)('%s is what it stays, and no news, until it runs', (code) => {
+    const found = entry({ ...failed, code, failures: 3 });
+    const tried = change(found, { findings: new Map([[found.tenant.id, installed]]), hosts: [host('a')] });
+    expect(tried).toMatchObject({ isNews: false, launch: { state: 'ALLOCATED', code, failures: 3, retryAt: null } });
+    const given = entry({ ...failed, state: 'ALLOCATED', code, failures: 3, hostId: 'a', ordered: true });
+    const word = { orderNo: 1, hostId: 'a', code: null, reason: 'starting' } as const;
+    const starting = change({ ...given, word: { ...word, phase: 'starting' } }, { hosts: [host('a')] });
+    expect(starting?.isNews ?? false).toBe(false);
+    const ended = change({ ...given, word: { ...word, phase: 'ended', code } }, { hosts: [host('a')] });
+    expect(ended).toMatchObject({ isNews: false, launch: { state: 'DISABLED', code, failures: 4 } });
+    expect(ended?.launch.retryAt?.getTime()).toBeGreaterThanOrEqual(at(5).getTime());
+    const running = change({ ...given, word: { ...word, phase: 'running' } }, { hosts: [host('a')] });
+    expect(running).toMatchObject({ isNews: true, launch: { state: 'STARTED', code: null } });
+  });
+});
+
 describe('a host without a tenant', () => {
   const slot = (holder: string, kind: Slot['kind']): Slot => ({
     id: newId(),

@@ -12,8 +12,8 @@ import { type Guest, needless, type Room } from './placement.ts';
 import { type Reason, reasons } from './reasons.ts';
 import { type Slot, type SlotChanges, Slots } from './slots.ts';
 import type { HostFault } from './spawning.ts';
-import { roomsOf, seeToFinding, seeToNote, seeToOwnHosts, seeToStarts } from './starts.ts';
-import { care, type Presence } from './supervisor.ts';
+import { begun, roomsOf, seeToFinding, seeToNote, seeToOwnHosts, seeToStarts } from './starts.ts';
+import { care, isFailing, type Presence } from './supervisor.ts';
 import { keyOf, type Sighting } from './watch.ts';
 
 export interface World {
@@ -127,9 +127,8 @@ function supervise(
     const { state, ending = false, code = null, retryAt = null } = launch ?? {};
     const presence = world.presenceOf(entry);
     const due = care({ desired: tenant.desired, presence, state, ending, code, retryAt }, world.now);
-    const begun = code === 'crashed' ? {} : { code: reasons.starting.code, reason: reasons.starting.text };
-    if (due.kind === 'register') ledger.send(entry, { kind: 'discovered' }, begun);
-    else if (due.kind === 'start') ledger.send(entry, { kind: 'start' }, { ...begun, retryAt: null });
+    if (due.kind === 'register') ledger.send(entry, { kind: 'discovered' }, begun(launch));
+    else if (due.kind === 'start') ledger.send(entry, { kind: 'start' }, { ...begun(launch), retryAt: null });
     else if (due.kind === 'stop')
       ledger.send(entry, { kind: 'stop' }, { code: due.reason.code, reason: due.reason.text, retryAt: null });
     else if (due.kind === 'look' || due.kind === 'note') {
@@ -277,9 +276,13 @@ function explain(entry: LaunchEntry, launch: Launch, position: number | undefine
   if (state === 'STARTED') return undefined;
   if (ending && (state !== 'DISABLED' || entry.tenant.desired === 'off')) return reasons.stopping;
   if (state === 'ENABLED' && position !== undefined) return reasons.noSlot(position);
-  if (state === 'ALLOCATED' && entry.pending !== undefined) return entry.pending;
-  // one that is tried again has failed until it runs
-  const keeps = state !== 'ALLOCATED' || code === 'crashed';
+  // one that is tried again has failed until it runs; what it waits for now is said all the same
+  const isTried = state === 'ALLOCATED' && isFailing(code);
+  if (state === 'ALLOCATED' && entry.pending !== undefined) {
+    const { pending } = entry;
+    return isTried && code !== null && pending.code === 'starting' ? { code, text: pending.text } : pending;
+  }
+  const keeps = state !== 'ALLOCATED' || isTried;
   return keeps && code !== null ? { code, text: reason ?? code } : reasons.starting;
 }
 
@@ -316,8 +319,7 @@ function hasMoved(before: Launch, launch: Launch): boolean {
 
 /** One that fails again and again is not told of with every try. */
 function isNews(before: Launch, launch: Launch): boolean {
-  const failing = launch.code === 'crashed' || launch.code === 'unreachable';
-  return before.code !== launch.code || (before.state !== launch.state && !failing);
+  return before.code !== launch.code || (before.state !== launch.state && !isFailing(launch.code));
 }
 
 function dueAt(ledger: Ledger): Date | undefined {
