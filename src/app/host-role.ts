@@ -5,6 +5,7 @@ import { engineVersion } from '../engine/engine.ts';
 import { MillraceError } from '../errors.ts';
 import { makeLog } from '../kernel/log.ts';
 import { type HostOptions as HostSettings, makeHost } from '../launcher/host.ts';
+import { awaitEngine } from '../launcher/host-engine.ts';
 import { ConnectionBudget } from '../postgres/connection-budget.ts';
 import { type HostOrder, registered } from './host-order.ts';
 import { prepareControl } from './installation.ts';
@@ -30,6 +31,8 @@ export async function runHost(
   const installation = await openExternal({ ...config, ...told }, log, 'host', { queryTimeoutMs: lostMs });
   const host = makeHost({ ...installation, ...hostSettings(config), version, stays: !onDemand });
   try {
+    await awaitEngine(installation.engines, version, { waits: !onDemand, signal, log });
+    if (signal.aborted) return;
     await host.start();
     process.send?.(registered);
     const end = await Promise.race([host.ended, untilAborted(signal)]);

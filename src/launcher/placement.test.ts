@@ -7,6 +7,7 @@ const guest = (more: Partial<Guest> = {}): Guest => ({
   engine: '1',
   suspicion: 0,
   ownHost: false,
+  failedAt: null,
   ...more,
 });
 const many = (count: number, more: Partial<Guest> = {}): Guest[] => Array.from({ length: count }, () => guest(more));
@@ -19,6 +20,11 @@ describe('placement', () => {
   it('gives a tenant to a host of its version, the emptiest', () => {
     expect(hostOf(guest({ engine: '2' }), [room('a'), room('b', many(3), '2'), room('c', many(2), '2')])).toBe('c');
     expect(hostOf(guest({ engine: '3' }), [room('a')])).toBeUndefined();
+  });
+
+  it('gives one that has just failed to another host, where there is one', () => {
+    expect(hostOf(guest({ failedAt: 'a' }), [room('a'), room('b', many(3))])).toBe('b');
+    expect(hostOf(guest({ failedAt: 'a' }), [room('a')])).toBe('a');
   });
 
   it.each([

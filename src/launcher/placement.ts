@@ -14,6 +14,8 @@ export interface Guest {
   readonly suspicion: number;
   /** Shares its host with no other. */
   readonly ownHost: boolean;
+  /** The host where it has just failed: another one comes first. */
+  readonly failedAt: string | null;
 }
 
 export interface Room {
@@ -49,7 +51,8 @@ export function place(
   const placed = new Map<string, string>();
   const missing = new Map<string, number>();
   for (const guest of guests.toSorted((a, b) => b.suspicion - a.suspicion)) {
-    const space = emptiest(open.filter((candidate) => candidate.admits(guest))) ?? beyondLimit(open, guest, most);
+    const admitting = open.filter((candidate) => candidate.admits(guest));
+    const space = emptiest(admitting, guest) ?? beyondLimit(open, guest, most);
     if (space === undefined) {
       open.push(new Space(undefined, guest.engine, [guest]));
       missing.set(guest.engine, (missing.get(guest.engine) ?? 0) + 1);
@@ -75,6 +78,7 @@ function beyondLimit(open: readonly Space[], guest: Guest, most: (engine: string
   return least(shared, (space) => [
     Math.max(0, space.suspicion - guest.suspicion),
     space.suspects(Math.max(1, guest.suspicion)),
+    hasFailedIn(space, guest),
     space.taken,
   ]);
 }
@@ -122,8 +126,12 @@ class Space {
 }
 
 /** Hosts that are there before those that are not; the first of those that are equally empty. */
-function emptiest(spaces: readonly Space[]): Space | undefined {
-  return least(spaces, (space) => [space.hostId === undefined ? 1 : 0, space.taken]);
+function emptiest(spaces: readonly Space[], guest: Guest): Space | undefined {
+  return least(spaces, (space) => [space.hostId === undefined ? 1 : 0, hasFailedIn(space, guest), space.taken]);
+}
+
+function hasFailedIn({ hostId }: Space, { failedAt }: Guest): number {
+  return hostId !== undefined && hostId === failedAt ? 1 : 0;
 }
 
 /** By the first number in which they differ; the first of those that are equal. */

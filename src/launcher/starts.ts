@@ -111,8 +111,16 @@ function quitOf(finding: Finding): Quit {
   return { code: 'no_engine', detail: engine?.ok === false ? engine.detail : 'none was found' };
 }
 
-function guestOf({ tenant, launch }: LaunchEntry, engine: string): Guest {
-  return { tenantId: tenant.id, engine, suspicion: launch?.suspicion ?? 0, ownHost: tenant.ownHost };
+function guestOf(entry: LaunchEntry, engine: string): Guest {
+  const { tenant, launch } = entry;
+  const suspicion = launch?.suspicion ?? 0;
+  return { tenantId: tenant.id, engine, suspicion, ownHost: tenant.ownHost, failedAt: lastHostOf(entry) };
+}
+
+/** The host that has just failed it; it may be the host's fault, or its machine's. */
+function lastHostOf({ word, launch }: LaunchEntry): string | null {
+  const hasFailed = word?.phase === 'ended' && word.orderNo === launch?.orderNo && launch.failures > 0;
+  return hasFailed ? word.hostId : null;
 }
 
 /** Hosts that take tenants, with those they have; one that is ending is still there. */

@@ -68,6 +68,17 @@ const world = (more: Partial<World> = {}): World => ({
   ...more,
 });
 
+const slot = (holder: string, kind: Slot['kind']): Slot => ({
+  id: newId(),
+  kind,
+  tenantId: newId(),
+  holder,
+  reason: 'retention',
+  askedAt: at(-9),
+  grantedAt: at(-8),
+  lent: false,
+});
+
 describe('tenants that could not be reached', () => {
   it('are looked at at once, all of them, the first time; from then on without haste', () => {
     const entries = [1, 2, 9].map((failures) => entry({ ...failed, failures }));
@@ -113,18 +124,33 @@ describe('one that is found well and fails all the same', () => {
   });
 });
 
-describe('a host without a tenant', () => {
-  const slot = (holder: string, kind: Slot['kind']): Slot => ({
-    id: newId(),
-    kind,
-    tenantId: newId(),
-    holder,
-    reason: 'retention',
-    askedAt: at(-9),
-    grantedAt: at(-8),
-    lent: false,
+describe('a tenant whose engine this machine lacks', () => {
+  const lacking = { kind: 'installed', version: '1', engine: { ok: false, detail: 'not here' } } as const;
+
+  it.each([
+    ['DISABLED', 'no_engine'],
+    ['ALLOCATED', 'starting'],
+  ] as const)('is given to a host that has it elsewhere, from %s on', (state, code) => {
+    const one = entry({ ...failed, state, code });
+    const findings = new Map([[one.tenant.id, lacking]]);
+    const slots = state === 'ALLOCATED' ? [{ ...slot('a', 'scheduler'), tenantId: one.tenant.id }] : [];
+    const { changes } = decide(world({ entries: [one], findings, slots, hosts: [host('a')] }));
+    expect(changes[0]?.launch).toMatchObject({ state: 'ALLOCATED', hostId: 'a', ordered: true });
+    const none = decide(world({ entries: [entry({ ...failed, state, code })], findings, slots }));
+    expect(none.changes.filter(({ launch }) => launch.ordered)).toEqual([]);
   });
 
+  it('goes to another host than the one that has failed it', () => {
+    const one = entry({ ...failed, state: 'ALLOCATED', code: 'no_engine' });
+    const word = { orderNo: 1, hostId: 'a', phase: 'ended', code: 'no_engine', reason: 'no' } as const;
+    const findings = new Map([[one.tenant.id, lacking]]);
+    const slots = [{ ...slot('a', 'scheduler'), tenantId: one.tenant.id }];
+    const plan = decide(world({ entries: [{ ...one, word }], findings, slots, hosts: [host('a'), host('b')] }));
+    expect(plan.told).toEqual([{ hostId: 'b', tenantId: one.tenant.id }]);
+  });
+});
+
+describe('a host without a tenant', () => {
   it('is idle, but not while it keeps house', () => {
     const plan = decide(world({ hosts: [host('a'), host('b')], slots: [slot('b', 'housekeeping')] }));
     expect(plan.idle.map(({ id }) => id)).toEqual(['a']);

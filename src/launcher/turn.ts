@@ -79,7 +79,7 @@ export function decide(world: World): Plan {
   slots.keepLauncher(world.launcherId);
   hear(ledger, new Map(alive.map((host) => [host.id, host])), lostIds);
   const about = inbox.take(ledger);
-  const findings = new Map([...world.findings].filter(([tenantId]) => !about.has(tenantId)));
+  const findings = findingsOf(world, about, alive);
   const supervised = supervise(ledger, world, findings);
   seeToOwnHosts(ledger, alive);
   const granted = seeToSlots(ledger, alive);
@@ -108,6 +108,21 @@ export function decide(world: World): Plan {
     missing: starts.missing,
     dueAt: dueAt(ledger),
   };
+}
+
+/** Those that still hold. A host has found its engine before it was there, wherever that is: this machine may lack it. */
+function findingsOf(
+  { findings }: World,
+  about: ReadonlySet<string>,
+  alive: readonly LaunchHost[],
+): ReadonlyMap<string, Finding> {
+  const engines = new Set(alive.filter(({ leaving }) => !leaving).map(({ engine }) => engine));
+  const isRun = (finding: Finding): boolean => finding.kind === 'installed' && engines.has(finding.version);
+  return new Map(
+    [...findings]
+      .filter(([tenantId]) => !about.has(tenantId))
+      .map(([tenantId, finding]) => [tenantId, isRun(finding) ? { ...finding, engine: { ok: true } } : finding]),
+  );
 }
 
 function toldOf({ holder, tenantId }: Slot): Told[] {
