@@ -63,15 +63,22 @@ export class Looks {
     return new Map([...this.#found].map(([tenantId, { finding }]) => [tenantId, finding]));
   }
 
-  /** Whoever is looked at already is not asked for twice. Those that find no place ask again in the next turn. */
+  /** The first come first. Whoever is looked at already is not asked for twice; those that find no place ask again. */
   ask(requests: readonly LookRequest[]): void {
     this.#refill();
     for (const request of requests) {
       if (this.#running.has(request.tenantId) || this.#found.has(request.tenantId)) continue;
-      if (request.idle && !this.#waiting.has(request.tenantId) && this.#idleAllowance-- < 1) continue;
+      if (request.idle && !this.#waiting.has(request.tenantId) && !this.#admits()) continue;
       this.#waiting.set(request.tenantId, request);
     }
     this.#begin();
+  }
+
+  /** One more that nobody waits for. Turns may follow each other closely: what is less than one is kept for the next. */
+  #admits(): boolean {
+    if (this.#idleAllowance < 1) return false;
+    this.#idleAllowance -= 1;
+    return true;
   }
 
   /** What was found, or is being looked at, of these is used up or out of date. */
@@ -86,7 +93,7 @@ export class Looks {
   #refill(): void {
     const now = performance.now();
     const more = ((now - this.#refilledAt) / 1_000) * mostIdlePerSecond;
-    this.#idleAllowance = Math.min(mostIdlePerSecond, Math.max(0, this.#idleAllowance) + more);
+    this.#idleAllowance = Math.min(mostIdlePerSecond, this.#idleAllowance + more);
     this.#refilledAt = now;
   }
 

@@ -84,6 +84,12 @@ describe('tenants that could not be reached', () => {
     const entries = [1, 2, 9].map((failures) => entry({ ...failed, failures }));
     expect(decide(world({ entries })).looks.map(({ idle }) => idle)).toEqual([false, true, true]);
   });
+
+  it('are looked at in the order in which that was due', () => {
+    const entries = [-1, -9, -5].map((due) => entry({ ...failed, retryAt: at(due) }));
+    const { looks } = decide(world({ entries }));
+    expect(looks.map((each) => each.entry.launch?.retryAt)).toEqual([at(-9), at(-5), at(-1)]);
+  });
 });
 
 it('a tenant that is off is looked at when a transaction changes it, though it was not long ago', () => {

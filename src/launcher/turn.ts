@@ -155,7 +155,9 @@ function supervise(
       }
     }
   }
-  return { looks, used };
+  // there may be more of them than are looked at in a turn
+  const dueMs = ({ entry }: Plan['looks'][number]): number => entry.launch?.retryAt?.getTime() ?? 0;
+  return { looks: looks.toSorted((a, b) => dueMs(a) - dueMs(b)), used };
 }
 
 /** All of a server that was away for a moment are looked at at once; those that are out of reach for longer, bit by bit. */
