@@ -48,6 +48,8 @@ create table host (
   leaving boolean not null default false,
   -- a launcher has started it: it may be sent away when it is not needed any more
   on_demand boolean not null default false,
+  -- tenants of whom it cannot write what it would say (somebody has their row locked): its silence on them means nothing
+  unsaid uuid[] not null default '{}',
   started_at timestamptz not null,
   beat_at timestamptz not null
 );

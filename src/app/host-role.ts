@@ -14,6 +14,8 @@ import { type Role, untilAborted } from './role.ts';
 
 /** Without an answer for so long, the network is gone: on to a new connection. */
 const lostMs = 10_000;
+/** What is said of one tenant, whose row somebody has locked, does not keep the rest waiting for longer. */
+const lockedMs = 1_000;
 /** Of schedulers that are busy, beside the one that each of them keeps: the embedded server has 500 for all. */
 const mostConnections = 50;
 
@@ -28,7 +30,8 @@ export async function runHost(
   if (signal.aborted) return;
   // whoever starts hosts has prepared what they stand on
   if (!onDemand) await prepareControl(externalAddress(config));
-  const installation = await openExternal({ ...config, ...told }, log, 'host', { queryTimeoutMs: lostMs });
+  const patience = { queryTimeoutMs: lostMs, lockTimeoutMs: lockedMs };
+  const installation = await openExternal({ ...config, ...told }, log, 'host', patience);
   const host = makeHost({ ...installation, ...hostSettings(config), version, stays: !onDemand });
   try {
     await awaitEngine(installation.engines, version, { waits: !onDemand, signal, log });

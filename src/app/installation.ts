@@ -56,6 +56,8 @@ export interface InstallationOptions {
   readonly poolSize: number;
   /** A statement in the control database that is not answered by then fails; default: never. */
   readonly queryTimeoutMs?: number;
+  /** One that has waited for a row for so long fails; default: none does. */
+  readonly lockTimeoutMs?: number;
 }
 
 const defaultDatabase = 'millrace_default';
@@ -71,6 +73,9 @@ export async function openInstallation(options: InstallationOptions): Promise<In
     max: 5,
     ...(options.queryTimeoutMs === undefined ? {} : { queryTimeoutMs: options.queryTimeoutMs }),
     allowPooler: config.sessionPooler,
+    onOpen: async (client) => {
+      if (options.lockTimeoutMs !== undefined) await client.query(`set lock_timeout to ${options.lockTimeoutMs}`);
+    },
     onError: (error) => log.debug({ err: error }, 'an idle connection to the control database was lost'),
   });
   const control = onPool(pool);

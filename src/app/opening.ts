@@ -19,7 +19,7 @@ export async function openExternal(
   config: Config,
   log: Log,
   role: string,
-  more: Pick<InstallationOptions, 'queryTimeoutMs'> = {},
+  more: Pick<InstallationOptions, 'queryTimeoutMs' | 'lockTimeoutMs'> = {},
 ): Promise<Installation> {
   const controlAddress = externalAddress(config);
   const home = await makeHome(config.home);

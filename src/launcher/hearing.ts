@@ -8,14 +8,16 @@ import { reasons } from './reasons.ts';
 import { afterRunning } from './supervisor.ts';
 
 const silentMs = 5_000;
-/** A host that beats but does not answer an order for so long is as good as lost. */
+/** A host that beats but does not answer an order for so long, and does not say that it cannot, is as good as lost. */
 const unansweredMs = 30_000;
 
 /** `mayJudge`: this launcher has itself been awake, so that silence means something. */
 export function lostHosts(ledger: Ledger, hosts: readonly LaunchHost[], mayJudge: boolean): LaunchHost[] {
   const now = ledger.now.getTime();
+  const unsaid = new Map<string | null, ReadonlySet<string>>(hosts.map((host) => [host.id, new Set(host.unsaid)]));
   const deaf = new Set<string | null>();
-  for (const [entry, launch] of ledger.launches()) if (isUnanswered(entry, launch, now)) deaf.add(launch.hostId);
+  for (const [entry, launch] of ledger.launches())
+    if (isUnanswered(entry, launch, now) && !unsaid.get(launch.hostId)?.has(entry.tenant.id)) deaf.add(launch.hostId);
   return hosts.filter(
     ({ id, beatMs }) => beatMs === Number.NEGATIVE_INFINITY || (mayJudge && (now - beatMs > silentMs || deaf.has(id))),
   );

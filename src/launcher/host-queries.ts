@@ -24,10 +24,17 @@ export async function registerHost(db: Db, host: HostProcessRow): Promise<void> 
     values (${host.id}, ${host.machine}, ${host.pid}, ${host.engine}, ${host.memory}, ${host.onDemand ?? false}, now(), now())`);
 }
 
+export interface HostBeat {
+  readonly id: string;
+  readonly memory: number;
+  /** Tenants of whom it cannot say what it would. */
+  readonly unsaid: readonly string[];
+}
+
 /** Undefined when the row is gone: this host was written off. */
-export function beatHost(db: Db, id: string, memory: number): Promise<{ leaving: boolean } | undefined> {
+export function beatHost(db: Db, { id, memory, unsaid }: HostBeat): Promise<{ leaving: boolean } | undefined> {
   return db.maybeOne<{ leaving: boolean }>(sql`
-    update host set beat_at = now(), memory = ${memory} where id = ${id} returning leaving`);
+    update host set beat_at = now(), memory = ${memory}, unsaid = ${unsaid}::uuid[] where id = ${id} returning leaving`);
 }
 
 export async function removeHost(db: Db, id: string): Promise<void> {

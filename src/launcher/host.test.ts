@@ -51,6 +51,24 @@ describe('a host', () => {
     expect(await hosts()).toEqual([]);
   });
 
+  it('beats though somebody has the row of one of its schedulers locked', async () => {
+    const host = await startHost();
+    await launcher.hears(a, await launcher.order(a, host.id(), engineVersion), 'running');
+    const { db, pool } = fleet.control;
+    const somebody = await pool.connect();
+    await somebody.query('begin');
+    await somebody.query('select from control.scheduler where tenant_id = $1 for update', [a]);
+    await until('it would tell of its scheduler', async () => {
+      const waiting = await db.rows(sql`
+        select from pg_stat_activity where wait_event_type = 'Lock' and query like '%update scheduler%'`);
+      return waiting.length > 0 || undefined;
+    });
+    await db.exec(sql`update host set beat_at = now() - interval '1 minute'`);
+    await until('it has beaten', async () => (await hosts()).some(({ fresh }) => fresh));
+    await somebody.query('rollback');
+    somebody.release();
+  });
+
   it('runs exactly what it is ordered to, and says so', async () => {
     const host = await startHost();
     const order = await launcher.order(a, host.id(), engineVersion);

@@ -14,6 +14,7 @@ import type { Log } from '../kernel/log.ts';
 import { machine } from '../kernel/machine.ts';
 import { all, every, type Service, steady, within } from '../kernel/service.ts';
 import type { Db } from '../kernel/sql.ts';
+import { Seldom } from '../kernel/seldom.ts';
 import type { Telemetry } from '../kernel/telemetry.ts';
 import { systemTime } from '../kernel/time.ts';
 import type { Address } from '../postgres/address.ts';
@@ -37,11 +38,12 @@ import {
   writeWords,
 } from './host-queries.ts';
 import { BeatPace } from './beat-pace.ts';
+import { writeHalves } from './halves.ts';
 import { Housekeeping } from './housekeeping.ts';
 import { Ending } from './singleton.ts';
 import { Tallies } from './tallies.ts';
 import { runScheduler, type SchedulerLimits, usualLimits } from './tenant-scheduler.ts';
-import { eachThatCan, Words } from './words.ts';
+import { Words } from './words.ts';
 
 export interface HostOptions {
   readonly control: Db;
@@ -104,6 +106,7 @@ class RunningHost {
   readonly #words: Words;
   readonly #tallies: Tallies;
   readonly #pace = new BeatPace();
+  readonly #seldom = new Seldom();
   readonly #housekeeping: Housekeeping;
   readonly #patience: HostPatience;
   #unsubscribe = (): void => {};
@@ -140,6 +143,8 @@ class RunningHost {
       // it beats to its end: silent, it would be taken for lost while its schedulers take their time to stop
       { name: 'registration', start: () => this.#register(), stop: () => this.#leave() },
       every(beatEveryMs, 'beat', () => this.#beat(), this.#onError('beating')),
+      // by themselves: a row that somebody has locked must not make the host look lost
+      every(beatEveryMs, 'beats of schedulers', () => this.#beatSchedulers(), this.#onError('telling of schedulers')),
       this.#words.service,
       this.#housekeeping.service,
       { name: 'schedulers', start: async () => {}, stop: () => this.#attempts.stopAll() },
@@ -149,7 +154,10 @@ class RunningHost {
   }
 
   #onError(doing: string): (error: unknown) => void {
-    return (error) => this.#options.log.warn({ err: error, doing }, 'the host could not do its part; trying again');
+    return (error) => {
+      if (this.#seldom.isDue(doing, error))
+        this.#options.log.warn({ err: error, doing }, 'the host could not do its part; trying again');
+    };
   }
 
   async #register(): Promise<void> {
@@ -201,12 +209,14 @@ class RunningHost {
     const memory = process.memoryUsage.rss();
     if (memory <= this.#options.memoryLimit) this.#fitAt = performance.now();
     if (performance.now() - this.#fitAt > this.#patience.overMemoryMs) return this.#overflow(memory);
+    const { id } = this;
     try {
-      const row = await this.#sayAlive(memory);
+      const row = await this.#sayAlive(id, memory);
       this.#heardAt = performance.now();
+      // it has begun anew meanwhile, or is about to: that concerns whom it was
+      if (id !== this.id || this.#lettingGo !== undefined) return;
       if (row === undefined) return await this.#writtenOff();
       if (row.leaving) this.#dismissed();
-      await this.#beatSchedulers();
     } catch (error) {
       const aloneMs = performance.now() - this.#heardAt;
       if (aloneMs > this.#patience.aloneMs)
@@ -216,14 +226,16 @@ class RunningHost {
   }
 
   /** A network that is gone says nothing, not even no. */
-  async #sayAlive(memory: number): Promise<{ leaving: boolean } | undefined> {
-    const beat = beatHost(this.#options.control, this.id, memory).then((row) => ({ row }));
+  async #sayAlive(id: string, memory: number): Promise<{ leaving: boolean } | undefined> {
+    const { unsaid } = this.#words;
+    const beat = beatHost(this.#options.control, { id, memory, unsaid }).then((row) => ({ row }));
     const answer = await within(this.#patience.answerMs, beat);
     if (answer === undefined) throw new Error('the control database does not answer');
     return answer.row;
   }
 
   async #beatSchedulers(): Promise<void> {
+    if (this.#lost) return;
     const { control, statuses } = this.#options;
     const beats = this.#attempts.running.map(
       ({ tenantId, id }): SchedulerBeat => ({
@@ -236,7 +248,7 @@ class RunningHost {
     const news = this.#pace.due(beats, performance.now());
     if (news.length === 0) return;
     const write = (some: readonly SchedulerBeat[]): Promise<void> => beatSchedulers(control, this.id, some);
-    await eachThatCan(news, write, this.#onError('telling of a scheduler'));
+    for (const error of (await writeHalves(news, write)).values()) this.#onError('telling of a scheduler')(error);
     this.#pace.told(news, performance.now());
   }
 

@@ -30,6 +30,8 @@ export interface LaunchHost {
   readonly engine: string;
   readonly leaving: boolean;
   readonly onDemand: boolean;
+  /** Tenants of whom it cannot say what it would. */
+  readonly unsaid: readonly string[];
   readonly startedAt: Date;
   /** By the server's clock; -Infinity: known to be dead. */
   readonly beatMs: number;
@@ -50,7 +52,7 @@ export function readMessages(db: Db): Promise<OpenMessage[]> {
 
 export function readHosts(db: Db): Promise<LaunchHost[]> {
   return db.rows<LaunchHost>(sql`
-    select id, machine, pid, engine, leaving, on_demand as "onDemand", started_at as "startedAt",
+    select id, machine, pid, engine, leaving, on_demand as "onDemand", unsaid, started_at as "startedAt",
            (extract(epoch from beat_at) * 1000)::float8 as "beatMs"
       from host
      order by started_at, id`);

@@ -12,6 +12,7 @@ const host = (pid: number, more: Partial<LaunchHost> = {}): LaunchHost => ({
   engine: '1',
   leaving: false,
   onDemand: true,
+  unsaid: [],
   startedAt: new Date(now.getTime() + 1_000),
   beatMs: now.getTime(),
   ...more,

@@ -46,6 +46,7 @@ const host = (id: string): LaunchHost => ({
   engine: '1',
   leaving: false,
   onDemand: true,
+  unsaid: [],
   startedAt: at(-60),
   beatMs: now.getTime(),
 });
@@ -153,6 +154,17 @@ describe('a tenant whose engine this machine lacks', () => {
     const slots = [{ ...slot('a', 'scheduler'), tenantId: one.tenant.id }];
     const plan = decide(world({ entries: [{ ...one, word }], findings, slots, hosts: [host('a'), host('b')] }));
     expect(plan.told).toEqual([{ hostId: 'b', tenantId: one.tenant.id }]);
+  });
+});
+
+describe('a host that beats and does not answer an order', () => {
+  it('is lost, but not where it says that it cannot', () => {
+    const lost = (isUnsaid: boolean): string[] => {
+      const one = entry({ ...failed, state: 'ALLOCATED', hostId: 'a', ordered: true, changedAt: at(-31) });
+      const hosts = [{ ...host('a'), unsaid: isUnsaid ? [one.tenant.id] : [newId()] }];
+      return decide(world({ entries: [one], hosts })).lost.map(({ id }) => id);
+    };
+    expect([lost(false), lost(true)]).toEqual([['a'], []]);
   });
 });
 

@@ -2,9 +2,10 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type Fleet, makeFleet } from '../../test/harness/fleet.ts';
 import { Bell } from '../kernel/bell.ts';
 import { newId } from '../kernel/id.ts';
+import { pause } from '../kernel/service.ts';
 import { sql } from '../kernel/sql.ts';
 import { systemTime } from '../kernel/time.ts';
-import { registerHost, type Word, writeWords } from './host-queries.ts';
+import { registerHost, writeWords } from './host-queries.ts';
 import { Words } from './words.ts';
 
 let fleet: Fleet;
@@ -13,32 +14,42 @@ beforeAll(async () => {
 });
 afterAll(() => fleet.close());
 
-it('a word that the database refuses keeps none of the others back', async () => {
-  const { db } = fleet.control;
+it('words that the database refuses keep none of the others back, and are said when they can be', async () => {
+  const { db, pool } = fleet.control;
   const hostId = newId();
   await registerHost(db, { id: hostId, machine: 'here', pid: 1, engine: '1.0.0', memory: 1 });
   const errors: unknown[] = [];
   const words = new Words({
     bell: new Bell(systemTime),
-    write: (some) => writeWords(db, hostId, some),
+    write: (some) =>
+      db.transaction(async (tx) => {
+        await tx.exec(sql`set local lock_timeout to 50`);
+        await writeWords(tx, hostId, some);
+      }),
     onError: (error) => errors.push(error),
+    againMs: 1,
   });
   const [a = '', b = '', c = ''] = fleet.tenants.map(({ row }) => row.id);
-  const rest = { orderNo: 1, engine: '1.0.0', phase: 'ended', code: 'crashed' } as const;
-  const say = (tenantId: string, more: Partial<Word>): void =>
-    words.say({ ...rest, tenantId, id: newId(), reason: 'no luck', ...more });
-  say(a, {});
-  say(b, { id: 'nothing that could be written' });
-  say(c, {});
+  const rest = { engine: '1.0.0', phase: 'ended', code: 'crashed' } as const;
+  const say = (orderNo: number): void => {
+    for (const tenantId of [a, b, c]) words.say({ ...rest, orderNo, tenantId, id: newId(), reason: `no ${orderNo}` });
+  };
+  const said = async (): Promise<Record<string, string>> => {
+    const rows = await db.rows<{ tenant_id: string; reason: string }>(sql`select tenant_id, reason from scheduler`);
+    return Object.fromEntries(rows.map(({ tenant_id, reason }) => [tenant_id, reason]));
+  };
+  say(1);
   await words.flush();
-  const written = await db.rows(sql`select tenant_id, reason from scheduler order by tenant_id = ${c}`);
-  expect(written).toEqual([
-    { tenant_id: a, reason: 'no luck' },
-    { tenant_id: c, reason: 'no luck' },
-  ]);
-  expect(errors).toHaveLength(1);
-  // nothing is left to be said again
-  await db.exec(sql`delete from scheduler`);
+  const somebody = await pool.connect();
+  await somebody.query('begin');
+  await somebody.query('select from control.scheduler where tenant_id = $1 for update', [b]);
+  say(2);
   await words.flush();
-  expect(await db.rows(sql`select from scheduler`)).toEqual([]);
+  expect(await said()).toEqual({ [a]: 'no 2', [b]: 'no 1', [c]: 'no 2' });
+  expect([words.unsaid, errors.length]).toEqual([[b], 1]);
+  await somebody.query('rollback');
+  somebody.release();
+  await pause(5);
+  await words.flush();
+  expect([await said(), words.unsaid]).toEqual([{ [a]: 'no 2', [b]: 'no 2', [c]: 'no 2' }, []]);
 });
