@@ -1,3 +1,4 @@
+import type { QueryResultRow } from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { textWith } from '../../test/harness/expected.ts';
 import type { Fleet } from '../../test/harness/fleet.ts';
@@ -6,7 +7,8 @@ import type { PlayedLauncher } from '../../test/harness/played-launcher.ts';
 import { until } from '../../test/harness/until.ts';
 import { engineVersion } from '../engine/engine.ts';
 import { newId } from '../kernel/id.ts';
-import { sql } from '../kernel/sql.ts';
+import { pause } from '../kernel/service.ts';
+import { type Db, type Sql, sql } from '../kernel/sql.ts';
 import { onDatabase } from '../postgres/address.ts';
 import type { Host, HostOptions } from './host.ts';
 import { usualLimits } from './tenant-scheduler.ts';
@@ -224,6 +226,33 @@ describe('a host', () => {
     await until('it is back', async () => (await hosts()).some(({ id }) => id !== old));
     expect(await hosts()).toHaveLength(1);
     await launcher.hears(a, await launcher.order(a, host.id(), engineVersion), 'running');
+  });
+
+  it('that has begun anew does not take an answer for its own that was given to whom it was', async () => {
+    const { db } = fleet.control;
+    let told = 0;
+    const control: Db = {
+      ...db,
+      async maybeOne<R extends QueryResultRow>(query: Sql) {
+        const row = await db.maybeOne<R>(query);
+        // told to leave for the second time, it hears of that when it has left
+        if (row?.['leaving'] !== true || ++told !== 2) return row;
+        await until('it is back', async () => (await hosts()).some(({ id }) => id !== old));
+        await pause(50);
+        return row;
+      },
+      async exec(query) {
+        if (query.compile().text.includes('delete from host')) await until('it was told twice', () => told >= 2);
+        return db.exec(query);
+      },
+    };
+    const host = await startHost({ stays: true, control });
+    const old = host.id();
+    await db.exec(sql`update host set leaving = true`);
+    await until('it is another', () => host.id() !== old || undefined);
+    const next = host.id();
+    await pause(500);
+    expect([told, host.id()]).toEqual([2, next]);
   });
 
   it('says nothing about an order that is older than what is recorded', async () => {

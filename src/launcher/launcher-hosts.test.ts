@@ -198,6 +198,7 @@ describe('hosts', () => {
 
   it('without a tenant are sent away after a while, but for the last of the running release', async () => {
     const [one, other, old] = [await stage.host(), await stage.host(), await stage.host('0.9.0')];
+    await db().exec(sql`update host set on_demand = true`);
     const tenant = await stage.tenant('a');
     await stage.launch({ idleHostMs: 1_500 });
     const { host_id: taken } = await stage.becomes(tenant, 'STARTED');

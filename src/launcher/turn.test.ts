@@ -169,8 +169,9 @@ describe('a host that beats and does not answer an order', () => {
 });
 
 describe('a host without a tenant', () => {
-  it('is idle, but not while it keeps house', () => {
-    const plan = decide(world({ hosts: [host('a'), host('b')], slots: [slot('b', 'housekeeping')] }));
+  it('is idle, but not while it keeps house, nor where it was started by hand', () => {
+    const hosts = [host('a'), host('b'), { ...host('c'), onDemand: false }];
+    const plan = decide(world({ hosts, slots: [slot('b', 'housekeeping')] }));
     expect(plan.idle.map(({ id }) => id)).toEqual(['a']);
   });
 });

@@ -52,7 +52,7 @@ export interface Plan {
   readonly slots: SlotChanges;
   readonly messages: readonly OpenMessage[];
   readonly unsent: readonly Unsent[];
-  /** Hosts without a tenant, and those whose tenants might as well run in others. */
+  /** Hosts of launchers that are without a tenant, and those whose tenants might as well run in others. */
   readonly idle: readonly LaunchHost[];
   readonly needless: readonly LaunchHost[];
   /** Once it is committed: hosts with new orders or slots; tenants whose connections are to be closed. */
@@ -251,14 +251,14 @@ function restartFor({ tenant }: LaunchEntry, { what, pid, xid }: Sighting): Unse
   return { tenantId: tenant.id, tenant: tenant.name, cause: `${doing} (${who})`, xid, pid };
 }
 
-/** Those that run nothing, housekeeping of a scheduler that has gone included. */
+/** Those that run nothing, housekeeping of a scheduler that has gone included. Who was started by hand stays. */
 function idleHosts(ledger: Ledger, alive: readonly LaunchHost[]): LaunchHost[] {
   const empty = new Set(
     roomsOf(ledger, alive)
       .filter(({ guests }) => guests.length === 0)
       .map(({ hostId }) => hostId),
   );
-  return alive.filter(({ id }) => empty.has(id) && !ledger.slots.isHeldBy(id));
+  return alive.filter(({ id, onDemand }) => onDemand && empty.has(id) && !ledger.slots.isHeldBy(id));
 }
 
 /** Nobody is sent away from whom something is still to come, and none of an engine while another leaves. */
