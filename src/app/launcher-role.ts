@@ -65,7 +65,6 @@ export function launcherOf(
     controlAddress,
     allowPooler: config.sessionPooler,
     hub,
-    time,
     engines,
     hosts,
     addressOf,

@@ -26,6 +26,12 @@ export const systemTime: Time = {
   until: (atMs, signal) => sleepUntil(Date.now, atMs, signal),
 };
 
+/** Knows no date, only how long something takes: whatever becomes of this machine's clock or a server's, it runs. For pauses. */
+export const runningTime: Time = {
+  now: () => performance.now(),
+  until: (atMs, signal) => sleepUntil(() => performance.now(), atMs, signal),
+};
+
 /**
  * A clock that follows a server's from the first measurement on. It stands on the monotonic clock, so a step of this machine's wall clock does not
  * move it; a measurement that says "earlier" holds it still instead of turning it back.

@@ -16,7 +16,7 @@ import { all, every, type Service, steady, within } from '../kernel/service.ts';
 import type { Db } from '../kernel/sql.ts';
 import { Seldom } from '../kernel/seldom.ts';
 import type { Telemetry } from '../kernel/telemetry.ts';
-import { systemTime } from '../kernel/time.ts';
+import { runningTime } from '../kernel/time.ts';
 import type { Address } from '../postgres/address.ts';
 import type { ConnectionBudget } from '../postgres/connection-budget.ts';
 import type { WakeHub } from '../postgres/wake.ts';
@@ -101,7 +101,7 @@ export function makeHost(options: HostOptions): Host {
 
 class RunningHost {
   readonly #options: HostOptions;
-  readonly #orders = new Bell(systemTime);
+  readonly #orders = new Bell(runningTime);
   readonly #attempts: Attempts;
   readonly #words: Words;
   readonly #tallies: Tallies;
@@ -130,7 +130,7 @@ class RunningHost {
     this.ended = new Promise((resolve) => (this.#end = resolve));
     this.#housekeeping = new Housekeeping({ control, hub, hostId: () => this.id, log });
     this.#words = new Words({
-      bell: new Bell(systemTime),
+      bell: new Bell(runningTime),
       write: (words) => this.#write(words),
       onError: this.#onError('telling the launcher'),
     });

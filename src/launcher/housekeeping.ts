@@ -9,7 +9,7 @@ import { newId } from '../kernel/id.ts';
 import type { Log } from '../kernel/log.ts';
 import { type Service, steady } from '../kernel/service.ts';
 import { type Db, sql } from '../kernel/sql.ts';
-import { systemTime } from '../kernel/time.ts';
+import { runningTime } from '../kernel/time.ts';
 import type { WakeHub } from '../postgres/wake.ts';
 
 export interface HousekeepingOptions {
@@ -38,7 +38,7 @@ export class Housekeeping {
   readonly #done = new Set<string>();
   /** By tenant, the last that asked: who comes next waits for it. */
   readonly #last = new Map<string, Promise<unknown>>();
-  readonly #bell = new Bell(systemTime);
+  readonly #bell = new Bell(runningTime);
   readonly service: Service;
 
   constructor(options: HousekeepingOptions) {

@@ -13,7 +13,7 @@ import { newId } from '../kernel/id.ts';
 import type { Log } from '../kernel/log.ts';
 import { all, pause, type Service, steady } from '../kernel/service.ts';
 import { type Db, onPool } from '../kernel/sql.ts';
-import type { Time } from '../kernel/time.ts';
+import { runningTime } from '../kernel/time.ts';
 import type { Address } from '../postgres/address.ts';
 import { type Terminated, terminateHolders } from '../postgres/drained.ts';
 import { openPool } from '../postgres/pool.ts';
@@ -44,7 +44,6 @@ export interface LauncherOptions {
   readonly controlAddress: Address;
   readonly allowPooler: boolean;
   readonly hub: WakeHub;
-  readonly time: Time;
   readonly engines: EnginesPort;
   readonly hosts: HostsPort;
   /** `all`: every database of the control database's server is a tenant. */
@@ -109,7 +108,7 @@ class Launcher {
 
   constructor(options: LauncherOptions) {
     this.#options = options;
-    this.#bell = new Bell(options.time);
+    this.#bell = new Bell(runningTime);
     this.#db = onPool(this.#openPool());
     this.#refusals = new Refusals(options.log, 'what was decided');
     this.#discovery = new Discovery({ db: this.#db, hub: options.hub, log: options.log });

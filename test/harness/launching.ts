@@ -5,7 +5,6 @@ import { newId } from '../../src/kernel/id.ts';
 import { silent } from '../../src/kernel/log.ts';
 import type { Service } from '../../src/kernel/service.ts';
 import { sql } from '../../src/kernel/sql.ts';
-import { systemTime } from '../../src/kernel/time.ts';
 import { type LauncherOptions, makeLauncher } from '../../src/launcher/launcher.ts';
 import {
   announce,
@@ -100,7 +99,6 @@ async function stageOn(control: ControlDatabase): Promise<Stage> {
         controlAddress: control.address,
         allowPooler: false,
         hub,
-        time: systemTime,
         engines: {
           usable: async (version) => (version === engineOne ? { ok: true } : { ok: false, detail: `no ${version}` }),
         },
