@@ -105,6 +105,13 @@ describe('a launcher that ends', () => {
     expect(await count('slot')).toBe(0);
   });
 
+  it('says nothing where another stands by, which may not have the lease yet', async () => {
+    await db().exec(sql`update launcher_lease set holder = null`);
+    await db().exec(sql`delete from host`);
+    await restEntries(db());
+    expect(await states()).toMatchObject([{ state: 'STARTED' }, stopped]);
+  });
+
   it('says nothing where another has the lease', async () => {
     await db().exec(sql`delete from host`);
     await restEntries(db());

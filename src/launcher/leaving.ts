@@ -28,6 +28,10 @@ export async function forgetProcesses(control: Db): Promise<void> {
   });
 }
 
+const freshFor = sql`interval '5 seconds'`;
+/** It need not have the lease yet: whoever stands by takes it within a moment. */
+const anotherLauncher = sql`exists (select from launcher where beat_at > now() - ${freshFor})`;
+
 /**
  * Whoever had the lease has given it up, nobody has it now, and their hosts are gone: nothing is STARTED, whatever was said.
  * The next launcher goes on from here.
@@ -39,19 +43,17 @@ export async function restEntries(control: Db): Promise<void> {
          set state = 'ENABLED', code = 'starting', reason = 'no launcher is running', host_id = null, ordered = false,
              ending = false, changed_at = now()
        where state in ('STARTED', 'ALLOCATED') and not exists (select from host where host.id = launch.host_id)
-         and exists (select from launcher_lease where holder is null)
+         and exists (select from launcher_lease where holder is null) and not ${anotherLauncher}
       returning tenant_id
     )
     delete from slot using rested where slot.tenant_id = rested.tenant_id`);
 }
 
-const freshFor = sql`interval '5 seconds'`;
-
 /** Tells all hosts to leave, unless another launcher is there for them; answers whether they are gone. */
 export async function retireHosts(control: Db, hub: WakeHub, waitMs: number): Promise<boolean> {
   const told = await control.rows<{ id: string }>(sql`
     update host set leaving = true
-     where not exists (select from launcher where beat_at > now() - ${freshFor}) and beat_at > now() - ${freshFor}
+     where not ${anotherLauncher} and beat_at > now() - ${freshFor}
     returning id`);
   for (const { id } of told) hub.send(id, 'orders');
   for (const until = performance.now() + waitMs; performance.now() < until; await pause(50)) {
