@@ -37,22 +37,26 @@ function wordOn({ word }: LaunchEntry, { orderNo }: Launch): Word | undefined {
 /** `hosts`: those that are not lost. */
 export function hear(ledger: Ledger, hosts: ReadonlyMap<string, LaunchHost>, lost: ReadonlySet<string>): void {
   for (const [entry, launch] of ledger.launches()) {
-    if (launch.ending) hearEnding(ledger, entry, launch, hosts);
+    if (launch.ending) hearEnding(ledger, entry, launch, { hosts, lost });
     else if (launch.ordered) hearOrdered(ledger, entry, launch, { hosts, lost });
   }
 }
 
-function hearEnding(ledger: Ledger, entry: LaunchEntry, launch: Launch, hosts: ReadonlyMap<string, LaunchHost>): void {
-  const host = launch.hostId === null ? undefined : hosts.get(launch.hostId);
-  if (host === undefined || wordOn(entry, launch)?.phase === 'ended') ledger.send(entry, { kind: 'scheduler_quit' });
+interface Fates {
+  readonly hosts: ReadonlyMap<string, LaunchHost>;
+  readonly lost: ReadonlySet<string>;
 }
 
-function hearOrdered(
-  ledger: Ledger,
-  entry: LaunchEntry,
-  launch: Launch,
-  { hosts, lost }: { hosts: ReadonlyMap<string, LaunchHost>; lost: ReadonlySet<string> },
-): void {
+function hearEnding(ledger: Ledger, entry: LaunchEntry, launch: Launch, { hosts, lost }: Fates): void {
+  const { hostId, suspicion } = launch;
+  const hasEnded = wordOn(entry, launch)?.phase === 'ended';
+  if (hostId !== null && hosts.has(hostId) && !hasEnded) return;
+  // one that hangs while it ends may be what its host was lost for
+  const isSuspect = !hasEnded && hostId !== null && lost.has(hostId);
+  ledger.send(entry, { kind: 'scheduler_quit' }, isSuspect ? { suspicion: suspicion + 1 } : {});
+}
+
+function hearOrdered(ledger: Ledger, entry: LaunchEntry, launch: Launch, { hosts, lost }: Fates): void {
   const word = wordOn(entry, launch);
   if (word?.phase === 'ended') {
     ledger.quit(entry, {

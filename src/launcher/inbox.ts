@@ -10,6 +10,8 @@ import { type ReasonCode, reasons } from './reasons.ts';
 export class Inbox {
   readonly #before: readonly OpenMessage[];
   readonly #messages: Map<number, OpenMessage>;
+  /** By tenant, those that something may still come of, among those that were seen so far. */
+  readonly #open = new Map<string, OpenMessage[]>();
   readonly #now: Date;
 
   constructor(messages: readonly OpenMessage[], now: Date) {
@@ -26,14 +28,14 @@ export class Inbox {
       else if (message.acknowledgedAt === null) {
         this.#handle(ledger, message, ledger.entries.get(message.tenantId));
         about.add(message.tenantId);
-      }
+      } else this.#note(message);
     }
     return about;
   }
 
   #handle(ledger: Ledger, message: OpenMessage, entry: LaunchEntry | undefined): void {
     if (entry === undefined) return this.#settle(message, 'gone', 'there is no such tenant');
-    if (message.kind !== 'start') this.#supersede(message);
+    this.#supersede(message);
     this.#update({ ...message, acknowledgedAt: this.#now, outcome: 'accepted' });
     // a person's stop outlives everything but a person's start or restart, which wants it on by now
     if (message.kind === 'stop' || entry.tenant.desired === 'off')
@@ -43,10 +45,19 @@ export class Inbox {
     ledger.send(entry, event, isUp ? {} : fresh(reasons.starting));
   }
 
+  /** A stop or a restart those before it; a start only other starts, for it undoes nothing. Few are left open of each tenant. */
   #supersede(by: OpenMessage): void {
-    for (const older of this.#messages.values())
-      if (older.id < by.id && older.tenantId === by.tenantId && older.settledAt === null)
-        this.#settle(older, 'superseded', `by message ${by.id} (${by.kind})`);
+    const before = this.#open.get(by.tenantId) ?? [];
+    const isOver = ({ kind }: OpenMessage): boolean => by.kind !== 'start' || kind === 'start';
+    for (const older of before.filter(isOver))
+      this.#settle(this.#messages.get(older.id) ?? older, 'superseded', `by message ${by.id} (${by.kind})`);
+    this.#open.set(by.tenantId, [...before.filter((older) => !isOver(older)), by]);
+  }
+
+  #note(message: OpenMessage): void {
+    const open = this.#open.get(message.tenantId);
+    if (open === undefined) this.#open.set(message.tenantId, [message]);
+    else open.push(message);
   }
 
   /** What has come of those that were acknowledged. */

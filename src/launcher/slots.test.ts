@@ -118,7 +118,7 @@ describe('slots', () => {
     expect(slots.changes().removed.map(({ id }) => id)).toEqual(['k', 'b']);
   });
 
-  it('beyond a lowered limit are those of the newest schedulers; the launcher and housekeeping keep theirs', () => {
+  it('beyond a lowered limit are those of the newest schedulers; the launcher keeps its own, and none goes for housekeeping', () => {
     const rows = [
       slot('l', { kind: 'launcher', tenantId: null, holder: 'l', grantedAt: at(-99) }),
       slot('old', { grantedAt: at(-9) }),
@@ -128,12 +128,12 @@ describe('slots', () => {
     ];
     const surplus = (limit: number, stays: (tenantId: string) => boolean = () => true) =>
       new Slots(rows, limit, now).surplus(stays);
-    expect(surplus(5)).toEqual([]);
-    expect(surplus(4)).toEqual(['new']);
-    expect(surplus(3)).toEqual(['new', 'mid']);
+    expect(surplus(4)).toEqual([]);
+    expect(surplus(3)).toEqual(['new']);
+    expect(surplus(2)).toEqual(['new', 'mid']);
     expect(surplus(0)).toEqual(['new', 'mid', 'old']);
     expect(
-      surplus(4, (tenantId) => tenantId !== 'new'),
+      surplus(3, (tenantId) => tenantId !== 'new'),
       'one is on its way out',
     ).toEqual([]);
   });

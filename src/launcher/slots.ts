@@ -122,9 +122,13 @@ export class Slots {
     return lent;
   }
 
-  /** Tenants whose schedulers hold more slots than there are, the newest first. `stays`: it is not already on its way out. */
+  /**
+   * Tenants whose schedulers hold more slots than there are, the newest first; housekeeping is soon over, and no scheduler is
+   * stopped for it. `stays`: it is not already on its way out.
+   */
   surplus(stays: (tenantId: string) => boolean): string[] {
-    const kept = this.#granted().filter((row) => row.kind !== 'scheduler' || stays(row.tenantId ?? ''));
+    const lasting = this.#granted().filter((row) => row.kind !== 'housekeeping');
+    const kept = lasting.filter((row) => row.kind === 'launcher' || stays(row.tenantId ?? ''));
     const over = Math.max(0, kept.length - this.limit);
     return kept
       .filter((row) => row.kind === 'scheduler')

@@ -1,8 +1,9 @@
 /** Turns as a pure function: what was read becomes what is to be done. */
 import { describe, expect, it } from 'vitest';
 import { newId } from '../kernel/id.ts';
-import type { LaunchHost } from './launch-queries.ts';
+import type { LaunchHost, OpenMessage } from './launch-queries.ts';
 import type { Launch, LaunchEntry } from './ledger.ts';
+import type { MessageKind } from './messages.ts';
 import type { Slot } from './slots.ts';
 import { decide, type World } from './turn.ts';
 
@@ -154,6 +155,67 @@ describe('a tenant whose engine this machine lacks', () => {
     const slots = [{ ...slot('a', 'scheduler'), tenantId: one.tenant.id }];
     const plan = decide(world({ entries: [{ ...one, word }], findings, slots, hosts: [host('a'), host('b')] }));
     expect(plan.told).toEqual([{ hostId: 'b', tenantId: one.tenant.id }]);
+  });
+});
+
+describe('a tenant that is ending when its host is lost', () => {
+  const suspicionOf = (phase: 'running' | 'ended'): number | undefined => {
+    const ending = { ...failed, state: 'ALLOCATED', code: 'stopping', hostId: 'a', ending: true } as const;
+    const word = { orderNo: 1, hostId: 'a', phase, code: null, reason: null } as const;
+    const hosts = [{ ...host('a'), beatMs: Number.NEGATIVE_INFINITY }];
+    const { changes } = decide(world({ entries: [{ ...entry(ending), word }], hosts }));
+    return changes[0]?.launch.suspicion;
+  };
+
+  it('is suspected, unless it had ended', () => {
+    expect([suspicionOf('running'), suspicionOf('ended')]).toEqual([1, 0]);
+  });
+});
+
+describe('a limit that was lowered', () => {
+  it('sends one back to the line that waits for a transaction, and it does so still', () => {
+    const one = entry({ ...failed, state: 'ALLOCATED', code: 'waiting_on_transaction', waitOn: '42' });
+    const slots = [{ ...slot('a', 'scheduler'), tenantId: one.tenant.id }];
+    const { changes } = decide(world({ entries: [one], slots, limit: 1 }));
+    expect(changes[0]?.launch).toMatchObject({ state: 'ENABLED', code: 'no_slot', waitOn: '42' });
+  });
+});
+
+describe('messages', () => {
+  const message = (id: number, kind: MessageKind, tenantId: string, acknowledged = false): OpenMessage => ({
+    id,
+    kind,
+    tenantId,
+    xid: null,
+    deadline: at(60),
+    outcome: null,
+    detail: null,
+    acknowledgedAt: acknowledged ? at(-1) : null,
+    settledAt: null,
+  });
+
+  it('are superseded: by a stop or a restart whatever came before, by a start other starts', () => {
+    const [one, other] = [entry({ ...failed }), entry({ ...failed })];
+    const of = (id: number, kind: MessageKind, acknowledged = false): OpenMessage =>
+      message(id, kind, one.tenant.id, acknowledged);
+    const messages = [
+      of(1, 'start', true),
+      of(2, 'start'),
+      message(3, 'start', other.tenant.id),
+      of(4, 'restart'),
+      of(5, 'start'),
+      of(6, 'start'),
+    ];
+    const plan = decide(world({ entries: [one, other], messages }));
+    const outcomes = plan.messages.map(({ id, outcome, detail }) => [id, outcome, outcome === 'superseded' && detail]);
+    expect(outcomes).toEqual([
+      [1, 'superseded', 'by message 2 (start)'],
+      [2, 'superseded', 'by message 4 (restart)'],
+      [3, 'accepted', false],
+      [4, 'accepted', false],
+      [5, 'superseded', 'by message 6 (start)'],
+      [6, 'accepted', false],
+    ]);
   });
 });
 

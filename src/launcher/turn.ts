@@ -202,8 +202,10 @@ function seeToSlots(ledger: Ledger, alive: readonly LaunchHost[]): Slot[] {
   for (const tenantId of slots.surplus(stays)) {
     const entry = entries.get(tenantId);
     if (entry === undefined) continue;
+    // nobody has stopped it: it waits for the same transaction still
+    const { waitOn = null } = entry.launch ?? {};
     ledger.send(entry, { kind: 'stop' });
-    ledger.send(entry, { kind: 'start' });
+    ledger.send(entry, { kind: 'start' }, { waitOn });
   }
   for (const [entry, { state, ending }] of ledger.launches())
     if (state !== 'DISABLED' && !ending) slots.ask(entry.tenant.id);
