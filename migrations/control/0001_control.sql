@@ -60,6 +60,8 @@ create table scheduler (
   tenant_id uuid primary key references tenant on delete cascade,
   id uuid not null,
   host_id uuid not null,
+  -- the host that had it running last: what that one has left behind on another server is known by this
+  ran_on uuid,
   order_no bigint not null,
   phase text not null check (phase in ('starting', 'running', 'ended')),
   -- why it ended or has not come to run: a code of src/launcher/reasons.ts, and a sentence

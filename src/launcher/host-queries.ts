@@ -73,7 +73,7 @@ export interface Order {
   readonly row: TenantRow;
   readonly engine: string;
   readonly orderNo: number;
-  /** The host that spoke of it last, if any did. */
+  /** The host that had it running last, if any did; those that only tried have left nothing behind. */
   readonly lastHost?: string | null;
 }
 
@@ -89,7 +89,7 @@ type OrderRow = TenantRow & { engine: string | null; order_no: number; ordered: 
 export async function ordersFor(db: Db, hostId: string): Promise<Orders> {
   const rows = await db.rows<OrderRow>(sql`
     select tenant.id, tenant.name, tenant.database, tenant.desired, tenant.database_oid as "databaseOid",
-           launch.engine, launch.order_no, launch.ordered, scheduler.host_id as last_host
+           launch.engine, launch.order_no, launch.ordered, scheduler.ran_on as last_host
       from launch
       join tenant on tenant.id = launch.tenant_id
       left join scheduler on scheduler.tenant_id = tenant.id
@@ -122,8 +122,8 @@ export interface Word {
 export async function writeWords(db: Db, hostId: string, words: readonly Word[]): Promise<void> {
   await db.exec(sql`
     insert into scheduler as x
-      (tenant_id, id, host_id, order_no, phase, code, reason, engine, changed_at, beat_at)
-    select w.tenant_id, w.id, host.id, w.order_no, w.phase, w.code, w.reason, w.engine, now(), now()
+      (tenant_id, id, host_id, ran_on, order_no, phase, code, reason, engine, changed_at, beat_at)
+    select w.tenant_id, w.id, host.id, case when w.phase = 'running' then host.id end, w.order_no, w.phase, w.code, w.reason, w.engine, now(), now()
       from unnest(
         ${words.map((w) => w.tenantId)}::uuid[], ${words.map((w) => w.id)}::uuid[],
         ${words.map((w) => w.orderNo)}::bigint[], ${words.map((w) => w.phase)}::text[],
@@ -134,8 +134,8 @@ export async function writeWords(db: Db, hostId: string, words: readonly Word[])
       join host on host.id = ${hostId}
      order by w.tenant_id
     on conflict (tenant_id) do update set
-      id = excluded.id, host_id = excluded.host_id, order_no = excluded.order_no, phase = excluded.phase,
-      code = excluded.code, reason = excluded.reason, engine = excluded.engine, changed_at = excluded.changed_at,
+      id = excluded.id, host_id = excluded.host_id, ran_on = coalesce(excluded.ran_on, x.ran_on),
+      order_no = excluded.order_no, phase = excluded.phase, code = excluded.code, reason = excluded.reason, engine = excluded.engine, changed_at = excluded.changed_at,
       beat_at = excluded.beat_at
      where excluded.order_no >= x.order_no`);
 }

@@ -5,7 +5,7 @@ import { newId } from '../kernel/id.ts';
 import { pause } from '../kernel/service.ts';
 import { sql } from '../kernel/sql.ts';
 import { systemTime } from '../kernel/time.ts';
-import { registerHost, writeWords } from './host-queries.ts';
+import { ordersFor, registerHost, writeWords } from './host-queries.ts';
 import { Words } from './words.ts';
 
 let fleet: Fleet;
@@ -52,4 +52,24 @@ it('words that the database refuses keep none of the others back, and are said w
   await pause(5);
   await words.flush();
   expect([await said(), words.unsaid]).toEqual([{ [a]: 'no 2', [b]: 'no 2', [c]: 'no 2' }, []]);
+});
+
+it('which host had a tenant running last is remembered, though others have tried since', async () => {
+  const { db } = fleet.control;
+  const [tenantId = ''] = fleet.tenants.map(({ row }) => row.id);
+  await db.exec(sql`delete from scheduler`);
+  const [ran, tries] = [newId(), newId()];
+  for (const id of [ran, tries]) await registerHost(db, { id, machine: 'here', pid: 1, engine: '1.0.0', memory: 1 });
+  const say = (hostId: string, orderNo: number, phase: 'starting' | 'running' | 'ended'): Promise<void> =>
+    writeWords(db, hostId, [{ tenantId, orderNo, id: newId(), engine: '1.0.0', phase, code: null, reason: null }]);
+  await say(ran, 1, 'starting');
+  await say(ran, 1, 'running');
+  for (const orderNo of [2, 3]) {
+    await say(tries, orderNo, 'starting');
+    await say(tries, orderNo, 'ended');
+  }
+  await db.exec(sql`
+    insert into launch (tenant_id, state, code, reason, host_id, engine, order_no, ordered, changed_at)
+    values (${tenantId}, 'ALLOCATED', 'starting', 'starting', ${tries}, '1.0.0', 4, true, now())`);
+  expect((await ordersFor(db, tries)).orders).toMatchObject([{ orderNo: 4, lastHost: ran }]);
 });
