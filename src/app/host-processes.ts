@@ -11,6 +11,7 @@ import { readFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import type { Log } from '../kernel/log.ts';
 import { machine } from '../kernel/machine.ts';
+import { Seldom } from '../kernel/seldom.ts';
 import type { Service } from '../kernel/service.ts';
 import type { HostsPort } from '../launcher/spawning.ts';
 import { type HostOrder, registered } from './host-order.ts';
@@ -93,9 +94,12 @@ export function detachedHosts(options: HostProcessOptions, onExit: OnExit): Host
 
 /** Somebody else starts them. */
 export function hostsElsewhere({ log }: HostProcessOptions): HostsPort {
+  const seldom = new Seldom();
   return {
     spawn(version) {
-      log.warn({ engine: version }, 'one more host is wanted: `millrace host --engine` with this version');
+      // it is asked for again and again until somebody does
+      if (seldom.isDue(version, 'wanted'))
+        log.warn({ engine: version }, 'one more host is wanted: `millrace host --engine` with this version');
       return undefined;
     },
     kill: (host) => void killHost(host, log),

@@ -2,6 +2,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { engineOne, installBareTenant, makeStage, type Stage } from '../../test/harness/launching.ts';
 import { until } from '../../test/harness/until.ts';
 import { append, tenantTopic } from '../events/append.ts';
+import { silent } from '../kernel/log.ts';
+import { pause } from '../kernel/service.ts';
 import { sql } from '../kernel/sql.ts';
 
 let stage: Stage;
@@ -11,6 +13,17 @@ beforeEach(async () => {
 afterEach(() => stage.close());
 
 describe('a launcher', () => {
+  it('without its database says so once, and not every second', async () => {
+    const told: string[] = [];
+    const warn = ({ doing }: { doing: string }): void => {
+      told.push(doing);
+    };
+    const controlAddress = { url: 'postgres://x@127.0.0.1:1/x', database: 'x' };
+    await stage.launch({ controlAddress, log: { ...silent, warn } });
+    await pause(1_300);
+    expect(told).toEqual(['renewing its lease']);
+  });
+
   it('has every wanted tenant run by a host of its version', async () => {
     const host = await stage.host();
     const [a, b] = [await stage.tenant('a'), await stage.tenant('b')];

@@ -11,6 +11,7 @@ import { Bell } from '../kernel/bell.ts';
 import { checkpoint } from '../kernel/checkpoint.ts';
 import { newId } from '../kernel/id.ts';
 import type { Log } from '../kernel/log.ts';
+import { Seldom } from '../kernel/seldom.ts';
 import { all, pause, type Service, steady } from '../kernel/service.ts';
 import { type Db, onPool } from '../kernel/sql.ts';
 import { runningTime } from '../kernel/time.ts';
@@ -103,6 +104,7 @@ class Launcher {
   /** Backends that may not be ended, as was told. */
   #left: ReadonlySet<number> = new Set();
   readonly #known = new Set<string>();
+  readonly #seldom = new Seldom();
   readonly #spareSince = new Map<string, number>();
   readonly service: Service;
 
@@ -158,7 +160,8 @@ class Launcher {
   #warn(doing: string): (error: unknown) => void {
     return (error) => {
       if (isTakenOver(error)) this.#lease.lose();
-      else this.#options.log.warn({ err: error, doing }, 'the launcher could not do its part; trying again');
+      else if (this.#seldom.isDue(doing, error))
+        this.#options.log.warn({ err: error, doing }, 'the launcher could not do its part; trying again');
     };
   }
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { silent } from '../kernel/log.ts';
+import { type Log, silent } from '../kernel/log.ts';
 import { machine } from '../kernel/machine.ts';
 import type { LaunchHost } from './launch-queries.ts';
 import { Spawning } from './spawning.ts';
@@ -22,6 +22,10 @@ const host = (pid: number, more: Partial<LaunchHost> = {}): LaunchHost => ({
 function scene(pid?: number) {
   let next = pid;
   const ends: ((how: string) => void)[] = [];
+  const told: string[] = [];
+  const info = (_: object, text: string): void => {
+    told.push(text);
+  };
   const killed: number[] = [];
   let clock = 0;
   const later = (ms: number): void => {
@@ -35,7 +39,7 @@ function scene(pid?: number) {
       },
       kill: (one) => killed.push(one.pid),
     },
-    silent,
+    { ...silent, info: info as Log['info'] },
     () => clock,
   );
   const ask = (count: number, engine = '1'): number => {
@@ -43,7 +47,7 @@ function scene(pid?: number) {
     spawning.ask(new Map([[engine, count]]), now);
     return ends.length - before;
   };
-  return { spawning, ends, killed, ask, later };
+  return { spawning, ends, killed, ask, later, told };
 }
 
 describe('hosts that are asked for', () => {
@@ -114,5 +118,15 @@ describe('hosts that end before they are there', () => {
     spawning.see([host(10)]);
     ends[0]?.('exit 1');
     expect(spawning.faults().size).toBe(0);
+  });
+
+  it('again and again, where others are to start them, are told of once a minute', () => {
+    const { spawning, ask, later, told } = scene();
+    for (let times = 0; times < 12; times++) {
+      expect(ask(1)).toBe(1);
+      later(10_001);
+      spawning.see([]);
+    }
+    expect(told).toHaveLength(2);
   });
 });

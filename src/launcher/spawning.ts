@@ -7,6 +7,7 @@ import { performance } from 'node:perf_hooks';
 import { type Backoff, delayMs } from '../kernel/backoff.ts';
 import type { Log } from '../kernel/log.ts';
 import { machine } from '../kernel/machine.ts';
+import { Seldom } from '../kernel/seldom.ts';
 import type { LaunchHost } from './launch-queries.ts';
 
 /** How hosts come to be, and how one that was written off is made sure of. Both return at once, and throw nothing. */
@@ -47,6 +48,7 @@ export class Spawning {
   readonly #hosts: HostsPort;
   readonly #log: Log;
   readonly #clock: () => number;
+  readonly #seldom: Seldom;
   readonly #asked = new Set<Asked>();
   /** Hosts that are what was asked for without knowing the process. */
   #credited = new Set<string>();
@@ -57,6 +59,7 @@ export class Spawning {
     this.#hosts = hosts;
     this.#log = log;
     this.#clock = clock;
+    this.#seldom = new Seldom(clock);
   }
 
   /** By engine. */
@@ -121,7 +124,7 @@ export class Spawning {
   }
 
   #spawn(engine: string, at: Date): void {
-    this.#log.info({ engine }, 'one more host is wanted');
+    if (this.#seldom.isDue(engine, 'wanted')) this.#log.info({ engine }, 'one more host is wanted');
     const asked: Asked = { engine, at, sinceMs: this.#clock() };
     this.#asked.add(asked);
     asked.pid = this.#hosts.spawn(engine, (how) => this.#failed(asked, how));
