@@ -63,6 +63,18 @@ describe('a pool around a kept connection', () => {
     expect(await pidOf()).toBe(own);
   });
 
+  it('serves who waits for another, too, when it is free first; what comes late is not lost', async () => {
+    const pid = await pidOf();
+    const own = await pool.pool.connect();
+    const others = await Promise.all([1, 2, 3].map(() => pool.pool.connect()));
+    const waiting = [pidOf(), pidOf()];
+    own.release();
+    expect(await within(5_000, Promise.all(waiting))).toEqual([pid, pid]);
+    for (const other of others) other.release();
+    expect(await Promise.all([1, 2, 3, 4, 5].map(pidOf))).toHaveLength(5);
+    await until('the others are closed', async () => (await connections()) === 1 || undefined, 5_000);
+  });
+
   it('keeps its connection when a statement on it fails', async () => {
     const own = await pidOf();
     await expect(pool.pool.query('select 1 / 0')).rejects.toMatchObject({ code: '22012' });

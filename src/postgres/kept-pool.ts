@@ -93,9 +93,10 @@ class Lending {
   async take(): Promise<PoolClient> {
     if (this.#closed) throw new Error('the pool is closed');
     if (!this.#lent) return this.#lend();
+    const place = this.#stand();
     // under load there are others; else two sweeps have met, and the first is over in a moment
-    const freed = this.#others.totalCount === 0 ? await this.#stand() : undefined;
-    return freed ?? this.#connectOther();
+    if (this.#others.totalCount === 0) await within(this.#momentMs, place.freed);
+    return place.isServed() ? place.freed : eitherOf(place, this.#connectOther());
   }
 
   /** Like a pool's own, but a statement that failed does not cost the connection. */
@@ -132,18 +133,36 @@ class Lending {
     this.#line.shift()?.(this.#lend());
   }
 
-  /** The kept connection if it is free in a moment. */
-  #stand(): Promise<PoolClient | undefined> {
-    return new Promise((resolve) => {
-      const leave = setTimeout(() => {
-        this.#line.splice(this.#line.indexOf(mine), 1);
-        resolve(undefined);
-      }, this.#momentMs);
-      const mine = (client: PoolClient): void => {
-        clearTimeout(leave);
-        resolve(client);
-      };
-      this.#line.push(mine);
-    });
+  /** In line for the kept connection. */
+  #stand(): Place {
+    let admit: (client: PoolClient) => void = () => {};
+    const freed = new Promise<PoolClient>((resolve) => (admit = resolve));
+    this.#line.push(admit);
+    const isServed = (): boolean => !this.#line.includes(admit);
+    const leave = (): boolean => !isServed() && this.#line.splice(this.#line.indexOf(admit), 1).length > 0;
+    return { freed, isServed, leave };
   }
+}
+
+interface Place {
+  readonly freed: Promise<PoolClient>;
+  readonly isServed: () => boolean;
+  /** False: it was served before. */
+  readonly leave: () => boolean;
+}
+
+/** Where another connection is long in coming, or does not come, the kept one may be free before. */
+async function eitherOf(place: Place, other: Promise<PoolClient>): Promise<PoolClient> {
+  try {
+    await Promise.race([place.freed, other]);
+  } catch (error) {
+    if (place.leave()) throw error;
+    return place.freed;
+  }
+  if (place.leave()) return other;
+  other.then(
+    (client) => client.release(),
+    () => {},
+  );
+  return place.freed;
 }
