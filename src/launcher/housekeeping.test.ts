@@ -56,6 +56,20 @@ const grant = async (): Promise<void> => {
 const gone = () => until('no slot is left', async () => (await slots()).length === 0);
 
 describe('housekeeping', () => {
+  it('gives back what nobody here knows of: a request whose answer was lost', async () => {
+    await house.service.stop();
+    const ask = (reason: string, holder: string, age: string) =>
+      fleet.control.db.exec(sql`
+        insert into slot (id, kind, tenant_id, holder, reason, asked_at)
+        values (${newId()}, 'housekeeping', ${tenant('a').id}, ${holder}, ${reason}, now() - ${age}::interval)`);
+    await ask('unknown', hostId, '2 minutes');
+    await ask('of another', newId(), '1 minute');
+    await ask('perhaps being asked for', hostId, '0 minutes');
+    house = await open(60_000);
+    await until('it is given back', async () => (await slots()).length === 2);
+    expect((await slots()).map(({ reason }) => reason)).toEqual(['of another', 'perhaps being asked for']);
+  });
+
   it('waits for a slot, works in it, and gives it back', async () => {
     const done: string[] = [];
     const work = house.of(tenant('a'), going)('retention', async () => {

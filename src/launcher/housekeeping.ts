@@ -34,6 +34,9 @@ export class Housekeeping {
   readonly #options: HousekeepingOptions;
   /** Slots that were asked for, and who waits for them. */
   readonly #waiting = new Map<string, (answer: Answer) => void>();
+  /** Slots that are asked for or worked in: all that this host may have. */
+  readonly #known = new Set<string>();
+  #sweptAt = Number.NEGATIVE_INFINITY;
   /** Slots that are to be given back, or withdrawn. */
   readonly #done = new Set<string>();
   /** By tenant, the last that asked: who comes next waits for it. */
@@ -79,6 +82,7 @@ export class Housekeeping {
   ): Promise<T | undefined> {
     if (signal.aborted) return undefined;
     const id = newId();
+    this.#known.add(id);
     try {
       if ((await this.#granted(id, tenant.id, reason, signal)) !== 'granted') {
         if (!signal.aborted)
@@ -87,6 +91,7 @@ export class Housekeeping {
       }
       return await unlessOver(work(), signal, this.#options.endMs ?? endMs);
     } finally {
+      this.#known.delete(id);
       this.#done.add(id);
       this.#bell.ring();
     }
@@ -117,6 +122,7 @@ export class Housekeeping {
   /** Gives back what is done with, and hears what was granted; one statement each, however many there are. */
   async #look(): Promise<void> {
     const { control, hub } = this.#options;
+    if (performance.now() - this.#sweptAt >= idleMs) await this.#sweep();
     const done = [...this.#done];
     if (done.length > 0) {
       await control.exec(sql`delete from slot where id = any(${done})`);
@@ -128,6 +134,16 @@ export class Housekeeping {
     const rows = await control.rows<{ id: string }>(sql`
       select id from slot where id = any(${asked}) and granted_at is not null`);
     for (const { id } of rows) this.#waiting.get(id)?.('granted');
+  }
+
+  /** A request whose answer was lost may be written after it was withdrawn. Old ones only: those just asked for may be unknown. */
+  async #sweep(): Promise<void> {
+    const { control, hostId } = this.#options;
+    await control.exec(sql`
+      delete from slot
+       where kind = 'housekeeping' and holder = ${hostId()} and id <> all(${[...this.#known]}::uuid[])
+         and asked_at < now() - interval '1 minute'`);
+    this.#sweptAt = performance.now();
   }
 }
 
