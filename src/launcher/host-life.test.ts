@@ -98,17 +98,18 @@ describe('a tenant that a lost host still holds', () => {
     await holder.query('select pg_advisory_lock($1, $2)', [...locks.singleton]);
     return holder;
   };
-  const lastWordBy = (by: string) =>
+  /** It had it running; another one has tried since. */
+  const lastRunBy = (by: string) =>
     fleet.control.db.exec(sql`
-      insert into scheduler (tenant_id, id, host_id, order_no, phase, engine, changed_at, beat_at)
-      values (${a}, ${newId()}, ${by}, 0, 'running', '1', now(), now())
-      on conflict (tenant_id) do update set host_id = excluded.host_id`);
+      insert into scheduler (tenant_id, id, host_id, ran_on, order_no, phase, engine, changed_at, beat_at)
+      values (${a}, ${newId()}, ${newId()}, ${by}, 0, 'ended', '1', now(), now())
+      on conflict (tenant_id) do update set host_id = excluded.host_id, ran_on = excluded.ran_on`);
 
   it('is taken from it, on whatever server', async () => {
     const lost = newId();
     const [holder, other] = [await lockedBy(lost), await held(lost)];
     const ended = Promise.all([holder, other].map((client) => new Promise((resolve) => client.once('end', resolve))));
-    await lastWordBy(lost);
+    await lastRunBy(lost);
     const host = await startHost({ limits });
     await launcher.hears(a, await launcher.order(a, host.id(), engineVersion), 'running');
     await ended;
@@ -118,7 +119,7 @@ describe('a tenant that a lost host still holds', () => {
     const alive = await startHost();
     for (const by of [alive.id(), newId()]) {
       const holder = await lockedBy(by);
-      await lastWordBy(alive.id());
+      await lastRunBy(alive.id());
       const host = await startHost({ limits });
       const order = await launcher.order(a, host.id(), engineVersion);
       const word = await launcher.hears(a, order, 'ended');

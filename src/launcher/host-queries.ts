@@ -73,8 +73,8 @@ export interface Order {
   readonly row: TenantRow;
   readonly engine: string;
   readonly orderNo: number;
-  /** The host that had it running last, if any did; those that only tried have left nothing behind. */
-  readonly lastHost?: string | null;
+  /** The host that had it running last, and the one that spoke of it last, which may have been about to. */
+  readonly lastHosts?: readonly string[];
 }
 
 /** What a host is to do: these orders, and no others. */
@@ -84,12 +84,12 @@ export interface Orders {
   readonly withdrawn: readonly Order[];
 }
 
-type OrderRow = TenantRow & { engine: string | null; order_no: number; ordered: boolean; last_host: string | null };
+type OrderRow = TenantRow & { engine: string | null; order_no: number; ordered: boolean; last_hosts: string[] };
 
 export async function ordersFor(db: Db, hostId: string): Promise<Orders> {
   const rows = await db.rows<OrderRow>(sql`
     select tenant.id, tenant.name, tenant.database, tenant.desired, tenant.database_oid as "databaseOid",
-           launch.engine, launch.order_no, launch.ordered, scheduler.ran_on as last_host
+           launch.engine, launch.order_no, launch.ordered, array_remove(array[scheduler.ran_on, scheduler.host_id], null) as last_hosts
       from launch
       join tenant on tenant.id = launch.tenant_id
       left join scheduler on scheduler.tenant_id = tenant.id
@@ -101,9 +101,9 @@ export async function ordersFor(db: Db, hostId: string): Promise<Orders> {
   };
 }
 
-function orderOf({ id, name, database, databaseOid, desired, engine, order_no, last_host }: OrderRow): Order {
+function orderOf({ id, name, database, databaseOid, desired, engine, order_no, last_hosts }: OrderRow): Order {
   const row = { id, name, database, databaseOid: databaseOid ?? null, desired };
-  return { row, engine: engine ?? '', orderNo: order_no, lastHost: last_host };
+  return { row, engine: engine ?? '', orderNo: order_no, lastHosts: last_hosts };
 }
 
 /** What a host says of an order. */

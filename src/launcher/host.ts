@@ -329,10 +329,10 @@ class RunningHost {
     );
   }
 
-  /** Only the host that had it last: whatever else holds the tenant may be of another installation, and well. */
-  async #wasLost({ lastHost }: Order, application: string): Promise<boolean> {
-    if (!lastHost || !application.startsWith(`${connectionsOf(lastHost)} `)) return false;
-    return isWrittenOff(this.#options.control, lastHost);
+  /** Only a host that had it last: whatever else holds the tenant may be of another installation, and well. */
+  async #wasLost({ lastHosts = [] }: Order, application: string): Promise<boolean> {
+    const holder = lastHosts.find((id) => application.startsWith(`${connectionsOf(id)} `));
+    return holder !== undefined && (await isWrittenOff(this.#options.control, holder));
   }
 
   #onEnd({ row, orderNo }: Order, { code, message }: Ending): void {

@@ -71,5 +71,5 @@ it('which host had a tenant running last is remembered, though others have tried
   await db.exec(sql`
     insert into launch (tenant_id, state, code, reason, host_id, engine, order_no, ordered, changed_at)
     values (${tenantId}, 'ALLOCATED', 'starting', 'starting', ${tries}, '1.0.0', 4, true, now())`);
-  expect((await ordersFor(db, tries)).orders).toMatchObject([{ orderNo: 4, lastHost: ran }]);
+  expect((await ordersFor(db, tries)).orders).toMatchObject([{ orderNo: 4, lastHosts: [ran, tries] }]);
 });
