@@ -320,8 +320,7 @@ describe('a scheduler', () => {
     await stage.becomes(tenant, 'STARTED');
   });
 
-  it('of a version that is not here waits for its engine', async () => {
-    await stage.host();
+  it('of a version that is not here, nor has a host elsewhere, waits for its engine', async () => {
     const have = new Set<string>();
     const tenant = await stage.tenant('a');
     const engines = {
@@ -337,6 +336,8 @@ describe('a scheduler', () => {
       detail: `no engine: ${engineOne} is not installed here`,
     });
     have.add(engineOne);
+    await until('a host is asked for', () => stage.spawned.length > 0 || undefined);
+    await stage.host();
     await stage.becomes(tenant, 'STARTED');
   });
 
