@@ -118,7 +118,7 @@ function wakeUps({ hub }: Installation, { claims, signals, callers, streams }: G
     async start() {
       undo.push(
         hub.onAny('ready', (about) => (about === anything ? claims.lookAgain() : claims.ready(about))),
-        hub.onAny('tenant', () => claims.lookAgain()),
+        hub.onAny('tenant', (about) => (about === anything ? claims.lookAgain() : claims.changed(about))),
         hub.on('keys', 'revoked', () => {
           callers.forget();
           streams.check();

@@ -80,6 +80,7 @@ export class ClaimDesk {
   /** Tenants that are to give nothing. */
   #off: ReadonlySet<string> = new Set();
   #looking: Promise<void> | undefined;
+  #isSilentDue = false;
   #lookedMs = Number.NEGATIVE_INFINITY;
   #silentAt = 0;
   readonly service: Service;
@@ -100,11 +101,22 @@ export class ClaimDesk {
     this.#deal();
   }
 
-  /** Bells may have been missed, or a tenant was switched on or off. */
+  /** Bells may have been missed. */
   lookAgain(): void {
-    this.#lookedMs = Number.NEGATIVE_INFINITY;
     this.#hot.sweep(performance.now());
-    // a look that is under way may have seen things as they were
+    this.#isSilentDue = true;
+    this.#lookAnew();
+  }
+
+  /** This tenant was switched on or off, or is served by another engine. Of the others there is nothing new. */
+  changed(tenantId: string): void {
+    this.#hot.again(tenantId);
+    this.#lookAnew();
+  }
+
+  /** A look that is under way may have seen things as they were. */
+  #lookAnew(): void {
+    this.#lookedMs = Number.NEGATIVE_INFINITY;
     if (this.#waiting.size > 0) void (this.#looking ?? Promise.resolve()).then(() => this.#look());
   }
 
@@ -146,7 +158,8 @@ export class ClaimDesk {
   /** Somebody polls for these lanes. Who is switched off must be known before anybody is asked. */
   #welcome(kind: string): void {
     const isNew = this.#hot.open(kind);
-    if (isNew || performance.now() - this.#lookedMs > 2 * sweepMs) void this.#look();
+    const isLate = performance.now() - this.#lookedMs > 2 * sweepMs;
+    if (isNew || isLate) void this.#lookAtAll();
     else this.#deal();
   }
 
@@ -156,7 +169,13 @@ export class ClaimDesk {
     for (const ask of this.#asking.values()) if (nowMs - ask.atMs > hopelessMs) this.#asking.delete(ask.tenantId);
     if (this.#waiting.size === 0) return;
     this.#hot.sweep(nowMs);
-    await this.#look();
+    await this.#lookAtAll();
+  }
+
+  /** Also at some of those whose schedulers say nothing: they are many when all of them start. */
+  #lookAtAll(): Promise<void> {
+    this.#isSilentDue = true;
+    return this.#look();
   }
 
   /** One look at a time; without the control database bells must do. */
@@ -175,7 +194,9 @@ export class ClaimDesk {
     const { off, ready, silent } = await readCandidates(this.#options.control);
     this.#off = new Set(off);
     const nowMs = performance.now();
-    for (const tenantId of [...ready, ...this.#someOf(silent)]) this.#hot.add(tenantId, nowMs);
+    for (const tenantId of ready) this.#hot.add(tenantId, nowMs);
+    if (this.#isSilentDue) for (const tenantId of this.#someOf(silent)) this.#hot.heat(tenantId);
+    this.#isSilentDue = false;
   }
 
   /** The next few of those whose schedulers say nothing. */

@@ -8,10 +8,20 @@ export class HotTenants {
   /** When something was last said of a tenant: what lanes that nobody polled for before begin with. */
   readonly #said = new Map<string, number>();
 
-  /** This tenant may have something, in whatever lanes. */
+  /** Something was said of this tenant: it may have something, in whatever lanes. */
   add(tenantId: string, nowMs: number): void {
     this.#said.set(tenantId, nowMs);
+    this.heat(tenantId);
+  }
+
+  /** Nothing was said of it; it is to be asked, once. */
+  heat(tenantId: string): void {
     for (const hot of this.#byLanes.values()) hot.add(tenantId);
+  }
+
+  /** It may have been missed, if something was lately said of it. */
+  again(tenantId: string): void {
+    if (this.#said.has(tenantId)) this.heat(tenantId);
   }
 
   /** A claim for these lanes may have left more behind: it goes to the end. */

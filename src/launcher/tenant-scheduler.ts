@@ -13,7 +13,7 @@ import type { ConnectionBudget } from '../postgres/connection-budget.ts';
 import { onPool } from '../kernel/sql.ts';
 import { type KeptPool, keptPool } from '../postgres/kept-pool.ts';
 import { VersionMismatch } from '../postgres/pool.ts';
-import { recordedVersion } from '../postgres/recorded-version.ts';
+import { presentVersion } from '../postgres/recorded-version.ts';
 import type { EngineSource } from './engines.ts';
 import { Ending, endingOf, guardFor, holdTenant, type Holding, stopped, textOf } from './singleton.ts';
 
@@ -144,7 +144,7 @@ async function change(pool: Pool, { version, limits }: TenantSchedulerOptions, o
   for (;;) {
     await pause(limits.versionEveryMs, over);
     if (over.aborted) return stopped();
-    const ending = await recordedVersion(onPool(pool)).then((recorded) => changeTo(recorded, version), endingOf);
+    const ending = await presentVersion(onPool(pool)).then((recorded) => changeTo(recorded, version), endingOf);
     if (ending?.code === 'not_installed' || ending?.code === 'starting') return ending;
   }
 }

@@ -18,8 +18,13 @@ export interface KeptPool {
   destroy(): void;
 }
 
-/** What is over sooner than a new connection is made needs none. */
+/**
+ * What is over sooner than a new connection is made needs none. How long that takes is learnt, for all pools of the process:
+ * on a server that is busy, say because hundreds of schedulers start, more connections would make it busier.
+ */
 const usualMomentMs = 15;
+const longestMomentMs = 1_000;
+let lastConnectMs = 0;
 const idleMs = 2_000;
 
 /** As `pg` takes it, in any of its forms. */
@@ -95,8 +100,16 @@ class Lending {
     if (!this.#lent) return this.#lend();
     const place = this.#stand();
     // under load there are others; else two sweeps have met, and the first is over in a moment
-    if (this.#others.totalCount === 0) await within(this.#momentMs, place.freed);
-    return place.isServed() ? place.freed : eitherOf(place, this.#connectOther());
+    if (this.#others.totalCount > 0) return eitherOf(place, this.#connectOther());
+    await within(Math.max(this.#momentMs, Math.min(lastConnectMs, longestMomentMs)), place.freed);
+    return place.isServed() ? place.freed : eitherOf(place, this.#connectAnew());
+  }
+
+  async #connectAnew(): Promise<PoolClient> {
+    const startedMs = performance.now();
+    const client = await this.#connectOther();
+    lastConnectMs = performance.now() - startedMs;
+    return client;
   }
 
   /** Like a pool's own, but a statement that failed does not cost the connection. */

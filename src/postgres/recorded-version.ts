@@ -10,7 +10,11 @@ export const longestVersion = 100;
 export async function recordedVersion(db: Db): Promise<string | null | undefined> {
   const { table } = await db.one<{ table: string | null }>(sql`
     select to_regclass('millrace.installation')::text as table`);
-  if (table === null) return undefined;
+  return table === null ? undefined : presentVersion(db);
+}
+
+/** Of one in which it was installed a moment ago: in one statement. Undefined: nothing is recorded. */
+export async function presentVersion(db: Db): Promise<string | null | undefined> {
   const [row] = await db.rows<{ version: string | null }>(sql`
     select left(version::text, ${longestVersion}::integer + 1) as version from millrace.installation limit 1`);
   return row?.version;

@@ -15,15 +15,15 @@ const settledMs = 150;
 export class ClaimFloor {
   #crowded = false;
   #lookedMs = Number.NEGATIVE_INFINITY;
+  #isLookDue = false;
   /** The lowest rank of each recent claim, oldest first. */
   #claims: { readonly atMs: number; readonly rank: Date }[] = [];
 
   /** The rank to begin at; null: the very first. */
-  current(db: Db, nowMs: number): Date | null {
+  current(nowMs: number): Date | null {
     if (nowMs - this.#lookedMs >= lookEveryMs) {
       this.#lookedMs = nowMs;
-      // a claim does not wait for the answer; the next ones heed it
-      void this.#look(db).catch(() => {});
+      this.#isLookDue = true;
       return null;
     }
     if (!this.#crowded) return null;
@@ -32,8 +32,11 @@ export class ClaimFloor {
     return settled.at(-1)?.rank ?? null;
   }
 
-  note(nowMs: number, lowest: Date | undefined): void {
+  /** A claim has been answered. Nobody waits for the look, for which its connection does: the next claims heed it. */
+  note(db: Db, nowMs: number, lowest: Date | undefined): void {
     if (this.#crowded && lowest !== undefined) this.#claims.push({ atMs: nowMs, rank: lowest });
+    if (this.#isLookDue) void this.#look(db).catch(() => {});
+    this.#isLookDue = false;
   }
 
   async #look(db: Db): Promise<void> {

@@ -109,8 +109,8 @@ async function claimPlaces(
         ${places.map((poll) => poll.incarnation)}::bigint[],
         ${new Date(nowMs + ctx.settings.leaseMs)}::timestamptz,
         ${new Date(nowMs)}::timestamptz,
-        coalesce(${floor.current(db, performance.now())}::timestamptz, '-infinity'))`);
-  floor.note(performance.now(), rows[0]?.rank);
+        coalesce(${floor.current(performance.now())}::timestamptz, '-infinity'))`);
+  floor.note(db, performance.now(), rows[0]?.rank);
   return rows;
 }
 
