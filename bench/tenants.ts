@@ -38,7 +38,7 @@ export async function tenants(options: Options, report: Report): Promise<Result>
     });
   report.progress('one tenant, idle');
   const alone = await up();
-  const firstAt = await plant(server, Date.now() + (options.quick ? 20_000 : 240_000));
+  const firstAt = await plant(server, Date.now() + (options.quick ? 20_000 : 110_000));
   const one = await measureIdle(server, alone, idleFor);
   await alone.stop();
   report.progress(`making ${count - 1} more`);

@@ -25,13 +25,20 @@ function open(budget: ConnectionBudget, owner: string, address = database.addres
 
 const order = (budget: ConnectionBudget, owners: readonly string[]): { admitted: string[] } => {
   const admitted: string[] = [];
-  for (const owner of owners) void budget.enter(owner).then(() => admitted.push(owner));
+  for (const owner of owners) {
+    void budget.enter(owner).then((opened) => {
+      admitted.push(owner);
+      opened();
+    });
+  }
   return { admitted };
 };
 
+const enter = async (budget: ConnectionBudget, owner: string): Promise<void> => (await budget.enter(owner))();
+
 it('lets in as many as there may be, then whoever has fewest as others leave', async () => {
   const budget = new ConnectionBudget(3);
-  await Promise.all(['a', 'a', 'b'].map((owner) => budget.enter(owner)));
+  await Promise.all(['a', 'a', 'b'].map((owner) => enter(budget, owner)));
   const { admitted } = order(budget, ['a', 'b', 'c']);
   for (const owner of ['b', 'a', 'a']) {
     budget.leave(owner);
@@ -39,6 +46,24 @@ it('lets in as many as there may be, then whoever has fewest as others leave', a
   }
   expect(admitted).toEqual(['b', 'c', 'a']);
   expect(budget.total).toBe(3);
+});
+
+it('lets in a few at a time, and others as soon as those have opened theirs, or take too long for it', async () => {
+  const budget = new ConnectionBudget(1_000);
+  const opened: (() => void)[] = [];
+  for (let i = 0; i < 500; i++) void budget.enter(`${i}`).then((done) => opened.push(done));
+  const tick = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+  await tick();
+  const few = opened.length;
+  expect([few >= 4, few < 500]).toEqual([true, true]);
+  opened.shift()?.();
+  await tick();
+  expect([opened.length, budget.total]).toEqual([few, few + 1]);
+  await until('nobody calls back, and more are let in', () => opened.length > few + 4 || undefined);
+  while (budget.total < 500) {
+    for (const done of opened.splice(0)) done();
+    await tick();
+  }
 });
 
 it('waits for a while only, and then says what is the matter', async () => {

@@ -2,7 +2,11 @@
  * How many connections a process may have to all its tenants together, so that a server's are never used up by tenants that
  * are many. Whoever finds none left waits a moment, the one that has fewest first; meanwhile idle connections of others
  * are closed. What comes of waiting in vain is an error like that of a server which refuses.
+ *
+ * Only a few are opened at a time: for the server each is a new process, and hundreds at once would leave it no time for
+ * those that are there.
  */
+import { availableParallelism } from 'node:os';
 import { Client, type ClientBase, type ClientConfig, type Pool, type PoolClient } from 'pg';
 import { MillraceError } from '../errors.ts';
 
@@ -12,6 +16,9 @@ interface Waiter {
 }
 
 const waitMs = 5_000;
+const mostAtOnce = Math.max(4, 2 * availableParallelism());
+/** One that takes longer waits for something else than the processor, and others need not wait for it. */
+const openingMs = 500;
 
 export class ConnectionBudget {
   readonly #most: number;
@@ -20,6 +27,7 @@ export class ConnectionBudget {
   /** With the way to take a connection out, whoever stands before the pool by now. */
   readonly #pools = new Map<Pool, () => Promise<PoolClient>>();
   #total = 0;
+  #opening = 0;
 
   constructor(most: number) {
     this.#most = most;
@@ -29,10 +37,13 @@ export class ConnectionBudget {
     return this.#total;
   }
 
-  /** Resolves when the owner may open one more; `leave` must be called when that is closed. */
-  async enter(owner: string, withinMs = waitMs): Promise<void> {
-    if (this.#total < this.#most) return this.#admit(owner);
-    await new Promise<void>((resolve, reject) => {
+  /**
+   * Resolves when the owner may open one more, with what is to be called when it is open or could not be. `leave` must be
+   * called when it is closed.
+   */
+  async enter(owner: string, withinMs = waitMs): Promise<() => void> {
+    if (this.#mayOpen) return this.#admit(owner);
+    return new Promise<() => void>((resolve, reject) => {
       const timer = setTimeout(() => {
         this.#waiting.delete(waiter);
         reject(this.#exhausted());
@@ -41,13 +52,16 @@ export class ConnectionBudget {
         owner,
         admit: () => {
           clearTimeout(timer);
-          this.#admit(owner);
-          resolve();
+          resolve(this.#admit(owner));
         },
       };
       this.#waiting.add(waiter);
-      this.#closeIdle();
+      if (this.#total >= this.#most) this.#closeIdle();
     });
+  }
+
+  get #mayOpen(): boolean {
+    return this.#total < this.#most && this.#opening < mostAtOnce;
   }
 
   leave(owner: string): void {
@@ -64,16 +78,28 @@ export class ConnectionBudget {
     this.#pools.set(pool, pool.connect.bind(pool));
     // a connection that is given back is idle only now
     pool.on('release', () => {
-      if (this.#waiting.size > 0) setImmediate(() => this.#closeIdle());
+      if (this.#waiting.size > 0 && this.#total >= this.#most) setImmediate(() => this.#closeIdle());
     });
   }
 
-  #admit(owner: string): void {
+  #admit(owner: string): () => void {
     this.#total++;
+    this.#opening++;
     this.#held.set(owner, (this.#held.get(owner) ?? 0) + 1);
+    let isOver = false;
+    const opened = (): void => {
+      if (isOver) return;
+      isOver = true;
+      clearTimeout(timer);
+      this.#opening--;
+      this.#admitNext();
+    };
+    const timer = setTimeout(opened, openingMs);
+    return opened;
   }
 
   #admitNext(): void {
+    if (!this.#mayOpen) return;
     let next: Waiter | undefined;
     for (const waiter of this.#waiting) {
       if (next === undefined || this.#heldBy(waiter) < this.#heldBy(next)) next = waiter;
@@ -103,7 +129,9 @@ export class ConnectionBudget {
   #exhausted(): MillraceError {
     return new MillraceError(
       'database_unavailable',
-      `this process has ${this.#most} connections to its tenants, and all are in use; try again`,
+      this.#total < this.#most
+        ? 'the server takes too long to open connections; try again'
+        : `this process has ${this.#most} connections to its tenants, and all are in use; try again`,
     );
   }
 }
@@ -123,7 +151,7 @@ export function budgetedClient(budget: ConnectionBudget, owner: string): new (co
     }
 
     async #enterAndConnect(): Promise<this> {
-      await budget.enter(owner);
+      const opened = await budget.enter(owner);
       let isIn = true;
       const leave = (): void => {
         if (isIn) budget.leave(owner);
@@ -136,6 +164,8 @@ export function budgetedClient(budget: ConnectionBudget, owner: string): new (co
       } catch (error) {
         leave();
         throw error;
+      } finally {
+        opened();
       }
     }
   };

@@ -6,7 +6,7 @@
  * Promise: after `destroy` nothing passes over any of its connections, whatever code still holds them (I6).
  */
 import type { Client, ClientBase, Pool, PoolClient } from 'pg';
-import { isConnectionLoss } from '../errors.ts';
+import { isConnectionLoss, knownError, sqlStateOf } from '../errors.ts';
 import { within } from '../kernel/service.ts';
 import { sever } from './client.ts';
 import { openPool, type PoolOptions } from './pool.ts';
@@ -26,6 +26,7 @@ const usualMomentMs = 15;
 const longestMomentMs = 1_000;
 let lastConnectMs = 0;
 const idleMs = 2_000;
+const closed = 'the pool is closed';
 
 /** As `pg` takes it, in any of its forms. */
 type Query = readonly unknown[];
@@ -50,7 +51,7 @@ export function keptPool(kept: Client, options: KeptPoolOptions): KeptPool {
     onOpen: async (client) => {
       open.add(client);
       client.once('end', () => open.delete(client));
-      if (destroyed) throw new Error('the pool is closed');
+      if (destroyed) throw new Error(closed);
       await options.onOpen?.(client);
     },
   });
@@ -80,7 +81,7 @@ class Lending {
   readonly #others: Pool;
   readonly #connectOther: () => Promise<PoolClient>;
   readonly #momentMs: number;
-  readonly #line: ((client: PoolClient) => void)[] = [];
+  readonly #line: Waiting[] = [];
   #lent = false;
   #closed = false;
 
@@ -93,10 +94,11 @@ class Lending {
 
   close(): void {
     this.#closed = true;
+    for (const { refuse } of this.#line.splice(0)) refuse(new Error(closed));
   }
 
   async take(): Promise<PoolClient> {
-    if (this.#closed) throw new Error('the pool is closed');
+    if (this.#closed) throw new Error(closed);
     if (!this.#lent) return this.#lend();
     const place = this.#stand();
     // under load there are others; else two sweeps have met, and the first is over in a moment
@@ -107,9 +109,11 @@ class Lending {
 
   async #connectAnew(): Promise<PoolClient> {
     const startedMs = performance.now();
-    const client = await this.#connectOther();
-    lastConnectMs = performance.now() - startedMs;
-    return client;
+    try {
+      return await this.#connectOther();
+    } finally {
+      lastConnectMs = performance.now() - startedMs;
+    }
   }
 
   /** Like a pool's own, but a statement that failed does not cost the connection. */
@@ -143,18 +147,26 @@ class Lending {
 
   #passOn(): void {
     this.#lent = false;
-    this.#line.shift()?.(this.#lend());
+    this.#line.shift()?.admit(this.#lend());
   }
 
   /** In line for the kept connection. */
   #stand(): Place {
-    let admit: (client: PoolClient) => void = () => {};
-    const freed = new Promise<PoolClient>((resolve) => (admit = resolve));
-    this.#line.push(admit);
-    const isServed = (): boolean => !this.#line.includes(admit);
-    const leave = (): boolean => !isServed() && this.#line.splice(this.#line.indexOf(admit), 1).length > 0;
+    let waiting: Waiting | undefined;
+    const freed = new Promise<PoolClient>((admit, refuse) => (waiting = { admit, refuse }));
+    // who has left does not hear that it was closed
+    freed.catch(() => {});
+    const mine = waiting as unknown as Waiting;
+    this.#line.push(mine);
+    const isServed = (): boolean => !this.#line.includes(mine);
+    const leave = (): boolean => !isServed() && this.#line.splice(this.#line.indexOf(mine), 1).length > 0;
     return { freed, isServed, leave };
   }
+}
+
+interface Waiting {
+  readonly admit: (client: PoolClient) => void;
+  readonly refuse: (error: Error) => void;
 }
 
 interface Place {
@@ -164,18 +176,22 @@ interface Place {
   readonly leave: () => boolean;
 }
 
-/** Where another connection is long in coming, or does not come, the kept one may be free before. */
+/** Where another connection is long in coming, or does not come, the kept one is waited for. */
 async function eitherOf(place: Place, other: Promise<PoolClient>): Promise<PoolClient> {
-  try {
-    await Promise.race([place.freed, other]);
-  } catch (error) {
-    if (place.leave()) throw error;
+  const come = other.catch((error: unknown) => {
+    if (!isFull(error)) throw error;
     return place.freed;
-  }
+  });
+  await Promise.race([place.freed, come]).catch(() => {});
   if (place.leave()) return other;
   other.then(
     (client) => client.release(),
     () => {},
   );
   return place.freed;
+}
+
+/** This process may have no more, or the server has none left. */
+function isFull(error: unknown): boolean {
+  return knownError(error)?.code === 'database_unavailable' || sqlStateOf(error) === '53300';
 }
