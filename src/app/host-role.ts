@@ -6,9 +6,8 @@ import { MillraceError } from '../errors.ts';
 import { makeLog } from '../kernel/log.ts';
 import { type HostOptions as HostSettings, makeHost } from '../launcher/host.ts';
 import { awaitEngine } from '../launcher/host-engine.ts';
-import { ConnectionBudget } from '../postgres/connection-budget.ts';
 import { type HostOrder, registered } from './host-order.ts';
-import { prepareControl } from './installation.ts';
+import { budgetOf, prepareControl } from './installation.ts';
 import { externalAddress, openExternal } from './opening.ts';
 import { type Role, untilAborted } from './role.ts';
 
@@ -16,8 +15,8 @@ import { type Role, untilAborted } from './role.ts';
 const lostMs = 10_000;
 /** What is said of one tenant, whose row somebody has locked, does not keep the rest waiting for longer. */
 const lockedMs = 1_000;
-/** Of schedulers that are busy, beside the one that each of them keeps: the embedded server has 500 for all. */
-const mostConnections = 50;
+/** Of the server's connections, what busy schedulers of a host may have beside the one that each of them keeps. */
+const busyShare = 1 / 40;
 
 /** Under `up`, the order says where the database is, and that it is ready. */
 export async function runHost(
@@ -32,7 +31,12 @@ export async function runHost(
   if (!onDemand) await prepareControl(externalAddress(config));
   const patience = { queryTimeoutMs: lostMs, lockTimeoutMs: lockedMs };
   const installation = await openExternal({ ...config, ...told }, log, 'host', patience);
-  const host = makeHost({ ...installation, ...hostSettings(config), version, stays: !onDemand });
+  const host = makeHost({
+    ...installation,
+    ...hostSettings(config, installation.connections),
+    version,
+    stays: !onDemand,
+  });
   try {
     await awaitEngine(installation.engines, version, { waits: !onDemand, signal, log });
     if (signal.aborted) return;
@@ -47,11 +51,11 @@ export async function runHost(
   }
 }
 
-function hostSettings({
-  hostMemoryMb,
-  sessionPooler,
-}: Config): Pick<HostSettings, 'memoryLimit' | 'allowPooler' | 'poolSize' | 'budget'> {
+function hostSettings(
+  { hostMemoryMb, sessionPooler }: Config,
+  connections: number,
+): Pick<HostSettings, 'memoryLimit' | 'allowPooler' | 'poolSize' | 'budget'> {
   // beside its heap a process has code, buffers and what the heap leaves behind
   const memoryLimit = hostMemoryMb * 1.5 * 2 ** 20;
-  return { memoryLimit, allowPooler: sessionPooler, poolSize: 10, budget: new ConnectionBudget(mostConnections) };
+  return { memoryLimit, allowPooler: sessionPooler, poolSize: 10, budget: budgetOf(connections * busyShare) };
 }

@@ -44,6 +44,8 @@ export interface Installation {
   readonly statuses: Map<string, SchedulerStatus>;
   readonly addressOf: (row: TenantRow) => Address;
   readonly contextFor: (row: TenantRow, pool: Pool) => EngineContext;
+  /** That the server takes in all. */
+  readonly connections: number;
   readonly close: () => Promise<void>;
 }
 
@@ -61,8 +63,8 @@ export interface InstallationOptions {
 }
 
 const defaultDatabase = 'millrace_default';
-/** To all tenants together, of one process: a few processes share the embedded server's 500. */
-const mostConnections = 100;
+/** Of the server's connections, what a process that serves requests may have to all tenants together. */
+const ownShare = 1 / 4;
 
 export async function openInstallation(options: InstallationOptions): Promise<Installation> {
   const { config, log, controlAddress } = options;
@@ -83,8 +85,13 @@ export async function openInstallation(options: InstallationOptions): Promise<In
   const hub = new WakeHub(controlAddress, log);
   const ticking = clock(control, time, (error) => log.debug({ err: error }, 'the clock could not be measured'));
   const elsewhere = clockElsewhere(options);
-  await Promise.all([ticking.start(), hub.service.start(), elsewhere?.start()]);
-  const base = assemble(options, { control, time, hub, timeElsewhere: elsewhere?.time });
+  const [connections] = await Promise.all([
+    connectionsOf(control),
+    ticking.start(),
+    hub.service.start(),
+    elsewhere?.start(),
+  ]);
+  const base = assemble(options, { control, time, hub, timeElsewhere: elsewhere?.time, connections });
   return {
     ...base,
     async close() {
@@ -93,6 +100,13 @@ export async function openInstallation(options: InstallationOptions): Promise<In
       await pool.end().catch(() => {});
     },
   };
+}
+
+/** How many the server takes in all. */
+async function connectionsOf(control: Db): Promise<number> {
+  const { most } = await control.one<{ most: number }>(sql`
+    select current_setting('max_connections')::integer as most`);
+  return most;
 }
 
 /** The default tenant's server, where it is another than the control database's, has a clock of its own. */
@@ -127,11 +141,12 @@ interface Parts {
   readonly time: DisciplinedTime;
   readonly hub: WakeHub;
   readonly timeElsewhere: DisciplinedTime | undefined;
+  readonly connections: number;
 }
 
 function assemble(
   options: InstallationOptions,
-  { control, time, hub, timeElsewhere }: Parts,
+  { control, time, hub, timeElsewhere, connections }: Parts,
 ): Omit<Installation, 'close'> {
   const { config, log, controlAddress } = options;
   const telemetry = makeTelemetry((error) => log.warn({ err: error }, 'a listener of telemetry failed'));
@@ -165,7 +180,7 @@ function assemble(
     application: `millrace ${role}`,
     poolSize,
     allowPooler: config.sessionPooler,
-    budget: new ConnectionBudget(mostConnections),
+    budget: budgetOf(connections * ownShare),
     log,
   });
   return {
@@ -182,7 +197,13 @@ function assemble(
     statuses,
     addressOf,
     contextFor,
+    connections,
   };
+}
+
+/** A server that has few gives everybody some all the same. */
+export function budgetOf(most: number): ConnectionBudget {
+  return new ConnectionBudget(Math.max(10, Math.floor(most)));
 }
 
 /** Whether a tenant is on another server than the control database. */

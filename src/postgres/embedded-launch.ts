@@ -36,7 +36,7 @@ const ours: Readonly<Record<string, string>> = {
   listen_addresses: '',
   unix_socket_permissions: '0700',
   port: String(port),
-  max_connections: '500',
+  max_connections: '1000',
   shared_buffers: '128MB',
   // a tool may migrate or drop a tenant in a transaction that it prepares; the server's default is that none can be
   max_prepared_transactions: '100',

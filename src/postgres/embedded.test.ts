@@ -117,7 +117,7 @@ describe('an embedded server', () => {
     const server = await start(home);
     const shown = async (name: string): Promise<unknown> => await ask(server, `show ${name}`);
     expect(await shown('listen_addresses')).toBe('');
-    expect(await shown('max_connections')).toBe('500');
+    expect(await shown('max_connections')).toBe('1000');
     expect(await shown('fsync')).toBe('off');
     expect(await shown('server_encoding')).toBe('UTF8');
     expect(

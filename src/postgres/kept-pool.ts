@@ -24,7 +24,10 @@ export interface KeptPool {
  */
 const usualMomentMs = 15;
 const longestMomentMs = 1_000;
+/** So many times as long as opening one has taken, none is opened: most of the time is for work, however busy all are. */
+const restFactor = 4;
 let lastConnectMs = 0;
+let nextConnectMs = Number.NEGATIVE_INFINITY;
 const idleMs = 2_000;
 const closed = 'the pool is closed';
 
@@ -101,18 +104,21 @@ class Lending {
     if (this.#closed) throw new Error(closed);
     if (!this.#lent) return this.#lend();
     const place = this.#stand();
-    // under load there are others; else two sweeps have met, and the first is over in a moment
-    if (this.#others.totalCount > 0) return eitherOf(place, this.#connectOther());
-    await within(Math.max(this.#momentMs, Math.min(lastConnectMs, longestMomentMs)), place.freed);
+    if (this.#others.idleCount > 0) return eitherOf(place, this.#connectOther());
+    // mostly two sweeps have met, and the first is over in a moment
+    await within(Math.max(this.#momentMs, lastConnectMs), place.freed);
+    for (let restMs = rest(); restMs > 0 && !place.isServed(); restMs = rest()) await within(restMs, place.freed);
     return place.isServed() ? place.freed : eitherOf(place, this.#connectAnew());
   }
 
   async #connectAnew(): Promise<PoolClient> {
     const startedMs = performance.now();
+    nextConnectMs = startedMs + restFactor * lastConnectMs;
     try {
       return await this.#connectOther();
     } finally {
-      lastConnectMs = performance.now() - startedMs;
+      lastConnectMs = Math.min(performance.now() - startedMs, longestMomentMs);
+      nextConnectMs = performance.now() + restFactor * lastConnectMs;
     }
   }
 
@@ -162,6 +168,10 @@ class Lending {
     const leave = (): boolean => !isServed() && this.#line.splice(this.#line.indexOf(mine), 1).length > 0;
     return { freed, isServed, leave };
   }
+}
+
+function rest(): number {
+  return nextConnectMs - performance.now();
 }
 
 interface Waiting {
