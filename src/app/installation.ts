@@ -63,8 +63,8 @@ export interface InstallationOptions {
 }
 
 const defaultDatabase = 'millrace_default';
-/** Of the server's connections, what a process that serves requests may have to all tenants together. */
-const ownShare = 1 / 4;
+/** Of the server's connections, what a process may have to all tenants together: `up` is alone, others may be several. */
+const ownShare = (role: string): number => (role === 'up' ? 1 / 2 : 1 / 4);
 
 export async function openInstallation(options: InstallationOptions): Promise<Installation> {
   const { config, log, controlAddress } = options;
@@ -180,7 +180,7 @@ function assemble(
     application: `millrace ${role}`,
     poolSize,
     allowPooler: config.sessionPooler,
-    budget: budgetOf(connections * ownShare),
+    budget: budgetOf(connections * ownShare(role)),
     log,
   });
   return {
