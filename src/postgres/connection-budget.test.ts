@@ -51,7 +51,7 @@ it('lets in as many as there may be, then whoever has fewest as others leave', a
 it('lets in a few at a time, and others as soon as those have opened theirs, or take too long for it', async () => {
   const budget = new ConnectionBudget(1_000);
   const opened: (() => void)[] = [];
-  for (let i = 0; i < 500; i++) void budget.enter(`${i}`).then((done) => opened.push(done));
+  for (let i = 0; i < 500; i++) void budget.enter(`${i}`).then((open) => opened.push(open));
   const tick = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
   await tick();
   const few = opened.length;
