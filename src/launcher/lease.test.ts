@@ -53,11 +53,16 @@ describe('the lease', () => {
     const silent = newId();
     await control.db.exec(sql`
       update launcher_lease set holder = ${silent}, epoch = epoch + 1, renewed_at = clock_timestamp()`);
+    // it may have been killed between two statements, and seem to stand by
+    await control.db.exec(sql`
+      insert into launcher (id, machine, pid, version, started_at, beat_at)
+      values (${silent}, 'here', 1, '1.0.0', clock_timestamp(), clock_timestamp() + interval '10 seconds')`);
     const before = performance.now();
     const next = lease();
     await next.service.start();
     await held(next);
     expect(performance.now() - before).toBeGreaterThan(4_900);
+    expect(await count()).toBe(1);
     expect(performance.now() - before).toBeLessThan(7_500);
   });
 

@@ -121,12 +121,18 @@ export class Lease {
     return renewed > 0;
   }
 
+  /** Whoever has let it run out does not stand by either; one that was only frozen says with its next beat that it does. */
   async #take(): Promise<number | undefined> {
     const { db, launcherId, alone } = this.#options;
     const row = await db.maybeOne<{ epoch: number }>(sql`
-      update launcher_lease set holder = ${launcherId}, epoch = epoch + 1, renewed_at = clock_timestamp()
-       where holder is null or ${alone && this.#firstOfAll} or renewed_at < clock_timestamp() - ${validMs} * interval '1 millisecond'
-      returning epoch`);
+      with was as (select holder from launcher_lease),
+      taken as (
+        update launcher_lease set holder = ${launcherId}, epoch = epoch + 1, renewed_at = clock_timestamp()
+         where holder is null or ${alone && this.#firstOfAll} or renewed_at < clock_timestamp() - ${validMs} * interval '1 millisecond'
+        returning epoch
+      ),
+      lost as (delete from launcher using was, taken where launcher.id = was.holder and launcher.id <> ${launcherId})
+      select epoch from taken`);
     return row?.epoch;
   }
 
