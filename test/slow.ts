@@ -6,10 +6,12 @@ export const slow: readonly string[] = [
   'src/gateway/isolation.test.ts',
   'src/launcher/launcher-hosts.test.ts',
   'src/launcher/launcher-slots.test.ts',
+  'src/launcher/life/drop.test.ts',
   'src/launcher/refusals.test.ts',
   'src/launcher/transactions.test.ts',
   'test/chaos/crash-points.test.ts',
   'test/chaos/tenant-walk.test.ts',
+  'test/e2e/launcher-roles.test.ts',
   'test/e2e/misbehaving.test.ts',
   'test/e2e/torture.test.ts',
 ];
