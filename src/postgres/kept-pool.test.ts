@@ -120,6 +120,29 @@ describe('a pool around a kept connection', () => {
     expect(await connections()).toBe(0);
   });
 
+  it('is waited for where the budget has no room for another, and does not come', async () => {
+    const rest = { address: database.address, schema: 'millrace', application, allowPooler: false } as const;
+    const own = await openClient({ ...rest, connectMs: 5_000, signal: new AbortController().signal });
+    const full = keptPool(own, { ...rest, max: 3, momentMs: 1, onError: () => {}, budget: new ConnectionBudget(0) });
+    const client = await full.pool.connect();
+    const waiting = full.pool.query('select 1 as n');
+    // longer than the budget is waited for
+    expect(await within(5_500, waiting)).toBeUndefined();
+    client.release();
+    expect(await within(1_000, waiting)).toMatchObject({ rows: [{ n: 1 }] });
+    full.destroy();
+  });
+
+  it('turns away who stands in line when it is closed', async () => {
+    const client = await pool.pool.connect();
+    const waiting = pool.pool.query('select 1');
+    const refused = expect(waiting).rejects.toThrow('closed');
+    const closing = pool.close(5_000);
+    await refused;
+    client.release();
+    await closing;
+  });
+
   it('has of a budget only the others, whose idle ones are closed when somebody else needs one', async () => {
     const budget = new ConnectionBudget(1);
     const rest = { address: database.address, schema: 'millrace', allowPooler: false, onError: () => {} } as const;
