@@ -87,10 +87,15 @@ async function oneRound(walk: Walk): Promise<void> {
 /** Those that this walk knows how to bring about. */
 export const walked: readonly Checkpoint[] = [...checkpoints.host, ...checkpoints.worker, ...checkpoints.api];
 
-/** Of several, each takes the next: while one is on its way the others start, and stand by. */
+/**
+ * Of several, each takes the next: while one is on its way the others start, and stand by. Whoever has none left stays
+ * away until all are through: a host that is well keeps the tenant, and nobody else would get to its checkpoint.
+ */
 async function dieAtEach(walk: Walk, roles: readonly RoleProcess[], names: readonly Checkpoint[]): Promise<void> {
+  if (names.length === 0) return;
   const left = [...names];
   await Promise.all(roles.map((role) => dieAtSome(walk, role, left)));
+  await Promise.all(roles.map((role) => begin(walk.town, role)));
 }
 
 async function dieAtSome(walk: Walk, role: RoleProcess, left: Checkpoint[]): Promise<void> {
@@ -101,7 +106,9 @@ async function dieAtSome(walk: Walk, role: RoleProcess, left: Checkpoint[]): Pro
     if (ending?.signal === 'SIGKILL') walk.died.add(name);
     else walk.faults.push(`${role.name} did not die at ${name}:${passage} (${JSON.stringify(ending)})`);
   }
-  await begin(walk.town, role);
+  const { pid } = role;
+  await role.away();
+  if (walk.town.hosts.includes(role)) await walk.town.buryHost(pid);
 }
 
 /** Another life; where it is a host's, the tenant that it may have had is somebody else's to take. */

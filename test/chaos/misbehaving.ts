@@ -5,12 +5,15 @@
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { sql } from '../../src/kernel/sql.ts';
+import { usualLimits } from '../../src/launcher/tenant-scheduler.ts';
 import { engineBuild, type Mischief, removeEngineBuilds } from '../harness/engine-builds.ts';
 import { TestInstallation } from '../harness/installation.ts';
 import { millrace } from '../harness/product.ts';
 import { until } from '../harness/until.ts';
 
 const version = '0.1.1-test.1';
+/** Until it is given up that a scheduler starts, the longest of all, and a pause before it is tried again. */
+const oneTryMs = usualLimits.startMs + 30_000;
 let world: TestInstallation;
 
 /** Those that fail by themselves, and those that take their host with them. */
@@ -49,14 +52,14 @@ export function describeMisbehaving(
       async (mischief, reason) => {
         const { order } = await world.started('innocent');
         await corrupt(mischief, mischief);
-        await world.notRunning(mischief, reason, 40_000);
+        await world.notRunning(mischief, reason, oneTryMs);
         const tries = await until(
           'it was tried again',
           async () => {
             const tenant = await world.call('GET /api/tenants/{name}', { params: { name: mischief } });
             return tenant.failures >= 3 ? tenant : undefined;
           },
-          60_000,
+          2 * oneTryMs,
         );
         expect(tries.retry_at).not.toBeNull();
         // nobody else was touched
@@ -64,7 +67,7 @@ export function describeMisbehaving(
         await goesOn();
         await world.call('POST /api/tenants/{name}/stop', { params: { name: mischief } });
       },
-      120_000,
+      4 * oneTryMs,
     );
 
     it.each(together)(

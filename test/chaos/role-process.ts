@@ -57,14 +57,18 @@ export class RoleProcess {
     this.#child.kill(signal);
   }
 
-  /** Ends this life by kill -9 and begins the next, with more in its environment perhaps. Returns how the old one ended. */
-  async restart(more: Readonly<Record<string, string>> = {}): Promise<Ending> {
-    this.#wanted = false;
-    this.signal('SIGKILL');
-    const ended = await this.ending();
+  /** Ends this life by kill -9 and begins the next, with more in its environment perhaps. */
+  async restart(more: Readonly<Record<string, string>> = {}): Promise<void> {
+    await this.away();
     this.#wanted = true;
     this.#child = this.#spawn(more);
-    return ended;
+  }
+
+  /** Ends this life by kill -9; the next begins when it is restarted. */
+  async away(): Promise<void> {
+    this.#wanted = false;
+    this.signal('SIGKILL');
+    await this.ending();
   }
 
   /** Ends it for good: asks, and insists. */
