@@ -94,9 +94,9 @@ interface Scene {
 
 const kinds: Readonly<Record<string, (scene: Scene) => Promise<void>>> = {
   'kill a worker': killWorker,
-  'kill a host': async ({ town, dice }) => void (await dice.next(town.hosts).restart()),
-  'kill the launcher': async ({ town }) => void (await town.launcher.restart()),
-  'kill the API': async ({ town }) => void (await town.api.restart()),
+  'kill a host': ({ town, dice }) => dice.next(town.hosts).restart(),
+  'kill the launcher': ({ town }) => town.launcher.restart(),
+  'kill the API': ({ town }) => town.api.restart(),
   'freeze a worker until its lease is lost': async (scene) => freeze(await busyWorker(scene), frozenMs(scene.options)),
   'freeze the API': ({ town, dice }) => freeze(town.api, dice.upTo(1_000)),
   'freeze the API for longer than a lease': ({ town, options }) => freeze(town.api, frozenMs(options)),
