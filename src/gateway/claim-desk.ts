@@ -50,10 +50,11 @@ interface Portion {
   readonly places: number;
 }
 
-/** A tenant is being asked. */
+/** A tenant is being asked for runs of these lanes. */
 interface Ask {
   readonly tenantId: string;
-  readonly portions: Portion[];
+  readonly kind: string;
+  readonly portions: readonly Portion[];
   readonly atMs: number;
   /** For so long places are kept for it. */
   readonly patienceMs: number;
@@ -74,7 +75,8 @@ export class ClaimDesk {
   readonly #hot = new HotTenants();
   readonly #pace = new TenantPace();
   readonly #left = new LeftRuns();
-  readonly #asking = new Map<string, Ask>();
+  /** By lanes, and then by tenant: none of them waits for an answer about lanes that are not its. */
+  readonly #asking = new Map<string, Map<string, Ask>>();
   /** Places that are kept for tenants which are being asked, by worker, incarnation and lanes. */
   readonly #kept = new Map<string, number>();
   /** Tenants that are to give nothing. */
@@ -166,7 +168,8 @@ export class ClaimDesk {
   async #sweep(): Promise<void> {
     const nowMs = performance.now();
     this.#returnLeft(nowMs - leaseTimes(this.#options.leaseMs).leftMs);
-    for (const ask of this.#asking.values()) if (nowMs - ask.atMs > hopelessMs) this.#asking.delete(ask.tenantId);
+    for (const asking of this.#asking.values())
+      for (const ask of asking.values()) if (nowMs - ask.atMs > hopelessMs) this.#forget(ask);
     if (this.#waiting.size === 0) return;
     this.#hot.sweep(nowMs);
     await this.#lookAtAll();
@@ -224,40 +227,33 @@ export class ClaimDesk {
 
   /** Asks whoever is hot for the places that are free. */
   #deal(): void {
-    const hungry = this.#hungry();
-    if (hungry.length === 0) return;
-    const asks = new Map<string, Ask>();
-    for (const [kind, polls] of groupBy(hungry, ({ waiting }) => waiting.kind)) {
-      const { prompt, slow } = this.#askable(kind, polls, asks);
-      this.#share(asks, prompt, polls);
-      this.#share(asks, slow, polls);
+    for (const [kind, polls] of groupBy(this.#hungry(), ({ waiting }) => waiting.kind)) {
+      const { prompt, slow } = this.#askable(kind, polls);
+      this.#share(kind, prompt, polls);
+      this.#share(kind, slow, polls);
     }
-    for (const ask of asks.values()) void this.#ask(ask);
   }
 
   /** Tenants that are hot for these lanes and may be asked now, longest waiting first. */
-  #askable(
-    kind: string,
-    polls: readonly Portion[],
-    asks: ReadonlyMap<string, Ask>,
-  ): { prompt: string[]; slow: string[] } {
+  #askable(kind: string, polls: readonly Portion[]): { prompt: string[]; slow: string[] } {
     const nowMs = performance.now();
     const prompt: string[] = [];
     const slow: string[] = [];
-    const underWay = [...this.#asking.values(), ...asks.values()];
+    const asking = this.#asking.get(kind);
+    const underWay = [...(asking?.values() ?? [])];
     const promptRoom = mostAsked - underWay.filter((ask) => ask.keeps).length;
     // those that stand still would soon be all of them
     const slowRoom = mostAsked - underWay.filter((ask) => !ask.keeps && nowMs - ask.atMs < sweepMs).length;
     for (const tenantId of this.#hot.of(kind)) {
-      if (this.#asking.has(tenantId) || this.#off.has(tenantId) || !this.#pace.mayAsk(tenantId, nowMs)) continue;
+      if (asking?.has(tenantId) || this.#off.has(tenantId) || !this.#pace.mayAsk(tenantId, nowMs)) continue;
       if (polls.every(({ waiting }) => waiting.without.has(tenantId))) continue;
       const [list, most] = this.#pace.isSlow(tenantId) ? [slow, slowRoom] : [prompt, promptRoom];
-      if (list.length < most || asks.has(tenantId)) list.push(tenantId);
+      if (list.length < most) list.push(tenantId);
     }
     return { prompt, slow };
   }
 
-  #share(asks: Map<string, Ask>, tenants: readonly string[], polls: readonly Portion[]): void {
+  #share(kind: string, tenants: readonly string[], polls: readonly Portion[]): void {
     const shares = dealPlaces(
       polls.map(({ places }) => places - Math.floor(places / spareOf)),
       tenants.length,
@@ -270,18 +266,15 @@ export class ClaimDesk {
       const keeps = !this.#pace.isSlow(tenantId);
       const atMs = performance.now();
       const patienceMs = this.#pace.patienceMs(tenantId, atMs);
-      const ask = asks.get(tenantId) ?? { tenantId, portions: [], atMs, patienceMs, keeps };
-      ask.portions.push(...portions);
-      asks.set(tenantId, ask);
+      void this.#ask({ tenantId, kind, portions, atMs, patienceMs, keeps });
     });
   }
 
   async #ask(ask: Ask): Promise<void> {
-    const { tenantId, portions } = ask;
-    this.#asking.set(tenantId, ask);
+    const { tenantId, kind, portions } = ask;
+    this.#note(ask);
     if (ask.keeps) this.#keep(portions, 1);
-    const kinds = new Set(portions.map(({ waiting }) => waiting.kind));
-    for (const kind of kinds) this.#hot.take(tenantId, kind);
+    this.#hot.take(tenantId, kind);
     const patience = setTimeout(() => this.#overdue(ask), ask.patienceMs);
     try {
       const lists = await this.#claimOf(tenantId, portions);
@@ -290,18 +283,29 @@ export class ClaimDesk {
       if (lists !== undefined) this.#hand(ask, lists);
     } catch (error) {
       this.#letGo(ask);
-      this.#failed(tenantId, kinds, error);
+      this.#failed(ask, error);
     }
     clearTimeout(patience);
-    if (this.#asking.get(tenantId) === ask) this.#asking.delete(tenantId);
+    this.#forget(ask);
     this.#deal();
   }
 
+  #note(ask: Ask): void {
+    const asking = this.#asking.get(ask.kind) ?? new Map<string, Ask>();
+    this.#asking.set(ask.kind, asking.set(ask.tenantId, ask));
+  }
+
+  #forget(ask: Ask): void {
+    const asking = this.#asking.get(ask.kind);
+    if (asking?.get(ask.tenantId) === ask) asking.delete(ask.tenantId);
+    if (asking?.size === 0) this.#asking.delete(ask.kind);
+  }
+
   /** One that cannot be served now is asked again when something is said of it; why that is so the launcher tells. */
-  #failed(tenantId: string, kinds: ReadonlySet<string>, error: unknown): void {
+  #failed({ tenantId, kind }: Ask, error: unknown): void {
     const isNews = this.#pace.failed(tenantId, performance.now());
     if (isUnserved(error)) return this.#hot.forget(tenantId);
-    for (const kind of kinds) this.#hot.addFor(tenantId, kind);
+    this.#hot.addFor(tenantId, kind);
     if (isNews) this.#options.log.warn({ err: error, tenant: tenantId }, 'a claim failed; it is tried again');
   }
 
@@ -349,15 +353,12 @@ export class ClaimDesk {
   }
 
   /** Whoever got all it asked for may have left more behind; whoever did not has left nothing. */
-  #hand({ tenantId, portions }: Ask, lists: readonly ClaimedRun[][]): void {
+  #hand({ tenantId, kind, portions }: Ask, lists: readonly ClaimedRun[][]): void {
     if (lists.some((runs) => runs.length > 0)) checkpoint('claim.made');
     portions.forEach(({ waiting }, i) => this.#give(waiting, lists[i] ?? []));
-    const asked = portions.map(({ waiting, places }, i) => ({ ...waiting, places, got: lists[i]?.length ?? 0 }));
-    for (const [kind, some] of groupBy(asked, (each) => each.kind)) {
-      const places = some.reduce((sum, each) => sum + each.places, 0);
-      const got = some.reduce((sum, each) => sum + each.got, 0);
-      if (got >= Math.min(places, largestClaim)) this.#hot.addFor(tenantId, kind);
-    }
+    const places = portions.reduce((sum, each) => sum + each.places, 0);
+    const got = lists.reduce((sum, runs) => sum + runs.length, 0);
+    if (got >= Math.min(places, largestClaim)) this.#hot.addFor(tenantId, kind);
   }
 
   /** A poll that a signal, another tenant's runs or its time ended while we claimed is followed by the worker's next one. */
