@@ -64,8 +64,8 @@ export async function openTenant(control: Address, address: Address, name = 'def
       broker.update(tenant, []);
     },
     async fire(firings) {
-      const { created } = await fireTriggers(db, firings, { priority: 'normal', at: new Date() });
-      broker.offer(tenant, created);
+      const { created, lanes } = await fireTriggers(db, firings, { priority: 'normal', at: new Date() });
+      broker.offer(tenant, lanes ?? undefined);
       return created;
     },
     close,

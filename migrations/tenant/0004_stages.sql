@@ -95,7 +95,7 @@ end $$;
 create function count_tokens(
   p_tasks uuid[], p_instants timestamptz[], p_counts integer[], p_priorities priority[], p_causes uuid[],
   p_order text, p_at timestamptz,
-  out created uuid[], out causes uuid[], out bodies text[], out gates uuid[]
+  out created uuid[], out causes uuid[], out bodies text[], out gates uuid[], out lanes text[]
 ) language plpgsql as $$
 begin
   with counted as (
@@ -141,17 +141,18 @@ begin
     select id, task_id, instant, version, 1, priority, lane, p_at - head_start(priority), gate, cause, p_at from made
   )
   select array_agg(id), array_agg(cause), array_agg(run_body(job_id, task_id, instant, 1, priority)),
-         array_agg(gate) filter (where gate is not null)
-    into created, causes, bodies, gates
+         array_agg(gate) filter (where gate is not null), array_agg(distinct lane) filter (where gate is null)
+    into created, causes, bodies, gates, lanes
     from made;
 end $$;
 
 -- Fires instants of triggers: each once per cause (I1), in the same commit as the tokens it puts. p_dues are the times at
--- which they were due, each of another trigger; null where they were missed, and lateness says nothing.
+-- which they were due, each of another trigger; null where they were missed, and lateness says nothing. Answers in which
+-- lanes runs have become ready; null: in any.
 create function fire_triggers(
   p_triggers uuid[], p_instants timestamptz[], p_cause text, p_priority priority, p_order text, p_at timestamptz,
   p_dues timestamptz[] default null,
-  out fired integer, out created integer, out killed integer
+  out fired integer, out created integer, out killed integer, out lanes text[]
 ) language plpgsql set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
 declare
   v_tasks uuid[]; v_instants timestamptz[]; v_counts integer[]; v_priorities priority[]; v_causes uuid[];
@@ -193,6 +194,7 @@ begin
   created := coalesce(cardinality(v_runs.created), 0);
   select * into v_gates from work_gates(v_runs.gates, null, null, null, p_at);
   killed := v_gates.killed;
+  lanes := case when v_gates.passed = 0 then v_runs.lanes end;
   if p_dues is not null and fired > 0 then
     -- all of them, but where some had fired before, and only the answer was lost
     select p_at, count(*), sum(greatest(p_at - d.due, '0')), max(greatest(p_at - d.due, '0')),
@@ -337,7 +339,7 @@ end $$;
 create function finish_runs(
   p_runs uuid[], p_leases integer[], p_states run_state[], p_reasons text[], p_exit_codes integer[],
   p_started timestamptz[], p_at timestamptz,
-  out applied integer, out created integer, out retries integer, out killed integer
+  out applied integer, out created integer, out retries integer, out killed integer, out lanes text[]
 ) language plpgsql set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
 declare
   v_finished uuid[]; v_bodies text[];
@@ -421,6 +423,7 @@ begin
   applied := coalesce(cardinality(v_finished), 0);
   killed := v_gates.killed;
   created := coalesce(cardinality(v_runs.created), 0) + v_gates.passed;
+  lanes := case when v_gates.passed = 0 then v_runs.lanes end;
   v_activity.cancelled := v_activity.cancelled + coalesce(cardinality(v_gates.ended), 0);
   perform append_run_events(
     v_finished || v_gates.ended, v_bodies || v_gates.bodies, v_runs.created, v_runs.causes, v_runs.bodies, 'worker', p_at,

@@ -64,7 +64,7 @@ export async function activate(ctx: ApiContext, caller: Caller | undefined, want
     return activateTokens(tx, { tasks, instants, priority, ...author(ctx, caller) });
   });
   if (runs.length > 0) {
-    ctx.broker.offer(ctx.tenant, runs.length);
+    ctx.broker.offer(ctx.tenant);
     ctx.wake.send(ctx.tenant.id, 'events');
   }
   return runs;

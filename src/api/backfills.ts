@@ -150,7 +150,7 @@ async function cancel({ params, caller }: Input<Endpoints['POST /api/backfills/{
     await clearBackfill(ctx.db, row.id, who);
     ctx.wake.send(ctx.tenant.id, 'events');
     // limits that its runs held may have let others through
-    ctx.broker.offer(ctx.tenant, 1);
+    ctx.broker.offer(ctx.tenant);
   }
   return shown(ctx, row.id);
 }

@@ -156,7 +156,7 @@ describe('activating by filter', () => {
     api.heard.splice(0);
     expect(await ask(job, { states: ['failure', 'timeout', 'error'] })).toEqual({ dry_run: false, tokens: 2 });
     expect(await queued(job)).toEqual(['a 1 backfill', 'a 3 backfill', 'a 5 normal']);
-    expect(api.heard).toEqual(['offer 2', 'wake events']);
+    expect(api.heard).toEqual(['offer', 'wake events']);
     expect(await ask(job, { states: ['failure', 'timeout', 'error'] })).toEqual({ dry_run: false, tokens: 0 });
   });
 

@@ -46,7 +46,7 @@ export async function pauseJob(input: Input<Endpoints['PUT /api/jobs/{id}/paused
   });
   if (changed === undefined) return;
   ctx.broker.update(ctx.tenant, [changed.id]);
-  if (changed.freed > 0) ctx.broker.offer(ctx.tenant, changed.freed);
+  if (changed.freed > 0) ctx.broker.offer(ctx.tenant);
   for (const kind of ['triggers', 'tokens', 'events'] as const) ctx.wake.send(ctx.tenant.id, kind);
 }
 
@@ -69,7 +69,7 @@ export async function runJobNow(input: RunInput, ctx: ApiContext): Promise<{ ins
     tx.record('millrace_jobs', { type: 'job.run', subject: job.id, body });
     return { instant: instant.toISOString(), runs };
   });
-  ctx.broker.offer(ctx.tenant, started.runs.length);
+  ctx.broker.offer(ctx.tenant);
   ctx.wake.send(ctx.tenant.id, 'events');
   return started;
 }

@@ -169,7 +169,7 @@ describe('cancelling', () => {
     api.heard.splice(0);
     expect(await cancel(id)).toEqual({ id, outcome: 'cancelled' });
     expect(await eventTypes(api.db, before)).toEqual(['run.finished']);
-    expect(api.heard).toEqual(['wake events', 'offer 1']);
+    expect(api.heard).toEqual(['wake events', 'offer']);
     expect(await api.call('GET /api/runs/{id}', { params: { id } })).toMatchObject({
       state: 'cancelled',
       reason: 'cancelled by key:operator',

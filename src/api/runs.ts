@@ -124,7 +124,7 @@ async function cancel({ params, caller }: Input<Endpoints['POST /api/runs/{id}/c
   if (outcome === 'cancelled') {
     ctx.wake.send(ctx.tenant.id, 'events');
     // a limit that it held may have let another through
-    ctx.broker.offer(ctx.tenant, 1);
+    ctx.broker.offer(ctx.tenant);
   }
   return { id: params.id, outcome };
 }

@@ -1,7 +1,7 @@
 /** The `api` role: the gateway with its desks, its listener, and its word in the control database that it serves. */
 import { createHash } from 'node:crypto';
 import { tenantEndpoints } from '../api/endpoints/table.ts';
-import { broadcastKind, signalKind } from '../broker/postgres.ts';
+import { broadcastKind, lanesOf, signalKind } from '../broker/postgres.ts';
 import { engineVersion } from '../engine/engine.ts';
 import { newLink } from '../gateway/access.ts';
 import { Callers, hashOf } from '../gateway/callers.ts';
@@ -117,7 +117,9 @@ function wakeUps({ hub }: Installation, { claims, signals, callers, streams }: G
     name: 'wake-ups',
     async start() {
       undo.push(
-        hub.onAny('ready', (about) => (about === anything ? claims.lookAgain() : claims.ready(about))),
+        hub.onAny('ready', (about, lanes) =>
+          about === anything ? claims.lookAgain() : claims.ready(about, lanesOf(lanes)),
+        ),
         hub.onAny('tenant', (about) => (about === anything ? claims.lookAgain() : claims.changed(about))),
         hub.on('keys', 'revoked', () => {
           callers.forget();

@@ -13,10 +13,23 @@ export const signalKind = 'signals';
 
 export function postgresBroker(hub: WakeHub): Broker {
   return {
-    offer: (tenant) => hub.send(tenant.id, 'ready'),
+    offer: (tenant, lanes) => hub.send(tenant.id, 'ready', lanes === undefined ? '' : spelled(lanes)),
     results: () => all('results', []),
     update: (tenant) => hub.send(tenant.id, 'triggers'),
     broadcast: (invalidation) => hub.send('workers', broadcastKind, JSON.stringify(invalidation)),
     cancel: (run) => hub.send('workers', signalKind, run.tenant),
   };
+}
+
+/** A wake-up carries few bytes: of many lanes none are named, which means any. */
+const longestNames = 2_000;
+
+function spelled(lanes: readonly string[]): string {
+  const text = JSON.stringify(lanes);
+  return Buffer.byteLength(text) > longestNames ? '' : text;
+}
+
+/** The lanes that an offer names; undefined: any. */
+export function lanesOf(payload: string): readonly string[] | undefined {
+  return payload === '' ? undefined : (JSON.parse(payload) as string[]);
 }

@@ -33,8 +33,8 @@ export interface Wake {
 
 /** Carries offers, results and broadcasts between scheduler, API and workers. Every message names tenant and lease. */
 export interface Broker {
-  /** Runs have become ready. */
-  offer(tenant: Tenant, runs: number): void;
+  /** Runs have become ready: in these lanes, or in any where none are named. */
+  offer(tenant: Tenant, lanes?: readonly string[]): void;
   /** Results that reach the scheduler through the broker; where workers report over HTTP, none ever do. */
   results(tenant: Tenant, handler: (reports: readonly Report[]) => Promise<void>): Service;
   /** Triggers of these jobs have changed. */

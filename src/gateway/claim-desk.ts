@@ -97,9 +97,9 @@ export class ClaimDesk {
     );
   }
 
-  /** Runs of this tenant have become ready. */
-  ready(tenantId: string): void {
-    this.#hot.add(tenantId, performance.now());
+  /** Runs of this tenant have become ready, in these lanes or in any. */
+  ready(tenantId: string, lanes?: readonly string[]): void {
+    this.#hot.add(tenantId, performance.now(), lanes);
     this.#deal();
   }
 
@@ -153,13 +153,13 @@ export class ClaimDesk {
       // the worker has changed its mind about what it takes; what is claimed for its older poll goes to this one
       for (const older of this.#waiting) if (older.name === waiting.name) older.done([]);
       this.#waiting.add(waiting);
-      if (free > 0) this.#welcome(waiting.kind);
+      if (free > 0) this.#welcome(waiting);
     });
   }
 
   /** Somebody polls for these lanes. Who is switched off must be known before anybody is asked. */
-  #welcome(kind: string): void {
-    const isNew = this.#hot.open(kind);
+  #welcome({ kind, lanes }: Waiting): void {
+    const isNew = this.#hot.open(kind, lanes);
     const isLate = performance.now() - this.#lookedMs > 2 * sweepMs;
     if (isNew || isLate) void this.#lookAtAll();
     else this.#deal();

@@ -5,7 +5,7 @@ const lanes = 'none:default';
 
 function opened(): HotTenants {
   const hot = new HotTenants();
-  hot.open(lanes);
+  hot.open(lanes, ['none:default', 'none:other']);
   return hot;
 }
 
@@ -38,4 +38,14 @@ it('one that has changed is asked again if something was lately said of it, and 
   }
   hot.again('a');
   expect([...hot.of(lanes)]).toEqual(['a']);
+});
+
+it('one whose runs are ready in lanes that nobody here polls for is not asked; where no lanes are named it is', () => {
+  const hot = opened();
+  hot.open('shell:default', ['shell:default']);
+  hot.add('a', 0, ['shell:default', 'docker:default']);
+  hot.add('b', 0, ['none:other']);
+  hot.add('c', 0);
+  expect([...hot.of(lanes)]).toEqual(['b', 'c']);
+  expect([...hot.of('shell:default')]).toEqual(['a', 'c']);
 });

@@ -1,17 +1,21 @@
 /**
  * Which tenants may have ready runs, for each set of lanes that somebody polls for; whoever has waited longest comes first.
  * A tenant is hot from when something is said of it (a bell, its scheduler's word) until a claim for those lanes got less
- * than it asked for. What is said while that claim is under way makes it hot again.
+ * than it asked for. Bells say which lanes they are about, where that is known: nobody is asked about others. What is said while that claim is under way makes it hot again.
  */
 export class HotTenants {
   readonly #byLanes = new Map<string, Set<string>>();
+  /** The lanes that each of them stands for. */
+  readonly #lanes = new Map<string, ReadonlySet<string>>();
   /** When something was last said of a tenant: what lanes that nobody polled for before begin with. */
   readonly #said = new Map<string, number>();
 
-  /** Something was said of this tenant: it may have something, in whatever lanes. */
-  add(tenantId: string, nowMs: number): void {
+  /** Something was said of this tenant: it may have something, in these lanes or in whatever lanes. */
+  add(tenantId: string, nowMs: number, lanes?: readonly string[]): void {
     this.#said.set(tenantId, nowMs);
-    this.heat(tenantId);
+    if (lanes === undefined) return this.heat(tenantId);
+    for (const [key, hot] of this.#byLanes)
+      if (lanes.some((lane) => this.#lanes.get(key)?.has(lane))) hot.add(tenantId);
   }
 
   /** Nothing was said of it; it is to be asked, once. */
@@ -40,11 +44,12 @@ export class HotTenants {
   }
 
   /** Whether these lanes are polled for the first time; if so, they begin with the tenants that were lately spoken of. */
-  open(lanes: string): boolean {
-    if (this.#byLanes.has(lanes)) return false;
+  open(key: string, lanes: readonly string[]): boolean {
+    if (this.#byLanes.has(key)) return false;
     // workers come and go, and each may ask for lanes of its own
-    if (this.#byLanes.size >= mostLanes) this.#byLanes.clear();
-    this.#byLanes.set(lanes, new Set(this.#said.keys()));
+    if (this.#byLanes.size >= mostLanes) for (const map of [this.#byLanes, this.#lanes]) map.clear();
+    this.#byLanes.set(key, new Set(this.#said.keys()));
+    this.#lanes.set(key, new Set(lanes));
     return true;
   }
 

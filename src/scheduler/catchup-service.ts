@@ -159,8 +159,8 @@ class CatchingUp {
       instants.map((instantMs) => ({ triggerId: row.id, instantMs })),
     );
     const at = new Date(time.now());
-    const { fired, created, killed } = await fireTriggers(db, firings, { priority: 'backfill', order, at });
-    ready(created);
+    const { fired, created, killed, lanes } = await fireTriggers(db, firings, { priority: 'backfill', order, at });
+    ready(created, lanes);
     await tell(killed);
     ctx.telemetry.emit('caught_up', { tenant: ctx.tenant.id, triggers: fired, runs: created });
   }

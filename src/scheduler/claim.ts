@@ -164,7 +164,7 @@ export async function renewLeases(
         ${new Date(nowMs + ctx.settings.leaseMs)}::timestamptz,
         ${new Date(nowMs)}::timestamptz)`);
   const byWorker = new Map(renewed.map((row) => [row.worker, row]));
-  if (renewed.some((row) => row.returned)) ctx.broker.offer(ctx.tenant, 1);
+  if (renewed.some((row) => row.returned)) ctx.broker.offer(ctx.tenant);
   return beats.map((beat) => signalsFor(beat, byWorker.get(beat.worker)));
 }
 

@@ -21,10 +21,11 @@ export function dispatch(scheduling: Scheduling): Dispatch {
 }
 
 function offering(scheduling: Scheduling, onLook: (ready: boolean) => void): Service {
-  const { ctx, db, time, work, sweepMs, stir, processor } = scheduling;
+  const { ctx, db, time, work, readied, sweepMs, stir, processor } = scheduling;
   let toldMs = 0;
   return processor('dispatch', sweepEveryMs, 'offering runs', async (signal) => {
     const rung = await work.dispatch.wait(sweepMs(sweepEveryMs), signal);
+    const lanes = readied.take();
     if (!signal.aborted && time.now() - toldMs >= sweepEveryMs) {
       toldMs = time.now();
       await tellKilled(ctx);
@@ -36,6 +37,6 @@ function offering(scheduling: Scheduling, onLook: (ready: boolean) => void): Ser
     if (!ready) return;
     stir();
     checkpoint('dispatch.offer');
-    ctx.broker.offer(ctx.tenant, 1);
+    ctx.broker.offer(ctx.tenant, lanes);
   });
 }

@@ -44,9 +44,9 @@ export function fireTriggers(
   db: Db,
   firings: readonly Firing[],
   how: { priority: 'normal' | 'backfill'; order?: CatchupRow['policy']; at: Date; dues?: readonly Date[] },
-): Promise<{ fired: number; created: number; killed: number }> {
+): Promise<{ fired: number; created: number; killed: number; lanes: string[] | null }> {
   return db.one(sql`
-    select fired, created, killed
+    select fired, created, killed, lanes
       from fire_triggers(
         ${firings.map((f) => f.triggerId)}::uuid[],
         ${firings.map((f) => new Date(f.instantMs))}::timestamptz[],

@@ -12,7 +12,8 @@ export async function applyReports(ctx: EngineContext, reports: readonly Report[
   const back = returned.length === 0 ? 0 : await returnRuns(db, returned, new Date(ctx.time.now()));
   const done = final.length === 0 ? nothing : await finishRuns(db, final, new Date(ctx.time.now()));
   if (done.applied > 0) checkpoint('report.applied');
-  if (done.created + back > 0) ctx.broker.offer(ctx.tenant, done.created + back);
+  if (back > 0) ctx.broker.offer(ctx.tenant);
+  else if (done.created > 0) ctx.broker.offer(ctx.tenant, done.lanes ?? undefined);
   if (done.retries > 0) ctx.wake.send(ctx.tenant.id, 'retries');
   if (done.applied > 0) ctx.wake.send(ctx.tenant.id, 'events');
   // their workers hear of it with a heartbeat otherwise
@@ -21,12 +22,12 @@ export async function applyReports(ctx: EngineContext, reports: readonly Report[
   return { applied: done.applied + back, created: done.created };
 }
 
-type Finished = { applied: number; created: number; retries: number; killed: number };
-const nothing: Finished = { applied: 0, created: 0, retries: 0, killed: 0 };
+type Finished = { applied: number; created: number; retries: number; killed: number; lanes: string[] | null };
+const nothing: Finished = { applied: 0, created: 0, retries: 0, killed: 0, lanes: null };
 
 function finishRuns(db: Db, reports: readonly Report[], at: Date): Promise<Finished> {
   return db.one<Finished>(sql`
-    select applied, created, retries, killed
+    select applied, created, retries, killed, lanes
       from finish_runs(
         ${reports.map((r) => r.run)}::uuid[],
         ${reports.map((r) => r.lease)}::integer[],

@@ -26,8 +26,9 @@ export interface Scheduling {
     readonly dispatch: Bell;
     readonly updates: Bell;
   };
-  /** Runs have become ready: dispatch offers them. */
-  readonly ready: (runs: number) => void;
+  /** Runs have become ready, in these lanes or in any: dispatch offers them. */
+  readonly ready: (runs: number, lanes?: readonly string[] | null) => void;
+  readonly readied: ReadiedLanes;
   /** Running runs are to be killed, because a newer instant takes their place: their workers are told. */
   readonly killed: (runs: number) => Promise<void>;
   /** Makes a handler that tells what a processor was doing when it failed. */
@@ -75,15 +76,18 @@ export function makeScheduling(ctx: EngineContext): Scheduling {
     dispatch: new Bell(ctx.time),
     updates: new Bell(ctx.time),
   };
+  const readied = new ReadiedLanes();
   return {
     ctx,
     db: onPool(ctx.pool),
     time: ctx.time,
     changedJobs: new Channel(10_000),
     work,
-    ready: (runs) => {
+    readied,
+    ready: (runs, lanes) => {
       if (runs === 0) return;
       stir();
+      readied.add(lanes);
       work.dispatch.ring();
     },
     killed: async (runs) => {
@@ -104,6 +108,26 @@ export function makeScheduling(ctx: EngineContext): Scheduling {
     },
     stir,
   };
+}
+
+/** In which lanes runs have become ready since somebody took note. */
+class ReadiedLanes {
+  readonly #lanes = new Set<string>();
+  #any = false;
+
+  /** None: it is not known in which. */
+  add(lanes: readonly string[] | null | undefined): void {
+    if (!lanes) this.#any = true;
+    else for (const lane of lanes) this.#lanes.add(lane);
+  }
+
+  /** Undefined: in any. */
+  take(): string[] | undefined {
+    const lanes = this.#any || this.#lanes.size === 0 ? undefined : [...this.#lanes];
+    this.#any = false;
+    this.#lanes.clear();
+    return lanes;
+  }
 }
 
 /** Whether what is said is worth telling: it is something else than the last time, or that was long ago. */

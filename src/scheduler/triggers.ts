@@ -117,9 +117,9 @@ export class TriggerProcessor {
       const dues = onTime.map((entry) => new Date(entry.dueMs));
       // not when the turn began: of many, these may have waited for others
       const how = { priority: 'normal', at: new Date(time.now()), dues } as const;
-      const { fired, created, killed } = await fireTriggers(db, firings, how);
+      const { fired, created, killed, lanes } = await fireTriggers(db, firings, how);
       checkpoint('triggers.fired');
-      this.#scheduling.ready(created);
+      this.#scheduling.ready(created, lanes);
       await this.#scheduling.killed(killed);
       const firedAt = time.now();
       const latenessMs = onTime.map((entry) => firedAt - entry.dueMs);
@@ -213,7 +213,8 @@ export class TriggerProcessor {
     if (marks.length === 0) return;
     checkpoint('triggers.settle');
     if (fire.length > 0) {
-      this.#scheduling.ready((await fireTriggers(db, fire, { priority: 'normal', at })).created);
+      const { created, lanes } = await fireTriggers(db, fire, { priority: 'normal', at });
+      this.#scheduling.ready(created, lanes);
       checkpoint('triggers.settle.fired');
     }
     await db.transaction(async (tx) => {

@@ -68,9 +68,9 @@ function overhear(heard: string[], hub: WakeHub): { wake: Wake; broker: Broker }
     },
     broker: {
       ...real,
-      offer: (tenant, runs) => {
-        heard.push(`offer ${runs}`);
-        real.offer(tenant, runs);
+      offer: (tenant, lanes) => {
+        heard.push('offer');
+        real.offer(tenant, lanes);
       },
       update: (tenant, jobs) => {
         heard.push(`update ${jobs.join(' ')}`);

@@ -1,0 +1,60 @@
+/** Whoever makes runs ready says in which lanes, so that no worker is made to look for what it cannot take. */
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { makeContext, type TestContext } from '../../test/harness/engine-context.ts';
+import { claim, makePipeline, type Pipeline } from '../../test/harness/pipeline.ts';
+import { noon } from '../../test/harness/scheduling.ts';
+import type { Report } from '../contract/wire.ts';
+import { fireTriggers } from './queries.ts';
+import { applyReports } from './report.ts';
+
+let line: Pipeline;
+let ctx: TestContext;
+let offered: (readonly string[] | undefined)[];
+
+beforeEach(async () => {
+  line = await makePipeline();
+  offered = [];
+  const made = makeContext(line);
+  ctx = { ...made, broker: { ...made.broker, offer: (_, lanes) => void offered.push(lanes) } };
+});
+afterEach(() => line.close());
+
+const fire = (triggerId: string) =>
+  fireTriggers(line.db, [{ triggerId, instantMs: Date.parse(noon) }], {
+    priority: 'normal',
+    at: new Date(line.time.now()),
+  });
+
+async function succeed(lane: string, state: Report['state'] = 'success'): Promise<void> {
+  const runs = await claim(line, lane);
+  const reports = runs.map(({ id: run, lease }) => {
+    return { tenant: ctx.tenant.id, run, lease, state, reason: null, exit_code: null, started_at: null };
+  });
+  await applyReports(ctx, reports);
+}
+
+const triggers = [{ name: 't', start: noon, period: '1h' }];
+
+it('firings and reports name the lanes of the runs that they made', async () => {
+  const job = await line.job({
+    triggers,
+    tasks: [
+      { name: 'a', depends: ['trigger/t'], queue: 'one' },
+      { name: 'b', depends: ['trigger/t'], queue: 'two' },
+      { name: 'c', depends: ['task/a'], queue: 'three' },
+    ],
+  });
+  expect((await fire(job.trigger('t'))).lanes).toEqual(['none:one', 'none:two']);
+  await succeed('none:one');
+  expect(offered).toEqual([['none:three']]);
+});
+
+it('runs that come back, or pass a gate, may be in any', async () => {
+  const job = await line.job({
+    triggers,
+    tasks: [{ name: 'a', depends: ['trigger/t'], queue: 'one', max_running: 1 }],
+  });
+  expect(await fire(job.trigger('t'))).toMatchObject({ created: 1, lanes: null });
+  await succeed('none:one', 'returned');
+  expect(offered).toEqual([undefined]);
+});
