@@ -174,6 +174,40 @@ describe('a poll', () => {
     );
   });
 
+  it('whose claim is under way when the desk is closed has its runs given back then, and not when its lease is over', async () => {
+    const [run] = await a.ready(1);
+    let letGo = (): void => {};
+    fleet.gate = () => new Promise((resolve) => (letGo = resolve));
+    const stop = new AbortController();
+    const ended = poll({}, stop.signal);
+    await asked(1);
+    stop.abort();
+    await ended;
+    const closed = desk.service.stop();
+    fleet.gate = async () => {};
+    letGo();
+    await closed;
+    const db = await a.db();
+    expect(await db.maybeOne(sql`select losses from live where id = ${run} and worker_id is null`)).toEqual({
+      losses: 0,
+    });
+  });
+
+  it('is answered by bells while the control database does not answer', async () => {
+    await fleet.control.db.transaction(async (tx) => {
+      await tx.exec(sql`lock table scheduler in access exclusive mode`);
+      const waiting = poll();
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      await a.ready(1);
+      desk.ready(a.row.id);
+      expect(tenantsOf(await waiting)).toEqual(['a']);
+      await b.ready(1);
+      const late = poll();
+      desk.ready(b.row.id);
+      expect(tenantsOf(await late)).toEqual(['b']);
+    });
+  });
+
   it('of one kind does not get what was left for another of the same worker', async () => {
     const worker = newId();
     let open = (): void => {};

@@ -15,10 +15,10 @@ import type { ClaimedRun, ClaimRequest, Report } from '../contract/wire.ts';
 import { checkpoint } from '../kernel/checkpoint.ts';
 import { groupBy } from '../kernel/group.ts';
 import type { Log } from '../kernel/log.ts';
-import { every, type Service } from '../kernel/service.ts';
+import { every, type Service, within } from '../kernel/service.ts';
 import type { Db } from '../kernel/sql.ts';
 import { isUnserved, type Loader, unlessGone } from '../launcher/loader.ts';
-import { readCandidates } from './control-queries.ts';
+import { Candidates } from './candidates.ts';
 import { HotTenants } from './hot-tenants.ts';
 import { LeftRuns } from './left-runs.ts';
 import type { Servings } from './servings.ts';
@@ -28,12 +28,12 @@ import { TenantPace } from './tenant-pace.ts';
 const sweepMs = 1_000;
 /** A claim that has no answer for so long will have none: its tenant may be asked again. */
 const hopelessMs = 30_000;
-/** So many tenants are asked at the same time, and beside them as many that are slow. */
+/** For the same lanes so many tenants are asked at a time, and beside them as many that are slow. */
 const mostAsked = 16;
 /** Of so many places one is kept back: whose runs become ready while a large claim is under way need not wait for it. */
 const spareOf = 32;
-/** All tenants whose schedulers are silent are asked once in so many sweeps, but some in each. */
-const fullSweep = { sweeps: 30, least: 8 } as const;
+/** How long claims that are under way are waited for at the end. */
+const lastAskMs = 1_000;
 
 interface Waiting extends Poll {
   /** Its lanes, as a key. */
@@ -73,28 +73,26 @@ export class ClaimDesk {
   readonly #options: ClaimDeskOptions;
   readonly #waiting = new Set<Waiting>();
   readonly #hot = new HotTenants();
+  readonly #candidates: Candidates;
   readonly #pace = new TenantPace();
   readonly #left = new LeftRuns();
   /** By lanes, and then by tenant: none of them waits for an answer about lanes that are not its. */
   readonly #asking = new Map<string, Map<string, Ask>>();
   /** Places that are kept for tenants which are being asked, by worker, incarnation and lanes. */
   readonly #kept = new Map<string, number>();
-  /** Tenants that are to give nothing. */
-  #off: ReadonlySet<string> = new Set();
-  #looking: Promise<void> | undefined;
-  #isSilentDue = false;
-  #lookedMs = Number.NEGATIVE_INFINITY;
-  #silentAt = 0;
+  readonly #underWay = new Set<Promise<void>>();
   readonly service: Service;
 
   constructor(options: ClaimDeskOptions) {
     this.#options = options;
-    this.service = every(
+    this.#candidates = new Candidates(options.control, this.#hot, options.log);
+    const sweeping = every(
       sweepMs,
       'claims',
       () => this.#sweep(),
       (error) => options.log.warn({ err: error }, 'looking for ready runs failed'),
     );
+    this.service = { ...sweeping, stop: () => sweeping.stop().then(() => this.#windUp()) };
   }
 
   /** Runs of this tenant have become ready, in these lanes or in any. */
@@ -106,20 +104,15 @@ export class ClaimDesk {
   /** Bells may have been missed. */
   lookAgain(): void {
     this.#hot.sweep(performance.now());
-    this.#isSilentDue = true;
-    this.#lookAnew();
+    this.#candidates.outdate();
+    if (this.#waiting.size > 0) void this.#candidates.lookAnew({ atAll: true }).then(() => this.#deal());
   }
 
   /** This tenant was switched on or off, or is served by another engine. Of the others there is nothing new. */
   changed(tenantId: string): void {
     this.#hot.again(tenantId);
-    this.#lookAnew();
-  }
-
-  /** A look that is under way may have seen things as they were. */
-  #lookAnew(): void {
-    this.#lookedMs = Number.NEGATIVE_INFINITY;
-    if (this.#waiting.size > 0) void (this.#looking ?? Promise.resolve()).then(() => this.#look());
+    this.#candidates.outdate();
+    if (this.#waiting.size > 0) void this.#candidates.lookAnew({ atAll: false }).then(() => this.#deal());
   }
 
   /** Waits for runs. An abort (the worker went away, or a signal for it is there) ends the wait empty-handed. */
@@ -148,10 +141,10 @@ export class ClaimDesk {
       };
       signal.addEventListener('abort', leave, { once: true });
       if (signal.aborted) return leave();
-      const left = this.#left.take(waiting.name, free);
-      if (left.length > 0) return waiting.done(left);
       // the worker has changed its mind about what it takes; what is claimed for its older poll goes to this one
       for (const older of this.#waiting) if (older.name === waiting.name) older.done([]);
+      const left = this.#left.take(waiting.name, free);
+      if (left.length > 0) return waiting.done(left);
       this.#waiting.add(waiting);
       if (free > 0) this.#welcome(waiting);
     });
@@ -160,55 +153,19 @@ export class ClaimDesk {
   /** Somebody polls for these lanes. Who is switched off must be known before anybody is asked. */
   #welcome({ kind, lanes }: Waiting): void {
     const isNew = this.#hot.open(kind, lanes);
-    const isLate = performance.now() - this.#lookedMs > 2 * sweepMs;
-    if (isNew || isLate) void this.#lookAtAll();
+    if (isNew || this.#candidates.isLate) void this.#candidates.lookAtAll().then(() => this.#deal());
     else this.#deal();
   }
 
   async #sweep(): Promise<void> {
     const nowMs = performance.now();
-    this.#returnLeft(nowMs - leaseTimes(this.#options.leaseMs).leftMs);
+    void this.#returnLeft(nowMs - leaseTimes(this.#options.leaseMs).leftMs);
     for (const asking of this.#asking.values())
       for (const ask of asking.values()) if (nowMs - ask.atMs > hopelessMs) this.#forget(ask);
     if (this.#waiting.size === 0) return;
     this.#hot.sweep(nowMs);
-    await this.#lookAtAll();
-  }
-
-  /** Also at some of those whose schedulers say nothing: they are many when all of them start. */
-  #lookAtAll(): Promise<void> {
-    this.#isSilentDue = true;
-    return this.#look();
-  }
-
-  /** One look at a time; without the control database bells must do. */
-  #look(): Promise<void> {
-    this.#looking ??= this.#readCandidates()
-      .catch((error: unknown) => this.#options.log.warn({ err: error }, 'the tenants cannot be read'))
-      .finally(() => {
-        this.#looking = undefined;
-        this.#lookedMs = performance.now();
-        this.#deal();
-      });
-    return this.#looking;
-  }
-
-  async #readCandidates(): Promise<void> {
-    const { off, ready, silent } = await readCandidates(this.#options.control);
-    this.#off = new Set(off);
-    const nowMs = performance.now();
-    for (const tenantId of ready) this.#hot.add(tenantId, nowMs);
-    if (this.#isSilentDue) for (const tenantId of this.#someOf(silent)) this.#hot.heat(tenantId);
-    this.#isSilentDue = false;
-  }
-
-  /** The next few of those whose schedulers say nothing. */
-  #someOf(silent: readonly string[]): readonly string[] {
-    const count = Math.max(fullSweep.least, Math.ceil(silent.length / fullSweep.sweeps));
-    if (count >= silent.length) return silent;
-    const from = this.#silentAt % silent.length;
-    this.#silentAt = from + count;
-    return [...silent.slice(from), ...silent.slice(0, from)].slice(0, count);
+    await this.#candidates.lookAtAll();
+    this.#deal();
   }
 
   /** Polls with room. One of a worker's earlier life has none: nobody would hear the answer. */
@@ -245,7 +202,7 @@ export class ClaimDesk {
     // those that stand still would soon be all of them
     const slowRoom = mostAsked - underWay.filter((ask) => !ask.keeps && nowMs - ask.atMs < sweepMs).length;
     for (const tenantId of this.#hot.of(kind)) {
-      if (asking?.has(tenantId) || this.#off.has(tenantId) || !this.#pace.mayAsk(tenantId, nowMs)) continue;
+      if (asking?.has(tenantId) || this.#candidates.isOff(tenantId) || !this.#pace.mayAsk(tenantId, nowMs)) continue;
       if (polls.every(({ waiting }) => waiting.without.has(tenantId))) continue;
       const [list, most] = this.#pace.isSlow(tenantId) ? [slow, slowRoom] : [prompt, promptRoom];
       if (list.length < most) list.push(tenantId);
@@ -266,7 +223,9 @@ export class ClaimDesk {
       const keeps = !this.#pace.isSlow(tenantId);
       const atMs = performance.now();
       const patienceMs = this.#pace.patienceMs(tenantId, atMs);
-      void this.#ask({ tenantId, kind, portions, atMs, patienceMs, keeps });
+      const asking = this.#ask({ tenantId, kind, portions, atMs, patienceMs, keeps });
+      this.#underWay.add(asking);
+      void asking.finally(() => this.#underWay.delete(asking));
     });
   }
 
@@ -278,9 +237,12 @@ export class ClaimDesk {
     const patience = setTimeout(() => this.#overdue(ask), ask.patienceMs);
     try {
       const lists = await this.#claimOf(tenantId, portions);
-      this.#noteTime(ask);
       this.#letGo(ask);
-      if (lists !== undefined) this.#hand(ask, lists);
+      if (lists === undefined) this.#gone(tenantId);
+      else {
+        this.#noteTime(ask);
+        this.#hand(ask, lists);
+      }
     } catch (error) {
       this.#letGo(ask);
       this.#failed(ask, error);
@@ -302,9 +264,11 @@ export class ClaimDesk {
   }
 
   /** One that cannot be served now is asked again when something is said of it; why that is so the launcher tells. */
-  #failed({ tenantId, kind }: Ask, error: unknown): void {
+  #failed({ tenantId, kind, atMs, portions }: Ask, error: unknown): void {
     const isNews = this.#pace.failed(tenantId, performance.now());
-    if (isUnserved(error)) return this.#hot.forget(tenantId);
+    if (isUnserved(error)) return this.#hot.forgetUnlessSaid(tenantId, atMs);
+    // only the answer may be lost: their heartbeats are to say that they have nothing of it
+    for (const { waiting } of portions) this.#options.servings.note(waiting.worker, tenantId);
     this.#hot.addFor(tenantId, kind);
     if (isNews) this.#options.log.warn({ err: error, tenant: tenantId }, 'a claim failed; it is tried again');
   }
@@ -312,10 +276,7 @@ export class ClaimDesk {
   /** One list per portion; undefined where there is no such tenant. */
   async #claimOf(tenantId: string, portions: readonly Portion[]): Promise<ClaimedRun[][] | undefined> {
     const row = await this.#options.loader.byId(tenantId).catch(unlessGone);
-    if (row === undefined) {
-      this.#hot.forget(tenantId);
-      return undefined;
-    }
+    if (row === undefined) return undefined;
     const polls = portions.map(({ waiting: { worker, incarnation, lanes }, places: free }) => {
       return { worker, incarnation, free, lanes };
     });
@@ -323,6 +284,11 @@ export class ClaimDesk {
       checkpoint('claim.ask');
       return engine.claim(ctx, polls);
     });
+  }
+
+  #gone(tenantId: string): void {
+    this.#hot.forget(tenantId);
+    this.#pace.forget(tenantId);
   }
 
   /** The others need not wait for it any longer. */
@@ -373,9 +339,15 @@ export class ClaimDesk {
   }
 
   /** Nobody came for them: they go back as they are. Left alone they would count as lost with a worker that never had them. */
-  #returnLeft(beforeMs: number): void {
+  async #returnLeft(beforeMs: number): Promise<void> {
     const old = this.#left.takeOlder(beforeMs);
-    for (const [tenant, runs] of groupBy(old, (run) => run.tenant)) void this.#return(tenant, runs);
+    await Promise.all([...groupBy(old, (run) => run.tenant)].map(([tenant, runs]) => this.#return(tenant, runs)));
+  }
+
+  /** Nobody polls any more: what is still claimed goes back at once. */
+  async #windUp(): Promise<void> {
+    await within(lastAskMs, Promise.all(this.#underWay));
+    await within(lastAskMs, this.#returnLeft(Number.POSITIVE_INFINITY));
   }
 
   async #return(tenant: string, runs: readonly ClaimedRun[]): Promise<void> {

@@ -38,6 +38,11 @@ export class HotTenants {
     this.#byLanes.get(lanes)?.delete(tenantId);
   }
 
+  /** Unless something was said of it since then. */
+  forgetUnlessSaid(tenantId: string, sinceMs: number): void {
+    if ((this.#said.get(tenantId) ?? Number.NEGATIVE_INFINITY) < sinceMs) this.forget(tenantId);
+  }
+
   forget(tenantId: string): void {
     this.#said.delete(tenantId);
     for (const hot of this.#byLanes.values()) hot.delete(tenantId);

@@ -21,6 +21,12 @@ export class TenantPace {
   /** When a tenant last answered in time. */
   readonly #prompt = new Map<string, number>();
 
+  /** There is no such tenant any more. */
+  forget(tenantId: string): void {
+    this.#slow.delete(tenantId);
+    this.#prompt.delete(tenantId);
+  }
+
   isSlow(tenantId: string): boolean {
     return this.#slow.has(tenantId);
   }
@@ -54,7 +60,8 @@ export class TenantPace {
   /** Answers whether that is worth telling: the first time, and then once a minute. */
   failed(tenantId: string, nowMs: number): boolean {
     const pace = this.#of(tenantId);
-    pace.notBeforeMs = nowMs + delayMs(backoff, pace.failures++);
+    // one that had begun before the pause is no further failure
+    if (nowMs >= pace.notBeforeMs) pace.notBeforeMs = nowMs + delayMs(backoff, pace.failures++);
     if (nowMs - pace.toldMs < tellEveryMs) return false;
     pace.toldMs = nowMs;
     return true;

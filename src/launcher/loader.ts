@@ -50,6 +50,10 @@ const failureLifeMs = 1_000;
 /** However much fails, an open tenant is looked at so often. */
 const doubtEveryMs = 1_000;
 
+type Seen = Awaited<ReturnType<typeof look>>;
+/** Who has the connections by which tenants are looked at. */
+const looks = 'looks';
+
 interface Entry {
   readonly row: TenantRow;
   readonly opening: Promise<OpenTenant>;
@@ -82,7 +86,9 @@ export class Loader {
     const list = { at: performance.now(), rows };
     this.#rows = list;
     rows.then(
-      (read) => this.#closeGone(read),
+      (read) => {
+        if (this.#rows === list) this.#closeGone(read);
+      },
       () => {
         if (this.#rows === list) this.forgetList();
       },
@@ -199,13 +205,13 @@ export class Loader {
   }
 
   async #lookAgain(tenant: OpenTenant): Promise<void> {
-    const seen = await look(this.#options.addressOf(tenant.row), migrationMs);
+    const seen = await this.#look(this.#options.addressOf(tenant.row));
     if (seen.kind !== 'installed' || seen.version !== tenant.engine.version) this.#drop(tenant);
   }
 
   async #load(row: TenantRow): Promise<OpenTenant> {
     const address = this.#options.addressOf(row);
-    const version = await recordedVersion(address, row.name);
+    const version = versionOf(await this.#look(address), row.name);
     const found = await this.#options.engines.find(version);
     if (!found.ok) throw new MillraceError('no_engine', `tenant ${row.name} is at version ${version}: ${found.detail}`);
     const { engine } = found;
@@ -213,6 +219,18 @@ export class Loader {
     const pool = this.#pool(row, engine, address, () => tenant && this.#drop(tenant));
     tenant = { row, engine, ctx: this.#options.contextFor(row, pool) };
     return tenant;
+  }
+
+  /** Looks count like all other connections, and begin like these only a few at a time. */
+  async #look(address: Address): Promise<Seen> {
+    const { budget } = this.#options;
+    const opening = await budget?.enter(looks);
+    try {
+      return await look(address, migrationMs);
+    } finally {
+      opening?.failed();
+      budget?.leave(looks);
+    }
   }
 
   #pool(row: TenantRow, engine: Engine, address: Address, onStale: () => void): Pool {
@@ -296,13 +314,12 @@ export function unlessGone(error: unknown): undefined {
   if (!isGone(error)) throw error;
 }
 
-async function recordedVersion(address: Address, name: string): Promise<string> {
-  const seen = await look(address, migrationMs);
+function versionOf(seen: Seen, name: string): string {
   if (seen.kind === 'installed') return seen.version;
   throw new MillraceError('tenant_unavailable', reasonOf(name, seen));
 }
 
-function reasonOf(name: string, seen: Exclude<Awaited<ReturnType<typeof look>>, { kind: 'installed' }>): string {
+function reasonOf(name: string, seen: Exclude<Seen, { kind: 'installed' }>): string {
   if (seen.kind === 'gone') return `the database of tenant ${name} does not exist`;
   if (seen.kind === 'not_installed') return `tenant ${name} is not installed`;
   if (seen.kind === 'migrating') return `tenant ${name} is being upgraded`;

@@ -105,7 +105,7 @@ async function runLocked(
     schema: 'millrace',
     application: options.application,
     allowPooler: options.allowPooler,
-    max: options.poolSize - 1,
+    max: Math.min(options.poolSize - 1, options.budget?.fairShare ?? Number.POSITIVE_INFINITY),
     budget: options.budget,
     onOpen: guardFor(options.version),
     onError: () => {},

@@ -3,7 +3,7 @@ import { Client, type ClientBase } from 'pg';
 import { clientConfig } from './address.ts';
 import { cut, type PoolOptions, setUp, typeParsers } from './pool.ts';
 
-export interface ClientOptions extends Omit<PoolOptions, 'max' | 'onError' | 'idleMs'> {
+export interface ClientOptions extends Omit<PoolOptions, 'max' | 'onError' | 'idleMs' | 'budget'> {
   readonly connectMs: number;
   /** When it aborts, whatever it waits for is given up. */
   readonly signal: AbortSignal;

@@ -26,7 +26,7 @@ function open(budget: ConnectionBudget, owner: string, address = database.addres
 const order = (budget: ConnectionBudget, owners: readonly string[]): { admitted: string[] } => {
   const admitted: string[] = [];
   for (const owner of owners) {
-    void budget.enter(owner).then((opened) => {
+    void budget.enter(owner).then(({ opened }) => {
       admitted.push(owner);
       opened();
     });
@@ -34,7 +34,7 @@ const order = (budget: ConnectionBudget, owners: readonly string[]): { admitted:
   return { admitted };
 };
 
-const enter = async (budget: ConnectionBudget, owner: string): Promise<void> => (await budget.enter(owner))();
+const enter = async (budget: ConnectionBudget, owner: string): Promise<void> => (await budget.enter(owner)).opened();
 
 it('lets in as many as there may be, then whoever has fewest as others leave', async () => {
   const budget = new ConnectionBudget(3);
@@ -51,7 +51,7 @@ it('lets in as many as there may be, then whoever has fewest as others leave', a
 it('lets in a few at a time, and others as soon as those have opened theirs, or take too long for it', async () => {
   const budget = new ConnectionBudget(1_000);
   const opened: (() => void)[] = [];
-  for (let i = 0; i < 500; i++) void budget.enter(`${i}`).then((open) => opened.push(open));
+  for (let i = 0; i < 500; i++) void budget.enter(`${i}`).then((opening) => opened.push(opening.opened));
   const tick = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
   await tick();
   const few = opened.length;
@@ -86,6 +86,31 @@ it('many pools share it: idle connections of one are closed when another needs o
   await Promise.all([1, 2].map(() => two.query('select pg_sleep(0.05)')));
   expect(budget.total).toBeLessThanOrEqual(3);
   expect(one.idleCount).toBeLessThan(3);
+});
+
+it('for one that waits one idle connection is closed, however long it takes to end', async () => {
+  const budget = new ConnectionBudget(6);
+  const idle = [open(budget, 'one'), open(budget, 'two')];
+  await Promise.all(idle.flatMap((pool) => [1, 2, 3].map(() => pool.query('select pg_sleep(0.05)'))));
+  let removed = 0;
+  for (const pool of idle) pool.on('remove', () => removed++);
+  await open(budget, 'three').query('select 1');
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  expect([removed, idle.reduce((sum, pool) => sum + pool.idleCount, 0)]).toEqual([1, 5]);
+});
+
+it('learns how long it takes to open one from those that were opened, and rests for some times as long', async () => {
+  const budget = new ConnectionBudget(10);
+  const before = budget.openMs;
+  const failing = await budget.enter('a');
+  await new Promise((resolve) => setTimeout(resolve, 60));
+  failing.failed();
+  expect(budget.openMs).toBe(before);
+  const slow = await budget.enter('a');
+  await new Promise((resolve) => setTimeout(resolve, 60));
+  slow.opened();
+  expect(budget.openMs).toBeGreaterThan(50);
+  expect(budget.restMs).toBeGreaterThan(150);
 });
 
 it('a pool that waits gets the connection that another gives back', async () => {

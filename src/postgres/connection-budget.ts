@@ -19,6 +19,17 @@ const waitMs = 5_000;
 const mostAtOnce = Math.max(4, 2 * availableParallelism());
 /** One that takes longer waits for something else than the processor, and others need not wait for it. */
 const openingMs = 500;
+/** What opening one takes, until it is learnt, and what is believed at most. */
+const usualOpenMs = 15;
+const longestOpenMs = 1_000;
+/** So many times as long as opening one takes, no other is opened that can be done without. */
+const restFactor = 4;
+
+/** What comes of being let in: one of them is to be called, once. */
+export interface Opening {
+  readonly opened: () => void;
+  readonly failed: () => void;
+}
 
 export class ConnectionBudget {
   readonly #most: number;
@@ -28,6 +39,9 @@ export class ConnectionBudget {
   readonly #pools = new Map<Pool, () => Promise<PoolClient>>();
   #total = 0;
   #opening = 0;
+  #closing = 0;
+  #openMs = usualOpenMs;
+  #restUntilMs = Number.NEGATIVE_INFINITY;
 
   constructor(most: number) {
     this.#most = most;
@@ -37,13 +51,26 @@ export class ConnectionBudget {
     return this.#total;
   }
 
+  /** What one owner should have at most, so that a few that stand still leave some to the others. */
+  get fairShare(): number {
+    return Math.max(2, Math.floor(this.#most / 3));
+  }
+
   /**
-   * Resolves when the owner may open one more, with what is to be called when it is open or could not be. `leave` must be
-   * called when it is closed.
+   * How long opening one has taken lately, and how long no more should be opened by whoever can do without: on a server
+   * that is busy, say because hundreds of schedulers start, more connections would make it busier.
    */
-  async enter(owner: string, withinMs = waitMs): Promise<() => void> {
+  get openMs(): number {
+    return this.#openMs;
+  }
+  get restMs(): number {
+    return this.#restUntilMs - performance.now();
+  }
+
+  /** Resolves when the owner may open one more. `leave` must be called when it is closed. */
+  async enter(owner: string, withinMs = waitMs): Promise<Opening> {
     if (this.#mayOpen) return this.#admit(owner);
-    return new Promise<() => void>((resolve, reject) => {
+    return new Promise<Opening>((resolve, reject) => {
       const timer = setTimeout(() => {
         this.#waiting.delete(waiter);
         reject(this.#exhausted());
@@ -56,7 +83,7 @@ export class ConnectionBudget {
         },
       };
       this.#waiting.add(waiter);
-      if (this.#total >= this.#most) this.#closeIdle();
+      this.#closeIdle();
     });
   }
 
@@ -78,24 +105,35 @@ export class ConnectionBudget {
     this.#pools.set(pool, pool.connect.bind(pool));
     // a connection that is given back is idle only now
     pool.on('release', () => {
-      if (this.#waiting.size > 0 && this.#total >= this.#most) setImmediate(() => this.#closeIdle());
+      if (this.#waiting.size > 0) setImmediate(() => this.#closeIdle());
     });
   }
 
-  #admit(owner: string): () => void {
+  #admit(owner: string): Opening {
+    const atMs = performance.now();
     this.#total++;
     this.#opening++;
     this.#held.set(owner, (this.#held.get(owner) ?? 0) + 1);
+    this.#rest();
     let isOver = false;
-    const opened = (): void => {
+    const over = (): void => {
       if (isOver) return;
       isOver = true;
       clearTimeout(timer);
       this.#opening--;
       this.#admitNext();
     };
-    const timer = setTimeout(opened, openingMs);
-    return opened;
+    const timer = setTimeout(over, openingMs);
+    const opened = (): void => {
+      this.#openMs = Math.min(performance.now() - atMs, longestOpenMs);
+      this.#rest();
+      over();
+    };
+    return { opened, failed: over };
+  }
+
+  #rest(): void {
+    this.#restUntilMs = performance.now() + restFactor * this.#openMs;
   }
 
   #admitNext(): void {
@@ -113,17 +151,31 @@ export class ConnectionBudget {
     return this.#held.get(owner) ?? 0;
   }
 
-  /** One, of the pool that has most of them. Only a connection that is taken out can be closed from outside. */
+  /**
+   * One for each that waits, of the pools that have most of them. Only a connection that is taken out can be closed from
+   * outside, and it counts until it has ended.
+   */
   #closeIdle(): void {
+    while (this.#total >= this.#most && this.#closing < this.#waiting.size) {
+      const takeOut = this.#idlest();
+      if (takeOut === undefined) return;
+      this.#closing++;
+      void takeOut().then(
+        (client) => {
+          client.once('end', () => this.#closing--);
+          client.release(true);
+        },
+        () => this.#closing--,
+      );
+    }
+  }
+
+  #idlest(): (() => Promise<PoolClient>) | undefined {
     let idlest: Pool | undefined;
     for (const pool of this.#pools.keys()) {
       if (!pool.ending && pool.waitingCount === 0 && pool.idleCount > (idlest?.idleCount ?? 0)) idlest = pool;
     }
-    const takeOut = idlest && this.#pools.get(idlest);
-    takeOut?.().then(
-      (client) => client.release(true),
-      () => {},
-    );
+    return idlest && this.#pools.get(idlest);
   }
 
   #exhausted(): MillraceError {
@@ -151,7 +203,7 @@ export function budgetedClient(budget: ConnectionBudget, owner: string): new (co
     }
 
     async #enterAndConnect(): Promise<this> {
-      const opened = await budget.enter(owner);
+      const { opened, failed } = await budget.enter(owner);
       let isIn = true;
       const leave = (): void => {
         if (isIn) budget.leave(owner);
@@ -160,12 +212,12 @@ export function budgetedClient(budget: ConnectionBudget, owner: string): new (co
       this.once('end', leave);
       try {
         await super.connect();
+        opened();
         return this;
       } catch (error) {
         leave();
+        failed();
         throw error;
-      } finally {
-        opened();
       }
     }
   };

@@ -9,25 +9,18 @@ import type { Client, ClientBase, Pool, PoolClient } from 'pg';
 import { isConnectionLoss, knownError, sqlStateOf } from '../errors.ts';
 import { within } from '../kernel/service.ts';
 import { sever } from './client.ts';
+import type { ConnectionBudget } from './connection-budget.ts';
 import { openPool, type PoolOptions } from './pool.ts';
 
 export interface KeptPool {
   readonly pool: Pool;
-  /** Lets what is under way end; after `limitMs` it is destroyed. */
+  /** Says goodbye to the server, and cuts what is left after `limitMs`. */
   close(limitMs: number): Promise<void>;
   destroy(): void;
 }
 
-/**
- * What is over sooner than a new connection is made needs none. How long that takes is learnt, for all pools of the process:
- * on a server that is busy, say because hundreds of schedulers start, more connections would make it busier.
- */
+/** What is over sooner than a new connection is made needs none. How long that takes the budget learns. */
 const usualMomentMs = 15;
-const longestMomentMs = 1_000;
-/** So many times as long as opening one has taken, none is opened: most of the time is for work, however busy all are. */
-const restFactor = 4;
-let lastConnectMs = 0;
-let nextConnectMs = Number.NEGATIVE_INFINITY;
 const idleMs = 2_000;
 const closed = 'the pool is closed';
 
@@ -58,7 +51,8 @@ export function keptPool(kept: Client, options: KeptPoolOptions): KeptPool {
       await options.onOpen?.(client);
     },
   });
-  const lending = new Lending(kept, others, others.connect.bind(others), options.momentMs ?? usualMomentMs);
+  const { momentMs = usualMomentMs, budget } = options;
+  const lending = new Lending({ kept, others, connectOther: others.connect.bind(others), momentMs, budget });
   const destroy = (): void => {
     destroyed = true;
     lending.close();
@@ -79,20 +73,22 @@ export function keptPool(kept: Client, options: KeptPoolOptions): KeptPool {
   return { pool: Object.assign(others, served as object), close, destroy };
 }
 
+interface LendingOptions {
+  readonly kept: Client;
+  readonly others: Pool;
+  readonly connectOther: () => Promise<PoolClient>;
+  readonly momentMs: number;
+  readonly budget: ConnectionBudget | undefined;
+}
+
 class Lending {
-  readonly #kept: Client;
-  readonly #others: Pool;
-  readonly #connectOther: () => Promise<PoolClient>;
-  readonly #momentMs: number;
+  readonly #options: LendingOptions;
   readonly #line: Waiting[] = [];
   #lent = false;
   #closed = false;
 
-  constructor(kept: Client, others: Pool, connectOther: () => Promise<PoolClient>, momentMs: number) {
-    this.#kept = kept;
-    this.#others = others;
-    this.#connectOther = connectOther;
-    this.#momentMs = momentMs;
+  constructor(options: LendingOptions) {
+    this.#options = options;
   }
 
   close(): void {
@@ -104,22 +100,14 @@ class Lending {
     if (this.#closed) throw new Error(closed);
     if (!this.#lent) return this.#lend();
     const place = this.#stand();
-    if (this.#others.idleCount > 0) return eitherOf(place, this.#connectOther());
+    const { others, connectOther, momentMs, budget } = this.#options;
+    // some of those that are idle may be promised to others
+    if (others.idleCount > others.waitingCount) return eitherOf(place, connectOther());
     // mostly two sweeps have met, and the first is over in a moment
-    await within(Math.max(this.#momentMs, lastConnectMs), place.freed);
-    for (let restMs = rest(); restMs > 0 && !place.isServed(); restMs = rest()) await within(restMs, place.freed);
-    return place.isServed() ? place.freed : eitherOf(place, this.#connectAnew());
-  }
-
-  async #connectAnew(): Promise<PoolClient> {
-    const startedMs = performance.now();
-    nextConnectMs = startedMs + restFactor * lastConnectMs;
-    try {
-      return await this.#connectOther();
-    } finally {
-      lastConnectMs = Math.min(performance.now() - startedMs, longestMomentMs);
-      nextConnectMs = performance.now() + restFactor * lastConnectMs;
-    }
+    await within(Math.max(momentMs, budget?.openMs ?? 0), place.freed);
+    const restMs = (): number => budget?.restMs ?? 0;
+    for (let ms = restMs(); ms > 0 && !place.isServed(); ms = restMs()) await within(ms, place.freed);
+    return place.isServed() ? place.freed : eitherOf(place, connectOther());
   }
 
   /** Like a pool's own, but a statement that failed does not cost the connection. */
@@ -145,10 +133,10 @@ class Lending {
     const release = (broken?: Error | boolean): void => {
       if (back) throw new Error('a connection was given back twice');
       back = true;
-      if (broken !== undefined && broken !== false) sever(this.#kept);
+      if (broken !== undefined && broken !== false) sever(this.#options.kept);
       this.#passOn();
     };
-    return Object.assign(this.#kept, { release });
+    return Object.assign(this.#options.kept, { release });
   }
 
   #passOn(): void {
@@ -168,10 +156,6 @@ class Lending {
     const leave = (): boolean => !isServed() && this.#line.splice(this.#line.indexOf(mine), 1).length > 0;
     return { freed, isServed, leave };
   }
-}
-
-function rest(): number {
-  return nextConnectMs - performance.now();
 }
 
 interface Waiting {

@@ -31,6 +31,8 @@ interface Memory {
   busy: boolean;
 }
 
+const mostMemories = 1_000;
+
 /** By pool, for it lives and dies with that, and by lanes. */
 const memories = new WeakMap<Pool, Map<string, Memory>>();
 
@@ -38,6 +40,8 @@ function memoryOf(pool: Pool, lanes: readonly string[]): Memory {
   const byLanes = memories.get(pool) ?? new Map<string, Memory>();
   memories.set(pool, byLanes);
   const key = JSON.stringify(lanes);
+  // workers come and go, and each may have lanes of its own
+  if (byLanes.size >= mostMemories) byLanes.clear();
   const memory = byLanes.get(key) ?? { floor: new ClaimFloor(), busy: false };
   byLanes.set(key, memory);
   return memory;
