@@ -98,26 +98,30 @@ function stateOf({ fault, running }: { fault: string | null; running: boolean })
   return running ? 'usable; this release' : 'usable';
 }
 
-type Listed = Awaited<ReturnType<typeof tenantsOf>>;
-
-async function tenantsOf(session: Session) {
-  const server = await session.connect();
-  return (await server.gateway('GET /api/tenants')).items;
-}
-
-/** The tenants of each version. */
+/** The tenants of each version, as the launcher saw them last. */
 async function usersOf(session: Session): Promise<Map<string, string[]>> {
+  const server = await session.connect();
   const users = new Map<string, string[]>();
-  for (const { name, version } of await tenantsOf(session))
+  for (const { name, version } of (await server.gateway('GET /api/tenants')).items)
     if (version !== null) users.set(version, [...(users.get(version) ?? []), name]);
   return users;
 }
 
+/** By what is recorded in the databases now: what is listed may be of a minute ago. */
 async function refuseInUse(session: Session, version: string, what: string, force: boolean): Promise<void> {
   try {
-    const tenants = await tenantsOf(session);
-    refuseUsers(tenants, version, what);
-    if (!force) await refuseDoubt(session, tenants);
+    const server = await session.connect();
+    const { tenants, unknown } = await server.gateway('GET /api/engines/{version}/users', { params: { version } });
+    if (tenants.length > 0)
+      throw new MillraceError(
+        'conflict',
+        `engine ${version} is used by ${count(tenants.length, 'tenant')} (${named(tenants)}) and is not ${what}; upgrade them first`,
+      );
+    if (unknown.length > 0)
+      throw new MillraceError(
+        'unreachable',
+        `the version of ${count(unknown.length, 'tenant')} (${named(unknown)}) is not known`,
+      );
   } catch (error) {
     if (!(error instanceof MillraceError) || error.code !== 'unreachable') throw error;
     if (force) return;
@@ -126,31 +130,6 @@ async function refuseInUse(session: Session, version: string, what: string, forc
   }
 }
 
-function refuseUsers(tenants: Listed, version: string, what: string): void {
-  const users = tenants.filter((tenant) => tenant.version === version);
-  if (users.length === 0) return;
-  throw new MillraceError(
-    'conflict',
-    `engine ${version} is used by ${count(users.length, 'tenant')} (${named(users)}) and is not ${what}; upgrade them first`,
-  );
-}
-
-/** What is listed is what the launcher has seen: without one it may be long ago, and some it could not look at. */
-async function refuseDoubt(session: Session, tenants: Listed): Promise<void> {
-  const server = await session.connect();
-  const { active } = await server.gateway('GET /api/launcher');
-  if (active === null) throw new MillraceError('unreachable', 'no launcher is active that would have seen it');
-  const unseen = tenants.filter(({ version, reason_code: code }) => version === null && !isWithout.has(code));
-  if (unseen.length === 0) return;
-  throw new MillraceError(
-    'unreachable',
-    `the version of ${count(unseen.length, 'tenant')} (${named(unseen)}) is not known`,
-  );
-}
-
-const isWithout: ReadonlySet<Listed[number]['reason_code']> = new Set(['not_installed', 'gone'] as const);
-
-function named(tenants: Listed): string {
-  const names = tenants.slice(0, 5).map(({ name }) => name);
-  return `${names.join(', ')}${tenants.length > 5 ? ', …' : ''}`;
+function named(tenants: readonly string[]): string {
+  return `${tenants.slice(0, 5).join(', ')}${tenants.length > 5 ? ', …' : ''}`;
 }

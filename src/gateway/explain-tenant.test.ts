@@ -71,6 +71,16 @@ describe('why a tenant does not run', () => {
     ]);
   });
 
+  it('who stopped it is told though it was restarted, renamed or upgraded since', async () => {
+    await launched({ reason: reasons.stoppedByUser });
+    await ask(`POST /api/tenants/${name}/stop`);
+    await ask(`POST /api/tenants/${name}/restart`);
+    await life.control.exec(sql`update tenant set desired = 'off' where name = ${name}`);
+    const { json } = await ask(`GET /api/explain/tenant/${name}`);
+    expect(json).toMatchObject({ sentence: expect.stringMatching(/was stopped by \S+ at 20\d\d-/) as unknown });
+    await life.control.exec(sql`update tenant set desired = 'on' where name = ${name}`);
+  });
+
   it.each(reasonCodes)('%s is one sentence, with what to do', async (code) => {
     const [entry, words] = cases[code];
     await launched(entry);

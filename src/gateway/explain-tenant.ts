@@ -18,6 +18,8 @@ interface Ground {
   readonly life: Life;
   readonly tenant: queries.TenantState;
   readonly last: SentMessage | undefined;
+  /** Who stopped it, though it was renamed or upgraded since. */
+  readonly lastStop: SentMessage | undefined;
   /** Whether the caller may hear of other tenants. */
   readonly isRoot: boolean;
 }
@@ -29,10 +31,15 @@ interface Said {
 }
 
 export async function explainTenant(life: Life, tenant: queries.TenantState, isRoot: boolean) {
-  const [active, [last]] = await Promise.all([isLauncherActive(life.control), messagesOf(life.control, tenant.id, 1)]);
+  const [active, messages] = await Promise.all([
+    isLauncherActive(life.control),
+    messagesOf(life.control, tenant.id, fewMessages),
+  ]);
+  const [last] = messages;
+  const lastStop = messages.find(({ kind }) => kind === 'stop');
   const view = tenantView(tenant, active);
   const code = view.reason_code;
-  const said = code === null ? running(tenant) : await explanations[code]({ life, tenant, last, isRoot });
+  const said = code === null ? running(tenant) : await explanations[code]({ life, tenant, last, lastStop, isRoot });
   const { sentence, advice } = view.state === 'STARTED' || active ? said : unattended(said);
   const { desired, version, host, failures, retry_at } = view;
   const facts = { desired, version, host, failures, retry_at, launcher_active: active };
@@ -59,11 +66,13 @@ function unattended({ sentence }: Said): Said {
   };
 }
 
+const fewMessages = 20;
+
 type Explain = (ground: Ground) => Said | Promise<Said>;
 
 const explanations: Readonly<Record<ReasonCode, Explain>> = {
-  stopped_by_user: ({ tenant: { name, leaving }, last }) => {
-    const who = last?.kind === 'stop' ? ` by ${last.sender} at ${last.sentAt.toISOString()}` : '';
+  stopped_by_user: ({ tenant: { name, leaving }, lastStop }) => {
+    const who = lastStop === undefined ? '' : ` by ${lastStop.sender} at ${lastStop.sentAt.toISOString()}`;
     const word = shellWord(name);
     if (leaving)
       return {

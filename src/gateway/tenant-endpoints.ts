@@ -221,6 +221,16 @@ export const tenantEndpointsOfGateway = endpoints({
       }),
     ),
   },
+  'GET /api/engines/{version}/users': {
+    ...root,
+    summary: 'Which tenants are at this version, by what is recorded in their databases now',
+    params: z.object({ version: z.string().min(1).max(100) }),
+    answer: z.object({
+      tenants: z.array(z.string()),
+      /** Those whose databases could not be looked at. */
+      unknown: z.array(z.string()),
+    }),
+  },
   'GET /api/engines/{version}/sql': {
     ...root,
     summary: 'One SQL script that installs this version, or upgrades to it, in a transaction',

@@ -6,6 +6,7 @@ import { compareVersions } from '../kernel/version.ts';
 import { adoptTenant } from '../launcher/life/adopt.ts';
 import { createTenant } from '../launcher/life/create.ts';
 import { dropTenant } from '../launcher/life/drop.ts';
+import { engineUsers } from '../launcher/life/engine-users.ts';
 import { engineFor, type Life, type Ordered } from '../launcher/life/life.ts';
 import { giveOwnHost, limitSlots, order, slotLimit } from '../launcher/life/orders.ts';
 import { isLauncherActive } from '../launcher/life/queries.ts';
@@ -93,6 +94,7 @@ export const tenantHandlers: Handlers<typeof tenantEndpointsOfGateway, Context> 
     });
     return { items: items.sort((a, b) => compareVersions(b.version, a.version)), next: null };
   },
+  'GET /api/engines/{version}/users': ({ params: { version } }, { life }) => engineUsers(life, version),
   'GET /api/engines/{version}/sql': async ({ params: { version }, query: { from } }, { life }) => {
     const way = async (to: string, field: string) => {
       await engineFor(life, to, field);

@@ -103,7 +103,9 @@ class Launcher {
   #isWaitedFor = false;
   /** Backends that may not be ended, as was told. */
   #left: ReadonlySet<number> = new Set();
-  readonly #known = new Set<string>();
+  /** What was in sight in the last turn, and whose. */
+  readonly #known = new Map<string, string | null>();
+  #isNew = true;
   readonly #seldom = new Seldom();
   readonly #spareSince = new Map<string, number>();
   readonly service: Service;
@@ -215,6 +217,7 @@ class Launcher {
     const { log } = this.#options;
     this.#epoch = epoch;
     for (const memory of [this.#known, this.#spareSince]) memory.clear();
+    this.#isNew = true;
     this.#watch.forget();
     this.#tenantOids = new Set();
     if (epoch === undefined) log.info({}, 'this launcher stands by');
@@ -267,6 +270,7 @@ class Launcher {
       findings: this.#looks.findings(),
       mayJudge: this.#lease.mayJudge,
       known: this.#known,
+      isNew: this.#isNew,
       mostHosts: this.#options.mostHosts,
       hostFaults: this.#spawning.faults(),
     };
@@ -289,7 +293,8 @@ class Launcher {
     for (const hostId of new Set(plan.told.map((each) => each.hostId))) hub.send(hostId, 'orders');
     for (const tenantId of plan.hinted) hintChanged(hub, tenantId);
     this.#known.clear();
-    for (const { key } of plan.sighted) this.#known.add(key);
+    for (const { key, tenantId } of plan.sighted) this.#known.set(key, tenantId);
+    this.#isNew = false;
     for (const host of plan.lost) hosts.kill(host);
     this.#spawning.ask(plan.missing, world.now);
     this.#looks.forget(plan.forget);

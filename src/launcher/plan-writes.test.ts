@@ -62,7 +62,8 @@ async function turn(without: ReadonlySet<Whose> = new Set(), again: readonly Who
     presenceOf: () => 'there',
     findings: new Map(),
     mayJudge: true,
-    known: new Set(),
+    known: new Map(),
+    isNew: false,
     mostHosts: 9,
     hostFaults: new Map(),
   });

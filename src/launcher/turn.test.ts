@@ -64,7 +64,8 @@ const world = (more: Partial<World> = {}): World => ({
   presenceOf: () => 'there',
   findings: new Map(),
   mayJudge: true,
-  known: new Set(),
+  known: new Map(),
+  isNew: false,
   mostHosts: 9,
   hostFaults: new Map(),
   ...more,
@@ -110,6 +111,17 @@ it('a tenant that is off is looked at when a transaction changes it, though it w
   expect(plan).toMatchObject({ unsent: [], changes: [{ launch: { retryAt: null } }] });
   const later = { ...off, launch: plan.changes[0]?.launch, before: plan.changes[0]?.launch };
   expect(decide(world({ entries: [later] })).looks).toHaveLength(1);
+});
+
+it('a tenant that is off is looked at when what was in sight has ended, and by a launcher that has just become active', () => {
+  const { tenant, ...rest } = entry({ ...failed, code: 'stopped_by_user', reason: 'stopped', retryAt: at(50) });
+  const isDue = (more: Partial<World>): boolean => {
+    const off: LaunchEntry = { ...rest, tenant: { ...tenant, desired: 'off' } };
+    return decide(world({ entries: [off], ...more })).changes[0]?.launch?.retryAt === null;
+  };
+  expect(isDue({ known: new Map([['1 drain 7 3/4', tenant.id]]) })).toBe(true);
+  expect(isDue({ isNew: true })).toBe(true);
+  expect(isDue({})).toBe(false);
 });
 
 describe('one that is found well and fails all the same', () => {

@@ -30,7 +30,9 @@ export interface World {
   readonly findings: ReadonlyMap<string, Finding>;
   readonly mayJudge: boolean;
   /** Sightings that were acted upon. */
-  readonly known: ReadonlySet<string>;
+  readonly known: ReadonlyMap<string, string | null>;
+  /** This launcher has just become active. */
+  readonly isNew: boolean;
   /** Of an engine; those of tenants that have their own do not count. */
   readonly mostHosts: number;
   /** By engine, why hosts of it do not come to be. */
@@ -90,6 +92,7 @@ export function decide(world: World): Plan {
   explainAll(ledger);
   inbox.settle(ledger);
   const { unsent, hinted, sighted } = unsentOf(ledger, world);
+  if (world.isNew) for (const entry of ledger.entries.values()) noteSoon(entry, ledger);
   const served = granted.filter(({ kind }) => kind === 'housekeeping');
   return {
     lost,
@@ -243,7 +246,14 @@ function unsentOf(
     // nobody starts it, but its version may be another when that is over
     else if (sighting.what === 'drain' && entry.launch !== undefined) ledger.set(entry, { retryAt: null });
   }
+  const keys = new Set(sighted.map(({ key }) => key));
+  for (const [key, tenantId] of world.known) if (!keys.has(key)) noteSoon(ledger.entries.get(tenantId ?? ''), ledger);
   return { unsent, hinted, sighted };
+}
+
+/** One that is off may be at another version: a transaction has ended, or nobody was there to see one. */
+function noteSoon(entry: LaunchEntry | undefined, ledger: Ledger): void {
+  if (entry?.tenant.desired === 'off' && entry.launch !== undefined) ledger.set(entry, { retryAt: null });
 }
 
 function restartFor({ tenant }: LaunchEntry, { what, pid, xid }: Sighting): Unsent {

@@ -63,6 +63,18 @@ describe('an upgrade', () => {
     expect(await eventsOf(life, name)).toEqual(['tenant.created', 'tenant.upgraded']);
   });
 
+  it('of one that is stopped is shown at once', async () => {
+    const name = await make();
+    await life.control.exec(sql`
+      insert into launch (tenant_id, state, order_no, version, code, reason, changed_at)
+      select id, 'DISABLED', 0, ${engineVersion}, 'stopped_by_user', 'stopped', now() from tenant where name = ${name}
+      on conflict (tenant_id) do update set state = 'DISABLED', version = ${engineVersion}`);
+    await upgradeTenant(life, name, { to: middle.version, actor });
+    const { shown } = await life.control.one<{ shown: string }>(sql`
+      select launch.version as shown from launch join tenant on tenant.id = tenant_id where tenant.name = ${name}`);
+    expect(shown).toBe(middle.version);
+  });
+
   it('of a tenant that is there already says so and disturbs nobody', async () => {
     const name = await make();
     const holder = await holdDrain(addressOf(name), life.hub);

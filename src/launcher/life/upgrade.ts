@@ -120,7 +120,10 @@ async function noteUpgrade(
   { actor, ...body }: Actor & { from: string; to: string; migrations: string[] },
 ): Promise<void> {
   await life.control.transaction(async (tx) => {
-    if (await isTold(tx, row.id, body.to)) return;
+    const told = await isTold(tx, row.id, body.to);
+    // of one that runs the launcher says so when it does
+    await tx.exec(sql`update launch set version = ${body.to} where tenant_id = ${row.id} and state = 'DISABLED'`);
+    if (told) return;
     await record(life, tx, { type: 'tenant.upgraded', tenantId: row.id, body: { name: row.name, ...body }, actor });
   });
 }
