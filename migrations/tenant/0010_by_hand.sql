@@ -36,22 +36,44 @@ begin
   if p_number is distinct from v_next then
     raise exception 'the next migration is number %, not %', v_next, p_number;
   end if;
+  if coalesce(p_name, '') not like lpad(p_number::text, 4, '0') || '\_%.sql' then
+    raise exception 'migration % is in a file called %_….sql, not %',
+      p_number, lpad(p_number::text, 4, '0'), coalesce(p_name, 'null');
+  end if;
   if p_checksum !~ '^[0-9a-f]{64}$' then
     raise exception 'the checksum of % is not a SHA-256 in hexadecimal digits', p_name;
   end if;
   insert into migration (number, name, checksum) values (p_number, p_name, p_checksum);
 end $$;
 
--- From the commit on, the engine of this version serves the tenant.
+-- Such that versions compare as in src/kernel/version.ts: numbers by value and before words, a release after its pre-releases
+-- ('~' comes after all that a word can have), builds as one. Null: no engine could be of it.
+create function version_order(p_version text) returns text[] language sql immutable set search_path from current as $$
+  select array(
+    select case when part ~ '^[0-9]+$' then '0' || lpad(part, 100, '0') else '1' || part end
+      from (select split_part(p_version, '+', 1) as known) bare
+     cross join lateral unnest(string_to_array(split_part(known, '-', 1), '.')
+             || coalesce(string_to_array(substring(known from '-(.*)'), '.'), array['~'])) with ordinality as parts (part, place)
+     order by place)
+   where length(p_version) <= 100 and p_version ~
+     '^[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?(\+[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?$'
+$$;
+
+-- From the commit on, the engine of this version serves the tenant. An older one never knew what a newer one wrote.
 create function finish_migration(p_version text) returns void language plpgsql set search_path from current as $$
+declare
+  v_recorded text := (select version from installation);
 begin
   if not holds_drain() then
     raise exception 'this transaction has not called millrace.begin_migration()';
   end if;
-  -- as src/kernel/version.ts has it: no engine could be of another
-  if length(p_version) > 100 or coalesce(p_version, '') !~
-     '^[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?(\+[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?$' then
+  if version_order(p_version) is null then
     raise exception '% is not a version, such as 1.2.3', coalesce(p_version, 'null');
+  end if;
+  if version_order(p_version) collate "C" < version_order(v_recorded) collate "C" then
+    raise exception 'the tenant is at %; % is older, and there is no way back', v_recorded, p_version
+      using hint = format('If no engine was ever of %s, it was recorded by mistake: update millrace.installation instead.',
+                          v_recorded);
   end if;
   update installation set version = p_version, updated_at = clock_timestamp();
 end $$;

@@ -1,8 +1,9 @@
-/** `finish_migration` takes the versions that an engine can have, and no others: two places that must say the same. */
+/** Versions are the same to `finish_migration` and to us, and in the same order: two places that must say the same. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { textWith } from '../../test/harness/expected.ts';
 import { type FreshDatabase, makeInstalledTenant } from '../../test/harness/fresh-database.ts';
 import { onClient, sql } from '../kernel/sql.ts';
-import { isVersion } from '../kernel/version.ts';
+import { compareVersions, isVersion } from '../kernel/version.ts';
 import { withClient } from '../postgres/databases.ts';
 
 let tenant: FreshDatabase;
@@ -28,7 +29,7 @@ async function isTaken(version: string): Promise<boolean> {
 
 const longest = `1.2.3-${'a'.repeat(94)}`;
 
-const versions = ['0.1.0', '10.20.30', '1.2.3-rc.1', '1.2.3-rc-1.x', '1.2.3+a', '1.2.3-rc.1+a.b-c', '01.2.3', longest];
+const versions = ['1.2.3', '10.20.30', '1.2.3-rc.1', '1.2.3-rc-1.x', '1.2.3+a', '1.2.3-rc.1+a.b-c', '01.2.3', longest];
 const almost = [
   '',
   '1.2',
@@ -45,4 +46,42 @@ const strange = ['1.2.3-a_b', '1.2.3\n', ' 1.2.3', '1.2.3/../x', '١.٢.٣', `${
 
 it.each([...versions, ...almost, ...strange])('%j is a version to both or to neither', async (version) => {
   expect(await isTaken(version)).toBe(isVersion(version));
+});
+
+const ordered = [
+  ['0.0.1', '0.1.0-alpha', '0.1.0-alpha.1', '0.1.0-alpha.beta', '0.1.0-beta.2', '0.1.0-beta.11', '0.1.0-rc-1', '0.1.0'],
+  ['0.1.0+a-b', '0.1.1-0', '0.1.1-9', '0.1.1-10', '0.1.1--', '0.1.1-Z', '0.1.1-a', '0.1.1', '0.2.0', '0.10.0', '1.0.0'],
+  ['9.0.0', '10.0.0-1.2', '10.0.0-1.2.0', '10.0.0-1.10', '10.0.0-1.x', '10.0.0', '10.0.0+build.7', 'new', '', '1.2'],
+].flat();
+
+it('a version comes before another to both or to neither', async () => {
+  const pairs = ordered.flatMap((a) => ordered.map((b) => ({ a, b })));
+  const older = await withClient(tenant.address, (client) =>
+    onClient(client).rows<{ a: string; b: string }>(sql`
+      select a, b from jsonb_to_recordset(${JSON.stringify(pairs)}::jsonb) as pair (a text, b text)
+       where millrace.version_order(a) collate "C" < millrace.version_order(b) collate "C"`),
+  );
+  const bothVersions = pairs.filter(({ a, b }) => isVersion(a) && isVersion(b));
+  expect(older).toEqual(bothVersions.filter(({ a, b }) => compareVersions(a, b) < 0));
+});
+
+/** One transaction after the other, each with what it changes. */
+async function finish(...changes: string[]): Promise<string> {
+  return withClient(tenant.address, async (client) => {
+    for (const change of changes) await client.query(`begin; select millrace.begin_migration(); ${change}; commit`);
+    return (await onClient(client).one<{ version: string }>(sql`select version from millrace.installation`)).version;
+  });
+}
+
+it('there is no way back to an older version, but out of one that is no version, or that no engine ever had', async () => {
+  const record = (version: string) => `select millrace.finish_migration('${version}')`;
+  const put = (version: string) => `update millrace.installation set version = '${version}'`;
+  expect(await finish(record('20.0.0-rc.1'), record('20.0.0'), record('20.0.0'))).toBe('20.0.0');
+  await expect(finish(record('20.0.0-rc.1'))).rejects.toMatchObject({
+    message: 'the tenant is at 20.0.0; 20.0.0-rc.1 is older, and there is no way back',
+    hint: textWith('by mistake'),
+  });
+  expect(await finish()).toBe('20.0.0');
+  expect(await finish(put('nonsense'), record('20.0.0-rc.1'))).toBe('20.0.0-rc.1');
+  expect(await finish(put('0.1.0'))).toBe('0.1.0');
 });

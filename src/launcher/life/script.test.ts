@@ -68,6 +68,8 @@ describe('the script', () => {
   });
 });
 
+const nextFile = `${String(baseMigrations.length + 1).padStart(4, '0')}_next.sql`;
+
 describe('by hand', () => {
   it('a tool takes the locks, records what it applied, and the next upgrade goes on from there', async () => {
     const name = life.name();
@@ -95,9 +97,15 @@ describe('by hand', () => {
     ['no version', `select millrace.begin_migration(); select millrace.finish_migration('new')`, 'not a version'],
     [
       'no checksum',
-      `select millrace.begin_migration(); select millrace.record_migration((select max(number) + 1 from millrace.migration), 'x', 'y')`,
+      `select millrace.begin_migration(); select millrace.record_migration((select max(number) + 1 from millrace.migration), '${nextFile}', 'y')`,
       'SHA-256',
     ],
+    ...['0099_x.sql', 'x.sql', nextFile.replace('_', 'x'), nextFile.replace('.sql', '.txt')].map((file) => [
+      'another file than the number says',
+      `select millrace.begin_migration(); select millrace.record_migration(${baseMigrations.length + 1}, '${file}', repeat('0', 64))`,
+      `migration ${baseMigrations.length + 1} is in a file called ${nextFile.slice(0, 5)}….sql, not ${file}`,
+    ]),
+    ['back', `select millrace.begin_migration(); select millrace.finish_migration('0.0.1')`, 'there is no way back'],
   ])('%s is refused: %s', async (_, statements, message) => {
     const name = life.name();
     await createTenant(life, { name, actor });
