@@ -189,6 +189,43 @@ describe('why a tenant does not run', () => {
     });
   });
 
+  it('names one that has only locked tables, if it is the one that the launcher means', async () => {
+    const mine = life.name();
+    const made = (await ask('POST /api/tenants', { name: mine })).json as { tenant?: { id: string } };
+    id = made.tenant?.id ?? '';
+    await launched({ state: 'ALLOCATED', reason: reasons.waitingOn('that has locked its tables') });
+    const reasonNow = (transaction: string) =>
+      life.control.exec(sql`
+        update launch set reason = ${reasons.waitingOn(transaction).text} where tenant_id = ${id}`);
+    const explained = async () => (await ask(`GET /api/explain/tenant/${mine}`)).json;
+    const xid = await inDatabase(life, mine, async (db, client) => {
+      await client.query("set application_name to 'a tool'; begin; drop schema millrace cascade");
+      const own = await db.one<{ xid: string; pid: number }>(sql`
+        select pg_current_xact_id()::text as xid, pg_backend_pid() as pid`);
+      await reasonNow(own.xid);
+      expect(await explained()).toMatchObject({
+        sentence: expect.stringContaining(
+          `transaction ${own.xid} (which has locked its tables, backend ${own.pid}, a tool, since 20`,
+        ) as unknown,
+        advice: expect.stringContaining(`pg_terminate_backend(${own.pid})`) as unknown,
+        facts: { blockers: [{ what: 'tables', pid: own.pid }] },
+      });
+      await reasonNow(String(Number(own.xid) + 1));
+      expect(await explained()).toMatchObject({ facts: { blockers: [] } });
+      await client.query(`prepare transaction '${mine}'`);
+      return own.xid;
+    });
+    await reasonNow(`${xid} (prepared)`);
+    const json = await explained();
+    await inDatabase(life, mine, (_, client) => client.query(`rollback prepared '${mine}'`));
+    expect(json).toMatchObject({
+      sentence: expect.stringContaining(
+        `transaction ${xid} (which has locked its tables, prepared as ${mine},`,
+      ) as unknown,
+      advice: `commit prepared '${mine}', or rollback prepared '${mine}'`,
+    });
+  });
+
   it('names a transaction that has no number yet by what the server calls it', async () => {
     const mine = life.name();
     const made = (await ask('POST /api/tenants', { name: mine })).json as { tenant?: { id: string } };

@@ -141,13 +141,18 @@ async function waitingOnTransaction({ life, tenant }: Ground): Promise<Said> {
   return { sentence, advice: first === undefined ? null : howToEnd(first), facts };
 }
 
+const doings: Readonly<Record<queries.Blocker['what'], string>> = {
+  migration: 'a migration',
+  database: 'a command on the database itself',
+  tables: 'which has locked its tables',
+};
+
 function described({ what, pid, gid, application, since }: queries.Blocker): string {
   const who =
     pid === null
       ? `prepared as ${gid ?? 'unknown'}`
       : `backend ${pid}${application === null ? '' : `, ${application}`}`;
-  const doing = what === 'migration' ? 'a migration' : 'a command on the database itself';
-  return `${doing}, ${who}${since === null ? '' : `, since ${since.toISOString()}`}`;
+  return `${doings[what]}, ${who}${since === null ? '' : `, since ${since.toISOString()}`}`;
 }
 
 function howToEnd({ pid, gid }: queries.Blocker): string {

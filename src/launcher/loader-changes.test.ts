@@ -218,6 +218,22 @@ describe('a tenant that is', () => {
   });
 });
 
+it('a tenant whose tables somebody has locked is not said to be upgraded', async () => {
+  const { row, database } = await tenant('locked');
+  const [fresh, known] = [fleet.newLoader(), fleet.newLoader()];
+  const open = await known.open(row);
+  await withClient(database.address, async (client) => {
+    await client.query('begin; lock table millrace.installation in access exclusive mode');
+    const [ofUnopened, ofOpen] = await Promise.all([timed(opened(fresh, 'locked')), timed(ask(open))]);
+    const said = (tables: string) => ({
+      code: 'tenant_unavailable',
+      message: `another transaction has locked ${tables}; try again`,
+    });
+    expect(ofUnopened.outcome).toMatchObject(said('the tables of tenant locked'));
+    expect(ofOpen.outcome).toMatchObject(said("the tenant's tables"));
+  });
+});
+
 describe('a tenant whose server does not answer', () => {
   let silent: Server;
   const sockets = new Set<Socket>();

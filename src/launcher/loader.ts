@@ -323,5 +323,6 @@ function reasonOf(name: string, seen: Exclude<Seen, { kind: 'installed' }>): str
   if (seen.kind === 'gone') return `the database of tenant ${name} does not exist`;
   if (seen.kind === 'not_installed') return `tenant ${name} is not installed`;
   if (seen.kind === 'migrating') return `tenant ${name} is being upgraded`;
+  if (seen.kind === 'locked') return `another transaction has locked the tables of tenant ${name}; try again`;
   return `the database of tenant ${name} cannot be used: ${seen.detail}`;
 }

@@ -70,6 +70,15 @@ it('sees that the database does not exist', async () => {
   expect(await look(freshAddress().address, 100)).toEqual({ kind: 'gone' });
 });
 
+it('says of a transaction that has locked the table without drain that it is locked', async () => {
+  await withClient(installed.address, async (client) => {
+    await client.query('begin; lock table millrace.installation in access exclusive mode');
+    expect(await look(installed.address, 100)).toEqual({ kind: 'locked' });
+    await client.query('rollback');
+  });
+  expect(await look(installed.address, 100)).toEqual({ kind: 'installed', version: '1.2.3' });
+});
+
 it('says of a transaction that holds drain that a migration is under way, and does not wait for it longer than asked', async () => {
   await duringMigration('rollback', async (finish) => {
     expect(await look(installed.address, 100)).toEqual({ kind: 'migrating' });

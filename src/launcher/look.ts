@@ -18,6 +18,8 @@ export type Look =
   | { readonly kind: 'not_installed' }
   /** A transaction holds `drain`: look again when it is over. */
   | { readonly kind: 'migrating' }
+  /** A transaction that is no migration has locked the table of the version. */
+  | { readonly kind: 'locked' }
   | { readonly kind: 'gone' }
   /** The server does not answer, refuses, or what it answers makes no sense. */
   | { readonly kind: 'unreachable'; readonly detail: string };
@@ -52,8 +54,16 @@ async function lookWith(client: Client, address: Address, waitMs: number): Promi
   await proveDatabase(client, address);
   await db.exec(sql`select set_config('lock_timeout', ${`${waitMs}ms`}, false)`);
   await db.exec(sql`select pg_advisory_lock_shared(${locks.drain[0]}::integer, ${locks.drain[1]}::integer)`);
-  const version = await recordedVersion(db);
+  const version = await recordedVersion(db).catch(unlessLocked);
+  if (version === locked) return { kind: 'locked' };
   return version === undefined ? { kind: 'not_installed' } : lookAt(version);
+}
+
+const locked = Symbol('locked');
+
+function unlessLocked(error: unknown): typeof locked {
+  if (isLockTimeout(error)) return locked;
+  throw error;
 }
 
 function lookAt(version: string | null): Look {

@@ -38,6 +38,7 @@ const lifeMs: Readonly<Record<Look['kind'], number>> = {
   installed: 10_000,
   not_installed: 2_000,
   migrating: 250,
+  locked: 250,
   gone: 500,
   unreachable: 2_000,
 };

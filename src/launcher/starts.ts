@@ -45,6 +45,7 @@ export function seeToStarts(ledger: Ledger, world: StartsWorld): Starts {
     const finding = world.findings.get(entry.tenant.id);
     if (finding === undefined) looks.push(entry.tenant.id);
     else if (finding.kind === 'migrating') entry.pending = reasons.waitingOn(launch.waitOn ?? 'of a migration');
+    else if (finding.kind === 'locked') entry.pending = reasons.waitingOn('that has locked its tables');
     else if (finding.kind === 'installed' && finding.engine?.ok)
       ready.push({ entry, guest: guestOf(entry, finding.version) });
     else if (finding.kind !== 'gone' || world.isElsewhere(entry)) {
@@ -81,7 +82,8 @@ export function begun(launch: Launch | undefined): Partial<Launch> {
 
 /** A look at one that is DISABLED and wanted: it is started where it could be, else the reason is as it is now. */
 export function seeToFinding(ledger: Ledger, entry: LaunchEntry, finding: Finding): void {
-  const startable = finding.kind === 'migrating' || (finding.kind === 'installed' && finding.engine?.ok);
+  const isBusy = finding.kind === 'migrating' || finding.kind === 'locked';
+  const startable = isBusy || (finding.kind === 'installed' && finding.engine?.ok);
   if (startable) {
     ledger.send(entry, { kind: 'start' }, { ...begun(entry.launch), retryAt: null });
   } else {

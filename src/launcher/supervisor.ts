@@ -68,7 +68,7 @@ function lookAgainMs({ code, forMs = 0 }: Quit, random: () => number): number {
 
 /** One that is switched off is looked at now and then all the same: people are told which version it is at. */
 export function nextNoteAt(kind: Look['kind'], now: Date): Date {
-  return later(now, kind === 'migrating' ? 1_000 : noteEveryMs);
+  return later(now, kind === 'migrating' || kind === 'locked' ? 1_000 : noteEveryMs);
 }
 
 function later(now: Date, ms: number): Date {

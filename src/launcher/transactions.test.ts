@@ -1,6 +1,7 @@
 /** Migrations, drops, renames and copies by plain SQL, told by nobody, under a running scheduler. */
 import type { Client } from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { textWith } from '../../test/harness/expected.ts';
 import {
   engineOne,
   installBareTenant,
@@ -191,6 +192,47 @@ describe('a migration that nobody told of', () => {
     expect(await stage.outcome(id)).toMatchObject({ outcome: 'stopped' });
     await client.query('commit');
     expect(await stage.view(tenant)).toMatchObject({ state: 'DISABLED', code: 'stopped_by_user', order_no: 0 });
+  });
+});
+
+describe('a transaction that has locked tables without a word', () => {
+  /** Begins it; an engine's connection waits for what it has locked. */
+  async function lockedOut(tenant: StagedTenant, statement: string): Promise<{ client: Client; xid: string }> {
+    const engine = await connect(tenant);
+    await engine.query(drainShared);
+    const client = await connect(tenant);
+    await client.query('begin');
+    const { rows } = await client.query<{ xid: string }>('select pg_current_xact_id()::text as xid');
+    await client.query(statement);
+    engine.query('select from millrace.installation').catch(() => {});
+    return { client, xid: rows[0]?.xid ?? '' };
+  }
+
+  it('is named, and nothing runs until it ends', async () => {
+    const tenant = await running();
+    const { client, xid } = await lockedOut(tenant, 'lock table millrace.installation in access exclusive mode');
+    expect(await stage.becomes(tenant, 'ALLOCATED', 'waiting_on_transaction')).toMatchObject({
+      reason: `waiting on transaction ${xid}`,
+    });
+    expect(host.running.size).toBe(0);
+    expect(await messages(tenant)).toMatchObject([{ cause: textWith('its tables are locked (pid '), xid }]);
+    await client.query('rollback');
+    expect(await stage.becomes(tenant, 'STARTED')).toMatchObject({ order_no: 2 });
+  });
+
+  it('and is prepared is named by whoever only looks, and what it has done is seen when it is decided', async () => {
+    const tenant = await stage.tenant('a');
+    const client = await connect(tenant);
+    await client.query('begin; drop schema millrace cascade');
+    const { rows } = await client.query<{ xid: string }>('select pg_current_xact_id()::text as xid');
+    await client.query(`prepare transaction 'dropping'`);
+    await stage.launch();
+    await until('it is named', async () => {
+      const view = await stage.view(tenant);
+      return view?.reason === `waiting on transaction ${rows[0]?.xid} (prepared)` || undefined;
+    });
+    await client.query(`commit prepared 'dropping'`);
+    await stage.becomes(tenant, 'DISABLED', 'not_installed');
   });
 });
 

@@ -105,6 +105,7 @@ it('a tenant that is off is looked at when a transaction changes it, though it w
     virtualTransaction: '3/4',
     xid: '8',
     granted: true,
+    inTheWay: true,
   } as const;
   expect(decide(world({ entries: [off] })).looks).toEqual([]);
   const plan = decide(world({ entries: [off], sightings: [sighting] }));

@@ -244,7 +244,7 @@ function unsentOf(
     const isOut = entry.tenant.desired === 'off' || world.presenceOf(entry) !== 'there';
     if (!isOut) unsent.push(restartFor(entry, sighting));
     // nobody starts it, but its version may be another when that is over
-    else if (sighting.what === 'drain' && entry.launch !== undefined) ledger.set(entry, { retryAt: null });
+    else if (sighting.what !== 'database' && entry.launch !== undefined) ledger.set(entry, { retryAt: null });
   }
   const keys = new Set(sighted.map(({ key }) => key));
   for (const [key, tenantId] of world.known) if (!keys.has(key)) noteSoon(ledger.entries.get(tenantId ?? ''), ledger);
@@ -256,11 +256,15 @@ function noteSoon(entry: LaunchEntry | undefined, ledger: Ledger): void {
   if (entry?.tenant.desired === 'off' && entry.launch !== undefined) ledger.set(entry, { retryAt: null });
 }
 
+const doings: Readonly<Record<Sighting['what'], string>> = {
+  drain: 'a migration is under way',
+  database: 'its database is being dropped, renamed, copied or moved',
+  tables: 'its tables are locked',
+};
+
 function restartFor({ tenant }: LaunchEntry, { what, pid, xid }: Sighting): Unsent {
   const who = pid === null ? 'a prepared transaction' : `pid ${pid}`;
-  const doing =
-    what === 'drain' ? 'a migration is under way' : 'its database is being dropped, renamed, copied or moved';
-  return { tenantId: tenant.id, tenant: tenant.name, cause: `${doing} (${who})`, xid, pid };
+  return { tenantId: tenant.id, tenant: tenant.name, cause: `${doings[what]} (${who})`, xid, pid };
 }
 
 /** Those that run nothing, housekeeping of a scheduler that has gone included. Who was started by hand stays. */

@@ -177,19 +177,19 @@ export function guardVersion(engineVersion: string): (client: ClientBase) => Pro
   const lock = `
     set lock_timeout to '${longestWait}';
     select pg_advisory_lock_shared(${locks.drain.join()})`;
-  const open = async (client: ClientBase): Promise<string> => {
-    await client.query(lock);
-    // whoever changes the table itself is waited for no longer than a migration
-    const { version } = await onClient(client).one<{ version: string }>(sql`select version from installation`);
-    return version;
-  };
   return async (client) => {
-    const version = await open(client).catch((error: unknown) => {
-      throw isLockTimeout(error) ? new MillraceError('tenant_unavailable', upgrading, { cause: error }) : error;
-    });
+    await client.query(lock).catch(unlessLocked('the tenant is being upgraded; try again'));
+    // whoever changes the table itself is waited for no longer than a migration
+    const { version } = await onClient(client)
+      .one<{ version: string }>(sql`select version from installation`)
+      .catch(unlessLocked("another transaction has locked the tenant's tables; try again"));
     if (version !== engineVersion) throw new VersionMismatch(version);
     await client.query('reset lock_timeout');
   };
 }
 
-const upgrading = 'the tenant is being upgraded; try again';
+function unlessLocked(message: string): (error: unknown) => never {
+  return (error) => {
+    throw isLockTimeout(error) ? new MillraceError('tenant_unavailable', message, { cause: error }) : error;
+  };
+}

@@ -35,7 +35,7 @@ export async function seen(life: Life, row: LifeRow): Promise<{ readonly version
   if (found.kind === 'gone') return 'gone';
   if (found.kind === 'installed') return { version: found.version };
   if (found.kind === 'not_installed') return { version: null };
-  const why = found.kind === 'migrating' ? 'another transaction is changing it' : found.detail;
+  const why = 'detail' in found ? found.detail : 'another transaction is changing it';
   throw new MillraceError(
     'tenant_unavailable',
     `the database ${row.database} of tenant ${row.name} cannot be used: ${why}`,
