@@ -11,7 +11,13 @@ import { makeRouter, problemResponse } from '../http/router.ts';
 import { cacheOf, readDefinitions } from '../jobs/task-definitions.ts';
 import { packageFile, packageVersion } from '../kernel/package-files.ts';
 import { onClient, onPool } from '../kernel/sql.ts';
-import { type MigrateOptions, migrateWithin, pendingMigrations, readMigrations } from '../postgres/migrate.ts';
+import {
+  type MigrateOptions,
+  type Migration,
+  migrateWithin,
+  pendingMigrations,
+  readMigrations,
+} from '../postgres/migrate.ts';
 import { cancellations, claimRuns, renewLeases } from '../scheduler/claim.ts';
 import { keepLogs } from '../scheduler/logs.ts';
 import { pruneTenant } from '../scheduler/prune.ts';
@@ -38,8 +44,12 @@ export const engine: Engine = {
   prune: pruneTenant,
 };
 
+/** Read once: whoever takes a tenant up asks for them. */
+let migrations: readonly Migration[] | undefined;
+
 async function tenantMigrations(): Promise<MigrateOptions> {
-  return { schema: 'millrace', migrations: await readMigrations(migrationsFolder('tenant')), version: engineVersion };
+  migrations ??= await readMigrations(migrationsFolder('tenant'));
+  return { schema: 'millrace', migrations, version: engineVersion };
 }
 
 async function migrateTenant(client: ClientBase): Promise<string[]> {

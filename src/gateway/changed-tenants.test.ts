@@ -18,7 +18,13 @@ import { withClient } from '../postgres/databases.ts';
 import { ClaimDesk } from './claim-desk.ts';
 import { Servings } from './servings.ts';
 
-const newer = { ...engine, version: '99.0.0', fetch: async () => new Response('of the newer one') };
+// its migrations are those that are there
+const newer = {
+  ...engine,
+  version: '99.0.0',
+  pending: async () => [],
+  fetch: async () => new Response('of the newer one'),
+};
 
 let fleet: Fleet;
 let a: TestTenant;

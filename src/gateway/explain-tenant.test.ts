@@ -141,6 +141,16 @@ describe('why a tenant does not run', () => {
     expect(await advice()).toBe('`millrace engine add` brings 3.0.0');
   });
 
+  it('proposes no engine where one is here, and the schema is not its own', async () => {
+    const detail = 'its schema is not that of engine 2.0.0: 0011_more.sql is missing';
+    await launched({ reason: reasons.noEngine(detail), version: '2.0.0' });
+    const { json } = await ask(`GET /api/explain/tenant/${name}`);
+    expect(json).toMatchObject({
+      sentence: `${name} is at version 2.0.0, and ${detail}.`,
+      advice: expect.stringMatching(/^apply and record what is missing/) as unknown,
+    });
+  });
+
   it('proposes commands that can be copied, whatever the database is called', async () => {
     name = `My DB/${life.name()}`;
     await life.control.exec(sql`update tenant set name = ${name}, database = ${name} where id = ${id}`);

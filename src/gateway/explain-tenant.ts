@@ -8,6 +8,7 @@ import { isLauncherActive } from '../launcher/life/queries.ts';
 import { newestEngine } from '../launcher/life/upgrade.ts';
 import { messagesOf, type SentMessage } from '../launcher/messages.ts';
 import { type ReasonCode, reasons } from '../launcher/reasons.ts';
+import { schemaFaultStart } from '../launcher/schema-fault.ts';
 import { quoted } from '../postgres/databases.ts';
 import * as queries from './tenant-queries.ts';
 import { messageView, tenantView } from './tenant-views.ts';
@@ -181,12 +182,16 @@ function shownHolder({ kind, tenant, reason, since }: queries.SlotRow): Facts {
   return { kind, tenant, reason, since: since.toISOString() };
 }
 
+const repair =
+  'apply and record what is missing, or put the right version in its place: see "By a migration tool of your own" in docs/operations.md';
+
 async function noEngine({ life, tenant, isRoot }: Ground): Promise<Said> {
   const [engines, newest] = await Promise.all([life.engines.list(), newestEngine(life)]);
   const { name, version, reason } = tenant;
   const at = version ?? 'unknown';
   const sentence = `${name} is at version ${at}, and ${(reason ?? 'no engine').replace(/^no engine: /, '')}.`;
   const bring = `\`millrace engine add\` brings ${version === null ? 'its version' : at}`;
+  if (reason?.includes(schemaFaultStart)) return { sentence, advice: repair };
   const isWay = newest !== undefined && version !== null && !isNewer(version, newest);
   const advice = isWay
     ? `${bring}; \`millrace tenant upgrade ${shellWord(name)}\` goes to ${newest}, which is here`

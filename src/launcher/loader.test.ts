@@ -3,10 +3,11 @@ import { textWith } from '../../test/harness/expected.ts';
 import { type Fleet, makeFleet, opened } from '../../test/harness/fleet.ts';
 import { type FreshDatabase, makeFreshDatabase, makeInstalledTenant } from '../../test/harness/fresh-database.ts';
 import { until } from '../../test/harness/until.ts';
-import { engine, engineVersion } from '../engine/engine.ts';
+import { engine, engineVersion, migrationsFolder } from '../engine/engine.ts';
 import { newId } from '../kernel/id.ts';
 import { onPool, sql } from '../kernel/sql.ts';
 import { withClient } from '../postgres/databases.ts';
+import { migrate, readMigrations } from '../postgres/migrate.ts';
 import { registerTenant, type TenantRow } from './control-queries.ts';
 
 let fleet: Fleet;
@@ -80,10 +81,9 @@ describe('the loader', () => {
     const row = await register('later', database);
     const loader = fleet.newLoader();
     await expect(opened(loader, 'later')).rejects.toMatchObject({ code: 'tenant_unavailable' });
+    const migrations = await readMigrations(migrationsFolder('tenant'));
     await withClient(database.address, (client) =>
-      client.query(
-        `create schema millrace; create table millrace.installation (version text); insert into millrace.installation values ('${engineVersion}')`,
-      ),
+      migrate(client, { schema: 'millrace', migrations, version: engineVersion }),
     );
     await expect(opened(loader, 'later')).rejects.toMatchObject({ code: 'tenant_unavailable' });
     await until('it opens by itself', () => opened(loader, 'later').catch(() => undefined));
@@ -93,6 +93,27 @@ describe('the loader', () => {
     await withClient(database.address, (client) => client.query('alter schema elsewhere rename to millrace'));
     fleet.hub.send(row.id, 'tenant', 'changed');
     expect(await opened(other, 'later')).toBeDefined();
+  });
+
+  it.each([
+    ['delete from millrace.migration where number = 10', '0010_by_hand.sql is missing'],
+    ['drop table millrace.migration', '0009_retention.sql, 0010_by_hand.sql are missing'],
+    [
+      "update millrace.migration set checksum = repeat('0', 64) where number = 9",
+      'migration 0009_retention.sql was applied',
+    ],
+    [
+      "insert into millrace.migration values (11, '0011_evil.sql', repeat('0', 64))",
+      'the database has migration 0011_evil',
+    ],
+  ])('does not serve a tenant whose version was recorded without its migrations: %s', async (change, detail) => {
+    const database = await makeInstalledTenant();
+    const { name } = await register(`unfit ${detail.length}`, database);
+    await withClient(database.address, (client) => client.query(change));
+    const refused = await opened(fleet.newLoader(), name).catch((error: unknown) => error);
+    const sentence = `the database of tenant ${name} cannot be used: its schema is not that of engine ${engineVersion}: `;
+    expect(refused).toMatchObject({ code: 'tenant_unavailable', message: textWith(sentence) });
+    expect(refused).toMatchObject({ message: textWith(detail) });
   });
 
   it('closes a tenant’s pool when its version is no longer its engine’s, and is asked again (I6)', async () => {

@@ -19,7 +19,8 @@ import { closePool, guardVersion, openPool } from '../postgres/pool.ts';
 import { anything, type WakeHub } from '../postgres/wake.ts';
 import { findFormer, listTenants, type TenantRow } from './control-queries.ts';
 import type { EngineSource } from './engines.ts';
-import { look } from './look.ts';
+import { look, type Prove } from './look.ts';
+import { schemaFault } from './schema-fault.ts';
 
 export interface OpenTenant {
   readonly row: TenantRow;
@@ -211,7 +212,7 @@ export class Loader {
 
   async #load(row: TenantRow): Promise<OpenTenant> {
     const address = this.#options.addressOf(row);
-    const version = versionOf(await this.#look(address), row.name);
+    const version = versionOf(await this.#look(address, this.#prove), row.name);
     const found = await this.#options.engines.find(version);
     if (!found.ok) throw new MillraceError('no_engine', `tenant ${row.name} is at version ${version}: ${found.detail}`);
     const { engine } = found;
@@ -221,12 +222,18 @@ export class Loader {
     return tenant;
   }
 
+  readonly #prove: Prove = async (client, version) => {
+    const found = await this.#options.engines.find(version);
+    const fault = found.ok ? await schemaFault(client, found.engine) : undefined;
+    if (fault !== undefined) throw new Error(fault);
+  };
+
   /** Looks count like all other connections, and begin like these only a few at a time. */
-  async #look(address: Address): Promise<Seen> {
+  async #look(address: Address, prove?: Prove): Promise<Seen> {
     const { budget } = this.#options;
     const opening = await budget?.enter(looks);
     try {
-      return await look(address, migrationMs);
+      return await look(address, migrationMs, prove);
     } finally {
       opening?.failed();
       budget?.leave(looks);

@@ -28,8 +28,11 @@ export type Look =
 const answerMs = 3_000;
 const goodbyeMs = 500;
 
+/** Rejects where what is installed cannot be used. */
+export type Prove = (client: Client, version: string) => Promise<void>;
+
 /** Waits so long for the end of a migration, and answers soon after that at the latest. */
-export async function look(address: Address, waitMs: number): Promise<Look> {
+export async function look(address: Address, waitMs: number, prove?: Prove): Promise<Look> {
   const client = new Client({
     ...clientConfig(address, 'millrace look'),
     connectionTimeoutMillis: answerMs,
@@ -38,7 +41,9 @@ export async function look(address: Address, waitMs: number): Promise<Look> {
   client.on('error', () => {});
   try {
     await client.connect();
-    return await lookWith(client, address, waitMs);
+    const found = await lookWith(client, address, waitMs);
+    if (found.kind === 'installed') await prove?.(client, found.version);
+    return found;
   } catch (error) {
     return failedLook(error);
   } finally {

@@ -15,6 +15,7 @@ import { type KeptPool, keptPool } from '../postgres/kept-pool.ts';
 import { VersionMismatch } from '../postgres/pool.ts';
 import { presentVersion } from '../postgres/recorded-version.ts';
 import type { EngineSource } from './engines.ts';
+import { schemaFault } from './schema-fault.ts';
 import { Ending, endingOf, guardFor, holdTenant, type Holding, stopped, textOf } from './singleton.ts';
 
 export interface SchedulerLimits {
@@ -100,6 +101,7 @@ async function runLocked(
   lock: Client,
   signal: AbortSignal,
 ): Promise<Ending> {
+  const told = endOf(lock, signal);
   const kept = keptPool(lock, {
     address: options.address,
     schema: 'millrace',
@@ -111,9 +113,10 @@ async function runLocked(
     onError: () => {},
   });
   const over = new AbortController();
-  const told = endOf(lock, signal);
   let scheduler: Scheduler | undefined;
   try {
+    const unfit = await Promise.race([told, fitness(lock, engine)]);
+    if (unfit !== undefined) return await windDown(options, scheduler, kept, unfit);
     scheduler = engine.scheduler(options.contextFor(kept.pool, over.signal));
     const changed = change(kept.pool, options, over.signal);
     const ending = await untilOver(options, scheduler, Promise.race([told, changed]), over.signal);
@@ -125,6 +128,11 @@ async function runLocked(
   } finally {
     kept.destroy();
   }
+}
+
+async function fitness(lock: Client, engine: Engine): Promise<Ending | undefined> {
+  const fault = await schemaFault(lock, engine);
+  return fault === undefined ? undefined : new Ending('no_engine', fault);
 }
 
 /** When it is told to stop, or its lock is lost. */

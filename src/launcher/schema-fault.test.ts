@@ -1,0 +1,51 @@
+/** A tenant whose version was recorded without the migrations that belong to it: no scheduler of its engine is started. */
+import type { Pool } from 'pg';
+import { expect, it } from 'vitest';
+import { makeContext } from '../../test/harness/engine-context.ts';
+import { textWith } from '../../test/harness/expected.ts';
+import { makeInstalledTenant } from '../../test/harness/fresh-database.ts';
+import { HandTime } from '../../test/harness/hand-time.ts';
+import type { Scheduler } from '../contract/engine.ts';
+import { engine, engineVersion } from '../engine/engine.ts';
+import { withClient } from '../postgres/databases.ts';
+import { runScheduler, usualLimits } from './tenant-scheduler.ts';
+
+it('is not started, and is when its migrations are there', async () => {
+  const tenant = await makeInstalledTenant();
+  const { address } = tenant;
+  const time = new HandTime('2026-06-01T00:00:00Z');
+  let made = 0;
+  const start = async (): Promise<never> => {
+    made += 1;
+    throw new Error('started');
+  };
+  const scheduler = (): Scheduler => ({ name: 'any', start, stop: async () => {}, probe: async () => {} });
+  const ending = () =>
+    runScheduler(
+      {
+        address,
+        application: 'millrace tests',
+        version: engineVersion,
+        allowPooler: false,
+        poolSize: 4,
+        engines: { find: async () => ({ ok: true, engine: { ...engine, scheduler } }) },
+        contextFor: (pool: Pool) => makeContext({ address, pool, time }),
+        limits: usualLimits,
+        onWait: () => {},
+        onRunning: () => {},
+      },
+      new AbortController().signal,
+    );
+  const move = (from: number, to: number) =>
+    withClient(address, (client) =>
+      client.query(`update millrace.migration set number = ${to} where number = ${from}`),
+    );
+  await move(10, 99);
+  const message = textWith(`its schema is not that of engine ${engineVersion}: `);
+  expect(await ending()).toMatchObject({ code: 'no_engine', message });
+  expect(made).toBe(0);
+  await move(99, 10);
+  expect(await ending()).toMatchObject({ code: 'crashed', message: 'started' });
+  expect(made).toBe(1);
+  await tenant.close();
+});
