@@ -14,12 +14,13 @@ import {
 } from './fixture.ts';
 
 const newer = engineOf('2.0.0', ['create table more ()']);
+const beta = engineOf('3.0.0-beta.1', ['create table more ()', 'create table yet_more ()']);
 let life: TestLife;
 let server: LocalServer;
 const cli = (argv: string[], options: ShellOptions = {}): Promise<Ran> => shell(argv, { env: server.env, ...options });
 
 beforeAll(async () => {
-  life = await makeTestLife([engine, newer]);
+  life = await makeTestLife([engine, newer, beta]);
   const handlers = Object.entries(tenantHandlers).map(([key, handler]) => {
     const called = handler as (input: unknown, context: { life: TestLife }) => Promise<unknown>;
     return [key, (input: unknown) => called(input, { life })] as const;

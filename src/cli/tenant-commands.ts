@@ -135,7 +135,10 @@ function addChanges(tenant: Command, io: Io): void {
     .command('upgrade')
     .description("Bring a tenant to another engine's version, in one transaction: all of it, or nothing.")
     .argument(...tenantArgument)
-    .option('--to <version>', 'the engine (the newest that is here and can be used)')
+    .option(
+      '--to <version>',
+      'the engine (the newest stable one that is here and can be used; from a pre-release, the newest of all)',
+    )
     .option('--dry-run', 'say what it would do, and do nothing')
     .action(verb(io, upgradeFlags, upgradeTenant));
   examples(upgrade, [

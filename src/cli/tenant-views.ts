@@ -3,6 +3,7 @@ import type { Command } from 'commander';
 import { z } from 'zod';
 import type { CallAnswer } from '../http/client.ts';
 import type { GatewayEndpoints } from '../gateway/endpoints.ts';
+import { newestFor } from '../kernel/version.ts';
 import { byArgument } from './arguments.ts';
 import { UsageError } from './exit.ts';
 import { examples, integer } from './flags.ts';
@@ -41,7 +42,7 @@ export function addTenantViews(tenant: Command, io: Io): void {
     .command('sql')
     .description('Print the SQL script that installs Millrace, or upgrades a tenant, for a migration tool of yours.')
     .argument('[name]', 'upgrade from the version that this tenant is at')
-    .option('--to <version>', 'the engine (to upgrade: the newest that can be used; to install: the running release)')
+    .option('--to <version>', 'the engine (to upgrade: as `tenant upgrade` goes to; to install: the running release)')
     .option('--from <version>', 'the version to upgrade from; without it, install')
     .action(verb(io, sqlFlags, printScript));
   examples(script, [
@@ -167,8 +168,9 @@ async function printScript(
 async function usualVersion(server: Server, from: string | undefined): Promise<string> {
   const release = (await server.gateway('GET /api/installation')).version;
   if (from === undefined) return release;
-  const { items: newestFirst } = await server.gateway('GET /api/engines');
-  return newestFirst.find(({ fault }) => fault === null)?.version ?? release;
+  const { items } = await server.gateway('GET /api/engines');
+  const usable = items.filter(({ fault }) => fault === null).map(({ version }) => version);
+  return newestFor(from, usable) ?? release;
 }
 
 async function versionOf(session: Session, name: string): Promise<string> {

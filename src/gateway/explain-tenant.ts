@@ -5,7 +5,7 @@ import { adoptCommand } from '../launcher/life/advice.ts';
 import type { Life } from '../launcher/life/life.ts';
 import { slotLimit } from '../launcher/life/orders.ts';
 import { isLauncherActive } from '../launcher/life/queries.ts';
-import { newestEngine } from '../launcher/life/upgrade.ts';
+import { usualTarget } from '../launcher/life/target.ts';
 import { messagesOf, type SentMessage } from '../launcher/messages.ts';
 import { type ReasonCode, reasons } from '../launcher/reasons.ts';
 import { schemaFaultStart } from '../launcher/schema-fault.ts';
@@ -186,8 +186,8 @@ const repair =
   'apply and record what is missing, or put the right version in its place: see "By a migration tool of your own" in docs/operations.md';
 
 async function noEngine({ life, tenant, isRoot }: Ground): Promise<Said> {
-  const [engines, newest] = await Promise.all([life.engines.list(), newestEngine(life)]);
   const { name, version, reason } = tenant;
+  const [engines, newest] = await Promise.all([life.engines.list(), usualTarget(life, version)]);
   const at = version ?? 'unknown';
   const sentence = `${name} is at version ${at}, and ${(reason ?? 'no engine').replace(/^no engine: /, '')}.`;
   const bring = `\`millrace engine add\` brings ${version === null ? 'its version' : at}`;

@@ -135,7 +135,7 @@ export const tenantEndpointsOfGateway = endpoints({
     ...root,
     summary: "Bring a tenant to another engine's version, in one transaction; with dry_run, say what that would do",
     params: tenantPath,
-    /** `to` by default: the newest engine that can be used. */
+    /** `to` by default: the newest stable engine that can be used; of a tenant at a pre-release, the newest of all. */
     body: z.strictObject({ to: z.string().max(100).optional(), dry_run: z.boolean().optional() }),
     answer: z.object({
       from: z.string(),

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { compareVersions, isNewer, isVersion } from './version.ts';
+import { compareVersions, isNewer, isVersion, newestFor } from './version.ts';
 
 /** From the oldest to the newest; the middle is the specification's own example. */
 const ordered = [
@@ -58,3 +58,26 @@ it.each([
   ['', false],
   [`1.0.0-${'a'.repeat(100)}`, false],
 ])('%j is a version: %s', (text, is) => expect(isVersion(text)).toBe(is));
+
+describe('where one goes that is not told where', () => {
+  const here = ['0.5.0-beta.1', '0.1.0', '0.3.0', '0.2.0-rc.1'];
+
+  it('is the newest stable version', () => {
+    expect(newestFor('0.1.0', here)).toBe('0.3.0');
+    expect(newestFor(null, here)).toBe('0.3.0');
+    expect(newestFor('0.1.0', [])).toBeUndefined();
+  });
+
+  it('is the newest of all from a pre-release, and where no other is here', () => {
+    expect(newestFor('0.2.0-rc.1', here)).toBe('0.5.0-beta.1');
+    expect(newestFor('0.1.0', ['0.5.0-beta.1', '0.5.0-beta.2'])).toBe('0.5.0-beta.2');
+  });
+
+  it('is the same of builds of one version, however they are listed', () => {
+    for (const builds of [
+      ['1.0.0+a', '1.0.0+b'],
+      ['1.0.0+b', '1.0.0+a'],
+    ])
+      expect(newestFor(null, builds)).toBe('1.0.0+b');
+  });
+});

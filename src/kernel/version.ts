@@ -18,6 +18,21 @@ export function isNewer(version: string, than: string): boolean {
   return compareVersions(version, than) > 0;
 }
 
+/**
+ * Where one goes that is at `from` and is not told where: to the newest stable version, and only from a pre-release, or
+ * where there is nothing else, to a pre-release. Builds of one version: by name.
+ */
+export function newestFor(from: string | null, versions: readonly string[]): string | undefined {
+  const sorted = versions.toSorted().sort(compareVersions);
+  const stable = sorted.filter((version) => !isPreRelease(version));
+  const takesAll = stable.length === 0 || (from !== null && isPreRelease(from));
+  return (takesAll ? sorted : stable).at(-1);
+}
+
+function isPreRelease(version: string): boolean {
+  return shape.exec(version)?.[4] !== undefined;
+}
+
 function compareNumbers(a: readonly string[], b: readonly string[]): number {
   const at = a.findIndex((part, i) => Number(part) !== Number(b[i]));
   return at < 0 ? 0 : Number(a[at]) - Number(b[at]);

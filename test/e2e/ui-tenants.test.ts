@@ -105,14 +105,27 @@ describe.skipIf(!needs('chromium'))('tenants in the web interface', () => {
     await viewer.context.close();
   });
 
-  it('shows what an upgrade would do before it can be done', async () => {
+  it('offers an upgrade where a newer engine is here, and goes to no pre-release by itself', async () => {
     await at('/tenants/acme');
+    const answered = page.waitForResponse((response) => response.url().endsWith('/api/engines'));
+    await page.reload();
+    await answered;
+    await button('Restart').waitFor();
+    expect(await button('Upgrade').count()).toBe(0);
+    // what the server would list
+    await page.route('**/api/engines', async (route) => {
+      const response = await route.fetch();
+      const { items } = (await response.json()) as { items: { version: string }[] };
+      const others = ['99.1.0-beta.1', '99.0.0'].map((version) => ({ ...items[0], version, running: false }));
+      await route.fulfill({ response, json: { items: [...others, ...items], next: null } });
+    });
     await button('Upgrade').click();
-    await dialog()
-      .getByText(/already: there is nothing to do/)
-      .waitFor();
+    await dialog().getByRole('combobox', { name: 'Version' }).waitFor();
+    expect(await dialog().getByRole('combobox', { name: 'Version' }).inputValue()).toBe('99.0.0');
+    await dialog().getByText('engine 99.0.0 is not here').waitFor();
     expect(await dialog().getByRole('button', { name: 'Upgrade' }).isDisabled()).toBe(true);
     await page.keyboard.press('Escape');
+    await page.unroute('**/api/engines');
   });
 
   it('shows who holds slots, and who waits when there are fewer', async () => {

@@ -85,15 +85,6 @@ const shots: readonly Shot[] = [
   { name: 'engines', path: () => '/engines', shows: 'this release' },
   { name: 'launcher', path: () => '/launcher', shows: /pid/ },
   {
-    name: 'upgrade',
-    path: () => '/tenants/acme',
-    shows: /^STARTED$/,
-    act: async (page) => {
-      await page.getByRole('button', { name: 'Upgrade' }).click();
-      await page.getByText('nothing to do').waitFor();
-    },
-  },
-  {
     name: 'switcher',
     path: () => '/',
     shows: 'Health',

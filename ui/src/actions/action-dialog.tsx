@@ -13,23 +13,27 @@ interface Props {
   readonly title: string;
   readonly kind?: 'primary' | 'danger' | undefined;
   readonly wide?: boolean;
+  /** Else there is no button; a dialog that is open stays. */
+  readonly offered?: boolean;
   readonly children: (close: () => void) => ReactNode;
 }
 
-export function ActionDialog({ label, title, kind, wide = false, children }: Props) {
+export function ActionDialog({ label, title, kind, wide = false, offered = true, children }: Props) {
   const [isOpen, setOpen] = useState(false);
   const close = () => setOpen(false);
   if (!useMayOperate()) return null;
   return (
     <>
-      <button
-        type="button"
-        className={kind === undefined ? 'button' : `button ${kind}`}
-        aria-haspopup="dialog"
-        onClick={() => setOpen(true)}
-      >
-        {label}
-      </button>
+      {offered ? (
+        <button
+          type="button"
+          className={kind === undefined ? 'button' : `button ${kind}`}
+          aria-haspopup="dialog"
+          onClick={() => setOpen(true)}
+        >
+          {label}
+        </button>
+      ) : null}
       {isOpen
         ? createPortal(
             <Dialog title={title} close={close} wide={wide}>

@@ -9,15 +9,18 @@ import { InlineFailure } from '../kit/failure.tsx';
 import { keys } from '../queries.ts';
 import { Outcome } from './messages-table.tsx';
 import type { Message, Tenant } from './standing.ts';
-import { usable } from './usable.ts';
+import { hasNewer, usualTarget } from './usable.ts';
 import { useEngines, useMessages } from './use-tenants.ts';
 import { VersionField } from './version-field.tsx';
 
 type Upgraded = GatewayAnswer<'POST /api/tenants/{name}/upgrade'>;
 
+/** Offered where a newer engine is here. */
 export function UpgradeAction({ tenant }: { readonly tenant: Tenant }) {
+  const { data: engines } = useEngines();
+  const offered = hasNewer(tenant.version, engines?.items);
   return (
-    <ActionDialog label="Upgrade" title={`Upgrade ${tenant.name}`}>
+    <ActionDialog label="Upgrade" title={`Upgrade ${tenant.name}`} offered={offered}>
       {(close) => <Upgrade tenant={tenant} close={close} />}
     </ActionDialog>
   );
@@ -32,8 +35,8 @@ function Upgrade({ tenant: { name, version }, close }: Props) {
   const [chosen, choose] = useState('');
   // the version it had when this was opened: it changes under way
   const [from] = useState(version);
-  const newest = usable(useEngines().data?.items)[0]?.version;
-  const to = chosen === '' ? (newest ?? version ?? '') : chosen;
+  const { data: engines } = useEngines();
+  const to = chosen === '' ? (usualTarget(from, engines?.items) ?? from ?? '') : chosen;
   const upgrade = useChange({
     outdates: keys.tenants,
     change: () => gateway('POST /api/tenants/{name}/upgrade', { params: { name }, body: { to } }),

@@ -1,7 +1,28 @@
-/** The engines that a tenant can be brought to; the first is where an upgrade goes that is not told where. */
+/** The engines that a tenant can be brought to, and which of them it goes to that is not told where. */
 import type { Engine } from './use-tenants.ts';
 
+type Known = Pick<Engine, 'version' | 'fault'>;
+
 /** The server lists the newest first. */
-export function usable<E extends Pick<Engine, 'version' | 'fault'>>(engines: readonly E[] | undefined): readonly E[] {
+export function usable<E extends Known>(engines: readonly E[] | undefined): readonly E[] {
   return (engines ?? []).filter(({ fault }) => fault === null);
+}
+
+/** As `millrace tenant upgrade` chooses without `--to`: a pre-release only from one, or where nothing else is here. */
+export function usualTarget(from: string | null, engines: readonly Known[] | undefined): string | undefined {
+  const newestFirst = usable(engines).map(({ version }) => version);
+  const stable = newestFirst.find((version) => !isPreRelease(version));
+  return from !== null && isPreRelease(from) ? newestFirst[0] : (stable ?? newestFirst[0]);
+}
+
+/** Whether there is any to upgrade to; a pre-release counts: it can be chosen. One whose own is not here may try any. */
+export function hasNewer(from: string | null, engines: readonly Known[] | undefined): boolean {
+  if (from === null || engines === undefined) return false;
+  const own = engines.findIndex(({ version }) => version === from);
+  return usable(own < 0 ? engines : engines.slice(0, own)).length > 0;
+}
+
+/** What follows a plus names a build. */
+function isPreRelease(version: string): boolean {
+  return /^[^+]*-/.test(version);
 }
