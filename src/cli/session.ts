@@ -19,7 +19,7 @@ export interface Session {
   /** MILLRACE_TENANT, if it is set: for every command that is not told otherwise. */
   readonly usualTenant: string | undefined;
   connect(): Promise<Server>;
-  /** Asks before something is destroyed. Without a terminal only `--yes` will do. */
+  /** Asks before something is destroyed or stopped. Without a terminal only `--yes` will do. */
   confirm(question: string, yes: boolean): Promise<void>;
 }
 
@@ -69,7 +69,7 @@ async function confirm(io: Io, question: string, yes: boolean): Promise<void> {
   if (!canAsk(io)) throw new UsageError(`${question} Say --yes to do it without being asked.`);
   io.stderr.write(`${question} [y/N] `);
   if (/^y(es)?$/i.test((await readLine(io)).trim())) return;
-  io.stderr.write('nothing was deleted\n');
+  io.stderr.write('nothing was changed\n');
   throw new Ended(exitCodes.failed);
 }
 

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { engineOf, inDatabase, makeTestLife, type TestLife } from '../../test/harness/tenant-life.ts';
 import { engine, engineVersion } from '../engine/engine.ts';
 import { tenantHandlers } from '../gateway/tenants.ts';
+import { newId } from '../kernel/id.ts';
 import { sql } from '../kernel/sql.ts';
 import { findLifeRow } from '../launcher/life/queries.ts';
 import {
@@ -179,6 +180,38 @@ describe('millrace slots', () => {
     expect((await cli(['slots'])).stdout).toBe('0 of 64 taken, 0 waiting\n');
     expect((await cli(['slots', '--limit', '3'])).stdout).toBe('0 of 3 taken, 0 waiting\n');
     expect((await cli(['slots', '--limit', '-1'])).code).toBe(2);
+  });
+
+  it('asks before a lower limit stops schedulers, and says which, and what brings them back', async () => {
+    const names = [life.name(), life.name()];
+    await cli(['slots', '--limit', '9']);
+    for (const [i, name] of names.entries()) {
+      await cli(['tenant', 'create', name]);
+      const at = new Date(Date.UTC(2030, 0, i + 1));
+      await life.control.exec(sql`
+        insert into slot (id, kind, tenant_id, reason, asked_at, granted_at)
+        select ${newId()}, 'scheduler', id, 'scheduler', ${at}, ${at} from tenant where name = ${name}`);
+    }
+    const limit = async () => (JSON.parse((await cli(['slots', '--json'])).stdout) as { limit: number }).limit;
+    try {
+      const unasked = await cli(['slots', '--limit', '1']);
+      expect(unasked).toMatchObject({ code: 2, stderr: expect.stringContaining('--yes') as unknown });
+      expect(unasked.stderr).toContain(`A limit of 1 stops 1 scheduler (${names[1]})`);
+      const refused = await cli(['slots', '--limit', '0'], { tty: true, stdin: 'n\n' });
+      expect(refused.stderr).toContain(`stops 2 schedulers (${names[1]}, ${names[0]})`);
+      expect([refused.code, await limit()]).toEqual([1, 9]);
+      const told = await cli(['slots', '--limit', '0', '--yes']);
+      expect(told.code).toBe(0);
+      expect(told.stderr).toContain(
+        `2 schedulers (${names[1]}, ${names[0]}) will stop; \`millrace slots --limit 9\` brings them back`,
+      );
+      expect(await limit()).toBe(0);
+      await cli(['slots', '--limit', '9']);
+      // those that it does not stop are no reason to ask
+      expect(await cli(['slots', '--limit', '2'])).toMatchObject({ code: 0, stderr: '' });
+    } finally {
+      await life.control.exec(sql`delete from slot`);
+    }
   });
 });
 

@@ -8,7 +8,7 @@ import { byArgument } from './arguments.ts';
 import { UsageError } from './exit.ts';
 import { examples, integer } from './flags.ts';
 import type { Io } from './io.ts';
-import { type Output, showTime, type Style } from './output.ts';
+import { count, type Output, showTime, type Style } from './output.ts';
 import type { Server } from './server.ts';
 import { noOptions, type Session, verb } from './session.ts';
 
@@ -18,7 +18,7 @@ type Slots = CallAnswer<GatewayEndpoints['GET /api/slots']>;
 
 export const tenantArgument = ['<name>', 'as `millrace tenant list` shows it'] as const;
 const sqlFlags = z.object({ to: z.string().optional(), from: z.string().optional() });
-const slotFlags = z.object({ limit: z.int().optional() });
+const slotFlags = z.object({ limit: z.int().optional(), yes: z.boolean().default(false) });
 const mostSlots = 10_000;
 const shownMessages = 10;
 
@@ -60,10 +60,11 @@ export function addSlots(program: Command, io: Io): void {
       'max_background_workers: counts launcher, schedulers and housekeeping',
       integer(0, mostSlots),
     )
+    .option('--yes', 'do not ask where a lower limit stops schedulers')
     .action(verb(io, slotFlags, showSlots));
   examples(slots, [
     ['millrace slots', 'and who waits'],
-    ['millrace slots --limit 128', 'takes effect at once'],
+    ['millrace slots --limit 128', 'takes effect at once; asks first where it stops schedulers'],
   ]);
 }
 
@@ -182,11 +183,40 @@ async function versionOf(session: Session, name: string): Promise<string> {
   );
 }
 
-async function showSlots(session: Session, _: readonly string[], { limit }: z.output<typeof slotFlags>): Promise<void> {
+type SlotFlags = z.output<typeof slotFlags>;
+
+async function showSlots(session: Session, _: readonly string[], { limit, yes }: SlotFlags): Promise<void> {
   const server = await session.connect();
-  if (limit !== undefined) await server.gateway('PUT /api/slots', { body: { limit } });
+  if (limit !== undefined) await lowerOrRaise(session, server, limit, yes);
   const slots = await server.gateway('GET /api/slots');
   session.out.answer(slots, () => printSlots(session.out, slots));
+}
+
+/** A lower limit stops schedulers, and nothing of their tenants fires: nobody does that by a slip of the finger. */
+async function lowerOrRaise(session: Session, server: Server, limit: number, yes: boolean): Promise<void> {
+  const before = await server.gateway('GET /api/slots');
+  const stopped = stoppedBy(before, limit);
+  const those = `${count(stopped.length, 'scheduler')} (${some(stopped)})`;
+  if (stopped.length > 0)
+    await session.confirm(`A limit of ${limit} stops ${those}: nothing of those tenants fires. Set it?`, yes);
+  await server.gateway('PUT /api/slots', { body: { limit } });
+  if (stopped.length === 0) return;
+  const back = `\`millrace slots --limit ${Math.max(before.limit, before.taken)}\` brings ${stopped.length === 1 ? 'it' : 'them'} back`;
+  session.out.note(`${those} will stop; ${back}`);
+}
+
+/** As the launcher chooses: of those that hold a slot, the newest; its own it keeps. */
+function stoppedBy({ items }: Slots, limit: number): string[] {
+  const lasting = items.filter(({ kind, position }) => position === null && kind !== 'housekeeping');
+  const schedulers = lasting.filter(({ kind }) => kind === 'scheduler');
+  const newestFirst = schedulers.toSorted((a, b) => Date.parse(b.since) - Date.parse(a.since));
+  return newestFirst.slice(0, Math.max(0, lasting.length - limit)).map(({ tenant }) => tenant ?? '-');
+}
+
+const mostNamed = 10;
+
+function some(names: readonly string[]): string {
+  return `${names.slice(0, mostNamed).join(', ')}${names.length > mostNamed ? ', …' : ''}`;
 }
 
 function printSlots(out: Output, { limit, taken, items }: Slots): void {
