@@ -40,7 +40,9 @@ export function addTenantViews(tenant: Command, io: Io): void {
   examples(why, [['millrace tenant why shop', 'with --json: the facts behind it']]);
   const script = tenant
     .command('sql')
-    .description('Print the SQL script that installs Millrace, or upgrades a tenant, for a migration tool of yours.')
+    .description(
+      'Print the SQL script that installs Millrace, or upgrades a tenant, for a migration tool of yours. Asks a running server.',
+    )
     .argument('[name]', 'upgrade from the version that this tenant is at')
     .option('--to <version>', 'the engine (to upgrade: as `tenant upgrade` goes to; to install: the running release)')
     .option('--from <version>', 'the version to upgrade from; without it, install')
