@@ -3,6 +3,7 @@ import type { Command } from 'commander';
 import { z } from 'zod';
 import { roles } from '../contract/roles.ts';
 import { isId } from '../kernel/id.ts';
+import { byArgument } from './arguments.ts';
 import { UsageError } from './exit.ts';
 import { followEvents } from './follow-events.ts';
 import { examples, integer, wordsOf } from './flags.ts';
@@ -72,7 +73,9 @@ async function createKey(session: Session, _: readonly string[], options: z.outp
   const server = await session.connect();
   const { name, role } = options;
   const usual = installationRoles.has(role) ? undefined : session.usualTenant;
-  const made = await server.gateway('POST /api/keys', { body: { name, role, tenant: session.tenantName ?? usual } });
+  const call = server.gateway('POST /api/keys', { body: { name, role, tenant: session.tenantName ?? usual } });
+  const tenantFrom = session.tenantName === undefined ? 'MILLRACE_TENANT' : '--tenant';
+  const made = await byArgument(call, { 'body.name': '--name', 'body.role': '--role', 'body.tenant': tenantFrom });
   session.out.answer(made, () => session.out.line(made.key));
   session.out.note(
     `key ${made.id}, role ${made.role}, ${made.tenant === null ? 'all tenants' : `tenant ${made.tenant}`}`,

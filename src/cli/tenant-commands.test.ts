@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { engineOf, inDatabase, makeTestLife, type TestLife } from '../../test/harness/tenant-life.ts';
 import { engine, engineVersion } from '../engine/engine.ts';
+import { MillraceError } from '../errors.ts';
 import { tenantHandlers } from '../gateway/tenants.ts';
 import { newId } from '../kernel/id.ts';
 import { sql } from '../kernel/sql.ts';
@@ -30,7 +31,13 @@ beforeAll(async () => {
     ...(Object.fromEntries(handlers) as SomeHandlers),
     'GET /api/installation': async () => ({ version: engineVersion, node: '', settings: null }),
     'GET /api/projects': async () => [],
-    'POST /api/keys': async ({ body }) => ({ id: '', ...body, tenant: body.tenant ?? null, key: 'mr_secret' }),
+    'POST /api/keys': async ({ body }) => {
+      if (body.tenant === 'nope')
+        throw new MillraceError('bad_request', 'there is no tenant nope', {
+          faults: [{ path: 'body.tenant', message: 'there is no such tenant' }],
+        });
+      return { id: '', ...body, tenant: body.tenant ?? null, key: 'mr_secret' };
+    },
   });
 });
 afterAll(async () => {
@@ -138,6 +145,11 @@ describe('millrace tenant', () => {
     for (const argv of [[name], ['--from', engineVersion]])
       expect((await cli(['tenant', 'sql', ...argv])).stdout).toContain(`upgrade from ${engineVersion} to 2.0.0`);
     expect((await cli(['tenant', 'sql'])).stdout).toContain(`install ${engineVersion}`);
+    // what is where it would go needs no script
+    await started(name, '2.0.0');
+    const none = `${name} is at 2.0.0 already: there is nothing to do\n`;
+    expect(await cli(['tenant', 'sql', name])).toEqual({ code: 0, stdout: '', stderr: none });
+    expect(JSON.parse((await cli(['tenant', 'sql', name, '--json'])).stdout)).toMatchObject({ script: '' });
   });
 
   it('says where an order goes that no launcher hears', async () => {
@@ -167,6 +179,19 @@ describe('millrace tenant', () => {
     );
     expect((await cli(['tenant', 'create', life.name(), '--engine', '7.0.0'])).stderr).toMatch(
       /\n {2}--engine: engine 7\.0\.0 is not here/,
+    );
+    for (const [name, words] of [
+      ['', 'a tenant needs a name'],
+      ['a'.repeat(64), 'a name has at most 63 characters'],
+    ] as const)
+      expect((await cli(['tenant', 'create', name])).stderr).toMatch(
+        new RegExp(`error: The request is not understood\n {2}<name>: ${words}\n$`),
+      );
+    expect((await cli(['tenant', 'create', 'x', '--database', ''])).stderr).toContain(
+      '--database: a database needs a name',
+    );
+    expect((await cli(['tenant', 'adopt', 'Has Spaces', '--database', 'x'])).stderr).toMatch(
+      /\n {2}<name>: lower-case letters/,
     );
     expect((await cli(['tenant', 'create', 'postgres'])).stderr).toMatch(
       /error: the database postgres cannot be a tenant's: it is one of PostgreSQL itself; name another\n$/,
@@ -234,5 +259,12 @@ describe('MILLRACE_TENANT', () => {
     const make = (role: string) => cli(['key', 'create', '--name', 'k', '--role', role], { env });
     expect((await make('viewer')).stderr).toContain('tenant shop');
     expect((await make('worker')).stderr).toContain('all tenants');
+  });
+
+  it('is named where there is no such tenant, unless --tenant is', async () => {
+    const key = ['key', 'create', '--name', 'k', '--role', 'viewer'];
+    expect((await cli([...key, '--tenant', 'nope'])).stderr).toContain('\n  --tenant: there is no such tenant');
+    const env = { ...server.env, MILLRACE_TENANT: 'nope' };
+    expect((await cli(key, { env })).stderr).toContain('\n  MILLRACE_TENANT: there is no such tenant');
   });
 });

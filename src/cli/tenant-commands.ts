@@ -57,15 +57,15 @@ function addMaking(tenant: Command, io: Io): void {
 }
 
 async function createTenant(session: Session, [name = '']: readonly string[], flags: NewFlags): Promise<void> {
-  session.out.note(`making ${name}: its database, and Millrace in it…`);
   const server = await session.connect();
+  session.out.note(`asking for the tenant ${name}: its database, and Millrace in it…`);
   const call = server.gateway('POST /api/tenants', { body: { name, ...wanted(flags) } });
   showMade(session, await byArgument(call, newArguments));
 }
 
 async function adoptTenant(session: Session, [name = '']: readonly string[], flags: NewFlags): Promise<void> {
-  session.out.note(`adopting ${flags.database ?? name}…`);
   const server = await session.connect();
+  session.out.note(`asking to adopt ${flags.database ?? name}…`);
   const call = server.gateway('POST /api/tenants/{name}/adopt', { params: { name }, body: wanted(flags) });
   showMade(session, await byArgument(call, newArguments));
 }

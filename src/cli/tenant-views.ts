@@ -162,9 +162,19 @@ async function printScript(
   const server = await session.connect();
   const start = name === undefined ? from : await versionOf(session, name);
   const version = to ?? (await usualVersion(server, start));
+  if (start === version) return nothingToDo(session, name, version);
   const call = server.gateway('GET /api/engines/{version}/sql', { params: { version }, query: { from: start } });
   const script = await byArgument(call, { 'path.version': '--to', 'query.from': '--from' });
   session.out.answer({ from: start ?? null, to: version, script }, () => session.out.line(script.trimEnd()));
+}
+
+/** Not in the way of what reads the script: an empty one does nothing. */
+function nothingToDo({ out }: Session, name: string | undefined, version: string): void {
+  out.answer({ from: version, to: version, script: '' }, () =>
+    out.note(
+      `${name === undefined ? `from ${version} to ${version}` : `${name} is at ${version} already`}: there is nothing to do`,
+    ),
+  );
 }
 
 /** As `tenant upgrade` goes to, or `tenant create` installs. */

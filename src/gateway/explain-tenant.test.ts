@@ -81,6 +81,15 @@ describe('why a tenant does not run', () => {
     await life.control.exec(sql`update tenant set desired = 'on' where name = ${name}`);
   });
 
+  it('says once what to do where an engine is not here', async () => {
+    const detail = 'engine 0.0.9 is not here, only 0.1.0; add it with `millrace engine add`';
+    await launched({ reason: reasons.noEngine(detail), version: '0.0.9' });
+    const { json } = await ask(`GET /api/explain/tenant/${name}`);
+    const told = tenantEndpointsOfGateway['GET /api/explain/tenant/{name}'].answer.parse(json);
+    expect(told.sentence).toMatch(/engine 0.0.9 is not here, only 0.1.0\.$/);
+    expect(told.advice).toMatch(/^`millrace engine add` brings 0.0.9; /);
+  });
+
   it.each(reasonCodes)('%s is one sentence, with what to do', async (code) => {
     const [entry, words] = cases[code];
     await launched(entry);

@@ -4,6 +4,7 @@ import { isNewer } from '../kernel/version.ts';
 import { adoptCommand } from '../launcher/life/advice.ts';
 import type { Life } from '../launcher/life/life.ts';
 import { slotLimit } from '../launcher/life/orders.ts';
+import { blockersOf, described, howToEnd } from '../launcher/life/blockers.ts';
 import { isLauncherActive } from '../launcher/life/queries.ts';
 import { usualTarget } from '../launcher/life/target.ts';
 import { messagesOf, type SentMessage } from '../launcher/messages.ts';
@@ -129,7 +130,7 @@ function nextTry({ retryAt }: queries.TenantState): string {
 }
 
 async function waitingOnTransaction({ life, tenant }: Ground): Promise<Said> {
-  const blockers = await queries.blockersOf(life.control, tenant.id);
+  const blockers = await blockersOf(life.control, tenant.id);
   const [first] = blockers;
   const transaction = tenant.waitOn ?? first?.transaction ?? null;
   const facts = {
@@ -140,28 +141,6 @@ async function waitingOnTransaction({ life, tenant }: Ground): Promise<Said> {
   const which = transaction === null ? 'a transaction' : `transaction ${transaction}`;
   const sentence = `${tenant.name} waits for the end of ${which}${whose}.`;
   return { sentence, advice: first === undefined ? null : howToEnd(first), facts };
-}
-
-const doings: Readonly<Record<queries.Blocker['what'], string>> = {
-  migration: 'a migration',
-  database: 'a command on the database itself',
-  tables: 'which has locked its tables',
-};
-
-function described({ what, pid, gid, application, since }: queries.Blocker): string {
-  const who =
-    pid === null
-      ? `prepared as ${gid ?? 'unknown'}`
-      : `backend ${pid}${application === null ? '' : `, ${application}`}`;
-  return `${doings[what]}, ${who}${since === null ? '' : `, since ${since.toISOString()}`}`;
-}
-
-function howToEnd({ pid, gid }: queries.Blocker): string {
-  if (pid === null) {
-    const quoted = `'${(gid ?? '').replaceAll("'", "''")}'`;
-    return `commit prepared ${quoted}, or rollback prepared ${quoted}`;
-  }
-  return `commit it or roll it back; select pg_terminate_backend(${pid}) ends it as a rollback`;
 }
 
 async function noSlot({ life, tenant, isRoot }: Ground): Promise<Said> {
@@ -189,7 +168,9 @@ async function noEngine({ life, tenant, isRoot }: Ground): Promise<Said> {
   const { name, version, reason } = tenant;
   const [engines, newest] = await Promise.all([life.engines.list(), usualTarget(life, version)]);
   const at = version ?? 'unknown';
-  const sentence = `${name} is at version ${at}, and ${(reason ?? 'no engine').replace(/^no engine: /, '')}.`;
+  // what to do about it is said below
+  const why = (reason ?? 'no engine').replace(/^no engine: /, '').replace(/; add it with `millrace engine add`$/, '');
+  const sentence = `${name} is at version ${at}, and ${why}.`;
   const bring = `\`millrace engine add\` brings ${version === null ? 'its version' : at}`;
   if (reason?.includes(schemaFaultStart)) return { sentence, advice: repair };
   const isWay = newest !== undefined && version !== null && !isNewer(version, newest);

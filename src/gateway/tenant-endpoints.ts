@@ -8,13 +8,14 @@ const time = z.iso.datetime({ offset: true });
 /** Part of addresses and, unless another is given, the database's name. */
 const name = z
   .string()
-  .min(1)
-  .max(63)
+  .min(1, { error: 'a tenant needs a name', abort: true })
+  .max(63, { error: 'a name has at most 63 characters', abort: true })
   .regex(
     /^[a-z0-9]([a-z0-9_-]*[a-z0-9])?$/,
     'lower-case letters, digits, - and _; begins and ends with a letter or digit',
   );
-const tenantPath = z.object({ name: z.string().min(1).max(200) });
+const database = z.string().min(1, 'a database needs a name').max(63, 'a name has at most 63 characters').optional();
+const tenantPath = z.object({ name: z.string().min(1).max(200, 'no tenant has a name of more than 200 characters') });
 
 const processView = z.object({ id, machine: z.string(), pid: z.int() });
 
@@ -67,7 +68,7 @@ export const tenantEndpointsOfGateway = endpoints({
     summary: 'Make a tenant: its database, with Millrace installed; its scheduler is started',
     body: z.strictObject({
       name,
-      database: z.string().min(1).max(63).optional(),
+      database,
       /** Default: the running release. */
       version: z.string().max(100).optional(),
       own_host: z.boolean().optional(),
@@ -115,9 +116,10 @@ export const tenantEndpointsOfGateway = endpoints({
   'POST /api/tenants/{name}/adopt': {
     ...root,
     summary: 'Make a tenant of a database that exists; Millrace is installed in it unless it is there',
-    params: z.object({ name }),
+    /** Checked with what is listed under it: the answer to a name that cannot be given proposes one. */
+    params: tenantPath,
     body: z.strictObject({
-      database: z.string().min(1).max(63).optional(),
+      database,
       version: z.string().max(100).optional(),
       own_host: z.boolean().optional(),
     }),

@@ -130,11 +130,13 @@ describe('adding an engine', () => {
 
   it('refuses what is not there, and what is no tarball', async () => {
     await expect(addEngine(home, join(place, 'nothing'))).rejects.toMatchObject({ code: 'not_found' });
-    await writeFile(join(place, 'x.tgz'), 'no tarball'.repeat(100));
-    await expect(addEngine(home, join(place, 'x.tgz'))).rejects.toMatchObject({
-      code: 'bad_request',
-      message: textWith('x.tgz cannot be unpacked: it is not a tarball'),
-    });
+    for (const text of ['', 'jobs: []', 'no tarball'.repeat(100), '\0'.repeat(1_024)]) {
+      await writeFile(join(place, 'long.yaml'), text);
+      await expect(addEngine(home, join(place, 'long.yaml'))).rejects.toMatchObject({
+        code: 'bad_request',
+        message: textWith('long.yaml is neither a folder nor a tarball'),
+      });
+    }
   });
 
   it('tidies up after commands that were killed long ago, and leaves those alone that may be at work', async () => {

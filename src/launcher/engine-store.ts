@@ -10,7 +10,7 @@ import { readMigrations } from '../postgres/migrate.ts';
 import { checkFace, contractFault, EngineFault, type EnginePackage, readEnginePackage } from './engine-package.ts';
 import { tryEngine } from './engine-trial.ts';
 import { enginesFolder } from './engines.ts';
-import { readTarball } from './tarball.ts';
+import { isTarball, readTarball } from './tarball.ts';
 
 export interface AddedEngine extends EnginePackage {
   readonly migrations: number;
@@ -81,7 +81,9 @@ async function copyParts(source: string, room: string): Promise<void> {
 }
 
 async function unpackTarball(source: string, room: string): Promise<void> {
-  const files = await readTarball(await readFile(source)).catch((error: unknown) => {
+  const bytes = await readFile(source);
+  if (!isTarball(bytes)) throw new MillraceError('bad_request', `${source} is neither a folder nor a tarball`);
+  const files = await readTarball(bytes).catch((error: unknown) => {
     if (!(error instanceof MillraceError)) throw error;
     throw new MillraceError('bad_request', `${source} cannot be unpacked: ${error.message}`, { cause: error });
   });

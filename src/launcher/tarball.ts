@@ -20,6 +20,11 @@ export async function readTarball(bytes: Buffer): Promise<TarFile[]> {
   return [...filesOf(isGzip(bytes) ? await unzip(bytes) : bytes)];
 }
 
+/** As far as its beginning says. */
+export function isTarball(bytes: Buffer): boolean {
+  return isGzip(bytes) || (bytes.length >= block && hasChecksum(bytes.subarray(0, block)));
+}
+
 function isGzip(bytes: Buffer): boolean {
   return bytes[0] === 0x1f && bytes[1] === 0x8b;
 }
@@ -66,10 +71,13 @@ function isEnd(bytes: Buffer): boolean {
   return bytes.every((byte) => byte === 0);
 }
 
+function hasChecksum(header: Buffer): boolean {
+  return readNumber(header.subarray(148, 156)) === checksumOf(header);
+}
+
 function readHeader(bytes: Buffer): Header {
   const field = (from: number, length: number): Buffer => bytes.subarray(from, from + length);
-  if (readNumber(field(148, 8)) !== checksumOf(bytes))
-    throw new MillraceError('bad_request', 'it is not a tarball, or a damaged one');
+  if (!hasChecksum(bytes)) throw new MillraceError('bad_request', 'it is not a tarball, or a damaged one');
   const prefix = textOf(field(257, 5)) === 'ustar' ? textOf(field(345, 155)) : '';
   const name = textOf(field(0, 100));
   return {

@@ -45,6 +45,19 @@ async function discover(name: string): Promise<string> {
 }
 
 describe('adopting', () => {
+  it.each(['CRM Prod', 'foo-20587'])('what is listed as %s proposes the command that adopts it', async (listed) => {
+    const name = await database();
+    const id = await discover(name);
+    await life.control.exec(sql`update tenant set name = ${listed} where id = ${id}`);
+    const proposed = listed === 'CRM Prod' ? 'crm-prod' : listed;
+    await expect(adoptTenant(life, { name: listed, actor })).rejects.toMatchObject({
+      code: 'conflict',
+      message: `what is listed as ${listed} is the database ${name}; to adopt it: millrace tenant adopt ${proposed} --database ${name}`,
+    });
+    await adoptTenant(life, { name: proposed, database: name, actor });
+    expect(await findLifeRow(life.control, proposed)).toMatchObject({ id, discovered: false });
+  });
+
   it('installs Millrace where it is not, beside what is there', async () => {
     const name = await database();
     await administer(

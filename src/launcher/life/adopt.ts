@@ -5,6 +5,7 @@
 import { isUniqueViolation, MillraceError } from '../../errors.ts';
 import { newId } from '../../kernel/id.ts';
 import type { Db } from '../../kernel/sql.ts';
+import { adoptCommand, isGivable, nameRule } from './advice.ts';
 import { type NewTenant, startMs } from './create.ts';
 import { install, isUncertain, seen } from './installing.ts';
 import {
@@ -23,6 +24,7 @@ import * as queries from './queries.ts';
 export async function adoptTenant(life: Life, wanted: NewTenant): Promise<Ordered> {
   const database = wanted.database ?? wanted.name;
   refuseDatabase(life, database, wanted.database === undefined ? 'path.name' : 'body.database');
+  await refuseListedName(life, wanted, database);
   const adopted = await exclusively(life, [wanted.name], async () => {
     const there = await connectable(life, database);
     const before = await listed(life, wanted, there);
@@ -34,6 +36,20 @@ export async function adoptTenant(life: Life, wanted: NewTenant): Promise<Ordere
     return found.version === null ? installIn(adopting) : registerOnly(adopting, found.version);
   });
   return outcome(life, adopted.tenantId, adopted.messageId, startMs);
+}
+
+/** People type what is listed: of a tenant that was found, that may be no name to be given, or not its database's. */
+async function refuseListedName(life: Life, { name }: NewTenant, database: string): Promise<void> {
+  const isName = isGivable(name);
+  if (isName && (await queries.databaseNamed(life.control, database)) !== undefined) return;
+  const row = await queries.findLifeRow(life.control, name);
+  if (row?.discovered && (!isName || database === name)) {
+    const how = `to adopt it: ${adoptCommand(name, row.database)}`;
+    throw new MillraceError('conflict', `what is listed as ${name} is the database ${row.database}; ${how}`);
+  }
+  if (isName) return;
+  const faults = [{ path: 'path.name', message: nameRule }];
+  throw new MillraceError('bad_request', `a tenant cannot be called ${name}`, { faults });
 }
 
 interface Adopting {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { adoptCommand } from './advice.ts';
+import { adoptCommand, isGivable } from './advice.ts';
 
 describe('the command that adopts a database', () => {
   it.each([
@@ -14,3 +14,16 @@ describe('the command that adopts a database', () => {
     expect(adoptCommand(name, database)).toBe(command);
   });
 });
+
+it.each([
+  ['shop', true],
+  ['a', true],
+  ['a_b-1', true],
+  ['a'.repeat(63), true],
+  ['a'.repeat(64), false],
+  ['', false],
+  ['Shop', false],
+  ['-a', false],
+  ['a_', false],
+  ['a b', false],
+])('%j can be a name: %s', (name, can) => expect(isGivable(name)).toBe(can));

@@ -9,6 +9,14 @@ export function adoptCommand(name: string, database: string): string {
 
 const longestName = 63;
 
+/** What a tenant may be called. */
+export const nameRule =
+  'lower-case letters, digits, - and _; begins and ends with a letter or digit; at most 63 characters';
+
+export function isGivable(name: string): boolean {
+  return name !== '' && givable(name) === name;
+}
+
 function givable(name: string): string {
   const allowed = name.toLowerCase().replaceAll(/[^a-z0-9_-]+/g, '-');
   return allowed.slice(0, longestName).replaceAll(/^[_-]+|[_-]+$/g, '') || 'tenant';

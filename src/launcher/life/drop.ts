@@ -28,6 +28,7 @@ export async function dropTenant(life: Life, name: string, { actor }: Actor): Pr
     const there = await queries.databaseOf(life.control, row);
     if (there?.name === life.controlAddress.database)
       throw new MillraceError('conflict', `the database ${there.name} is the control database`);
+    if (there?.isTemplate) throw isTemplate(there.name);
     await stop(life, row, actor);
     checkpoint('tenant.stopped');
     try {
@@ -39,6 +40,14 @@ export async function dropTenant(life: Life, name: string, { actor }: Actor): Pr
     checkpoint('tenant.dropped');
     await forget(life, row, actor);
   });
+}
+
+function isTemplate(database: string): MillraceError {
+  const first = `alter database ${quoted(database)} is_template false`;
+  return new MillraceError(
+    'conflict',
+    `the database ${database} is a template, and is dropped when it is none: ${first}`,
+  );
 }
 
 async function stop(life: Life, row: queries.LifeRow, actor: string): Promise<void> {

@@ -7,6 +7,7 @@ import { isConnectionLoss, knownError, MillraceError, sqlStateOf } from '../../e
 import { checkpoint } from '../../kernel/checkpoint.ts';
 import { migrateTenant } from '../install.ts';
 import { look } from '../look.ts';
+import { blockersOf, described, howToEnd } from './blockers.ts';
 import { type Actor, heard, type Life, restarting } from './life.ts';
 import type { LifeRow } from './queries.ts';
 
@@ -35,11 +36,17 @@ export async function seen(life: Life, row: LifeRow): Promise<{ readonly version
   if (found.kind === 'gone') return 'gone';
   if (found.kind === 'installed') return { version: found.version };
   if (found.kind === 'not_installed') return { version: null };
-  const why = 'detail' in found ? found.detail : 'another transaction is changing it';
+  const why = 'detail' in found ? found.detail : await whoChanges(life, row);
   throw new MillraceError(
     'tenant_unavailable',
     `the database ${row.database} of tenant ${row.name} cannot be used: ${why}`,
   );
+}
+
+async function whoChanges({ control }: Life, { id }: LifeRow): Promise<string> {
+  const [first] = await blockersOf(control, id);
+  const changing = 'another transaction is changing it';
+  return first === undefined ? changing : `${changing} (${described(first)}); ${howToEnd(first)}`;
 }
 
 /** Whether a failure leaves open what became of the transaction: nothing may be undone then. */

@@ -8,7 +8,7 @@
 import { defaultTenant } from '../../contract/tenants.ts';
 import type { Client } from 'pg';
 import type { Engine } from '../../contract/engine.ts';
-import { isConnectionLoss, isLockTimeout, MillraceError, sqlStateOf } from '../../errors.ts';
+import { isConnectionLoss, isInUse, isLockTimeout, MillraceError, sqlStateOf } from '../../errors.ts';
 import { append, tenantTopic } from '../../events/append.ts';
 import { checkpoint } from '../../kernel/checkpoint.ts';
 import { type Db, onClient, sql } from '../../kernel/sql.ts';
@@ -96,6 +96,9 @@ export function refuseDefault(name: string, what: string): void {
   throw new MillraceError('conflict', `the tenant ${defaultTenant} cannot be ${what}: an installation always has one`);
 }
 
+/** To end another's session, say. */
+const mayNotEnd = '42501';
+
 /** What PostgreSQL did not let us do to a database, and who is in the way; what else failed is told as it is. */
 export async function refused(
   client: Client,
@@ -104,7 +107,8 @@ export async function refused(
 ): Promise<unknown> {
   const isAnswer = error instanceof Error && !(error instanceof MillraceError) && sqlStateOf(error) !== undefined;
   if (!isAnswer || isConnectionLoss(error)) return error;
-  const holders = await whoHolds(onClient(client), database).catch(() => []);
+  const isHeld = isInUse(error) || sqlStateOf(error) === mayNotEnd;
+  const holders = isHeld ? await whoHolds(onClient(client), database).catch(() => []) : [];
   const held = holders.length === 0 ? '' : `; it is held by ${holders.join(', ')}`;
   const detail = `the database ${database} was not ${what}: ${error.message}${held}`;
   return new MillraceError('conflict', detail, { cause: error });
