@@ -119,13 +119,40 @@ describe.skipIf(!needs('chromium'))('tenants in the web interface', () => {
       const others = ['99.1.0-beta.1', '99.0.0'].map((version) => ({ ...items[0], version, running: false }));
       await route.fulfill({ response, json: { items: [...others, ...items], next: null } });
     });
+    await page.route('**/api/tenants/acme/upgrade', async (route) => {
+      const { to } = route.request().postDataJSON() as { to: string };
+      const plan = { from: '0.1.0', to, migrations: ['0099_more.sql'], sessions: 1, dry_run: true, message: null };
+      await route.fulfill({ json: plan });
+    });
+    await page.reload();
     await button('Upgrade').click();
-    await dialog().getByRole('combobox', { name: 'Version' }).waitFor();
+    await dialog().getByText('From 0.1.0 to 99.0.0, by:').waitFor();
     expect(await dialog().getByRole('combobox', { name: 'Version' }).inputValue()).toBe('99.0.0');
-    await dialog().getByText('engine 99.0.0 is not here').waitFor();
-    expect(await dialog().getByRole('button', { name: 'Upgrade' }).isDisabled()).toBe(true);
+    await dialog().getByText('0099_more.sql').waitFor();
     await page.keyboard.press('Escape');
+    await page.unroute('**/api/tenants/acme/upgrade');
     await page.unroute('**/api/engines');
+  });
+
+  it('keeps state and reason in sight on a phone, and offers of what has no Millrace only to install it', async () => {
+    const name = 'a'.repeat(63);
+    await product.call('POST /api/tenants', { body: { name } });
+    const size = page.viewportSize() ?? { width: 1280, height: 720 };
+    await page.setViewportSize({ width: 420, height: 800 });
+    await at('/tenants');
+    await page.getByRole('link', { name }).waitFor();
+    const last = await page.getByRole('columnheader', { name: 'Why' }).boundingBox();
+    expect((last?.x ?? Infinity) + (last?.width ?? 0)).toBeLessThanOrEqual(420);
+    await page.setViewportSize(size);
+    await page.getByRole('cell', { name: 'millrace_default', exact: true }).waitFor();
+    await at(`/tenants/${name}`);
+    await button('Release').waitFor();
+    // this server's databases are discovered: it stays listed
+    await product.call('POST /api/tenants/{name}/release', { params: { name } });
+    await button('Install').waitFor();
+    expect(await button(/^(?:Restart|Stop|Start|Upgrade|Release)/).count()).toBe(0);
+    await button('Drop').waitFor();
+    await product.call('DELETE /api/tenants/{name}', { params: { name } });
   });
 
   it('shows who holds slots, and who waits when there are fewer', async () => {

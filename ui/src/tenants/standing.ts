@@ -50,6 +50,11 @@ export function isClosed(code: Tenant['reason_code']): boolean {
   return closed.has(code);
 }
 
+/** Else there is nothing in its database to start, stop, upgrade or release. */
+export function isInstalled({ reason_code }: Pick<Standing, 'reason_code'>): boolean {
+  return reason_code !== 'not_installed';
+}
+
 /** The reason without the time of the next try, which is shown as it comes nearer. */
 export function reasonWords(reason: string): string {
   return reason.replace(/ until \d{4}-[\d:.T-]+Z(?=:|$)/, '');

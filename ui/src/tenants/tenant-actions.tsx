@@ -5,12 +5,18 @@ import { gateway } from '../client.ts';
 import { InlineFailure } from '../kit/failure.tsx';
 import { keys } from '../queries.ts';
 import { InstallAction } from './install.tsx';
-import type { Tenant } from './standing.ts';
+import { isInstalled, type Tenant } from './standing.ts';
 import { StartButton } from './start-button.tsx';
 import { UpgradeAction } from './upgrade.tsx';
 
 export function TenantActions({ tenant }: { readonly tenant: Tenant }) {
-  const isInstalled = tenant.reason_code !== 'not_installed';
+  if (!isInstalled(tenant)) {
+    return (
+      <div className="page-actions">
+        <InstallAction tenant={tenant} />
+      </div>
+    );
+  }
   return (
     <div className="page-actions">
       {tenant.desired === 'on' ? (
@@ -19,7 +25,7 @@ export function TenantActions({ tenant }: { readonly tenant: Tenant }) {
           <StopAction name={tenant.name} />
         </>
       ) : null}
-      {isInstalled ? <UpgradeAction tenant={tenant} /> : <InstallAction tenant={tenant} />}
+      <UpgradeAction tenant={tenant} />
       {tenant.desired === 'off' ? <StartButton name={tenant.name} /> : null}
     </div>
   );

@@ -10,7 +10,7 @@ import { DropAction, ReleaseAction } from './end-tenant.tsx';
 import { MessagesTable } from './messages-table.tsx';
 import { OwnHostAction } from './own-host.tsx';
 import { RenameAction } from './rename.tsx';
-import { isClosed, sentenceWords, type Tenant } from './standing.ts';
+import { isClosed, isInstalled, sentenceWords, type Tenant } from './standing.ts';
 import { TenantActions } from './tenant-actions.tsx';
 import { TenantFacts } from './tenant-facts.tsx';
 import { TenantState } from './tenant-state.tsx';
@@ -106,7 +106,7 @@ function Changes({ tenant }: { readonly tenant: Tenant }) {
         {tenant.name === 'default' ? null : (
           <>
             <RenameAction tenant={tenant} />
-            <ReleaseAction tenant={tenant} />
+            {isInstalled(tenant) ? <ReleaseAction tenant={tenant} /> : null}
             <DropAction tenant={tenant} />
           </>
         )}

@@ -20,6 +20,9 @@ export function TenantsTable({ tenants }: { readonly tenants: readonly Tenant[] 
             Version
           </th>
           <th scope="col" className="wide">
+            Database
+          </th>
+          <th scope="col" className="wide">
             Host
           </th>
           <th scope="col" className="wide">
@@ -50,6 +53,7 @@ function Row({ tenant }: { readonly tenant: Tenant }) {
       </td>
       <td className="wide">{tenant.desired}</td>
       <td className="wide muted">{tenant.version ?? '–'}</td>
+      <td className="wide muted">{tenant.database}</td>
       <td className="wide">
         <ProcessName of={tenant.host} /> {tenant.own_host ? <span className="tag">its own</span> : null}
       </td>
