@@ -13,7 +13,6 @@ import { isLauncherActive } from '../launcher/life/queries.ts';
 import { releaseTenant } from '../launcher/life/release.ts';
 import { renameTenant } from '../launcher/life/rename.ts';
 import { migrationScript } from '../launcher/life/script.ts';
-import { usualTarget } from '../launcher/life/target.ts';
 import { planUpgrade, upgradeTenant } from '../launcher/life/upgrade.ts';
 import { type MessageKind, messagesOf } from '../launcher/messages.ts';
 import { refuseStranger } from './callers.ts';
@@ -55,7 +54,7 @@ export const tenantHandlers: Handlers<typeof tenantEndpointsOfGateway, Context> 
     releaseTenant(life, params.name, { actor: by(caller) }),
   'POST /api/tenants/{name}/upgrade': async ({ params, body, caller }, { life }) => {
     const { dry_run: dryRun = false } = body;
-    const to = body.to ?? (await usualTarget(life, (await stateOf(life, params)).version));
+    const { to } = body;
     const done = dryRun
       ? await planUpgrade(life, params.name, { to })
       : await upgradeTenant(life, params.name, { to, actor: by(caller) });

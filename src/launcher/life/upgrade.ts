@@ -18,9 +18,10 @@ import { startMs } from './create.ts';
 import { isUncertain, migrationFailed, seen } from './installing.ts';
 import { type Actor, engineFor, exclusively, existing, heard, type Life, outcome, record, restarting } from './life.ts';
 import type { LifeRow } from './queries.ts';
+import { usualTarget } from './target.ts';
 
 export interface UpgradeWish extends Actor {
-  /** Default: the newest engine that can be used. */
+  /** Default: see `usualTarget`. */
   readonly to?: string | undefined;
 }
 
@@ -68,7 +69,7 @@ export async function upgradeTenant(life: Life, name: string, wish: UpgradeWish)
 
 async function plan(life: Life, name: string, { to }: Omit<UpgradeWish, 'actor'>): Promise<Plan> {
   const row = await existing(life, name);
-  const engine = await engineFor(life, to ?? (await newestEngine(life)) ?? life.version, 'body.to');
+  const named = to === undefined ? undefined : await engineFor(life, to, 'body.to');
   const found = await seen(life, row);
   if (found === 'gone')
     throw new MillraceError('conflict', `the database ${row.database} of tenant ${name} does not exist`);
@@ -78,18 +79,13 @@ async function plan(life: Life, name: string, { to }: Omit<UpgradeWish, 'actor'>
       'conflict',
       `Millrace is not installed in the database ${row.database}; \`${adoptCommand(name, row.database)}\` installs it`,
     );
+  const engine = named ?? (await engineFor(life, (await usualTarget(life, from)) ?? life.version, 'body.to'));
   if (compareVersions(engine.version, from) < 0)
     throw new MillraceError(
       'conflict',
       `tenant ${name} is at ${from}; ${engine.version} is older, and there is no way back`,
     );
   return { row, from, engine };
-}
-
-/** Of those that are here and can be used: where an upgrade goes that is not told where. Builds of one version: by name. */
-export async function newestEngine({ engines }: Pick<Life, 'engines'>): Promise<string | undefined> {
-  const usable = (await engines.list()).filter(({ fault }) => fault === null).map(({ version }) => version);
-  return usable.sort().sort(compareVersions).at(-1);
 }
 
 async function migrate(life: Life, { row, from, engine }: Plan, actor: string) {
