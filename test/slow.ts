@@ -14,4 +14,5 @@ export const slow: readonly string[] = [
   'test/e2e/launcher-roles.test.ts',
   'test/e2e/misbehaving.test.ts',
   'test/e2e/torture.test.ts',
+  'test/simulation/mutations.test.ts',
 ];

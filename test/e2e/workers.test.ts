@@ -159,15 +159,15 @@ describe('functions of a file', () => {
     const named = (name: string, more: object = {}): object => ({
       queue: 'functions',
       function: { name, input: 'all' },
-      timeout: '1s',
+      timeout: '30s',
       ...more,
     });
-    const spinning = await startTask(product, named('spins'));
+    const spinning = await startTask(product, named('spins', { timeout: '2s' }));
     const pid = await pidOf(spinning);
     // beside an endless loop others run
     expect(await runTask(product, named('prints'))).toMatchObject({ state: 'success', text: 'to all\nthe log\n' });
     expect(await runTask(product, named('leaves'))).toMatchObject({ state: 'failure' });
-    expect(await runTask(product, named('stuck'))).toMatchObject({ state: 'timeout', text: 'stuck\n' });
+    expect(await runTask(product, named('stuck', { timeout: '1s' }))).toMatchObject({ state: 'timeout', text: 'stuck\n' });
     expect(await runTask(product, named('huge'))).toMatchObject({ state: 'success', text: '' });
     expect(await endOf(product, spinning)).toMatchObject({ state: 'timeout', lease: 1 });
     await dead(pid);
