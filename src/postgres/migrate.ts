@@ -5,8 +5,8 @@
 import { createHash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { ClientBase } from 'pg';
-import { MillraceError } from '../errors.ts';
+import type { ClientBase, QueryResult } from 'pg';
+import { isMissingTable, MillraceError } from '../errors.ts';
 import { type Db, onClient, sql } from '../kernel/sql.ts';
 import { isNewer } from '../kernel/version.ts';
 import { locks } from './locks.ts';
@@ -67,17 +67,22 @@ function isServed({ schema, version }: MigrateOptions, installed: string): boole
   return schema === 'millrace' ? installed === version : !isNewer(version, installed);
 }
 
-/** What `migrate` would apply; rejects as that would. Changes nothing. */
+/** What `migrate` would apply; rejects as that would. Changes nothing. One round trip: each start of a scheduler asks. */
 export async function pendingMigrations(client: ClientBase, options: MigrateOptions): Promise<string[]> {
   const { schema, migrations } = options;
-  const [found] = await onClient(client).rows<{ there: boolean }>(
-    sql`select to_regclass(${`${schema}.migration`}) is not null as there`,
-  );
-  if (!found?.there) return migrations.map(({ name }) => name);
-  const installed = await client.query<{ version: string }>(`select version from ${schema}.installation`);
-  refuseDowngrade(options, installed.rows[0]?.version);
-  const done = await client.query<Recorded>(`select number, name, checksum from ${schema}.migration order by number`);
-  return unapplied(migrations, done.rows).map(({ name }) => name);
+  try {
+    const [installed, done] = (await client.query(`
+      select version from ${schema}.installation;
+      select number, name, checksum from ${schema}.migration order by number`)) as unknown as [
+      QueryResult<{ version: string }>,
+      QueryResult<Recorded>,
+    ];
+    refuseDowngrade(options, installed.rows[0]?.version);
+    return unapplied(migrations, done.rows).map(({ name }) => name);
+  } catch (error) {
+    if (!isMissingTable(error)) throw error;
+    return migrations.map(({ name }) => name);
+  }
 }
 
 /** A tenant has one engine, and an older one never knew what a newer one wrote. Processes of a release come in any order. */
