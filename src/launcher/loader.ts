@@ -231,11 +231,11 @@ export class Loader {
   /** Looks count like all other connections, and begin like these only a few at a time. */
   async #look(address: Address, prove?: Prove): Promise<Seen> {
     const { budget } = this.#options;
-    const opening = await budget?.enter(looks);
+    const opened = await budget?.enter(looks);
     try {
       return await look(address, migrationMs, prove);
     } finally {
-      opening?.failed();
+      opened?.();
       budget?.leave(looks);
     }
   }

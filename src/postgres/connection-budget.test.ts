@@ -26,7 +26,7 @@ function open(budget: ConnectionBudget, owner: string, address = database.addres
 const order = (budget: ConnectionBudget, owners: readonly string[]): { admitted: string[] } => {
   const admitted: string[] = [];
   for (const owner of owners) {
-    void budget.enter(owner).then(({ opened }) => {
+    void budget.enter(owner).then((opened) => {
       admitted.push(owner);
       opened();
     });
@@ -34,7 +34,7 @@ const order = (budget: ConnectionBudget, owners: readonly string[]): { admitted:
   return { admitted };
 };
 
-const enter = async (budget: ConnectionBudget, owner: string): Promise<void> => (await budget.enter(owner)).opened();
+const enter = async (budget: ConnectionBudget, owner: string): Promise<void> => (await budget.enter(owner))();
 
 it('lets in as many as there may be, then whoever has fewest as others leave', async () => {
   const budget = new ConnectionBudget(3);
@@ -51,7 +51,7 @@ it('lets in as many as there may be, then whoever has fewest as others leave', a
 it('lets in a few at a time, and others as soon as those have opened theirs, or take too long for it', async () => {
   const budget = new ConnectionBudget(1_000);
   const opened: (() => void)[] = [];
-  for (let i = 0; i < 500; i++) void budget.enter(`${i}`).then((opening) => opened.push(opening.opened));
+  for (let i = 0; i < 500; i++) void budget.enter(`${i}`).then((open) => opened.push(open));
   const tick = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
   await tick();
   const few = opened.length;
@@ -102,13 +102,11 @@ it('for one that waits one idle connection is closed, however long it takes to e
 it('learns how long it takes to open one from those that were opened, and rests for some times as long', async () => {
   const budget = new ConnectionBudget(10);
   const before = budget.openMs;
-  const failing = await budget.enter('a');
-  await new Promise((resolve) => setTimeout(resolve, 60));
-  failing.failed();
+  const slowly = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 60));
+  const failing = budget.opening(() => slowly().then(() => Promise.reject(new Error('it is locked'))));
+  await expect(failing).rejects.toThrow('locked');
   expect(budget.openMs).toBe(before);
-  const slow = await budget.enter('a');
-  await new Promise((resolve) => setTimeout(resolve, 60));
-  slow.opened();
+  await budget.opening(slowly);
   expect(budget.openMs).toBeGreaterThan(50);
   expect(budget.restMs).toBeGreaterThan(150);
 });

@@ -25,12 +25,6 @@ const longestOpenMs = 1_000;
 /** So many times as long as opening one takes, no other is opened that can be done without. */
 const restFactor = 4;
 
-/** What comes of being let in: one of them is to be called, once. */
-export interface Opening {
-  readonly opened: () => void;
-  readonly failed: () => void;
-}
-
 export class ConnectionBudget {
   readonly #most: number;
   readonly #held = new Map<string, number>();
@@ -67,10 +61,30 @@ export class ConnectionBudget {
     return this.#restUntilMs - performance.now();
   }
 
-  /** Resolves when the owner may open one more. `leave` must be called when it is closed. */
-  async enter(owner: string, withinMs = waitMs): Promise<Opening> {
+  /**
+   * One is opened that could be done without, until it can be used: what it waits for counts, because a busy process and a
+   * busy server both make it wait. One that cannot be opened says nothing about that.
+   */
+  async opening<T>(open: () => Promise<T>): Promise<T> {
+    const startedMs = performance.now();
+    this.#rest();
+    const connection = await open();
+    this.#openMs = Math.min(performance.now() - startedMs, longestOpenMs);
+    this.#rest();
+    return connection;
+  }
+
+  #rest(): void {
+    this.#restUntilMs = performance.now() + restFactor * this.#openMs;
+  }
+
+  /**
+   * Resolves when the owner may open one more, with what is to be called when it is open or could not be. `leave` must be
+   * called when it is closed.
+   */
+  async enter(owner: string, withinMs = waitMs): Promise<() => void> {
     if (this.#mayOpen) return this.#admit(owner);
-    return new Promise<Opening>((resolve, reject) => {
+    return new Promise<() => void>((resolve, reject) => {
       const timer = setTimeout(() => {
         this.#waiting.delete(waiter);
         reject(this.#exhausted());
@@ -109,31 +123,20 @@ export class ConnectionBudget {
     });
   }
 
-  #admit(owner: string): Opening {
-    const atMs = performance.now();
+  #admit(owner: string): () => void {
     this.#total++;
     this.#opening++;
     this.#held.set(owner, (this.#held.get(owner) ?? 0) + 1);
-    this.#rest();
     let isOver = false;
-    const over = (): void => {
+    const opened = (): void => {
       if (isOver) return;
       isOver = true;
       clearTimeout(timer);
       this.#opening--;
       this.#admitNext();
     };
-    const timer = setTimeout(over, openingMs);
-    const opened = (): void => {
-      this.#openMs = Math.min(performance.now() - atMs, longestOpenMs);
-      this.#rest();
-      over();
-    };
-    return { opened, failed: over };
-  }
-
-  #rest(): void {
-    this.#restUntilMs = performance.now() + restFactor * this.#openMs;
+    const timer = setTimeout(opened, openingMs);
+    return opened;
   }
 
   #admitNext(): void {
@@ -203,7 +206,7 @@ export function budgetedClient(budget: ConnectionBudget, owner: string): new (co
     }
 
     async #enterAndConnect(): Promise<this> {
-      const { opened, failed } = await budget.enter(owner);
+      const opened = await budget.enter(owner);
       let isIn = true;
       const leave = (): void => {
         if (isIn) budget.leave(owner);
@@ -212,12 +215,12 @@ export function budgetedClient(budget: ConnectionBudget, owner: string): new (co
       this.once('end', leave);
       try {
         await super.connect();
-        opened();
         return this;
       } catch (error) {
         leave();
-        failed();
         throw error;
+      } finally {
+        opened();
       }
     }
   };

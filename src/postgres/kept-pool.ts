@@ -107,7 +107,8 @@ class Lending {
     await within(Math.max(momentMs, budget?.openMs ?? 0), place.freed);
     const restMs = (): number => budget?.restMs ?? 0;
     for (let ms = restMs(); ms > 0 && !place.isServed(); ms = restMs()) await within(ms, place.freed);
-    return place.isServed() ? place.freed : eitherOf(place, connectOther());
+    if (place.isServed()) return place.freed;
+    return eitherOf(place, budget?.opening(connectOther) ?? connectOther());
   }
 
   /** Like a pool's own, but a statement that failed does not cost the connection. */
