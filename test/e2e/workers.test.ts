@@ -167,7 +167,10 @@ describe('functions of a file', () => {
     // beside an endless loop others run
     expect(await runTask(product, named('prints'))).toMatchObject({ state: 'success', text: 'to all\nthe log\n' });
     expect(await runTask(product, named('leaves'))).toMatchObject({ state: 'failure' });
-    expect(await runTask(product, named('stuck', { timeout: '1s' }))).toMatchObject({ state: 'timeout', text: 'stuck\n' });
+    expect(await runTask(product, named('stuck', { timeout: '1s' }))).toMatchObject({
+      state: 'timeout',
+      text: 'stuck\n',
+    });
     expect(await runTask(product, named('huge'))).toMatchObject({ state: 'success', text: '' });
     expect(await endOf(product, spinning)).toMatchObject({ state: 'timeout', lease: 1 });
     await dead(pid);
