@@ -57,6 +57,19 @@ const quiet = (tenant: TestTenant) => sayScheduler(fleet, tenant, { ready: false
 const asked = (times: number) => until('it was asked', () => fleet.asked.length >= times || undefined);
 const tenantsOf = (runs: readonly ClaimedRun[]): string[] => runs.map((run) => run.tenant_name);
 
+/** A poll that ends while its claim is under way; answers how to let that go on. */
+async function leftBehind(): Promise<() => void> {
+  let letGo = (): void => {};
+  fleet.gate = () => new Promise((resolve) => (letGo = resolve));
+  const stop = new AbortController();
+  const ended = poll({}, stop.signal);
+  await asked(1);
+  stop.abort();
+  expect(await ended).toEqual([]);
+  fleet.gate = async () => {};
+  return letGo;
+}
+
 describe('a poll', () => {
   it('gets what is ready at once, no more than it has places for', async () => {
     await quiet(b);
@@ -159,14 +172,7 @@ describe('a poll', () => {
     desk = newDesk(1_000);
     await desk.service.start();
     const [run] = await a.ready(1);
-    let letGo = (): void => {};
-    fleet.gate = () => new Promise((resolve) => (letGo = resolve));
-    const stop = new AbortController();
-    const ended = poll({}, stop.signal);
-    await asked(1);
-    stop.abort();
-    expect(await ended).toEqual([]);
-    fleet.gate = async () => {};
+    const letGo = await leftBehind();
     letGo();
     const db = await a.db();
     await until('it is given back', () =>
@@ -176,15 +182,8 @@ describe('a poll', () => {
 
   it('whose claim is under way when the desk is closed has its runs given back then, and not when its lease is over', async () => {
     const [run] = await a.ready(1);
-    let letGo = (): void => {};
-    fleet.gate = () => new Promise((resolve) => (letGo = resolve));
-    const stop = new AbortController();
-    const ended = poll({}, stop.signal);
-    await asked(1);
-    stop.abort();
-    await ended;
+    const letGo = await leftBehind();
     const closed = desk.service.stop();
-    fleet.gate = async () => {};
     letGo();
     await closed;
     const db = await a.db();
