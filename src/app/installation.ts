@@ -256,7 +256,10 @@ async function defaultAddress({ defaultDatabaseUrl }: Config, control: Address):
 function registeredDefault(control: Address): Promise<{ database: string; oid: number | null } | undefined> {
   return withClient(control, async (client) => {
     const db = onClient(client);
-    const { there } = await db.one<{ there: boolean }>(sql`select to_regclass('control.tenant') is not null as there`);
+    // before databases were noted the default one was where it is at the first start; what is there is migrated next
+    const { there } = await db.one<{ there: boolean }>(sql`
+      select exists (select from pg_attribute
+                      where attrelid = to_regclass('control.tenant') and attname = 'database_oid') as there`);
     if (!there) return undefined;
     return db.maybeOne<{ database: string; oid: number | null }>(sql`
       select coalesce(d.datname, t.database) as database, d.oid
