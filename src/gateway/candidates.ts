@@ -78,7 +78,7 @@ export class Candidates {
     const { off, ready, silent } = await readCandidates(this.#control);
     this.#off = new Set(off);
     const nowMs = performance.now();
-    for (const tenantId of ready) this.#hot.add(tenantId, nowMs);
+    for (const tenantId of ready) this.#hot.remind(tenantId, nowMs);
     if (this.#isSilentDue) for (const tenantId of this.#someOf(silent)) this.#hot.heat(tenantId);
     this.#isSilentDue = false;
   }

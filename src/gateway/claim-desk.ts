@@ -103,7 +103,7 @@ export class ClaimDesk {
 
   /** Bells may have been missed. */
   lookAgain(): void {
-    this.#hot.sweep(performance.now());
+    this.#hot.heatAll();
     this.#candidates.outdate();
     if (this.#waiting.size > 0) void this.#candidates.lookAnew({ atAll: true }).then(() => this.#deal());
   }
@@ -163,7 +163,7 @@ export class ClaimDesk {
     for (const asking of this.#asking.values())
       for (const ask of asking.values()) if (nowMs - ask.atMs > hopelessMs) this.#forget(ask);
     if (this.#waiting.size === 0) return;
-    this.#hot.sweep(nowMs);
+    this.#hot.forgetOld(nowMs);
     await this.#candidates.lookAtAll();
     this.#deal();
   }
@@ -199,8 +199,10 @@ export class ClaimDesk {
     const asking = this.#asking.get(kind);
     const underWay = [...(asking?.values() ?? [])];
     const promptRoom = mostAsked - underWay.filter((ask) => ask.keeps).length;
-    // those that stand still would soon be all of them
-    const slowRoom = mostAsked - underWay.filter((ask) => !ask.keeps && nowMs - ask.atMs < sweepMs).length;
+    // those that stand still would soon be all of them; but where this process is what they wait for, more of them do not help
+    const { isBusy } = this.#options.loader;
+    const isInTheWay = (ask: Ask): boolean => !ask.keeps && (isBusy || nowMs - ask.atMs < sweepMs);
+    const slowRoom = mostAsked - underWay.filter(isInTheWay).length;
     for (const tenantId of this.#hot.of(kind)) {
       if (asking?.has(tenantId) || this.#candidates.isOff(tenantId) || !this.#pace.mayAsk(tenantId, nowMs)) continue;
       if (polls.every(({ waiting }) => waiting.without.has(tenantId))) continue;
@@ -233,7 +235,7 @@ export class ClaimDesk {
     const { tenantId, kind, portions } = ask;
     this.#note(ask);
     if (ask.keeps) this.#keep(portions, 1);
-    this.#hot.take(tenantId, kind);
+    this.#hot.take(tenantId, kind, ask.atMs);
     const patience = setTimeout(() => this.#overdue(ask), ask.patienceMs);
     try {
       const lists = await this.#claimOf(tenantId, portions);

@@ -3,7 +3,7 @@ import { type ControlDatabase, makeControlDatabase } from '../../test/harness/fr
 import type { HeartbeatRequest } from '../contract/wire.ts';
 import { newId } from '../kernel/id.ts';
 import { sql } from '../kernel/sql.ts';
-import { noteWorker } from './control-queries.ts';
+import { noteWorker, readCandidates } from './control-queries.ts';
 
 let control: ControlDatabase;
 beforeAll(async () => {
@@ -21,4 +21,20 @@ it.each([
   await noteWorker(control.db, beat, { tenants: [], at: new Date() });
   const noted = await control.db.one(sql`select places, running from worker where id = ${self.worker}`);
   expect(noted).toEqual({ places: 8, running });
+});
+
+it('a tenant that is just being started is not asked: its scheduler will say; one that starts for long is', async () => {
+  const started = async (ago: string): Promise<string> => {
+    const id = newId();
+    await control.db.exec(sql`
+      insert into tenant (id, name, database, created_at) values (${id}, ${id}, ${id}, now())`);
+    await control.db.exec(sql`
+      insert into launch (tenant_id, state, code, reason, changed_at)
+      values (${id}, 'ALLOCATED', 'starting', 'starting', now() - ${ago}::interval)`);
+    return id;
+  };
+  const [now, long] = [await started('1 s'), await started('30 s')];
+  const { silent } = await readCandidates(control.db);
+  expect(silent).toContain(long);
+  expect(silent).not.toContain(now);
 });

@@ -9,23 +9,37 @@ function opened(): HotTenants {
   return hot;
 }
 
-it('a tenant of which something was said is asked with each sweep for a while, and then no more', () => {
+it('where bells may be lost, tenants of which something was lately said are asked once more', () => {
   const hot = opened();
   hot.add('a', 0);
-  hot.take('a', lanes);
-  hot.sweep(9_000);
+  hot.take('a', lanes, 0);
+  hot.forgetOld(9_000);
+  hot.heatAll();
   expect([...hot.of(lanes)]).toEqual(['a']);
-  hot.take('a', lanes);
-  hot.sweep(11_000);
+  hot.take('a', lanes, 9_000);
+  hot.forgetOld(11_000);
+  hot.heatAll();
   expect([...hot.of(lanes)]).toEqual([]);
+});
+
+it('whoever was just asked is not asked again for what its scheduler says, which is a little old', () => {
+  const hot = opened();
+  hot.open('shell:default', ['shell:default']);
+  hot.add('a', 0, ['none:default']);
+  hot.take('a', lanes, 0);
+  hot.remind('a', 2_000);
+  expect([...hot.of(lanes)]).toEqual([]);
+  expect([...hot.of('shell:default')]).toEqual(['a']);
+  hot.remind('a', 4_000);
+  expect([...hot.of(lanes)]).toEqual(['a']);
 });
 
 it('one of which nothing was said is asked once', () => {
   const hot = opened();
   hot.heat('a');
   expect([...hot.of(lanes)]).toEqual(['a']);
-  hot.take('a', lanes);
-  hot.sweep(1);
+  hot.take('a', lanes, 0);
+  hot.heatAll();
   hot.again('a');
   expect([...hot.of(lanes)]).toEqual([]);
 });
@@ -34,7 +48,7 @@ it('one that has changed is asked again if something was lately said of it, and 
   const hot = opened();
   for (const name of ['a', 'b']) {
     hot.add(name, 0);
-    hot.take(name, lanes);
+    hot.take(name, lanes, 0);
   }
   hot.again('a');
   expect([...hot.of(lanes)]).toEqual(['a']);

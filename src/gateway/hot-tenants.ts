@@ -1,12 +1,15 @@
 /**
  * Which tenants may have ready runs, for each set of lanes that somebody polls for; whoever has waited longest comes first.
  * A tenant is hot from when something is said of it (a bell, its scheduler's word) until a claim for those lanes got less
- * than it asked for. Bells say which lanes they are about, where that is known: nobody is asked about others. What is said while that claim is under way makes it hot again.
+ * than it asked for. Bells say which lanes they are about, where that is known: nobody is asked about others. What is said
+ * while that claim is under way makes it hot again.
  */
 export class HotTenants {
   readonly #byLanes = new Map<string, Set<string>>();
   /** The lanes that each of them stands for. */
   readonly #lanes = new Map<string, ReadonlySet<string>>();
+  /** When each tenant was last asked for them. */
+  readonly #asked = new Map<string, Map<string, number>>();
   /** When something was last said of a tenant: what lanes that nobody polled for before begin with. */
   readonly #said = new Map<string, number>();
 
@@ -16,6 +19,15 @@ export class HotTenants {
     if (lanes === undefined) return this.heat(tenantId);
     for (const [key, hot] of this.#byLanes)
       if (lanes.some((lane) => this.#lanes.get(key)?.has(lane))) hot.add(tenantId);
+  }
+
+  /** Its scheduler's word, which is a little old and names no lanes: who was just asked need not be asked for that. */
+  remind(tenantId: string, nowMs: number): void {
+    this.#said.set(tenantId, nowMs);
+    for (const [key, hot] of this.#byLanes) {
+      const askedMs = this.#asked.get(key)?.get(tenantId) ?? Number.NEGATIVE_INFINITY;
+      if (nowMs - askedMs >= justAskedMs) hot.add(tenantId);
+    }
   }
 
   /** Nothing was said of it; it is to be asked, once. */
@@ -34,8 +46,9 @@ export class HotTenants {
   }
 
   /** It is being asked for these lanes. */
-  take(tenantId: string, lanes: string): void {
+  take(tenantId: string, lanes: string, nowMs: number): void {
     this.#byLanes.get(lanes)?.delete(tenantId);
+    this.#asked.get(lanes)?.set(tenantId, nowMs);
   }
 
   /** Unless something was said of it since then. */
@@ -46,14 +59,16 @@ export class HotTenants {
   forget(tenantId: string): void {
     this.#said.delete(tenantId);
     for (const hot of this.#byLanes.values()) hot.delete(tenantId);
+    for (const asked of this.#asked.values()) asked.delete(tenantId);
   }
 
   /** Whether these lanes are polled for the first time; if so, they begin with the tenants that were lately spoken of. */
   open(key: string, lanes: readonly string[]): boolean {
     if (this.#byLanes.has(key)) return false;
     // workers come and go, and each may ask for lanes of its own
-    if (this.#byLanes.size >= mostLanes) for (const map of [this.#byLanes, this.#lanes]) map.clear();
+    if (this.#byLanes.size >= mostLanes) for (const map of [this.#byLanes, this.#lanes, this.#asked]) map.clear();
     this.#byLanes.set(key, new Set(this.#said.keys()));
+    this.#asked.set(key, new Map());
     this.#lanes.set(key, new Set(lanes));
     return true;
   }
@@ -62,14 +77,17 @@ export class HotTenants {
     return this.#byLanes.get(lanes) ?? [];
   }
 
-  /** Bells of those that were lately spoken of may have been lost: they are hot once more. */
-  sweep(nowMs: number): void {
-    for (const [tenantId, saidMs] of this.#said) {
-      if (nowMs - saidMs > recentMs) this.#said.delete(tenantId);
-      else for (const hot of this.#byLanes.values()) hot.add(tenantId);
-    }
+  /** Bells may have been lost: those that were lately spoken of are hot once more. */
+  heatAll(): void {
+    for (const tenantId of this.#said.keys()) this.heat(tenantId);
+  }
+
+  /** What was said long ago says nothing any more. */
+  forgetOld(nowMs: number): void {
+    for (const [tenantId, saidMs] of this.#said) if (nowMs - saidMs > recentMs) this.#said.delete(tenantId);
   }
 }
 
 const mostLanes = 1_000;
 const recentMs = 10_000;
+const justAskedMs = 3_000;

@@ -15,6 +15,7 @@ import type { Log } from '../kernel/log.ts';
 import type { Db } from '../kernel/sql.ts';
 import type { Address } from '../postgres/address.ts';
 import type { ConnectionBudget } from '../postgres/connection-budget.ts';
+import { makePatient } from '../postgres/patient-pool.ts';
 import { closePool, guardVersion, openPool } from '../postgres/pool.ts';
 import { anything, type WakeHub } from '../postgres/wake.ts';
 import { findFormer, listTenants, type TenantRow } from './control-queries.ts';
@@ -77,6 +78,11 @@ export class Loader {
   constructor(options: LoaderOptions) {
     this.#options = options;
     this.#unhear = options.hub.onAny('tenant', (about, payload) => this.#hear(about, payload));
+  }
+
+  /** Its tenants wait for it, because it opens as many connections as it can at a time. */
+  get isBusy(): boolean {
+    return this.#options.budget?.isBusy ?? false;
   }
 
   tenants(): Promise<TenantRow[]> {
@@ -242,13 +248,14 @@ export class Loader {
 
   #pool(row: TenantRow, engine: Engine, address: Address, onStale: () => void): Pool {
     const guard = guardVersion(engine.version);
-    return openPool({
+    const { budget } = this.#options;
+    const pool = openPool({
       address,
       schema: 'millrace',
       application: `${this.#options.application} ${engine.version} ${row.name}`,
       max: this.#options.poolSize,
       allowPooler: this.#options.allowPooler,
-      budget: this.#options.budget,
+      budget,
       onOpen: async (client) => {
         await guard(client).catch((error: unknown) => {
           if (isStaleEngine(error) || isMissingTable(error)) onStale();
@@ -257,6 +264,7 @@ export class Loader {
       },
       onError: (error) => this.#options.log.debug({ err: error, tenant: row.name }, 'an idle connection was lost'),
     });
+    return budget === undefined ? pool : makePatient(pool, budget);
   }
 
   /** Its engine is not the tenant's any more: nobody gets it again, and it is closed. */

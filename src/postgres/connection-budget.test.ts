@@ -16,8 +16,13 @@ afterEach(async () => {
   await Promise.all(pools.splice(0).map((pool) => pool.end()));
 });
 
-function open(budget: ConnectionBudget, owner: string, address = database.address): Pool {
-  const rest = { schema: 'millrace', max: 5, allowPooler: false, onError: () => {} } as const;
+function open(
+  budget: ConnectionBudget,
+  owner: string,
+  address = database.address,
+  onOpen: () => Promise<void> = async () => {},
+): Pool {
+  const rest = { schema: 'millrace', max: 5, allowPooler: false, onOpen, onError: () => {} } as const;
   const pool = openPool({ address, application: owner, budget, ...rest });
   pools.push(pool);
   return pool;
@@ -64,6 +69,24 @@ it('lets in a few at a time, and others as soon as those have opened theirs, or 
     for (const done of opened.splice(0)) done();
     await tick();
   }
+});
+
+it('a connection counts as being opened until it has been set up', async () => {
+  const budget = new ConnectionBudget(1_000);
+  let letThrough = (): void => {};
+  const held = new Promise<void>((resolve) => (letThrough = resolve));
+  let settingUp = 0;
+  const onOpen = async (): Promise<void> => {
+    settingUp++;
+    await held;
+  };
+  const many = Array.from({ length: 20 }, (_, i) => open(budget, `${i}`, database.address, onOpen));
+  const asked = many.map((pool) => pool.query('select 1'));
+  await until('some are being set up', () => settingUp >= 4 || undefined);
+  expect([budget.isBusy, settingUp < 20]).toEqual([true, true]);
+  letThrough();
+  await Promise.all(asked);
+  expect([budget.isBusy, settingUp]).toEqual([false, 20]);
 });
 
 it('waits for a while only, and then says what is the matter', async () => {

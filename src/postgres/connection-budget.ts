@@ -45,6 +45,11 @@ export class ConnectionBudget {
     return this.#total;
   }
 
+  /** Some wait only because others are being opened. */
+  get isBusy(): boolean {
+    return this.#waiting.size > 0 && this.#total < this.#most;
+  }
+
   /** What one owner should have at most, so that a few that stand still leave some to the others. */
   get fairShare(): number {
     return Math.max(2, Math.floor(this.#most / 3));
@@ -193,6 +198,14 @@ export class ConnectionBudget {
 
 type Connected = ((error: Error) => void) | ((error: null, client: Client) => void);
 
+/** What is to be called when a client can be used: making it so is most of what opening one costs the server. */
+const openings = new WeakMap<ClientBase, () => void>();
+
+/** It has been set up, or could not be. */
+export function isOpened(client: ClientBase): void {
+  openings.get(client)?.();
+}
+
 /** A client for pools: it enters the budget before it connects, and leaves when its connection has ended, however. */
 export function budgetedClient(budget: ConnectionBudget, owner: string): new (config?: ClientConfig) => ClientBase {
   return class extends Client {
@@ -213,14 +226,14 @@ export function budgetedClient(budget: ConnectionBudget, owner: string): new (co
         isIn = false;
       };
       this.once('end', leave);
+      openings.set(this, opened);
       try {
         await super.connect();
         return this;
       } catch (error) {
         leave();
-        throw error;
-      } finally {
         opened();
+        throw error;
       }
     }
   };

@@ -5,9 +5,8 @@
 import { type Client, type ClientBase, Pool, types } from 'pg';
 import { isLockTimeout, MillraceError, poolClosed } from '../errors.ts';
 import { pause } from '../kernel/service.ts';
-import { onClient, sql } from '../kernel/sql.ts';
 import { type Address, clientConfig, describe, refuseOther } from './address.ts';
-import { budgetedClient, type ConnectionBudget } from './connection-budget.ts';
+import { budgetedClient, type ConnectionBudget, isOpened } from './connection-budget.ts';
 import { locks } from './locks.ts';
 
 type TypeId = Parameters<typeof types.getTypeParser>[0];
@@ -52,7 +51,7 @@ export function openPool(options: PoolOptions): Pool {
     ...onConnect((client) => {
       connected.add(client);
       client.once('end', () => connected.delete(client));
-      return setUp(client, options);
+      return setUp(client, options).finally(() => isOpened(client));
     }),
   });
   // an idle connection that is lost is only an event; unheard, it would end the process
@@ -130,21 +129,28 @@ export async function setUp(
   client: ClientBase,
   options: Omit<PoolOptions, 'max' | 'onError' | 'idleMs'>,
 ): Promise<void> {
-  await client.query(`
-    set search_path to ${options.schema};
-    set timezone to 'UTC';
-    set idle_in_transaction_session_timeout to '${forgotten[options.schema]}'`);
-  await prove(client, options);
+  const proof = await rowOf<Proof>(
+    client,
+    `set search_path to ${options.schema};
+     set timezone to 'UTC';
+     set idle_in_transaction_session_timeout to '${forgotten[options.schema]}';
+     select pg_backend_pid() as pid, (select oid from pg_database where datname = current_database()) as oid`,
+  );
+  prove(client, options, proof);
   await options.onOpen?.(client);
 }
 
+interface Proof {
+  readonly pid: number;
+  readonly oid: number;
+}
+
 /** That the connection is of one backend, and of the database that is meant. */
-async function prove(
+function prove(
   client: ClientBase,
   { address, allowPooler }: Pick<PoolOptions, 'address' | 'allowPooler'>,
-): Promise<void> {
-  const { pid, oid } = await onClient(client).one<{ pid: number; oid: number }>(sql`
-    select pg_backend_pid() as pid, (select oid from pg_database where datname = current_database()) as oid`);
+  { pid, oid }: Proof,
+): void {
   const announced: unknown = Reflect.get(client, 'processID');
   if (!allowPooler && announced !== pid)
     throw new MillraceError(
@@ -153,6 +159,14 @@ async function prove(
         'If it pools by session, set MILLRACE_SESSION_POOLER=true',
     );
   refuseOther(address, oid);
+}
+
+/** Several statements in one round trip, one of which answers a row: opening a connection is mostly waiting. */
+async function rowOf<R>(client: ClientBase, statements: string): Promise<R> {
+  const results = (await client.query(statements)) as unknown as readonly { readonly rows: readonly R[] }[];
+  const row = results.find(({ rows }) => rows.length > 0)?.rows[0];
+  if (row === undefined) throw new Error('a statement that always answers a row answered none');
+  return row;
 }
 
 /** The connection's engine is not the one its tenant is recorded with: the loader must be asked again. */
@@ -180,11 +194,11 @@ export function guardVersion(engineVersion: string): (client: ClientBase) => Pro
   return async (client) => {
     await client.query(lock).catch(unlessLocked('the tenant is being upgraded; try again'));
     // whoever changes the table itself is waited for no longer than a migration
-    const { version } = await onClient(client)
-      .one<{ version: string }>(sql`select version from installation`)
-      .catch(unlessLocked("another transaction has locked the tenant's tables; try again"));
+    const { version } = await rowOf<{ version: string }>(
+      client,
+      'select version from installation; reset lock_timeout',
+    ).catch(unlessLocked("another transaction has locked the tenant's tables; try again"));
     if (version !== engineVersion) throw new VersionMismatch(version);
-    await client.query('reset lock_timeout');
   };
 }
 

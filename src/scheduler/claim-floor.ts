@@ -9,6 +9,8 @@ import { type Db, sql } from '../kernel/sql.ts';
 /** So many dead rows are more than an ordinary second leaves behind. */
 const crowd = 50_000;
 const lookEveryMs = 1_000;
+/** A claim that took no longer has not walked over them. */
+const quickMs = 20;
 /** What commits later than its neighbours does so within this time. */
 const settledMs = 150;
 
@@ -33,9 +35,9 @@ export class ClaimFloor {
   }
 
   /** A claim has been answered. Nobody waits for the look, for which its connection does: the next claims heed it. */
-  note(db: Db, nowMs: number, lowest: Date | undefined): void {
-    if (this.#crowded && lowest !== undefined) this.#claims.push({ atMs: nowMs, rank: lowest });
-    if (this.#isLookDue) void this.#look(db).catch(() => {});
+  note(db: Db, { atMs, tookMs }: { atMs: number; tookMs: number }, lowest: Date | undefined): void {
+    if (this.#crowded && lowest !== undefined) this.#claims.push({ atMs, rank: lowest });
+    if (this.#isLookDue && (this.#crowded || tookMs > quickMs)) void this.#look(db).catch(() => {});
     this.#isLookDue = false;
   }
 

@@ -105,6 +105,7 @@ async function claimPlaces(
   { ctx, floor }: { ctx: EngineContext; floor: ClaimFloor },
 ): Promise<ClaimedRow[]> {
   const nowMs = ctx.time.now();
+  const startedMs = performance.now();
   const rows = await db.rows<ClaimedRow>(sql`
     select id, task_id, instant, version, attempt, priority, lease, worker_id, params, rank
       from claim_runs(
@@ -113,8 +114,9 @@ async function claimPlaces(
         ${places.map((poll) => poll.incarnation)}::bigint[],
         ${new Date(nowMs + ctx.settings.leaseMs)}::timestamptz,
         ${new Date(nowMs)}::timestamptz,
-        coalesce(${floor.current(performance.now())}::timestamptz, '-infinity'))`);
-  floor.note(db, performance.now(), rows[0]?.rank);
+        coalesce(${floor.current(startedMs)}::timestamptz, '-infinity'))`);
+  const atMs = performance.now();
+  floor.note(db, { atMs, tookMs: atMs - startedMs }, rows[0]?.rank);
   return rows;
 }
 

@@ -5,7 +5,7 @@
 import { checkpoint } from '../kernel/checkpoint.ts';
 import type { Service } from '../kernel/service.ts';
 import { tellKilled } from './claim.ts';
-import { anyReady } from './queries.ts';
+import { lookForWork } from './queries.ts';
 import type { Scheduling } from './scheduling.ts';
 
 const sweepEveryMs = 1_000;
@@ -22,21 +22,24 @@ export function dispatch(scheduling: Scheduling): Dispatch {
 
 function offering(scheduling: Scheduling, onLook: (ready: boolean) => void): Service {
   const { ctx, db, time, work, readied, sweepMs, stir, processor } = scheduling;
-  let toldMs = 0;
-  return processor('dispatch', sweepEveryMs, 'offering runs', async (signal) => {
-    const rung = await work.dispatch.wait(sweepMs(sweepEveryMs), signal);
-    const lanes = readied.take();
-    if (!signal.aborted && time.now() - toldMs >= sweepEveryMs) {
-      toldMs = time.now();
-      await tellKilled(ctx);
-    }
-    if (rung) ctx.wake.send(ctx.tenant.id, 'events');
-    if (signal.aborted) return;
-    const ready = rung || (await anyReady(db));
-    onLook(ready);
-    if (!ready) return;
+  let lookedMs = 0;
+  const offer = (lanes: readonly string[] | undefined): void => {
     stir();
     checkpoint('dispatch.offer');
     ctx.broker.offer(ctx.tenant, lanes);
+  };
+  return processor('dispatch', sweepEveryMs, 'offering runs', async (signal) => {
+    const rung = await work.dispatch.wait(sweepMs(sweepEveryMs), signal);
+    if (rung) {
+      ctx.wake.send(ctx.tenant.id, 'events');
+      offer(readied.take());
+    }
+    if (signal.aborted || time.now() - lookedMs < sweepEveryMs) return;
+    lookedMs = time.now();
+    const { lanes, killed } = await lookForWork(db);
+    if (killed) await tellKilled(ctx);
+    const ready = lanes === undefined || lanes.length > 0;
+    onLook(ready);
+    if (ready) offer(lanes);
   });
 }

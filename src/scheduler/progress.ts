@@ -6,13 +6,15 @@ import { leaseTimes } from '../contract/lease-times.ts';
 import type { Report } from '../contract/wire.ts';
 import { checkpoint } from '../kernel/checkpoint.ts';
 import { all, pause, type Service } from '../kernel/service.ts';
-import { nextRetryAt, queueRetries, takeBackRuns } from './queries.ts';
+import { anyHeld, nextRetryAt, queueRetries, takeBackRuns } from './queries.ts';
 import { applyReports } from './report.ts';
 import type { Scheduling } from './scheduling.ts';
 
 const retryBatch = 1_000;
 const retrySweepMs = 5_000;
 const leaseSweepMs = 1_000;
+/** Another has locked those that are due, or their tasks are gone. */
+const lockedMs = 50;
 
 export function progressProcessor(scheduling: Scheduling): Service {
   const { ctx } = scheduling;
@@ -24,14 +26,18 @@ export function progressProcessor(scheduling: Scheduling): Service {
 
 function retries({ ctx, db, time, work, ready, processor }: Scheduling): Service {
   return processor('retries', retrySweepMs, 'queueing retries', async (signal) => {
+    const dueMs = (await nextRetryAt(db))?.getTime() ?? Number.POSITIVE_INFINITY;
+    const waitMs = dueMs - time.now();
+    if (waitMs > 0) {
+      await work.retries.wait(Math.min(retrySweepMs, waitMs), signal);
+      return;
+    }
     checkpoint('retries.queue');
     const queued = await queueRetries(db, retryBatch, new Date(time.now()));
     if (queued > 0) checkpoint('retries.queued');
     if (queued > 0) ctx.telemetry.emit('retried', { tenant: ctx.tenant.id, runs: queued });
     ready(queued);
-    if (queued === retryBatch) return;
-    const next = (await nextRetryAt(db))?.getTime() ?? Number.POSITIVE_INFINITY;
-    await work.retries.wait(Math.min(retrySweepMs, Math.max(1, next - time.now())), signal);
+    if (queued === 0) await work.retries.wait(lockedMs, signal);
   });
 }
 
@@ -46,6 +52,7 @@ function leases(scheduling: Scheduling): Service {
 
 async function sweepLeases({ ctx, db, time, ready }: Scheduling): Promise<void> {
   const { leaseMs } = ctx.settings;
+  if (!(await anyHeld(db))) return;
   const serving = await ctx.directory.servingSince();
   if (serving === undefined || serving.getTime() > time.now() - leaseMs) return;
   checkpoint('leases.sweep');

@@ -79,6 +79,17 @@ export async function releaseTokens(db: Db, max: number, at: Date): Promise<numb
   return (await db.one<{ n: number }>(sql`select release_tokens(${max}::integer, ${at}::timestamptz) as n`)).n;
 }
 
+/** Whether there is anything that a sweep of tokens could be about: runs that are parked or wait at a gate, held tokens. */
+export async function anyWaiting(db: Db): Promise<boolean> {
+  const { waiting } = await db.one<{ waiting: boolean }>(sql`
+    select exists (select 1 from live where parked)
+        or exists (select 1 from live where gate is not null)
+        or exists (select 1 from held)
+        or exists (select 1 from active_instant)
+        or exists (select 1 from lowered) as waiting`);
+  return waiting;
+}
+
 /** Lets runs through limits that have room, lest something was missed. */
 export function sweepGates(db: Db, max: number, at: Date): Promise<{ passed: number; killed: number }> {
   return db.one(sql`select passed, killed from sweep_gates(${max}::integer, ${at}::timestamptz)`);
@@ -106,9 +117,32 @@ export function takeBackRuns(db: Db, slackMs: number, at: Date): Promise<{ retur
     select returned, failed from take_back_runs(${slackMs}::integer * interval '1 millisecond', ${at}::timestamptz)`);
 }
 
-export async function anyReady(db: Db): Promise<boolean> {
-  return (
-    (await db.maybeOne(sql`select 1 from live where worker_id is null and not parked and gate is null limit 1`)) !==
-    undefined
-  );
+/** Whether workers hold any runs: most of the time, of most tenants, they do not. */
+export async function anyHeld(db: Db): Promise<boolean> {
+  const { held } = await db.one<{ held: boolean }>(sql`
+    select exists (select 1 from live where worker_id is not null) as held`);
+  return held;
+}
+
+/** More are not worth naming. */
+const mostLanes = 100;
+
+/**
+ * In which lanes runs are ready, undefined being in many, and whether running ones are to be killed. Of each lane only the
+ * first run is looked at.
+ */
+export async function lookForWork(db: Db): Promise<{ lanes: string[] | undefined; killed: boolean }> {
+  const { lanes, killed } = await db.one<{ lanes: string[]; killed: boolean }>(sql`
+    with recursive found as (
+      (select lane from live where worker_id is null and not parked and gate is null order by lane limit 1)
+      union all
+      select (select lane from live
+               where worker_id is null and not parked and gate is null and live.lane > found.lane
+               order by lane limit 1)
+        from found
+       where found.lane is not null)
+    select coalesce(array_agg(lane), '{}') as lanes,
+           exists (select 1 from live where cancel and worker_id is not null) as killed
+      from (select lane from found where lane is not null limit ${mostLanes + 1}) as few`);
+  return { lanes: lanes.length > mostLanes ? undefined : lanes, killed };
 }

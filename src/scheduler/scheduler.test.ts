@@ -26,6 +26,22 @@ describe('a trigger', () => {
     expect((await claim(all.line, job.lane)).map((run) => run.priority)).toEqual(['normal', 'normal']);
   });
 
+  it('has its statement planned before it is due: that would make the first firing late', async () => {
+    const { pool, time } = all.line;
+    const isPlanned = async (): Promise<boolean> => {
+      const look = (): Promise<{ rowCount: number | null }> =>
+        pool.query("select from pg_prepared_statements where statement like '%fire_triggers(%'");
+      const found = await Promise.all(Array.from({ length: Math.max(1, pool.totalCount) }, look));
+      return found.some(({ rowCount }) => rowCount === 1);
+    };
+    const job = await all.triggered({ start: after(minute) });
+    await all.start();
+    expect(await isPlanned()).toBe(false);
+    time.moveTo(after(minute - 1_000));
+    await until('it is planned', async () => (await isPlanned()) || undefined);
+    expect(await all.fired(job)).toEqual([]);
+  });
+
   it('fires its offset after or before its instant', async () => {
     const late = await all.triggered({ start: after(minute), offset: '30s' });
     const early = await all.triggered({ start: after(minute), offset: '-30s' });

@@ -17,7 +17,8 @@ export function updateProcessor(scheduling: Scheduling): Service {
   const unsubscribe: (() => void)[] = [];
   const following = processor('updates', sweepEveryMs, 'reading updates', async (signal) => {
     const newest = await newestPosition(db);
-    const events = await readEvents(db, { after: position, topicId: topics.millrace_jobs, limit: page });
+    const look = { after: position, topicId: topics.millrace_jobs, limit: page };
+    const events = newest > position ? await readEvents(db, look) : [];
     if (events.length > 0) checkpoint('updates.read');
     for (const event of events) {
       if (event.subject !== null) await changedJobs.send(event.subject, signal);

@@ -9,26 +9,28 @@ import { deadRows } from './claim-floor.ts';
 import type { Scheduling } from './scheduling.ts';
 
 const everyMs = 1_000;
-/** Of one in which nothing happens. */
-const idleMs = 4_000;
+/** Of one in which little happens. */
+const calmMs = 4_000;
 const longestMs = 30_000;
 /** Sweeping may take its time, and so may the wait for a slot. */
 const roundMs = 600_000;
 /** Fewer changed rows than this are not worth a sweep. */
 const enough = 1_000;
+/** And with so few between two looks it will be a while until they are enough. */
+const few = 100;
 
 export function vacuumService({ ctx, db, sweepMs, processor }: Scheduling): Service {
   let waitMs = everyMs;
   let swept = 0;
-  let seen = -1;
+  let seen = 0;
   return processor('vacuum', roundMs, 'sweeping the queue’s table', async (signal) => {
     await pause(sweepMs(waitMs), signal);
     if (signal.aborted) return;
     const changed = await changedRows(db);
-    const isIdle = changed === seen;
+    const isCalm = changed - seen < few;
     seen = changed;
-    if (isIdle) waitMs = Math.max(waitMs, idleMs);
-    else if (waitMs === idleMs) waitMs = everyMs;
+    if (isCalm) waitMs = Math.max(waitMs, calmMs);
+    else if (waitMs === calmMs) waitMs = everyMs;
     // statistics begin anew after a crash
     if (changed < swept) swept = 0;
     if (changed - swept < enough) return;

@@ -8,6 +8,7 @@
  * 3. A tenant that cannot be served now is not the API's failure: who asked for several is told which, who asked for one
  *    gets `tenant_unavailable`.
  */
+import { setMaxListeners } from 'node:events';
 import type { z } from 'zod';
 import {
   type ClaimAnswer,
@@ -189,6 +190,8 @@ class Limit {
   constructor(ms: number, outer: AbortSignal | undefined) {
     this.#timer = setTimeout(this.#abort, ms);
     this.#outer = outer;
+    // as many listen as there are requests under way, each until its own is over
+    if (outer !== undefined) setMaxListeners(0, outer);
     outer?.addEventListener('abort', this.#abort, { once: true });
     if (outer?.aborted) this.#abort();
   }

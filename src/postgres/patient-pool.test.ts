@@ -1,0 +1,80 @@
+import type { Pool, PoolClient } from 'pg';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { type FreshDatabase, makeFreshDatabase } from '../../test/harness/fresh-database.ts';
+import { until } from '../../test/harness/until.ts';
+import { ConnectionBudget } from './connection-budget.ts';
+import { makePatient } from './patient-pool.ts';
+import { openPool } from './pool.ts';
+
+const momentMs = 300;
+
+let database: FreshDatabase;
+let budget: ConnectionBudget;
+let pool: Pool;
+beforeEach(async () => {
+  database = await makeFreshDatabase();
+  budget = new ConnectionBudget(10);
+  pool = patient('pool', 3);
+});
+afterEach(async () => {
+  await pool.end();
+  await database.close();
+});
+
+function patient(application: string, max: number): Pool {
+  const rest = { schema: 'millrace', allowPooler: false, onError: () => {} } as const;
+  return makePatient(openPool({ address: database.address, application, max, budget, ...rest }), budget, momentMs);
+}
+
+const pidOf = async (): Promise<number> => {
+  const { rows } = await pool.query<{ pid: number }>('select pg_backend_pid() as pid');
+  return rows[0]?.pid ?? 0;
+};
+
+it('short statements that meet take turns on one connection, in the order in which they came', async () => {
+  await pidOf();
+  const order: number[] = [];
+  const pids = await Promise.all(
+    [0, 1, 2, 3, 4].map(async (n) => {
+      const pid = await pidOf();
+      order.push(n);
+      return pid;
+    }),
+  );
+  expect(new Set(pids).size).toBe(1);
+  expect(order).toEqual([0, 1, 2, 3, 4]);
+});
+
+it('while one is busy for longer, another is opened; never more than there may be', async () => {
+  const busy: PoolClient[] = [await pool.connect()];
+  busy.push(await pool.connect());
+  busy.push(await pool.connect());
+  expect(pool.totalCount).toBe(3);
+  const fourth = pool.connect();
+  await until('it waits', () => pool.waitingCount === 1 || undefined);
+  expect(pool.totalCount).toBe(3);
+  busy[0]?.release();
+  (await fourth).release();
+  for (const client of busy.slice(1)) client.release();
+});
+
+it('after one was opened no other is for a while, unless a pool has none at all', async () => {
+  const busy = await pool.connect();
+  await budget.opening(() => new Promise((resolve) => setTimeout(resolve, 500)));
+  const startedMs = performance.now();
+  const other = patient('other', 3);
+  await other.query('select 1');
+  await other.end();
+  expect(performance.now() - startedMs).toBeLessThan(1_000);
+  const second = await pool.connect();
+  expect(performance.now() - startedMs).toBeGreaterThan(1_500);
+  busy.release();
+  second.release();
+});
+
+it('whoever waits is served when the connection is lost instead of given back', async () => {
+  const busy = await pool.connect();
+  const waiting = pidOf();
+  busy.release(true);
+  expect(await waiting).toBeGreaterThan(0);
+});
