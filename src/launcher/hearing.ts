@@ -7,7 +7,8 @@ import type { Launch, LaunchEntry, Ledger, Word } from './ledger.ts';
 import { reasons } from './reasons.ts';
 import { afterRunning } from './supervisor.ts';
 
-const silentMs = 5_000;
+/** A machine on which everybody waits for a processor keeps a host from beating; to end it there would make that worse. */
+const silentMs = 8_000;
 /** A host that beats but does not answer an order for so long, and does not say that it cannot, is as good as lost. */
 const unansweredMs = 30_000;
 
