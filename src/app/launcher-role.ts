@@ -1,10 +1,10 @@
 /** The role `launcher`, and the launcher as it runs within `up`. */
-import { totalmem } from 'node:os';
 import type { LauncherOptions } from '../cli/role-commands.ts';
 import { engineVersion } from '../engine/engine.ts';
 import { makeLog } from '../kernel/log.ts';
 import { machine } from '../kernel/machine.ts';
 import { packageFile } from '../kernel/package-files.ts';
+import { memoryBytes } from '../kernel/machine-memory.ts';
 import { all, type Service } from '../kernel/service.ts';
 import { controlRetention } from '../launcher/control-retention.ts';
 import { hostIsLost } from '../launcher/host-queries.ts';
@@ -83,6 +83,5 @@ export function launcherOf(
 const hostsShare = 1 / 4;
 
 function mostHosts(memoryMb: number): number {
-  const bytes = Math.min(totalmem(), process.constrainedMemory() || Number.POSITIVE_INFINITY);
-  return Math.max(2, Math.floor((bytes * hostsShare) / (memoryMb * 2 ** 20)));
+  return Math.max(2, Math.floor((memoryBytes() * hostsShare) / (memoryMb * 2 ** 20)));
 }

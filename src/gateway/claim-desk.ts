@@ -103,6 +103,7 @@ export class ClaimDesk {
 
   /** Bells may have been missed. */
   lookAgain(): void {
+    this.#hot.forgetOld(performance.now());
     this.#hot.heatAll();
     this.#candidates.outdate();
     if (this.#waiting.size > 0) void this.#candidates.lookAnew({ atAll: true }).then(() => this.#deal());

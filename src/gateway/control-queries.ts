@@ -184,7 +184,7 @@ export async function readCandidates(db: Db): Promise<{ off: string[]; ready: st
              or scheduler.beat_at < now() - interval '10 seconds')
             and (launch.code is null or launch.code not in ('not_installed', 'not_connectable', 'no_engine', 'gone'))
             -- its scheduler will say in a moment; asking all that start together would keep them from starting
-            and (scheduler.ready or launch.code is distinct from 'starting'
+            and (scheduler.ready or launch.code is distinct from 'starting' or launch.retry_at is not null
                  or launch.changed_at < now() - interval '20 seconds'))
      order by tenant.id`);
   const of = (why: 'off' | 'ready' | 'silent'): string[] => rows.filter((row) => row.why === why).map((row) => row.id);

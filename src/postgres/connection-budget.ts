@@ -202,7 +202,7 @@ type Connected = ((error: Error) => void) | ((error: null, client: Client) => vo
 const openings = new WeakMap<ClientBase, () => void>();
 
 /** It has been set up, or could not be. */
-export function isOpened(client: ClientBase): void {
+export function noteOpened(client: ClientBase): void {
   openings.get(client)?.();
 }
 

@@ -8,9 +8,9 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { type FileHandle, open, rename, stat } from 'node:fs/promises';
-import { totalmem } from 'node:os';
 import { join } from 'node:path';
 import { MillraceError } from '../errors.ts';
+import { memoryBytes } from '../kernel/machine-memory.ts';
 import { type Place, port } from './embedded-place.ts';
 import { untilReady } from './embedded-postmaster.ts';
 import { type Cluster, clusterOf } from './embedded-processes.ts';
@@ -46,7 +46,7 @@ const ours: Readonly<Record<string, string>> = {
   unix_socket_permissions: '0700',
   port: String(port),
   max_connections: '1000',
-  shared_buffers: `${sharedMb(totalmem())}MB`,
+  shared_buffers: `${sharedMb(memoryBytes())}MB`,
   // a tool may migrate or drop a tenant in a transaction that it prepares; the server's default is that none can be
   max_prepared_transactions: '100',
   // our statements are short: compiling one costs more than it saves

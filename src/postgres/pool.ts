@@ -6,7 +6,7 @@ import { type Client, type ClientBase, Pool, types } from 'pg';
 import { isLockTimeout, MillraceError, poolClosed } from '../errors.ts';
 import { pause } from '../kernel/service.ts';
 import { type Address, clientConfig, describe, refuseOther } from './address.ts';
-import { budgetedClient, type ConnectionBudget, isOpened } from './connection-budget.ts';
+import { budgetedClient, type ConnectionBudget, noteOpened } from './connection-budget.ts';
 import { locks } from './locks.ts';
 
 type TypeId = Parameters<typeof types.getTypeParser>[0];
@@ -51,7 +51,7 @@ export function openPool(options: PoolOptions): Pool {
     ...onConnect((client) => {
       connected.add(client);
       client.once('end', () => connected.delete(client));
-      return setUp(client, options).finally(() => isOpened(client));
+      return setUp(client, options).finally(() => noteOpened(client));
     }),
   });
   // an idle connection that is lost is only an event; unheard, it would end the process

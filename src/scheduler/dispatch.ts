@@ -23,6 +23,7 @@ export function dispatch(scheduling: Scheduling): Dispatch {
 function offering(scheduling: Scheduling, onLook: (ready: boolean) => void): Service {
   const { ctx, db, time, work, readied, sweepMs, stir, processor } = scheduling;
   let lookedMs = 0;
+  let wasRung = false;
   const offer = (lanes: readonly string[] | undefined): void => {
     stir();
     checkpoint('dispatch.offer');
@@ -33,7 +34,10 @@ function offering(scheduling: Scheduling, onLook: (ready: boolean) => void): Ser
     if (rung) {
       ctx.wake.send(ctx.tenant.id, 'events');
       offer(readied.take());
+      // what was just offered would be found once more
+      if (!wasRung) lookedMs = time.now();
     }
+    wasRung = rung;
     if (signal.aborted || time.now() - lookedMs < sweepEveryMs) return;
     lookedMs = time.now();
     const { lanes, killed } = await lookForWork(db);

@@ -6,7 +6,7 @@ import { leaseTimes } from '../contract/lease-times.ts';
 import type { Report } from '../contract/wire.ts';
 import { checkpoint } from '../kernel/checkpoint.ts';
 import { all, pause, type Service } from '../kernel/service.ts';
-import { anyHeld, nextRetryAt, queueRetries, takeBackRuns } from './queries.ts';
+import { anyWithWorkers, nextRetryAt, queueRetries, takeBackRuns } from './queries.ts';
 import { applyReports } from './report.ts';
 import type { Scheduling } from './scheduling.ts';
 
@@ -52,7 +52,7 @@ function leases(scheduling: Scheduling): Service {
 
 async function sweepLeases({ ctx, db, time, ready }: Scheduling): Promise<void> {
   const { leaseMs } = ctx.settings;
-  if (!(await anyHeld(db))) return;
+  if (!(await anyWithWorkers(db))) return;
   const serving = await ctx.directory.servingSince();
   if (serving === undefined || serving.getTime() > time.now() - leaseMs) return;
   checkpoint('leases.sweep');

@@ -79,7 +79,7 @@ export async function releaseTokens(db: Db, max: number, at: Date): Promise<numb
   return (await db.one<{ n: number }>(sql`select release_tokens(${max}::integer, ${at}::timestamptz) as n`)).n;
 }
 
-/** Whether there is anything that a sweep of tokens could be about: runs that are parked or wait at a gate, held tokens. */
+/** Whether there is anything that a sweep of tokens could be about: what may not run yet, or was counted by rules that have changed. */
 export async function anyWaiting(db: Db): Promise<boolean> {
   const { waiting } = await db.one<{ waiting: boolean }>(sql`
     select exists (select 1 from live where parked)
@@ -108,8 +108,15 @@ export async function queueRetries(db: Db, max: number, at: Date): Promise<numbe
   return (await db.one<{ n: number }>(sql`select queue_retries(${max}::integer, ${at}::timestamptz) as n`)).n;
 }
 
+/** No earlier than it is due, though we count in milliseconds only. */
 export async function nextRetryAt(db: Db): Promise<Date | undefined> {
-  return (await db.one<{ at: Date | null }>(sql`select min(due_at) as at from retry`)).at ?? undefined;
+  return (
+    (
+      await db.one<{ at: Date | null }>(
+        sql`select date_trunc('milliseconds', min(due_at) + interval '999 microseconds') as at from retry`,
+      )
+    ).at ?? undefined
+  );
 }
 
 export function takeBackRuns(db: Db, slackMs: number, at: Date): Promise<{ returned: number; failed: number }> {
@@ -118,7 +125,7 @@ export function takeBackRuns(db: Db, slackMs: number, at: Date): Promise<{ retur
 }
 
 /** Whether workers hold any runs: most of the time, of most tenants, they do not. */
-export async function anyHeld(db: Db): Promise<boolean> {
+export async function anyWithWorkers(db: Db): Promise<boolean> {
   const { held } = await db.one<{ held: boolean }>(sql`
     select exists (select 1 from live where worker_id is not null) as held`);
   return held;

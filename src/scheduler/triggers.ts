@@ -86,13 +86,13 @@ export class TriggerProcessor {
   async #warmUp(dueMs: number, signal: AbortSignal): Promise<void> {
     const { db, time, ctx } = this.#scheduling;
     const warmMs = dueMs - earlierMs(ctx.tenant.id);
-    if (time.now() < warmMs) return this.#sleep(dueMs, signal, warmMs);
+    if (time.now() < warmMs) return this.#sleep(warmMs, signal);
     this.#isWarm = true;
     await fireTriggers(db, [], { priority: 'normal', at: new Date(time.now()), dues: [] });
   }
 
-  /** Until the next is due, or a change comes. Now and then it looks up though nothing has happened: so one knows it lives. */
-  async #sleep(dueMs: number | undefined, signal: AbortSignal, wakeMs = dueMs): Promise<void> {
+  /** Until then, or until a change comes. Now and then it looks up though nothing has happened: so one knows it lives. */
+  async #sleep(untilMs: number | undefined, signal: AbortSignal): Promise<void> {
     // aborted while this turn read or fired: no listener would hear of it any more
     if (signal.aborted) return;
     // not AbortSignal.any: on Node 20 each would stay with the long-lived signal
@@ -100,9 +100,8 @@ export class TriggerProcessor {
     const wake = (): void => nap.abort();
     signal.addEventListener('abort', wake, { once: true });
     const { time, changedJobs } = this.#scheduling;
-    const times = [...new Set([dueMs, wakeMs])].filter((ms) => ms !== undefined);
-    const ends = times.map((ms) => time.until(ms, nap.signal));
-    await Promise.race([changedJobs.arrival(nap.signal), pause(longestNapMs, nap.signal), ...ends]);
+    const ends = [changedJobs.arrival(nap.signal), pause(longestNapMs, nap.signal)];
+    await Promise.race(untilMs === undefined ? ends : [...ends, time.until(untilMs, nap.signal)]);
     nap.abort();
     signal.removeEventListener('abort', wake);
   }
@@ -246,8 +245,8 @@ export class TriggerProcessor {
   }
 }
 
-/** The same for a tenant each time, and as good as any for another. */
-function earlierMs(tenantId: string): number {
+/** How long before it is due the first firing is planned: the same for a tenant each time, and as good as any for another. */
+export function earlierMs(tenantId: string): number {
   return 1_000 + (Number.parseInt(tenantId.slice(-4), 16) % 9_000);
 }
 

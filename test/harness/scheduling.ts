@@ -2,6 +2,7 @@
 import type { Service } from '../../src/kernel/service.ts';
 import { sql } from '../../src/kernel/sql.ts';
 import { makeScheduler } from '../../src/scheduler/scheduler.ts';
+import { earlierMs } from '../../src/scheduler/triggers.ts';
 import { makeContext, type TestContext } from './engine-context.ts';
 import { type JobParts, makePipeline, type Pipeline, type TestJob } from './pipeline.ts';
 import { until } from './until.ts';
@@ -80,10 +81,15 @@ export class Schedule {
     await until('some have fired', async () => (await this.fired(job)).length > 0 || undefined);
   }
 
-  /** Until the trigger processor has dealt with all before that moment and waits for it, and nothing is to catch up. */
+  /**
+   * Until the trigger processor has dealt with all before that moment and waits for it, or to be planned for it, and nothing
+   * is to catch up.
+   */
   async waitsFor(at: string): Promise<void> {
+    const { time } = this.line;
+    const plannedMs = new Date(at).getTime() - earlierMs(this.ctx.tenant.id);
     await until(`waits for ${at}`, async () => {
-      if (!this.line.time.isAwaited(at)) return undefined;
+      if (!time.isAwaited(at) && !time.isAwaited(plannedMs)) return undefined;
       return (await this.line.db.rows(sql`select 1 from catchup`)).length === 0 || undefined;
     });
   }
