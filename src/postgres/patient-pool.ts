@@ -37,7 +37,7 @@ export function makePatient(pool: Pool, budget: ConnectionBudget, momentMs = usu
     line.callAll();
     await ended;
   };
-  return Object.assign(pool, { connect: served as Pool['connect'], end: end as Pool['end'] });
+  return Object.assign(pool, { connect: served as Pool['connect'], end });
 }
 
 interface Place {
