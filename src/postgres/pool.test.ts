@@ -56,6 +56,17 @@ describe('a connection', () => {
     expect(await db.one(sql`select ${2 ** 52}::bigint as n`)).toEqual({ n: 2 ** 52 });
   });
 
+  it('that is lost while nobody listens to it does not end the process, and the next is another', async () => {
+    const pool = open('1');
+    const client = await pool.connect();
+    const ended = new Promise((resolve) => client.once('end', resolve));
+    const { rows } = await client.query<{ pid: number }>('select pg_backend_pid() as pid');
+    await withClient(tenant.address, (other) => other.query('select pg_terminate_backend($1)', [rows[0]?.pid]));
+    await ended;
+    client.release();
+    expect(await onPool(pool).one(sql`select 1 as x`)).toEqual({ x: 1 });
+  });
+
   it('of an engine that is not the recorded one is closed, and says which is', async () => {
     const pool = open('2');
     const failure: unknown = await onPool(pool)

@@ -49,6 +49,9 @@ export function openPool(options: PoolOptions): Pool {
     types: typeParsers,
     ...(options.budget && { Client: budgetedClient(options.budget, options.application) }),
     ...onConnect((client) => {
+      // the pool listens to those that are idle, and whoever has taken one out begins to a little later: a server's last word
+      // may come between the two, in the very packet of the answer before
+      client.on('error', () => {});
       connected.add(client);
       client.once('end', () => connected.delete(client));
       return setUp(client, options).finally(() => noteOpened(client));
