@@ -26,6 +26,8 @@ export interface Retry {
 }
 
 const backoff: Backoff = { firstMs: 1_000, capMs: 60_000, jitter: 0.3 };
+/** A look costs one connection, and a server that is back is not to blame for having been away often. */
+const reachAgain: Backoff = { ...backoff, capMs: 10_000 };
 const lookAgain: Backoff = { firstMs: 5_000, capMs: 5_000, jitter: 0.2 };
 /** Most databases without Millrace stay so, and an install that takes our lock is seen at once. */
 const longestUnlookedMs = 25_000;
@@ -50,7 +52,7 @@ export function afterQuit(quit: Quit, failures: number, now: Date, random: () =>
   const { code, detail, ofHost = false } = quit;
   const reasonOf = missing[code];
   const hasFailed = reasonOf === undefined || (ofHost && isFailing(code));
-  const pauseMs = hasFailed ? delayMs(backoff, failures, random) : 0;
+  const pauseMs = hasFailed ? delayMs(code === 'unreachable' ? reachAgain : backoff, failures, random) : 0;
   const waitMs = reasonOf === undefined ? pauseMs : Math.max(pauseMs, lookAgainMs(quit, random));
   const retryAt = later(now, waitMs);
   const counted = hasFailed ? failures + 1 : 0;

@@ -29,7 +29,8 @@ const plain = { application: 'chaos', max: 3, allowPooler: false, onError: () =>
 const answerWithinMs = 10_000;
 const patienceMs = 60_000;
 /** Longer than any lease, sweep or retry takes. */
-const stalledMs = 20_000;
+/** Longer than the pause after the last of many crashes in a row, which is a minute. */
+const stalledMs = 75_000;
 
 export interface InstallationOptions {
   readonly hosts: number;
