@@ -27,6 +27,7 @@ import { clock } from '../postgres/clock.ts';
 import { ensureDatabases, withClient } from '../postgres/databases.ts';
 import { migrate, readMigrations } from '../postgres/migrate.ts';
 import { ConnectionBudget } from '../postgres/connection-budget.ts';
+import { outlast } from '../postgres/outlast.ts';
 import { forgotten, openPool } from '../postgres/pool.ts';
 import { WakeHub } from '../postgres/wake.ts';
 
@@ -86,10 +87,10 @@ export async function openInstallation(options: InstallationOptions): Promise<In
   const ticking = clock(control, time, (error) => log.debug({ err: error }, 'the clock could not be measured'));
   const elsewhere = clockElsewhere(options);
   const [connections] = await Promise.all([
-    connectionsOf(control),
-    ticking.start(),
+    outlast(() => connectionsOf(control)),
+    outlast(() => ticking.start()),
     hub.service.start(),
-    elsewhere?.start(),
+    elsewhere && outlast(() => elsewhere.start()),
   ]);
   const base = assemble(options, { control, time, hub, timeElsewhere: elsewhere?.time, connections });
   return {

@@ -18,6 +18,7 @@ import { Seldom } from '../kernel/seldom.ts';
 import type { Telemetry } from '../kernel/telemetry.ts';
 import { runningTime } from '../kernel/time.ts';
 import type { Address } from '../postgres/address.ts';
+import { outlast } from '../postgres/outlast.ts';
 import type { ConnectionBudget } from '../postgres/connection-budget.ts';
 import type { WakeHub } from '../postgres/wake.ts';
 import { type AttemptHooks, Attempts } from './attempts.ts';
@@ -141,7 +142,7 @@ class RunningHost {
     });
     this.service = all('host', [
       // it beats to its end: silent, it would be taken for lost while its schedulers take their time to stop
-      { name: 'registration', start: () => this.#register(), stop: () => this.#leave() },
+      { name: 'registration', start: () => outlast(() => this.#register()), stop: () => this.#leave() },
       every(beatEveryMs, 'beat', () => this.#beat(), this.#onError('beating')),
       // by themselves: a row that somebody has locked must not make the host look lost
       every(beatEveryMs, 'beats of schedulers', () => this.#beatSchedulers(), this.#onError('telling of schedulers')),

@@ -28,8 +28,7 @@ const settings = { fsync: 'off', full_page_writes: 'off' };
 const plain = { application: 'chaos', max: 3, allowPooler: false, onError: () => {} } as const;
 const answerWithinMs = 10_000;
 const patienceMs = 60_000;
-/** Longer than any lease, sweep or retry takes. */
-/** Longer than the pause after the last of many crashes in a row, which is a minute. */
+/** Longer than any lease, sweep or retry takes, and than the pause after the last of many crashes in a row, which is a minute. */
 const stalledMs = 75_000;
 
 export interface InstallationOptions {
