@@ -3,6 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { makeContext } from '../../test/harness/engine-context.ts';
 import { makeDam, type TestJob } from '../../test/harness/pipeline.ts';
 import { after, day, minute, noon, Schedule, sentinel } from '../../test/harness/scheduling.ts';
+import { until } from '../../test/harness/until.ts';
 
 let all: Schedule;
 
@@ -51,6 +52,10 @@ describe('of a trigger that has fired to the present', () => {
     async (catchup) => {
       const job = await settled();
       await edit(job, { ...daily, start: after(-5 * day), catchup });
+      await until('it is taken in', async () => {
+        const { earliest } = await all.marks(job);
+        return earliest?.getTime() === Date.parse(after(-5 * day)) || undefined;
+      });
       await all.waitsFor(after(day));
       await edit(job, { ...daily, start: after(-5 * day), catchup: 'earliest' });
       await all.waitsFor(after(day));

@@ -118,7 +118,7 @@ export class Schedule {
     return this.line.db.rows(sql`select 1 from catchup where trigger_id = ${job.trigger('t')}`);
   }
 
-  marks(job: TestJob): Promise<object> {
+  marks(job: TestJob): Promise<{ earliest: Date | null; latest: Date | null }> {
     return this.line.db.one(sql`select earliest, latest from trigger where id = ${job.trigger('t')}`);
   }
 }
