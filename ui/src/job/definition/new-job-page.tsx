@@ -64,7 +64,12 @@ function NewJob() {
         <h1>New job</h1>
       </header>
       {unread === null || names !== undefined ? null : <Failure error={unread} retry={refetch} />}
-      <ProjectField value={project} names={names} change={(name) => change(withProject(text, name))} />
+      <ProjectField
+        value={project}
+        names={names}
+        isWaiting={projects.isPending}
+        change={(name) => change(withProject(text, name))}
+      />
       <DocumentEditor
         text={text}
         change={change}

@@ -21,10 +21,12 @@ export function useProjectNames() {
 interface Props {
   readonly value: string;
   readonly names: readonly string[] | undefined;
+  /** The projects are about to be known, and with them the one that is proposed: it must not change under somebody's hands. */
+  readonly isWaiting: boolean;
   readonly change: (name: string) => void;
 }
 
-export function ProjectField({ value, names, change }: Props) {
+export function ProjectField({ value, names, isWaiting, change }: Props) {
   const isMissing = value !== '' && names !== undefined && !names.includes(value);
   return (
     <div className="project-field">
@@ -35,6 +37,7 @@ export function ProjectField({ value, names, change }: Props) {
               {...wiring}
               className="input"
               value={value}
+              disabled={isWaiting}
               list={`${wiring.id}-names`}
               autoComplete="off"
               onChange={(event) => change(event.currentTarget.value)}
