@@ -11,9 +11,10 @@ import { sql } from '../src/kernel/sql.ts';
 import type { Address } from '../src/postgres/address.ts';
 import { withClient } from '../src/postgres/databases.ts';
 import { makeRuntimes } from '../src/runtimes/runtimes.ts';
+import { type Carry, overNetwork } from '../src/worker/carrier.ts';
 import { makeWorker } from '../src/worker/worker.ts';
 import { atEnd } from './ending.ts';
-import { type Fetch, startInProcess } from './in-process.ts';
+import { startInProcess } from './in-process.ts';
 import type { Options } from './options.ts';
 import { type Percentiles, percentiles } from './percentiles.ts';
 import { startUp } from './product.ts';
@@ -63,7 +64,7 @@ export async function handover(options: Options, report: Report): Promise<Result
 async function inProcess(server: Server, options: Options): Promise<Percentiles> {
   const control = await freshControl(server);
   const product = await startInProcess(server.home, control);
-  const samples = await measure(server, control, { fetch: product.fetch, url: 'http://in-process', key: '-' }, options);
+  const samples = await measure(server, control, { carry: product.carry, url: 'http://in-process', key: '-' }, options);
   await product.stop();
   return samples;
 }
@@ -76,8 +77,13 @@ async function overHttp(
   const control = await freshControl(server);
   const up = await startUp({ home: server.home, databaseUrl: control.url, worker: false });
   const { key } = await up.call('POST /api/keys', { body: { name: 'bench', role: 'worker' } });
-  const samples = await measure(server, control, { fetch: (request) => fetch(request), url: up.url, key }, options);
-  const request = await repeated(options, async () => void (await (await fetch(`${up.url}/healthz`)).text()));
+  const carry = overNetwork();
+  const samples = await measure(server, control, { carry, url: up.url, key }, options);
+  const empty = { url: new URL('/internal/definitions', up.url), key, body: '{"items":[]}' };
+  const request = await repeated(options, async () => {
+    const { status } = await carry(empty, new AbortController().signal);
+    if (status !== 200) throw new Error(`an empty request was answered ${status}`);
+  });
   await up.stop();
   return { samples, request };
 }
@@ -108,7 +114,7 @@ async function repeated({ quick }: Options, work: () => Promise<void>): Promise<
 }
 
 interface Wire {
-  readonly fetch: Fetch;
+  readonly carry: Carry;
   readonly url: string;
   readonly key: string;
 }
@@ -119,8 +125,8 @@ async function measure(
   wire: Wire,
   { seconds, quick }: Options,
 ): Promise<Percentiles> {
-  const watch = new Watch(wire.fetch);
-  const worker = workerOn({ ...wire, fetch: watch.fetch });
+  const watch = new Watch(wire.carry);
+  const worker = workerOn({ ...wire, carry: watch.carry });
   await worker.start();
   const stopWorker = atEnd(() => worker.stop());
   const tenant = await openTenant(control, server.address(tenantDatabase));
@@ -135,29 +141,30 @@ async function measure(
   return percentiles(watch.samples);
 }
 
-function workerOn({ fetch, url, key }: Wire): Service {
+function workerOn({ carry, url, key }: Wire): Service {
   const runtimes = makeRuntimes({ names: ['none'], functions: {}, environment: {} });
-  return makeWorker({ id: newId(), name: 'bench', version: engineVersion, url, key, fetch, runtimes, log: silent });
+  return makeWorker({ id: newId(), name: 'bench', version: engineVersion, url, key, carry, runtimes, log: silent });
 }
 
 /** Sees what the worker says and hears, and when. */
 class Watch {
   readonly samples: number[] = [];
-  readonly fetch: Fetch;
+  readonly carry: Carry;
   readonly #firstMs = Date.now() - 24 * 3_600_000;
   #reportedAt: number | undefined;
   #claims = 0;
   #reports = 0;
 
-  constructor(fetch: Fetch) {
-    this.fetch = async (request) => {
-      const isReport = request.url.endsWith('/report');
+  constructor(carry: Carry) {
+    this.carry = async (message, signal) => {
+      const { pathname } = message.url;
+      const isReport = pathname.endsWith('/report');
       if (isReport) this.#reportedAt = performance.now();
-      const response = await fetch(request);
+      const answer = await carry(message, signal);
       const at = performance.now();
       if (isReport) this.#reports++;
-      if (request.url.endsWith('/claim')) await this.#heard(response.clone(), at);
-      return response;
+      if (pathname.endsWith('/claim')) this.#heard(answer.text, at);
+      return answer;
     };
   }
 
@@ -175,8 +182,8 @@ class Watch {
     await sleep(restMs);
   }
 
-  async #heard(answer: Response, at: number): Promise<void> {
-    const { runs } = (await answer.json()) as { runs?: unknown[] };
+  #heard(answer: string, at: number): void {
+    const { runs } = JSON.parse(answer) as { runs?: unknown[] };
     if (runs === undefined || runs.length === 0) return;
     this.#claims += runs.length;
     if (this.#claims === 2 && this.#reportedAt !== undefined) this.samples.push(at - this.#reportedAt);

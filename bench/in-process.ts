@@ -12,13 +12,12 @@ import type { KeyCaller } from '../src/contract/roles.ts';
 import { engineVersion } from '../src/engine/engine.ts';
 import { makeLog } from '../src/kernel/log.ts';
 import type { Address } from '../src/postgres/address.ts';
+import { type Carry, inProcess } from '../src/worker/carrier.ts';
 import { atEnd } from './ending.ts';
-
-export type Fetch = (request: Request) => Promise<Response>;
 
 export interface InProcess {
   /** What a worker in this process calls. */
-  readonly fetch: Fetch;
+  readonly carry: Carry;
   stop(): Promise<void>;
 }
 
@@ -49,7 +48,7 @@ export async function startInProcess(home: string, control: Address): Promise<In
   await launcher.start();
   await serving.start();
   return {
-    fetch: (request) => serving.gateway.fetchAs(request, caller),
+    carry: inProcess((request) => serving.gateway.fetchAs(request, caller)),
     stop: atEnd(async () => {
       ending.abort();
       await serving.stop();

@@ -2,14 +2,15 @@
 import { makeLog } from '../kernel/log.ts';
 import { prepareDatabases } from './installation.ts';
 import { externalAddress, openExternal } from './opening.ts';
-import { type Role, untilAborted } from './role.ts';
+import { type Role, unlessAborted, untilAborted } from './role.ts';
 import { rootKeyOf } from './secret-files.ts';
 import { makeServing } from './serving.ts';
 
 export async function runApi({ config, signal, say }: Role): Promise<void> {
   const log = makeLog({ level: config.logLevel, role: 'api' });
   await prepareDatabases(config, externalAddress(config));
-  const installation = await openExternal(config, log, 'api');
+  const installation = await unlessAborted(signal, openExternal(config, log, 'api'));
+  if (installation === undefined) return;
   const rootKey = config.rootKey ?? (await rootKeyOf(config.home));
   const serving = makeServing({ installation, rootKey, healthy: async () => true });
   try {

@@ -9,7 +9,7 @@ import { awaitEngine } from '../launcher/host-engine.ts';
 import { type HostOrder, registered } from './host-order.ts';
 import { budgetOf, prepareControl } from './installation.ts';
 import { externalAddress, openExternal } from './opening.ts';
-import { type Role, untilAborted } from './role.ts';
+import { type Role, unlessAborted, untilAborted } from './role.ts';
 
 /** Without an answer for so long, the network is gone: on to a new connection. */
 const lostMs = 10_000;
@@ -30,17 +30,22 @@ export async function runHost(
   // whoever starts hosts has prepared what they stand on
   if (!onDemand) await prepareControl(externalAddress(config));
   const patience = { queryTimeoutMs: lostMs, lockTimeoutMs: lockedMs };
-  const installation = await openExternal({ ...config, ...told }, log, 'host', patience);
+  const installation = await unlessAborted(signal, openExternal({ ...config, ...told }, log, 'host', patience));
+  if (installation === undefined) return;
   const host = makeHost({
     ...installation,
     ...hostSettings(config, installation.connections),
     version,
     stays: !onDemand,
+    signal,
   });
   try {
     await awaitEngine(installation.engines, version, { waits: !onDemand, signal, log });
     if (signal.aborted) return;
-    await host.start();
+    await host.start().catch((error: unknown) => {
+      if (!signal.aborted) throw error;
+    });
+    if (signal.aborted) return;
     process.send?.(registered);
     const end = await Promise.race([host.ended, untilAborted(signal)]);
     if (end?.asked) log.info({ host: host.id() }, `the host ends: ${end.reason}`);

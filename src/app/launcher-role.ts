@@ -14,7 +14,7 @@ import type { HostsPort } from '../launcher/spawning.ts';
 import { detachedHosts, type HostProcessOptions, hostsElsewhere } from './host-processes.ts';
 import { type Installation, isElsewhere, prepareDatabases } from './installation.ts';
 import { externalAddress, openExternal } from './opening.ts';
-import { type Role, untilAborted } from './role.ts';
+import { type Role, unlessAborted, untilAborted } from './role.ts';
 
 /** Without a launcher to follow, hosts are given so long to leave. */
 const retireMs = 8_000;
@@ -23,7 +23,8 @@ export async function runLauncher({ config, signal, say }: Role, options: Launch
   const log = makeLog({ level: config.logLevel, role: 'launcher' });
   const address = externalAddress(config);
   await prepareDatabases(config, address);
-  const installation = await openExternal(config, log, 'launcher');
+  const installation = await unlessAborted(signal, openExternal(config, log, 'launcher'));
+  if (installation === undefined) return;
   const { control, hub } = installation;
   const processes = hostProcessesOf(installation);
   const hosts = options.hosts ? detachedHosts(processes, onHostExit(installation)) : hostsElsewhere(processes);

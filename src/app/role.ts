@@ -9,6 +9,11 @@ export interface Role {
   readonly say: (line: string) => void;
 }
 
+/** What a role opens first; nothing if it is to end before that is there, and with it this process. */
+export function unlessAborted<T>(signal: AbortSignal, opening: Promise<T>): Promise<T | undefined> {
+  return Promise.race([opening, untilAborted(signal).then(() => undefined)]);
+}
+
 export async function untilAborted(signal: AbortSignal): Promise<void> {
   if (signal.aborted) return;
   await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));

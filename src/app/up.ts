@@ -18,10 +18,11 @@ import { type Address, addressOfSocket, addressOfUrl } from '../postgres/address
 import { claimHome, makeHome } from '../postgres/home.ts';
 import { supervised } from '../postgres/supervised.ts';
 import { makeRuntimes } from '../runtimes/runtimes.ts';
+import { inProcess } from '../worker/carrier.ts';
 import { makeWorker } from '../worker/worker.ts';
 import { type ChildHosts, childHosts } from './host-processes.ts';
 import { type Installation, openInstallation, prepareDatabases } from './installation.ts';
-import { type Role, untilAborted } from './role.ts';
+import { type Role, unlessAborted, untilAborted } from './role.ts';
 import { hostProcessesOf, launcherOf, onHostExit } from './launcher-role.ts';
 import { secretKeys } from './opening.ts';
 import { nextIncarnation, removeServerFile, rootKeyOf, writeServerFile, workerIdOf } from './secret-files.ts';
@@ -87,9 +88,9 @@ interface Ground {
 }
 
 async function serve(role: Role, options: UpOptions, { log, address, hosts }: Ground): Promise<void> {
-  const { config } = role;
+  const { config, signal } = role;
   await prepareDatabases(config, address, embedded(config) ? upgraded(role.say) : undefined);
-  const installation = await openInstallation({
+  const opening = openInstallation({
     config,
     log,
     role: 'up',
@@ -97,6 +98,8 @@ async function serve(role: Role, options: UpOptions, { log, address, hosts }: Gr
     secretKeys: await secretKeys(config, config.home),
     poolSize: 10,
   });
+  const installation = await unlessAborted(signal, opening);
+  if (installation === undefined) return;
   try {
     // the home is ours, and so is its server: whoever is said to be alive was killed
     if (embedded(config)) await forgetProcesses(installation.control);
@@ -183,7 +186,7 @@ async function makeInProcessWorker({ config, log }: Installation, serving: Servi
     version: engineVersion,
     url: 'http://in-process',
     key: 'in-process',
-    fetch: (request) => serving.gateway.fetchAs(request, caller),
+    carry: inProcess((request) => serving.gateway.fetchAs(request, caller)),
     taskUrl: config.publicUrl ?? serving.url(),
     runtimes: makeRuntimes({ names: runtimeNames, functions: {}, environment: process.env, log: own }),
     log: own,

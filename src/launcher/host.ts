@@ -65,6 +65,8 @@ export interface HostOptions {
   /** Told to leave, it lets go of all tenants but stays: somebody has started it who knows why. */
   readonly stays: boolean;
   readonly log: Log;
+  /** Who is to end does not wait for a control database that is away. */
+  readonly signal?: AbortSignal;
   readonly limits?: SchedulerLimits;
   readonly patience?: Partial<HostPatience>;
 }
@@ -142,7 +144,7 @@ class RunningHost {
     });
     this.service = all('host', [
       // it beats to its end: silent, it would be taken for lost while its schedulers take their time to stop
-      { name: 'registration', start: () => outlast(() => this.#register()), stop: () => this.#leave() },
+      { name: 'registration', start: () => outlast(() => this.#register(), options.signal), stop: () => this.#leave() },
       every(beatEveryMs, 'beat', () => this.#beat(), this.#onError('beating')),
       // by themselves: a row that somebody has locked must not make the host look lost
       every(beatEveryMs, 'beats of schedulers', () => this.#beatSchedulers(), this.#onError('telling of schedulers')),

@@ -243,6 +243,20 @@ describe('a host that beats and does not answer an order', () => {
   });
 });
 
+describe('a host that does not beat', () => {
+  it.each([
+    { seconds: 7.9, mayJudge: true, lost: [] },
+    { seconds: 8.1, mayJudge: true, lost: ['a'] },
+    { seconds: 60, mayJudge: false, lost: [] },
+  ])(
+    'for $seconds s, by a launcher that was itself awake: $mayJudge, is lost: $lost',
+    ({ seconds, mayJudge, lost }) => {
+      const hosts = [{ ...host('a'), beatMs: at(-seconds).getTime() }];
+      expect(decide(world({ hosts, mayJudge })).lost.map(({ id }) => id)).toEqual(lost);
+    },
+  );
+});
+
 describe('a host without a tenant', () => {
   it('is idle, but not while it keeps house, nor where it was started by hand', () => {
     const hosts = [host('a'), host('b'), { ...host('c'), onDemand: false }];

@@ -28,3 +28,14 @@ it('what fails because its connection is lost is tried again; what the server re
   expect(refused).toBe(1);
   await closePool(pool);
 });
+
+it('who is to end waits no longer', async () => {
+  const ending = new AbortController();
+  let tries = 0;
+  const away = (): Promise<never> => {
+    if (++tries === 3) ending.abort();
+    return Promise.reject(Object.assign(new Error('away'), { code: 'ECONNREFUSED' }));
+  };
+  await expect(outlast(away, ending.signal)).rejects.toThrow('away');
+  expect(tries).toBe(3);
+});

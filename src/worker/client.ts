@@ -1,6 +1,6 @@
 /**
- * The typed client of the wire under `/internal`: one method per message, over an injected `fetch` (the network's, or
- * under `up` the gateway's own).
+ * The typed client of the wire under `/internal`: one method per message, carried by whoever is given (the
+ * network, or under `up` the process itself).
  *
  * 1. Answers are parsed; one that is not understood counts as none.
  * 2. What may pass (no connection, no answer in time, 5xx, a key not accepted at the moment) is thrown as
@@ -30,14 +30,13 @@ import {
 } from '../contract/wire.ts';
 import { MillraceError } from '../errors.ts';
 import { persist, reconnect } from '../kernel/backoff.ts';
+import type { Carry } from './carrier.ts';
 import type { Outage } from './outage.ts';
-
-export type Fetch = (request: Request) => Promise<Response>;
 
 export interface ClientOptions {
   readonly url: string;
   readonly key: string;
-  readonly fetch: Fetch;
+  readonly carry: Carry;
   readonly outage: Outage;
 }
 
@@ -47,8 +46,6 @@ const answerWithinMs = 15_000;
 
 export class Client {
   readonly #options: ClientOptions;
-  /** Held until they are answered: Node forgets to abort a request that was garbage-collected (nodejs/node#55428). */
-  readonly #underWay = new Set<Request>();
 
   constructor(options: ClientOptions) {
     this.#options = options;
@@ -124,22 +121,11 @@ export class Client {
   }
 
   async #exchange(path: string, body: object, signal: AbortSignal): Promise<unknown> {
-    const { url, key, fetch } = this.#options;
-    const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
-    const request = new Request(new URL(`internal/${path}`, url.endsWith('/') ? url : `${url}/`), {
-      method: 'POST',
-      headers,
-      signal,
-      body: JSON.stringify(body),
-    });
-    this.#underWay.add(request);
-    try {
-      const response = await fetch(request);
-      if (response.ok) return await response.json();
-      throw refusal(path, response.status, await response.text());
-    } finally {
-      this.#underWay.delete(request);
-    }
+    const { url, key, carry } = this.#options;
+    const to = new URL(`internal/${path}`, url.endsWith('/') ? url : `${url}/`);
+    const { status, text } = await carry({ url: to, key, body: JSON.stringify(body) }, signal);
+    if (status < 200 || status > 299) throw refusal(path, status, text);
+    return JSON.parse(text);
   }
 }
 

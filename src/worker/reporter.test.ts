@@ -63,6 +63,19 @@ it('sends what is pending as one request, and has at most two under way', async 
   await reporter.flush();
 });
 
+it('a few more of a tenant that has many under way share no request with others', async () => {
+  const { reporter, calls } = setUp();
+  const some = (count: number, tenant: string): Report[] =>
+    Array.from({ length: count }, () => makeReport(null, tenant));
+  reporter.add(some(200, 'flooded'));
+  await turn();
+  reporter.add([...some(1, 'flooded'), ...some(1, 'quiet')]);
+  await turn();
+  const tenants = calls.map(({ reports }) => [...new Set(reports.map(({ tenant }) => tenant))]);
+  expect(tenants).toEqual([['flooded'], ['quiet'], ['flooded']]);
+  reporter.stop();
+});
+
 it('those of a tenant that has few do not wait for one that has many', async () => {
   const { reporter, calls } = setUp();
   const some = (count: number, tenant: string): Report[] =>

@@ -124,7 +124,8 @@ export class Reporter {
   /** What those who have few have all together; else what one has who has many, each in turn. */
   #nextBatch(): Report[] {
     const free = [...this.#pending].filter(([tenant]) => (this.#requests.get(tenant) ?? 0) < requestsAtOnce.tenant);
-    const few = free.filter(([, line]) => line.length < many);
+    // of one that has many under way a few more are no small matter: who shares their request would wait with them
+    const few = free.filter(([tenant]) => (this.#ofTenant.get(tenant) ?? 0) < many);
     const batch: Report[] = [];
     for (const [tenant, line] of few.length > 0 ? few : free.slice(0, 1)) {
       batch.push(...line.splice(0, batchSize - batch.length));

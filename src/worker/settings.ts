@@ -3,7 +3,7 @@ import { hostname } from 'node:os';
 import type { Log } from '../kernel/log.ts';
 import { systemTime, type Time } from '../kernel/time.ts';
 import type { RuntimeTable } from '../runtimes/runtimes.ts';
-import type { Fetch } from './client.ts';
+import { type Carry, overNetwork } from './carrier.ts';
 
 export interface WorkerOptions {
   /** Stays over restarts where it can be kept, so that after one the runs return at once. */
@@ -17,8 +17,8 @@ export interface WorkerOptions {
   readonly key: string;
   readonly runtimes: RuntimeTable;
   readonly log: Log;
-  /** The network's, or under `up` the gateway's own. */
-  readonly fetch?: Fetch | undefined;
+  /** The network, unless the API is in the same process. */
+  readonly carry?: Carry | undefined;
   /** The API's address as tasks are told it, where it is another. */
   readonly taskUrl?: string | undefined;
   readonly addr?: string | undefined;
@@ -41,7 +41,7 @@ export type WorkerSettings = { readonly [K in keyof WorkerOptions]-?: NonNullabl
 export function settingsOf(options: WorkerOptions): WorkerSettings {
   return {
     ...options,
-    fetch: options.fetch ?? ((request) => fetch(request)),
+    carry: options.carry ?? overNetwork(),
     taskUrl: options.taskUrl ?? options.url,
     incarnation: options.incarnation ?? (() => (options.time ?? systemTime).now()),
     addr: options.addr ?? hostname(),

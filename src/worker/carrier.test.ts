@@ -1,0 +1,103 @@
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { type Answer, inProcess, overNetwork } from './carrier.ts';
+
+const carry = overNetwork();
+const never = new AbortController().signal;
+
+let server: Server;
+let url: URL;
+let answer: (request: IncomingMessage, response: ServerResponse, body: string) => void;
+let sockets: Socket[];
+
+beforeEach(async () => {
+  sockets = [];
+  server = createServer((request, response) => {
+    const chunks: Buffer[] = [];
+    request.on('data', (chunk: Buffer) => chunks.push(chunk));
+    request.on('end', () => answer(request, response, Buffer.concat(chunks).toString()));
+  });
+  server.on('connection', (socket) => sockets.push(socket));
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  url = new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}/internal/claim`);
+});
+
+afterEach(async () => {
+  server.closeAllConnections();
+  await new Promise((resolve) => server.close(resolve));
+});
+
+const send = (body = '{}', signal = never): Promise<Answer> => carry({ url, key: 'k', body }, signal);
+
+it('carries a message whole, with its key, and its answer whatever it is', async () => {
+  answer = ({ method, headers, url: path }, response, body) => {
+    response.writeHead(418).end(`${method} ${path} ${headers.authorization} ${headers['content-type']} ${body}`);
+  };
+  const body = JSON.stringify({ text: 'ä'.repeat(100_000) });
+  const text = `POST /internal/claim Bearer k application/json ${body}`;
+  expect(await send(body)).toEqual({ status: 418, text });
+});
+
+it('uses a connection again', async () => {
+  answer = (_, response) => response.end('ok');
+  for (let i = 0; i < 5; i++) await send();
+  expect(sockets).toHaveLength(1);
+});
+
+it('sends a message again whose connection had just been closed', async () => {
+  answer = (_, response) => response.end('ok');
+  await send();
+  answer = (request) => {
+    answer = (_, response) => response.end('second');
+    request.socket.resetAndDestroy();
+  };
+  expect(await send()).toEqual({ status: 200, text: 'second' });
+  expect(sockets).toHaveLength(2);
+});
+
+it('does not try for ever: a new connection that is closed is an error', async () => {
+  let tries = 0;
+  answer = (request) => {
+    tries++;
+    request.socket.resetAndDestroy();
+  };
+  await expect(send()).rejects.toMatchObject({ code: 'ECONNRESET' });
+  expect(tries).toBe(1);
+});
+
+it('an answer that is cut off is an error', async () => {
+  answer = (request, response) => {
+    response.writeHead(200, { 'content-length': 100 }).write('half');
+    setTimeout(() => request.socket.destroy(), 20);
+  };
+  await expect(send()).rejects.toThrow();
+});
+
+it('an abort ends it, before and while it waits', async () => {
+  answer = () => {};
+  const control = new AbortController();
+  const waiting = send('{}', control.signal);
+  await vi.waitFor(() => expect(sockets).toHaveLength(1));
+  control.abort();
+  await expect(waiting).rejects.toMatchObject({ name: 'AbortError' });
+  await expect(send('{}', control.signal)).rejects.toMatchObject({ name: 'AbortError' });
+});
+
+it('tells where a redirection leads, and does not take the key there', async () => {
+  answer = (_, response) => response.writeHead(308, { location: 'https://elsewhere.example/' }).end();
+  expect(await send()).toEqual({ status: 308, text: 'see https://elsewhere.example/' });
+});
+
+it('within a process the same message arrives', async () => {
+  const within = inProcess(async (request) => {
+    const { method, headers } = request;
+    return new Response(`${method} ${headers.get('authorization')} ${await request.text()}`, { status: 201 });
+  });
+  expect(await within({ url, key: 'k', body: '{"a":1}' }, never)).toEqual({
+    status: 201,
+    text: 'POST Bearer k {"a":1}',
+  });
+});

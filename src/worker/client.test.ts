@@ -1,0 +1,55 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect, it } from 'vitest';
+import { silent } from '../kernel/log.ts';
+import type { Carry } from './carrier.ts';
+import { Client } from './client.ts';
+import { Outage } from './outage.ts';
+
+function clientOver(carry: Carry): Client {
+  return new Client({
+    url: 'http://api.example/under/',
+    key: 'k',
+    carry,
+    outage: new Outage(silent, () => Date.now()),
+  });
+}
+
+const identity = { worker: 'w', incarnation: 1 };
+
+it('any number of requests may wait on one signal, which ends them all', async () => {
+  const warnings: Error[] = [];
+  const note = (warning: Error): void => void warnings.push(warning);
+  process.on('warning', note);
+  const carry: Carry = (_, signal) =>
+    new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(new Error('aborted'))));
+  const over = new AbortController();
+  const client = clientOver(carry);
+  const all = Array.from({ length: 30 }, () => client.report({ ...identity, reports: [] }, over.signal));
+  await sleep(10);
+  over.abort();
+  const outcomes = await Promise.allSettled(all);
+  process.off('warning', note);
+  expect(outcomes.every(({ status }) => status === 'rejected')).toBe(true);
+  expect(warnings).toEqual([]);
+});
+
+it('an address with a path is kept, and what is no answer counts as none', async () => {
+  const asked: string[] = [];
+  const client = clientOver(async ({ url }) => {
+    asked.push(url.href);
+    return { status: 200, text: 'not JSON' };
+  });
+  await expect(client.heartbeat({ ...identity } as never, 1_000)).rejects.toMatchObject({ code: 'unreachable' });
+  expect(asked).toEqual(['http://api.example/under/internal/heartbeat']);
+});
+
+it.each([
+  { status: 400, text: 'no', code: 'bad_request' },
+  { status: 401, text: 'no', code: 'unreachable' },
+  { status: 308, text: 'see https://elsewhere.example/', code: 'unreachable' },
+  { status: 503, text: '{"code":"tenant_unavailable"}', code: 'tenant_unavailable' },
+])('$status is $code, with what was answered', async ({ status, text, code }) => {
+  const client = clientOver(async () => ({ status, text }));
+  const asking = client.heartbeat({ ...identity } as never, 1_000);
+  await expect(asking).rejects.toMatchObject({ code, message: `heartbeat was answered ${status}: ${text}` });
+});
