@@ -30,7 +30,10 @@ export interface Harm {
 
 const nothing = async (): Promise<void> => {};
 
-export const harms: Readonly<Record<string, Harm>> = {
+export const harmNames = ['healthy', 'flooded', 'locked', 'unreachable', 'corrupt', 'crashing', 'busy'] as const;
+export type HarmName = (typeof harmNames)[number];
+
+export const harms: Readonly<Record<HarmName, Harm>> = {
   healthy: { title: 'neighbour does the same', begin: async () => nothing },
   flooded: { title: 'neighbour is flooded', begin: flood },
   locked: { title: 'neighbour hangs (table locked)', begin: lock },

@@ -10,7 +10,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { sql } from '../src/kernel/sql.ts';
 import { withClient } from '../src/postgres/databases.ts';
-import { type Harm, harms } from './harms.ts';
+import { type HarmName, harmNames, harms } from './harms.ts';
 import type { Options } from './options.ts';
 import { type Percentiles, percentiles } from './percentiles.ts';
 import { startUp, startWorker, type Up } from './product.ts';
@@ -56,13 +56,13 @@ export async function isolation(options: Options, report: Report): Promise<Resul
   await tenant.apply([ticking(perSecond)]);
   await sleep(noticeMs + settleMs);
   const alone: Samples = { fired: [], started: [], handover: [] };
-  const beside = new Map<string, Figures>();
-  const drained = new Map<string, number>();
-  for (const [name, harm] of Object.entries(harms)) {
+  const beside = new Map<HarmName, Figures>();
+  const drained = new Map<HarmName, number>();
+  for (const name of options.harm === undefined ? harmNames : [options.harm]) {
     report.progress('alone');
     const samples = await measure(world, 'alone');
     for (const kind of kinds) alone[kind].push(...samples[kind]);
-    const { figures, worked } = await measureBeside(world, name, harm);
+    const { figures, worked } = await measureBeside(world, name);
     beside.set(name, figures);
     drained.set(name, worked);
   }
@@ -91,10 +91,10 @@ function ticking(count: number): object {
 
 async function measureBeside(
   world: World,
-  name: string,
-  harm: Harm,
+  name: HarmName,
 ): Promise<{ readonly figures: Figures; readonly worked: number }> {
   const { server, up, options, report } = world;
+  const harm = harms[name];
   report.progress(harm.title);
   if (harm.isComparison !== true) await makeNeighbour(world, name);
   const flood = options.runs > 0 ? options.runs : options.quick ? 20_000 : 1_000_000;
@@ -173,8 +173,8 @@ const titles: Readonly<Record<(typeof kinds)[number], string>> = {
 function tell(
   report: Report,
   alone: Figures,
-  beside: ReadonlyMap<string, Figures>,
-  worked: ReadonlyMap<string, number>,
+  beside: ReadonlyMap<HarmName, Figures>,
+  worked: ReadonlyMap<HarmName, number>,
 ): Result {
   const aims: Aim[] = [];
   for (const kind of kinds) {
@@ -187,19 +187,18 @@ function tell(
     report.line(titles[kind]);
     report.table(
       ['', 'n', 'p50', 'p90', 'p99', 'max', 'p50 ÷ alone', 'p99 ÷ alone'],
-      [row('alone', alone[kind]), ...[...beside].map(([name, p]) => row(harms[name]?.title ?? name, p[kind]))],
+      [row('alone', alone[kind]), ...[...beside].map(([name, p]) => row(harms[name].title, p[kind]))],
     );
   }
   for (const [name, figures] of beside) {
-    const harm = harms[name];
-    if (harm === undefined || harm.isComparison === true) continue;
+    if (harms[name].isComparison === true) continue;
     for (const kind of ['fired', 'handover'] as const) {
       const below = Number((2 * alone[kind].p99 + slackMs).toPrecision(3));
       aims.push(aim(`${name}: ${kind}, p99`, figures[kind].p99, { below }, ' ms'));
     }
   }
-  report.line(`Meanwhile the flooded neighbour ended ${figure(worked.get('flooded') ?? 0)} runs a second.`);
-  report.line();
+  const flooded = worked.get('flooded');
+  if (flooded !== undefined) report.line(`Meanwhile the flooded neighbour ended ${figure(flooded)} runs a second.\n`);
   const told = Object.fromEntries(
     [['alone', alone] as const, ...beside].flatMap(([name, figures]) =>
       kinds.map((kind) => [`${name} ${kind}`, figures[kind]]),

@@ -1,5 +1,6 @@
 /** The command line of `npm run bench`. */
 import { parseArgs } from 'node:util';
+import { type HarmName, harmNames } from './harms.ts';
 import { type WorkloadName, workloadNames } from './workloads.ts';
 
 const benchmarks = ['dag', 'handover', 'lateness', 'start', 'catchup', 'pages', 'tenants', 'isolation'] as const;
@@ -14,6 +15,7 @@ export interface Options {
   /** How long each thing is measured. */
   readonly seconds: number;
   readonly workload: WorkloadName | undefined;
+  readonly harm: HarmName | undefined;
   readonly workers: number;
   readonly old: number;
   readonly snapshot: boolean;
@@ -43,7 +45,10 @@ export const usage = `npm run bench -- NAME [flags]
   --old N          compares an empty database with one that holds N old runs
   --snapshot       compares with a foreign transaction held open
   --runs N         memory over N runs
-  --profile DIR    time by statement, and profiles of Node in DIR`;
+  --profile DIR    time by statement, and profiles of Node in DIR
+
+  of isolation only:
+  --harm NAME      ${harmNames.join(', ')}; all`;
 
 const flags = {
   json: { type: 'boolean', default: false },
@@ -52,6 +57,7 @@ const flags = {
   snapshot: { type: 'boolean', default: false },
   seconds: { type: 'string' },
   workload: { type: 'string' },
+  harm: { type: 'string' },
   workers: { type: 'string' },
   old: { type: 'string' },
   runs: { type: 'string' },
@@ -73,6 +79,7 @@ export function readOptions(args: readonly string[]): Options {
     profile,
     seconds: number('seconds', values.seconds) ?? (quick ? 0.3 : 10),
     workload: values.workload === undefined ? undefined : oneOf(workloadNames, 'workload', values.workload),
+    harm: values.harm === undefined ? undefined : oneOf(harmNames, 'harm', values.harm),
     workers: number('workers', values.workers) ?? 0,
     old: number('old', values.old) ?? 0,
     runs: number('runs', values.runs) ?? 0,

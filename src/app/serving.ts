@@ -24,6 +24,7 @@ import { ReportDesk } from '../gateway/report-desk.ts';
 import { Servings } from '../gateway/servings.ts';
 import { SignalDesk } from '../gateway/signal-desk.ts';
 import { makeTenantDesks } from '../gateway/tenant-desks.ts';
+import { Turns } from '../gateway/turns.ts';
 import { leaseTimes } from '../contract/lease-times.ts';
 import type { Invalidation } from '../contract/wire.ts';
 import { openApi } from '../http/openapi.ts';
@@ -55,6 +56,7 @@ export function makeServing(options: ServingOptions): Serving {
   const { config, control, hub, time, log, loader, secrets, telemetry } = installation;
   const cookieName = `millrace_${createHash('sha256').update(config.home).digest('hex').slice(0, 8)}`;
   const servings = new Servings(control, log);
+  const turns = new Turns();
   const context: GatewayContext = {
     control,
     loader,
@@ -64,8 +66,8 @@ export function makeServing(options: ServingOptions): Serving {
     log,
     callers: new Callers({ control, secrets, time, cookieName }),
     streams: new OpenStreams({ control, time, log }),
-    claims: new ClaimDesk({ loader, control, servings, log, leaseMs: config.leaseMs }),
-    reports: new ReportDesk(loader),
+    claims: new ClaimDesk({ loader, control, servings, turns, log, leaseMs: config.leaseMs }),
+    reports: new ReportDesk(loader, turns),
     desks: makeTenantDesks(loader),
     servings,
     signals: new SignalDesk(loader, log),

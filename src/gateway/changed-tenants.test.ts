@@ -17,6 +17,7 @@ import { onDatabase } from '../postgres/address.ts';
 import { withClient } from '../postgres/databases.ts';
 import { ClaimDesk } from './claim-desk.ts';
 import { Servings } from './servings.ts';
+import { Turns } from './turns.ts';
 
 // its migrations are those that are there
 const newer = {
@@ -135,7 +136,7 @@ describe('claims of a tenant that cannot be served', () => {
     const log: Log = { ...silent, warn: (fields: unknown) => void told.push(fields), child: () => silent };
     const { db: control } = fleet.control;
     const servings = new Servings(control, silent);
-    return { desk: new ClaimDesk({ loader, control, servings, log, leaseMs: 30_000 }), told };
+    return { desk: new ClaimDesk({ loader, control, servings, turns: new Turns(), log, leaseMs: 30_000 }), told };
   }
 
   it('are made once for each time that something is said of it, and nothing is told', async () => {

@@ -24,6 +24,7 @@ import { LeftRuns } from './left-runs.ts';
 import type { Servings } from './servings.ts';
 import { dealPlaces } from './shares.ts';
 import { TenantPace } from './tenant-pace.ts';
+import type { Turns } from './turns.ts';
 
 const sweepMs = 1_000;
 /** A claim that has no answer for so long will have none: its tenant may be asked again. */
@@ -65,6 +66,7 @@ export interface ClaimDeskOptions {
   readonly loader: Loader;
   readonly control: Db;
   readonly servings: Servings;
+  readonly turns: Turns;
   readonly log: Log;
   readonly leaseMs: number;
 }
@@ -85,6 +87,7 @@ export class ClaimDesk {
 
   constructor(options: ClaimDeskOptions) {
     this.#options = options;
+    options.turns.onFree(() => this.#deal());
     this.#candidates = new Candidates(options.control, this.#hot, options.log);
     const sweeping = every(
       sweepMs,
@@ -206,7 +209,8 @@ export class ClaimDesk {
     const slowRoom = mostAsked - underWay.filter(isInTheWay).length;
     for (const tenantId of this.#hot.of(kind)) {
       if (asking?.has(tenantId) || this.#candidates.isOff(tenantId) || !this.#pace.mayAsk(tenantId, nowMs)) continue;
-      if (polls.every(({ waiting }) => waiting.without.has(tenantId))) continue;
+      const places = sumOf(polls.filter(({ waiting }) => !waiting.without.has(tenantId)));
+      if (places === 0 || this.#options.turns.mustWait(tenantId, kind, places)) continue;
       const [list, most] = this.#pace.isSlow(tenantId) ? [slow, slowRoom] : [prompt, promptRoom];
       if (list.length < most) list.push(tenantId);
     }
@@ -219,9 +223,10 @@ export class ClaimDesk {
       tenants.length,
     );
     tenants.forEach((tenantId, i) => {
-      const portions = polls
+      const share = polls
         .map(({ waiting }, poll) => ({ waiting, places: shares[i]?.[poll] ?? 0 }))
         .filter(({ waiting, places }) => places > 0 && !waiting.without.has(tenantId));
+      const portions = atMost(share, this.#options.turns.largestOf(tenantId));
       if (portions.length === 0) return;
       const keeps = !this.#pace.isSlow(tenantId);
       const atMs = performance.now();
@@ -239,7 +244,7 @@ export class ClaimDesk {
     this.#hot.take(tenantId, kind, ask.atMs);
     const patience = setTimeout(() => this.#overdue(ask), ask.patienceMs);
     try {
-      const lists = await this.#claimOf(tenantId, portions);
+      const lists = await this.#claimOf(ask);
       this.#letGo(ask);
       if (lists === undefined) this.#gone(tenantId);
       else {
@@ -277,21 +282,27 @@ export class ClaimDesk {
   }
 
   /** One list per portion; undefined where there is no such tenant. */
-  async #claimOf(tenantId: string, portions: readonly Portion[]): Promise<ClaimedRun[][] | undefined> {
-    const row = await this.#options.loader.byId(tenantId).catch(unlessGone);
-    if (row === undefined) return undefined;
+  #claimOf({ tenantId, kind, portions }: Ask): Promise<ClaimedRun[][] | undefined> {
     const polls = portions.map(({ waiting: { worker, incarnation, lanes }, places: free }) => {
       return { worker, incarnation, free, lanes };
     });
-    return this.#options.loader.use(row.id, ({ engine, ctx }) => {
-      checkpoint('claim.ask');
-      return engine.claim(ctx, polls);
-    });
+    const { loader, turns } = this.#options;
+    const claim = async (): Promise<ClaimedRun[][] | undefined> => {
+      const row = await loader.byId(tenantId).catch(unlessGone);
+      if (row === undefined) return undefined;
+      return loader.use(row.id, ({ engine, ctx }) => {
+        checkpoint('claim.ask');
+        return engine.claim(ctx, polls);
+      });
+    };
+    const asked = { tenant: tenantId, lanes: kind, places: sumOf(portions) };
+    return turns.claim(asked, claim, (lists) => countRuns(lists ?? []));
   }
 
   #gone(tenantId: string): void {
     this.#hot.forget(tenantId);
     this.#pace.forget(tenantId);
+    this.#options.turns.forget(tenantId);
   }
 
   /** The others need not wait for it any longer. */
@@ -325,9 +336,7 @@ export class ClaimDesk {
   #hand({ tenantId, kind, portions }: Ask, lists: readonly ClaimedRun[][]): void {
     if (lists.some((runs) => runs.length > 0)) checkpoint('claim.made');
     portions.forEach(({ waiting }, i) => this.#give(waiting, lists[i] ?? []));
-    const places = portions.reduce((sum, each) => sum + each.places, 0);
-    const got = lists.reduce((sum, runs) => sum + runs.length, 0);
-    if (got >= Math.min(places, largestClaim)) this.#hot.addFor(tenantId, kind);
+    if (countRuns(lists) >= Math.min(sumOf(portions), largestClaim)) this.#hot.addFor(tenantId, kind);
   }
 
   /** A poll that a signal, another tenant's runs or its time ended while we claimed is followed by the worker's next one. */
@@ -360,6 +369,28 @@ export class ClaimDesk {
       this.#options.log.warn({ err: error, tenant }, 'runs could not be given back; they come back as lost');
     }
   }
+}
+
+function sumOf(portions: readonly Portion[]): number {
+  return portions.reduce((sum, { places }) => sum + places, 0);
+}
+
+/** So many places of them at most, as evenly as can be. */
+function atMost(portions: readonly Portion[], most: number): readonly Portion[] {
+  if (sumOf(portions) <= most) return portions;
+  let left = most;
+  return portions
+    .toSorted((a, b) => a.places - b.places)
+    .map(({ waiting, places }, i) => {
+      const share = Math.min(places, Math.ceil(left / (portions.length - i)));
+      left -= share;
+      return { waiting, places: share };
+    })
+    .filter(({ places }) => places > 0);
+}
+
+function countRuns(lists: readonly (readonly ClaimedRun[])[]): number {
+  return lists.reduce((sum, runs) => sum + runs.length, 0);
 }
 
 function returned({ tenant, run, lease }: ClaimedRun): Report {

@@ -10,6 +10,7 @@ import type { Loader } from '../launcher/loader.ts';
 import { addressOfUrl } from '../postgres/address.ts';
 import { ClaimDesk } from './claim-desk.ts';
 import { Servings } from './servings.ts';
+import { Turns } from './turns.ts';
 
 let fleet: Fleet;
 let a: TestTenant;
@@ -31,10 +32,10 @@ afterEach(async () => {
   fleet.asked.length = 0;
 });
 
-async function startDesk(loader: Loader = fleet.loader): Promise<ClaimDesk> {
+async function startDesk(loader: Loader = fleet.loader, turns = new Turns()): Promise<ClaimDesk> {
   const { db: control } = fleet.control;
   const servings = new Servings(control, silent);
-  const desk = new ClaimDesk({ loader, control, servings, log: silent, leaseMs: 30_000 });
+  const desk = new ClaimDesk({ loader, control, servings, turns, log: silent, leaseMs: 30_000 });
   desks.push(desk);
   await desk.service.start();
   return desk;
@@ -224,6 +225,52 @@ describe('places', () => {
     letGo();
     // one of 32 was not asked for
     expect(countOf(await second, 'a')).toBe(62);
+  });
+});
+
+describe('a tenant that is flooded while another is at work', () => {
+  beforeEach(() => Promise.all([say(a, false), say(b, false)]));
+
+  it('is asked for less at a time, by all workers together', async () => {
+    const desk = await startDesk();
+    await b.ready(1);
+    desk.ready(b.row.id);
+    expect(await poll(desk)).toHaveLength(1);
+    await a.ready(600);
+    const polls = [poll(desk, { free: 1 }), poll(desk, { free: 1_000 }), poll(desk, { free: 1_000 })];
+    desk.ready(a.row.id);
+    const [one, ...others] = (await Promise.all(polls)).map((runs) => countOf(runs, 'a'));
+    expect(one).toBe(1);
+    for (const count of others) expect(count).toBeOneOf([124, 125]);
+  });
+
+  it('is not asked while its reports have their turn, nor are places kept for it; and then it is', async () => {
+    const turns = new Turns();
+    const desk = await startDesk(fleet.loader, turns);
+    const worker = newId();
+    await b.ready(1);
+    desk.ready(b.row.id);
+    expect(countOf(await poll(desk, { worker }), 'b')).toBe(1);
+    await a.ready(200);
+    desk.ready(a.row.id);
+    expect(countOf(await poll(desk, { worker, free: 100 }), 'a')).toBeGreaterThan(25);
+    fleet.asked.length = 0;
+    let end = (): void => {};
+    const reporting = turns.report(a.row.id, 100, () => new Promise<void>((resolve) => (end = resolve)));
+    const begunMs = performance.now();
+    desk.ready(a.row.id);
+    const waiting = poll(desk, { worker, free: 40 });
+    await b.ready(39);
+    desk.ready(b.row.id);
+    const got = await waiting;
+    // a turn lasts half a second at most
+    if (performance.now() - begunMs < 400) {
+      expect(countOf(got, 'b')).toBe(39);
+      expect(fleet.asked.filter((line) => line.startsWith('claim a'))).toEqual([]);
+    }
+    end();
+    await reporting;
+    await until('it is asked', async () => countOf(await poll(desk, { worker, free: 40 }), 'a') > 0 || undefined);
   });
 });
 

@@ -1,4 +1,5 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type Fleet, makeFleet, type TestTenant } from '../../test/harness/fleet.ts';
 import { claim } from '../../test/harness/pipeline.ts';
 import { until } from '../../test/harness/until.ts';
@@ -6,6 +7,7 @@ import type { Report } from '../contract/wire.ts';
 import { newId } from '../kernel/id.ts';
 import { sql } from '../kernel/sql.ts';
 import { ReportDesk } from './report-desk.ts';
+import { Turns } from './turns.ts';
 
 let fleet: Fleet;
 let desk: ReportDesk;
@@ -16,9 +18,11 @@ beforeAll(async () => {
   const [first, second] = fleet.tenants;
   if (first === undefined || second === undefined) throw new Error('no tenants');
   [a, b] = [first, second];
-  desk = new ReportDesk(fleet.loader);
 });
 afterAll(() => fleet.close());
+beforeEach(() => {
+  desk = new ReportDesk(fleet.loader, new Turns());
+});
 afterEach(() => {
   fleet.gate = async () => {};
   fleet.asked.length = 0;
@@ -75,6 +79,23 @@ describe('reports', () => {
     expect(fleet.asked.slice(0, 2)).toEqual(['report a 1', 'report a 1']);
     expect(fleet.asked.length).toBeLessThanOrEqual(4);
     expect(await finished(a, reports)).toBe(40);
+  });
+
+  it('of many runs, while another tenant is at work, are applied one batch after the other, and smaller ones', async () => {
+    await desk.report(await held(b, 1));
+    const reports = await held(a, 600);
+    fleet.asked.length = 0;
+    let underWay = 0;
+    let most = 0;
+    fleet.gate = async () => {
+      most = Math.max(most, ++underWay);
+      await sleep(10);
+      underWay--;
+    };
+    await desk.report(reports);
+    expect(fleet.asked).toEqual(['report a 250', 'report a 250', 'report a 100']);
+    expect(most).toBe(1);
+    expect(await finished(a, reports)).toBe(600);
   });
 
   it('that could not be applied are named, so that the worker sends them again, and others go on', async () => {

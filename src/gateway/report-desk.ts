@@ -8,6 +8,7 @@ import { isRefusal } from '../errors.ts';
 import { type Loader, unlessGone } from '../launcher/loader.ts';
 import { inParts } from './parts.ts';
 import { TenantDesk } from './tenant-desk.ts';
+import type { Turns } from './turns.ts';
 
 const batchesAtOnce = 2;
 const largestBatch = 1_000;
@@ -16,14 +17,16 @@ const smallestPiece = 25;
 
 export class ReportDesk {
   readonly #loader: Loader;
+  readonly #turns: Turns;
   readonly #desk: TenantDesk<readonly Report[], Failure[]>;
 
-  constructor(loader: Loader) {
+  constructor(loader: Loader, turns: Turns) {
     this.#loader = loader;
+    this.#turns = turns;
     this.#desk = new TenantDesk({
       apply: (tenant, items) => this.#apply(tenant, items),
       sizeOf: (reports) => reports.length,
-      largestBatch,
+      largestBatch: (tenant) => Math.min(largestBatch, turns.largestOf(tenant)),
       batchesAtOnce,
     });
   }
@@ -39,21 +42,28 @@ export class ReportDesk {
 
   /** Neighbours stay together: parents of one child that are counted in two batches have one wait for the other. */
   #pieces(tenant: string, reports: readonly Report[]): (readonly Report[])[] {
-    if (this.#desk.isBusy(tenant) || reports.length < batchesAtOnce * smallestPiece) return [reports];
-    const half = Math.ceil(reports.length / 2);
-    return [reports.slice(0, half), reports.slice(half)];
+    const isSmall = this.#desk.isBusy(tenant) || reports.length < batchesAtOnce * smallestPiece;
+    const half = isSmall ? reports.length : Math.ceil(reports.length / 2);
+    return inPieces(reports, Math.min(half, this.#turns.largestOf(tenant)));
   }
 
   async #apply(tenant: string, items: readonly (readonly Report[])[]): Promise<Failure[][]> {
     const row = await this.#loader.byId(tenant).catch(unlessGone);
+    if (row === undefined) return items.map(() => []);
     const apply = async (reports: readonly Report[]): Promise<void> => {
-      if (row !== undefined) await this.#loader.use(row.id, ({ engine, ctx }) => engine.report(ctx, reports));
+      await this.#loader.use(row.id, ({ engine, ctx }) => engine.report(ctx, reports));
     };
-    const [only = []] = items;
-    if (items.length === 1) return [await withoutRefused(only, apply)];
-    await apply(items.flat());
-    return items.map(() => []);
+    const all = items.flat();
+    return this.#turns.report(row.id, all.length, async () => {
+      if (items.length === 1) return [await withoutRefused(all, apply)];
+      await apply(all);
+      return items.map(() => []);
+    });
   }
+}
+
+function inPieces<T>(items: readonly T[], size: number): (readonly T[])[] {
+  return Array.from({ length: Math.ceil(items.length / size) }, (_, i) => items.slice(i * size, (i + 1) * size));
 }
 
 /** One that PostgreSQL refuses is named, and does not take the others with it. */

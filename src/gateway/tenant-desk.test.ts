@@ -16,7 +16,7 @@ function setUp(): { desk: TenantDesk<string, string>; asked: string[]; stall: (t
       return items.map((item) => item.toUpperCase());
     },
     sizeOf: (item) => item.length,
-    largestBatch: 10,
+    largestBatch: () => 10,
     batchesAtOnce: 1,
   });
   const stall = (tenant: string): (() => void) => {

@@ -11,7 +11,8 @@ export interface TenantDeskOptions<Item, Answer> {
   /** Answers one for each item, in their order. */
   readonly apply: (tenant: string, items: readonly Item[]) => Promise<readonly Answer[]>;
   readonly sizeOf: (item: Item) => number;
-  readonly largestBatch: number;
+  /** Of this tenant, now. */
+  readonly largestBatch: (tenant: string) => number;
   /** Of one tenant. */
   readonly batchesAtOnce: number;
 }
@@ -77,7 +78,7 @@ export class TenantDesk<Item, Answer> {
     working.add(mine);
     while (pending.length > 0 && working.has(mine)) {
       mine.sinceMs = performance.now();
-      await this.#apply(tenant, this.#take(pending));
+      await this.#apply(tenant, this.#take(tenant, pending));
     }
     working.delete(mine);
     if (working.size === 0 && this.#queues.get(tenant) === queue) this.#queues.delete(tenant);
@@ -97,8 +98,9 @@ export class TenantDesk<Item, Answer> {
     }
   }
 
-  #take(pending: Pending<Item, Answer>[]): Pending<Item, Answer>[] {
-    const { sizeOf, largestBatch } = this.#options;
+  #take(tenant: string, pending: Pending<Item, Answer>[]): Pending<Item, Answer>[] {
+    const { sizeOf } = this.#options;
+    const largestBatch = this.#options.largestBatch(tenant);
     let size = 0;
     let count = 0;
     for (const { item } of pending) {

@@ -22,7 +22,7 @@ export interface TenantDesks {
 }
 
 export function makeTenantDesks(loader: Loader): TenantDesks {
-  const few = { largestBatch: 1_000, batchesAtOnce: 2 } as const;
+  const few = { largestBatch: () => 1_000, batchesAtOnce: 2 } as const;
   return {
     renewals: new TenantDesk({ ...few, sizeOf: () => 1, apply: (tenant, beats) => renew(loader, tenant, beats) }),
     logs: new TenantDesk({
@@ -37,7 +37,7 @@ export function makeTenantDesks(loader: Loader): TenantDesks {
     }),
     stash: new TenantDesk({
       sizeOf: () => 1,
-      largestBatch: 1,
+      largestBatch: () => 1,
       batchesAtOnce: 4,
       apply: (tenant, wishes) =>
         loader.use(tenant, ({ engine, ctx }) =>

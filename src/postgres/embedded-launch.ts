@@ -37,7 +37,7 @@ const largestTailBytes = 4_000;
  * Memory that is used only as databases fill it. Each tenant brings a catalogue of its own, of which its backends read
  * some megabytes: with 128 MB those of 200 tenants pushed each other out, and starting them took half as long again.
  */
-function sharedMb(totalBytes: number): number {
+export function sharedMb(totalBytes: number): number {
   return Math.min(1_024, Math.max(128, Math.floor(totalBytes / 2 ** 20 / 32)));
 }
 

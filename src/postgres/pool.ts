@@ -132,10 +132,12 @@ export async function setUp(
   client: ClientBase,
   options: Omit<PoolOptions, 'max' | 'onError' | 'idleMs'>,
 ): Promise<void> {
+  // a sweep of a large table pauses now and then: others of this server have work meanwhile
   const proof = await rowOf<Proof>(
     client,
     `set search_path to ${options.schema};
      set timezone to 'UTC';
+     set vacuum_cost_delay to '2ms';
      set idle_in_transaction_session_timeout to '${forgotten[options.schema]}';
      select pg_backend_pid() as pid, (select oid from pg_database where datname = current_database()) as oid`,
   );

@@ -14,8 +14,9 @@ const calmMs = 4_000;
 const longestMs = 30_000;
 /** Sweeping may take its time, and so may the wait for a slot. */
 const roundMs = 600_000;
-/** Fewer changed rows than this are not worth a sweep. */
+/** Fewer changed rows than this are not worth a sweep, nor is less than this part of the table, all of whose indexes it reads. */
 const enough = 1_000;
+const enoughPart = 0.05;
 /** And with so few between two looks it will be a while until they are enough. */
 const few = 100;
 
@@ -26,16 +27,16 @@ export function vacuumService({ ctx, db, sweepMs, processor }: Scheduling): Serv
   return processor('vacuum', roundMs, 'sweeping the queue’s table', async (signal) => {
     await pause(sweepMs(waitMs), signal);
     if (signal.aborted) return;
-    const changed = await changedRows(db);
+    const { changed, rows } = await countRows(db);
     const isCalm = changed - seen < few;
     seen = changed;
     if (isCalm) waitMs = Math.max(waitMs, calmMs);
     else if (waitMs === calmMs) waitMs = everyMs;
     // statistics begin anew after a crash
     if (changed < swept) swept = 0;
-    if (changed - swept < enough) return;
-    // without truncation: that would lock everybody out for a moment
-    const vacuum = (): Promise<number> => db.exec(sql`vacuum (truncate off, skip_locked) live`);
+    if (changed - swept < Math.max(enough, enoughPart * rows)) return;
+    // without truncation: that would lock everybody out for a moment; and by one process, not one per index: others have work
+    const vacuum = (): Promise<number> => db.exec(sql`vacuum (truncate off, skip_locked, parallel 0) live`);
     if ((await ctx.housekeeping('vacuum of the queue', vacuum)) === undefined) return;
     const inVain = (await deadRows(db)) > (changed - swept) / 2;
     waitMs = inVain ? Math.min(longestMs, waitMs * 2) : everyMs;
@@ -43,9 +44,9 @@ export function vacuumService({ ctx, db, sweepMs, processor }: Scheduling): Serv
   });
 }
 
-/** Rows changed or deleted so far. Not the dead ones: those that a query tidied up are still in the indexes. */
-async function changedRows(db: Db): Promise<number> {
-  const { n } = await db.one<{ n: number }>(sql`
-    select (pg_stat_get_tuples_updated('live'::regclass) + pg_stat_get_tuples_deleted('live'::regclass))::float8 as n`);
-  return n;
+/** How many there are, and how many were changed or deleted so far. Not the dead ones: those that a query tidied up are still in the indexes. */
+async function countRows(db: Db): Promise<{ rows: number; changed: number }> {
+  return db.one(sql`
+    select pg_stat_get_live_tuples('live'::regclass)::float8 as rows,
+           (pg_stat_get_tuples_updated('live'::regclass) + pg_stat_get_tuples_deleted('live'::regclass))::float8 as changed`);
 }

@@ -14,6 +14,7 @@ import { makeSecrets, type RunSecrets } from '../../src/gateway/secrets.ts';
 import { Servings } from '../../src/gateway/servings.ts';
 import { SignalDesk } from '../../src/gateway/signal-desk.ts';
 import { makeTenantDesks } from '../../src/gateway/tenant-desks.ts';
+import { Turns } from '../../src/gateway/turns.ts';
 import { engine, engineVersion, migrationsFolder } from '../../src/engine/engine.ts';
 import { newId } from '../../src/kernel/id.ts';
 import { silent } from '../../src/kernel/log.ts';
@@ -44,6 +45,7 @@ export function makeTestGateway(fleet: Fleet, loader: Loader = fleet.loader): Te
   // as the engines' contexts have them
   const secrets = makeSecrets(['a master key of the tests'], () => time.now());
   const servings = new Servings(control, silent);
+  const turns = new Turns();
   const telemetry = makeTelemetry(() => {});
   const cookieName = 'millrace_test';
   const leaseMs = 30_000;
@@ -72,8 +74,8 @@ export function makeTestGateway(fleet: Fleet, loader: Loader = fleet.loader): Te
     },
     callers: new Callers({ control, secrets, time, cookieName }),
     streams: new OpenStreams({ control, time, log: silent }),
-    claims: new ClaimDesk({ loader, control, servings, log: silent, leaseMs }),
-    reports: new ReportDesk(loader),
+    claims: new ClaimDesk({ loader, control, servings, turns, log: silent, leaseMs }),
+    reports: new ReportDesk(loader, turns),
     desks: makeTenantDesks(loader),
     signals: new SignalDesk(loader, silent),
     publicUrl: () => origin,
