@@ -77,8 +77,9 @@ it('cancels a backfill that cannot go on, and its runs with it', async () => {
   });
   expect((await cli('pool', 'list')).stdout).toMatch(/^warehouse +0 +0 +4$/m);
   const cancelled = await cli('backfill', 'cancel', id);
-  expect(cancelled.stdout).toBe(
-    'cancelled: 4 of 9 instants fired, 5 skipped; runs so far: 4 of 4 done (4 cancelled)\n',
+  // whether its end is noted already is a matter of milliseconds
+  expect(cancelled.stdout).toMatch(
+    /^cancelled: 4 of 9 instants fired, 5 skipped; runs(?: so far)?: 4 of 4 done \(4 cancelled\)\n$/,
   );
   expect((await cli('pool', 'delete', 'warehouse')).stderr).toContain('shop/daily/task/load');
   await until('it has ended', async () => {
