@@ -3,7 +3,8 @@
  * its gateway can be watched to the microsecond. The host is a process of its own, as under `up`.
  */
 import { childHosts } from '../src/app/host-processes.ts';
-import { openInstallation, prepareDatabases } from '../src/app/installation.ts';
+import { openInstallation } from '../src/app/installation.ts';
+import { prepareDatabases } from '../src/app/preparation.ts';
 import { hostProcessesOf, launcherOf, onHostExit } from '../src/app/launcher-role.ts';
 import { secretKeys } from '../src/app/opening.ts';
 import { makeServing } from '../src/app/serving.ts';
@@ -26,7 +27,7 @@ const caller: KeyCaller = { kind: 'key', role: 'worker', tenantId: null, tenant:
 export async function startInProcess(home: string, control: Address): Promise<InProcess> {
   const config = readConfig({ MILLRACE_HOME: home, MILLRACE_DATABASE_URL: control.url, MILLRACE_PORT: '0' });
   const log = makeLog({ level: 'warn', role: 'bench' });
-  await prepareDatabases(config, control);
+  await prepareDatabases(config, control, { log });
   const installation = await openInstallation({
     config,
     log,

@@ -41,6 +41,14 @@ describe('a host that was written off', () => {
     expect(await within(300, exit)).toBeUndefined();
   });
 
+  it('is left alone when its pid is another host by now: one that began later', async () => {
+    const { pid, exit } = processOf('/somewhere/dist/main.js', 'host');
+    hosts.kill({ machine, pid, ageMs: 60_000 });
+    expect(await within(300, exit)).toBeUndefined();
+    hosts.kill({ machine, pid, ageMs: 200 });
+    expect(await exit).toBe('SIGKILL');
+  });
+
   it('is not missed when it is gone by now', async () => {
     const { pid, exit } = processOf('/somewhere/dist/main.js', 'host');
     process.kill(pid, 'SIGKILL');

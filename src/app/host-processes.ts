@@ -13,7 +13,7 @@ import type { Log } from '../kernel/log.ts';
 import { machine } from '../kernel/machine.ts';
 import { Seldom } from '../kernel/seldom.ts';
 import type { Service } from '../kernel/service.ts';
-import type { HostsPort } from '../launcher/spawning.ts';
+import type { HostProcess, HostsPort } from '../launcher/spawning.ts';
 import { type HostOrder, registered } from './host-order.ts';
 
 export interface HostProcessOptions {
@@ -189,16 +189,37 @@ async function end(child: ChildProcess): Promise<void> {
   clearTimeout(insist);
 }
 
-/** By its pid, if that is (still) a host's: the number may have been given to another process by now. */
-async function killHost({ machine: where, pid }: { machine: string; pid: number }, log: Log): Promise<void> {
+/**
+ * By its pid, if that is (still) the host's: the number may have been given to another process by now. After the restart of
+ * a container to another host, even: the system gives it the numbers of the one before.
+ */
+async function killHost({ machine: where, pid, ageMs = 0 }: HostProcess, log: Log): Promise<void> {
   if (where !== machine || pid === process.pid) return;
-  if (!isHost(await commandOf(pid))) return;
+  if (!isHost(await commandOf(pid)) || ((await ageOf(pid)) ?? ageMs) < ageMs - inaccuracyMs) return;
   try {
     process.kill(pid, 'SIGKILL');
     log.warn({ host: pid }, 'a host that did not answer was killed');
   } catch (error) {
     log.debug({ err: error, host: pid }, 'a host could not be killed');
   }
+}
+
+/** Of the clocks that the two ages are taken by. */
+const inaccuracyMs = 1_000;
+/** Of the system's clock, by which it tells when a process began. */
+const ticksPerSecond = 100;
+
+/** In milliseconds; undefined where the system does not say. Reckoned from our own: what a container calls its uptime varies. */
+async function ageOf(pid: number): Promise<number | undefined> {
+  const [own, its] = await Promise.all([beganAt('self'), beganAt(pid)]);
+  if (own === undefined || its === undefined) return undefined;
+  return (process.uptime() + (own - its) / ticksPerSecond) * 1_000;
+}
+
+async function beganAt(pid: number | 'self'): Promise<number | undefined> {
+  const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => undefined);
+  // the 22nd field; the second is a name, which may hold anything
+  return stat === undefined ? undefined : Number(stat.slice(stat.lastIndexOf(')')).split(' ')[20]);
 }
 
 function isHost(command: readonly string[]): boolean {

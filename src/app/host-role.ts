@@ -7,8 +7,9 @@ import { makeLog } from '../kernel/log.ts';
 import { type HostOptions as HostSettings, makeHost } from '../launcher/host.ts';
 import { awaitEngine } from '../launcher/host-engine.ts';
 import { type HostOrder, registered } from './host-order.ts';
-import { budgetOf, prepareControl } from './installation.ts';
+import { budgetOf, isElsewhere } from './installation.ts';
 import { externalAddress, openExternal } from './opening.ts';
+import { prepareControl } from './preparation.ts';
 import { type Role, unlessAborted, untilAborted } from './role.ts';
 
 /** Without an answer for so long, the network is gone: on to a new connection. */
@@ -35,6 +36,7 @@ export async function runHost(
   const host = makeHost({
     ...installation,
     ...hostSettings(config, installation.connections),
+    isElsewhere: (row) => isElsewhere(config, row),
     version,
     stays: !onDemand,
     signal,

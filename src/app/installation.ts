@@ -1,34 +1,29 @@
 /**
- * What every role that touches the database stands on: the control database (made and migrated if need be), wake-ups,
- * a clock disciplined to the server's, the loader, and the default tenant.
+ * What every role that touches the database stands on, once that is prepared (preparation.ts): the control database,
+ * wake-ups, a clock disciplined to the server's, and the loader.
  */
 import { defaultTenant } from '../contract/tenants.ts';
-import type { ClientBase, Pool } from 'pg';
+import type { Pool } from 'pg';
 import type { Config } from '../config.ts';
 import type { EngineContext, SchedulerStatus } from '../contract/engine.ts';
 import { postgresBroker } from '../broker/postgres.ts';
-import { engine, engineVersion, migrationsFolder } from '../engine/engine.ts';
-import { isConnectionLoss, MillraceError, sqlStateOf } from '../errors.ts';
-import { append, tenantTopic } from '../events/append.ts';
+import { engine } from '../engine/engine.ts';
 import { makeSecrets, type RunSecrets } from '../gateway/secrets.ts';
-import { newId } from '../kernel/id.ts';
+import { persist, reconnect } from '../kernel/backoff.ts';
 import type { Log } from '../kernel/log.ts';
-import type { Service } from '../kernel/service.ts';
-import { type Db, onClient, onPool, sql } from '../kernel/sql.ts';
+import { type Service, within } from '../kernel/service.ts';
+import { type Db, onPool, sql } from '../kernel/sql.ts';
 import { makeTelemetry, type Telemetry } from '../kernel/telemetry.ts';
 import { DisciplinedTime } from '../kernel/time.ts';
-import { findTenant, registerTenant, type TenantRow } from '../launcher/control-queries.ts';
+import type { TenantRow } from '../launcher/control-queries.ts';
 import { makeDirectory } from '../launcher/directory.ts';
 import { Engines, enginesFolder } from '../launcher/engines.ts';
-import { ensureInstalled } from '../launcher/install.ts';
 import { Loader } from '../launcher/loader.ts';
-import { type Address, addressOfUrl, describe, onDatabase } from '../postgres/address.ts';
+import { type Address, addressOfUrl, onDatabase } from '../postgres/address.ts';
 import { clock } from '../postgres/clock.ts';
-import { ensureDatabases, withClient } from '../postgres/databases.ts';
-import { migrate, readMigrations } from '../postgres/migrate.ts';
 import { ConnectionBudget } from '../postgres/connection-budget.ts';
 import { outlast } from '../postgres/outlast.ts';
-import { forgotten, openPool } from '../postgres/pool.ts';
+import { openPool } from '../postgres/pool.ts';
 import { WakeHub } from '../postgres/wake.ts';
 
 export interface Installation {
@@ -63,7 +58,6 @@ export interface InstallationOptions {
   readonly lockTimeoutMs?: number;
 }
 
-const defaultDatabase = 'millrace_default';
 /** Of the server's connections, what a process may have to all tenants together: `up` is alone, others may be several. */
 const ownShare = (role: string): number => (role === 'up' ? 1 / 2 : 1 / 4);
 
@@ -90,7 +84,7 @@ export async function openInstallation(options: InstallationOptions): Promise<In
     outlast(() => connectionsOf(control)),
     outlast(() => ticking.start()),
     hub.service.start(),
-    elsewhere && outlast(() => elsewhere.start()),
+    elsewhere?.start(),
   ]);
   const base = assemble(options, { control, time, hub, timeElsewhere: elsewhere?.time, connections });
   return {
@@ -110,6 +104,9 @@ async function connectionsOf(control: Db): Promise<number> {
   return most;
 }
 
+/** So long is that server waited for: it has one tenant, which can do nothing without it. */
+const elsewhereMs = 2_000;
+
 /** The default tenant's server, where it is another than the control database's, has a clock of its own. */
 function clockElsewhere({
   config,
@@ -127,12 +124,20 @@ function clockElsewhere({
   });
   const time = new DisciplinedTime();
   const ticking = clock(onPool(pool), time, (error) => log.debug({ err: error }, 'the clock could not be measured'));
+  const over = new AbortController();
+  let starting: Promise<void> | undefined;
   return {
-    ...ticking,
+    name: ticking.name,
     time,
+    async start() {
+      starting = persist(() => ticking.start(), { backoff: reconnect, signal: over.signal }).catch(() => {});
+      await within(elsewhereMs, starting);
+    },
     async stop() {
-      await ticking.stop();
+      over.abort();
       await pool.end().catch(() => {});
+      await starting;
+      await ticking.stop();
     },
   };
 }
@@ -212,7 +217,7 @@ export function isElsewhere({ defaultDatabaseUrl }: Config, row: Pick<TenantRow,
   return row.name === defaultTenant && defaultDatabaseUrl !== undefined;
 }
 
-function enginesOf({ home }: Config): Engines {
+export function enginesOf({ home }: Config): Engines {
   return new Engines(engine, enginesFolder(home));
 }
 
@@ -221,85 +226,4 @@ function tenantAddress(config: Config, control: Address, row: TenantRow): Addres
   return isElsewhere(config, row) && defaultDatabaseUrl !== undefined
     ? addressOfUrl(defaultDatabaseUrl)
     : onDatabase(control, row.database, row.databaseOid);
-}
-
-/**
- * Makes and migrates the control database, and makes the default tenant; with `onUpgrade`, also brings it to this release if
- * nothing here could serve it. Any number of processes may do this at once.
- */
-export async function prepareDatabases(
-  config: Config,
-  controlAddress: Address,
-  onUpgrade?: (from: string) => void,
-): Promise<void> {
-  const tenant = await defaultAddress(config, controlAddress);
-  await ensure([controlAddress, tenant]);
-  await Promise.all([migrateControl(controlAddress), ensureInstalled(tenant, engine, enginesOf(config), onUpgrade)]);
-  await withClient(controlAddress, async (client) => {
-    await client.query(`
-      set search_path to control;
-      set idle_in_transaction_session_timeout to '${forgotten.control}'`);
-    await registerDefault(client, tenant.database);
-  });
-}
-
-/** The database that it is registered with, whatever that is called by now; at the first start, the one it is to have. */
-async function defaultAddress({ defaultDatabaseUrl }: Config, control: Address): Promise<Address> {
-  if (defaultDatabaseUrl !== undefined) return addressOfUrl(defaultDatabaseUrl);
-  const registered = await registeredDefault(control).catch((error: unknown) => {
-    // there is no control database yet
-    if (sqlStateOf(error) === '3D000') return undefined;
-    throw isConnectionLoss(error) ? unreachable(control, error) : error;
-  });
-  return onDatabase(control, registered?.database ?? defaultDatabase, registered?.oid);
-}
-
-function registeredDefault(control: Address): Promise<{ database: string; oid: number | null } | undefined> {
-  return withClient(control, async (client) => {
-    const db = onClient(client);
-    // before databases were noted the default one was where it is at the first start; what is there is migrated next
-    const { there } = await db.one<{ there: boolean }>(sql`
-      select exists (select from pg_attribute
-                      where attrelid = to_regclass('control.tenant') and attname = 'database_oid') as there`);
-    if (!there) return undefined;
-    return db.maybeOne<{ database: string; oid: number | null }>(sql`
-      select coalesce(d.datname, t.database) as database, d.oid
-        from control.tenant t
-        left join pg_database d on d.oid = t.database_oid
-       where t.name = ${defaultTenant}`);
-  });
-}
-
-/** The control database alone: for those who leave tenants to the launcher. */
-export async function prepareControl(address: Address): Promise<void> {
-  await ensure([address]);
-  await migrateControl(address);
-}
-
-async function ensure(addresses: readonly [Address, ...Address[]]): Promise<void> {
-  await ensureDatabases(addresses).catch((error: unknown) => {
-    throw isConnectionLoss(error) ? unreachable(addresses[0], error) : error;
-  });
-}
-
-function unreachable(address: Address, cause: unknown): MillraceError {
-  const why = cause instanceof Error ? cause.message : String(cause);
-  const detail = `the database ${describe(address)} cannot be reached (${why}); is MILLRACE_DATABASE_URL right, and the server up?`;
-  return new MillraceError('database_unavailable', detail, { cause });
-}
-
-async function migrateControl(address: Address): Promise<void> {
-  const migrations = await readMigrations(migrationsFolder('control'));
-  await withClient(address, (client) => migrate(client, { schema: 'control', migrations, version: engineVersion }));
-}
-
-async function registerDefault(client: ClientBase, database: string): Promise<void> {
-  await onClient(client).transaction(async (tx) => {
-    if (await findTenant(tx, defaultTenant)) return;
-    const at = new Date();
-    const id = newId();
-    if (!(await registerTenant(tx, { id, name: defaultTenant, database, at }))) return;
-    const body = { name: defaultTenant, database, version: engineVersion };
-    await append(tx, tenantTopic, [{ type: 'tenant.created', subject: id, body }], { actor: 'installation', at });
-  });
 }

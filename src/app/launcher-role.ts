@@ -12,8 +12,9 @@ import { makeLauncher } from '../launcher/launcher.ts';
 import { restEntries, retireHosts } from '../launcher/leaving.ts';
 import type { HostsPort } from '../launcher/spawning.ts';
 import { detachedHosts, type HostProcessOptions, hostsElsewhere } from './host-processes.ts';
-import { type Installation, isElsewhere, prepareDatabases } from './installation.ts';
+import { type Installation, isElsewhere } from './installation.ts';
 import { externalAddress, openExternal } from './opening.ts';
+import { prepareDatabases } from './preparation.ts';
 import { type Role, unlessAborted, untilAborted } from './role.ts';
 
 /** Without a launcher to follow, hosts are given so long to leave. */
@@ -22,7 +23,8 @@ const retireMs = 8_000;
 export async function runLauncher({ config, signal, say }: Role, options: LauncherOptions): Promise<void> {
   const log = makeLog({ level: config.logLevel, role: 'launcher' });
   const address = externalAddress(config);
-  await prepareDatabases(config, address);
+  await unlessAborted(signal, prepareDatabases(config, address, { log }));
+  if (signal.aborted) return;
   const installation = await unlessAborted(signal, openExternal(config, log, 'launcher'));
   if (installation === undefined) return;
   const { control, hub } = installation;

@@ -21,10 +21,11 @@ import { makeRuntimes } from '../runtimes/runtimes.ts';
 import { inProcess } from '../worker/carrier.ts';
 import { makeWorker } from '../worker/worker.ts';
 import { type ChildHosts, childHosts } from './host-processes.ts';
-import { type Installation, openInstallation, prepareDatabases } from './installation.ts';
+import { type Installation, openInstallation } from './installation.ts';
 import { type Role, unlessAborted, untilAborted } from './role.ts';
 import { hostProcessesOf, launcherOf, onHostExit } from './launcher-role.ts';
 import { secretKeys } from './opening.ts';
+import { prepareDatabases } from './preparation.ts';
 import { nextIncarnation, removeServerFile, rootKeyOf, writeServerFile, workerIdOf } from './secret-files.ts';
 import { makeServing, type Serving } from './serving.ts';
 
@@ -89,7 +90,9 @@ interface Ground {
 
 async function serve(role: Role, options: UpOptions, { log, address, hosts }: Ground): Promise<void> {
   const { config, signal } = role;
-  await prepareDatabases(config, address, embedded(config) ? upgraded(role.say) : undefined);
+  const onUpgrade = embedded(config) ? upgraded(role.say) : undefined;
+  await unlessAborted(signal, prepareDatabases(config, address, { log, onUpgrade }));
+  if (signal.aborted) return;
   const opening = openInstallation({
     config,
     log,

@@ -4,6 +4,7 @@
  */
 import type { LaunchHost } from './launch-queries.ts';
 import type { Launch, LaunchEntry, Ledger, Word } from './ledger.ts';
+import { isAlone } from './placement.ts';
 import { reasons } from './reasons.ts';
 import { afterRunning } from './supervisor.ts';
 
@@ -19,9 +20,12 @@ export function lostHosts(ledger: Ledger, hosts: readonly LaunchHost[], mayJudge
   const deaf = new Set<string | null>();
   for (const [entry, launch] of ledger.launches())
     if (isUnanswered(entry, launch, now) && !unsaid.get(launch.hostId)?.has(entry.tenant.id)) deaf.add(launch.hostId);
-  return hosts.filter(
-    ({ id, beatMs }) => beatMs === Number.NEGATIVE_INFINITY || (mayJudge && (now - beatMs > silentMs || deaf.has(id))),
-  );
+  return hosts.filter((host) => hasEnded(host) || (mayJudge && (now - host.beatMs > silentMs || deaf.has(host.id))));
+}
+
+/** Its process is known to be gone, or has said that it goes. */
+function hasEnded({ beatMs }: LaunchHost): boolean {
+  return beatMs === Number.NEGATIVE_INFINITY;
 }
 
 function isUnanswered(entry: LaunchEntry, launch: Launch, now: number): boolean {
@@ -35,8 +39,9 @@ function wordOn({ word }: LaunchEntry, { orderNo }: Launch): Word | undefined {
   return word?.orderNo === orderNo ? word : undefined;
 }
 
-/** `hosts`: those that are not lost. */
-export function hear(ledger: Ledger, hosts: ReadonlyMap<string, LaunchHost>, lost: ReadonlySet<string>): void {
+/** `alive`: those that are not lost. */
+export function hear(ledger: Ledger, alive: readonly LaunchHost[], lostOnes: readonly LaunchHost[]): void {
+  const [hosts, lost] = [byId(alive), byId(lostOnes)];
   for (const [entry, launch] of ledger.launches()) {
     if (launch.ending) hearEnding(ledger, entry, launch, { hosts, lost });
     else if (launch.ordered) hearOrdered(ledger, entry, launch, { hosts, lost });
@@ -44,31 +49,37 @@ export function hear(ledger: Ledger, hosts: ReadonlyMap<string, LaunchHost>, los
 }
 
 interface Fates {
-  readonly hosts: ReadonlyMap<string, LaunchHost>;
-  readonly lost: ReadonlySet<string>;
+  readonly hosts: ReadonlyMap<string | null, LaunchHost>;
+  readonly lost: ReadonlyMap<string | null, LaunchHost>;
+}
+
+function byId(hosts: readonly LaunchHost[]): Fates['hosts'] {
+  return new Map(hosts.map((host) => [host.id, host]));
 }
 
 function hearEnding(ledger: Ledger, entry: LaunchEntry, launch: Launch, { hosts, lost }: Fates): void {
   const { hostId, suspicion } = launch;
-  const hasEnded = wordOn(entry, launch)?.phase === 'ended';
-  if (hostId !== null && hosts.has(hostId) && !hasEnded) return;
+  const isOver = wordOn(entry, launch)?.phase === 'ended';
+  if (hosts.has(hostId) && !isOver) return;
   // one that hangs while it ends may be what its host was lost for
-  const isSuspect = !hasEnded && hostId !== null && lost.has(hostId);
+  const isSuspect = !isOver && lost.has(hostId);
   ledger.send(entry, { kind: 'scheduler_quit' }, isSuspect ? { suspicion: suspicion + 1 } : {});
 }
 
 function hearOrdered(ledger: Ledger, entry: LaunchEntry, launch: Launch, { hosts, lost }: Fates): void {
   const word = wordOn(entry, launch);
+  const lostHost = lost.get(launch.hostId);
   if (word?.phase === 'ended') {
     ledger.quit(entry, {
       code: word.code ?? 'crashed',
       detail: word.reason ?? 'its scheduler has ended',
       ofHost: true,
     });
-  } else if (launch.hostId !== null && lost.has(launch.hostId)) {
+  } else if (lostHost !== undefined) {
     ledger.set(entry, { suspicion: launch.suspicion + 1 });
-    ledger.quit(entry, { code: 'crashed', detail: 'its host was lost' });
-  } else if (launch.hostId === null || !hosts.has(launch.hostId)) {
+    const fate = { isBlamed: isAlone(launch), wasSilent: !hasEnded(lostHost) };
+    ledger.quit(entry, { code: 'crashed', detail: 'its host was lost', lost: fate });
+  } else if (!hosts.has(launch.hostId)) {
     ledger.quit(entry, { code: 'stopping', detail: 'its host has left' });
   } else if (launch.state === 'STARTED') {
     ledger.set(entry, afterRunning(launch, ledger.now.getTime() - launch.changedAt.getTime()));

@@ -6,6 +6,7 @@ import type { SchedulerStatus } from '../contract/engine.ts';
 import type { SchedulerTally } from '../contract/tally.ts';
 import { type Db, sql } from '../kernel/sql.ts';
 import type { TenantRow } from './control-queries.ts';
+import { isHeld } from './lease.ts';
 import type { ReasonCode } from './reasons.ts';
 
 export interface HostProcessRow {
@@ -31,10 +32,17 @@ export interface HostBeat {
   readonly unsaid: readonly string[];
 }
 
+export interface HostAnswer {
+  readonly leaving: boolean;
+  /** A launcher is active. */
+  readonly launched: boolean;
+}
+
 /** Undefined when the row is gone: this host was written off. */
-export function beatHost(db: Db, { id, memory, unsaid }: HostBeat): Promise<{ leaving: boolean } | undefined> {
-  return db.maybeOne<{ leaving: boolean }>(sql`
-    update host set beat_at = now(), memory = ${memory}, unsaid = ${unsaid}::uuid[] where id = ${id} returning leaving`);
+export function beatHost(db: Db, { id, memory, unsaid }: HostBeat): Promise<HostAnswer | undefined> {
+  return db.maybeOne<HostAnswer>(sql`
+    update host set beat_at = now(), memory = ${memory}, unsaid = ${unsaid}::uuid[] where id = ${id}
+    returning leaving, exists (select from launcher_lease where ${isHeld}) as launched`);
 }
 
 export async function removeHost(db: Db, id: string): Promise<void> {

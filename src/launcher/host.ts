@@ -29,6 +29,7 @@ import {
   beatSchedulers,
   connectionsOf,
   giveUpHost,
+  type HostAnswer,
   isWrittenOff,
   leaveSoon,
   type Order,
@@ -41,6 +42,7 @@ import {
 import { BeatPace } from './beat-pace.ts';
 import { writeHalves } from './halves.ts';
 import { Housekeeping } from './housekeeping.ts';
+import { hintChanged } from './messages.ts';
 import { Ending } from './singleton.ts';
 import { Tallies } from './tallies.ts';
 import { runScheduler, type SchedulerLimits, usualLimits } from './tenant-scheduler.ts';
@@ -53,6 +55,8 @@ export interface HostOptions {
   readonly version: string;
   readonly engines: EngineSource;
   readonly addressOf: (row: TenantRow) => Address;
+  /** Its database is on another server than the control database. */
+  readonly isElsewhere: (row: TenantRow) => boolean;
   readonly contextFor: (row: TenantRow, pool: Pool) => EngineContext;
   readonly statuses: Map<string, SchedulerStatus>;
   readonly telemetry: Telemetry;
@@ -119,6 +123,7 @@ class RunningHost {
   /** It is not to be believed any more: whoever finds its row takes it for lost. */
   #lost = false;
   #stopping = false;
+  #hasLauncher = true;
   /** Told to leave, and to stay. */
   #lettingGo: Promise<void> | undefined;
   id = newId();
@@ -216,6 +221,7 @@ class RunningHost {
     try {
       const row = await this.#sayAlive(id, memory);
       this.#heardAt = performance.now();
+      this.#hasLauncher = row?.launched ?? true;
       // it has begun anew meanwhile, or is about to: that concerns whom it was
       if (id !== this.id || this.#lettingGo !== undefined) return;
       if (row === undefined) return await this.#writtenOff();
@@ -229,7 +235,7 @@ class RunningHost {
   }
 
   /** A network that is gone says nothing, not even no. */
-  async #sayAlive(id: string, memory: number): Promise<{ leaving: boolean } | undefined> {
+  async #sayAlive(id: string, memory: number): Promise<HostAnswer | undefined> {
     const { unsaid } = this.#words;
     const beat = beatHost(this.#options.control, { id, memory, unsaid }).then((row) => ({ row }));
     const answer = await within(this.#patience.answerMs, beat);
@@ -324,6 +330,8 @@ class RunningHost {
         address: addressOf(row),
         // by the version the server's log tells engines apart
         application: `${connectionsOf(this.id)} ${version} ${row.name}`,
+        isUnwatched: () => !this.#hasLauncher || this.#options.isElsewhere(row),
+        onWanted: () => hintChanged(this.#options.hub, row.id),
         isWrittenOff: (application) => this.#wasLost(order, application),
         contextFor: (pool, over) => ({ ...contextFor(row, pool), housekeeping: this.#housekeeping.of(row, over) }),
         limits: limits ?? usualLimits,

@@ -7,6 +7,7 @@ import type { EngineContext } from '../contract/engine.ts';
 import { Bell } from '../kernel/bell.ts';
 import { newId } from '../kernel/id.ts';
 import type { Log } from '../kernel/log.ts';
+import { Seldom } from '../kernel/seldom.ts';
 import { type Service, steady } from '../kernel/service.ts';
 import { type Db, sql } from '../kernel/sql.ts';
 import { runningTime } from '../kernel/time.ts';
@@ -42,6 +43,7 @@ export class Housekeeping {
   /** By tenant, the last that asked: who comes next waits for it. */
   readonly #last = new Map<string, Promise<unknown>>();
   readonly #bell = new Bell(runningTime);
+  readonly #seldom = new Seldom();
   readonly service: Service;
 
   constructor(options: HousekeepingOptions) {
@@ -85,7 +87,8 @@ export class Housekeeping {
     this.#known.add(id);
     try {
       if ((await this.#granted(id, tenant.id, reason, signal)) !== 'granted') {
-        if (!signal.aborted)
+        // where none is free, that is so for all tenants of this host
+        if (!signal.aborted && this.#seldom.isDue('slots', 'none was free'))
           this.#options.log.warn({ tenant: tenant.name, reason }, 'no slot was free for housekeeping');
         return undefined;
       }

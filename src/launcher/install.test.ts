@@ -97,9 +97,11 @@ describe('migrating a tenant', () => {
 });
 
 describe('making sure that the default tenant can be served', () => {
+  const lockMs = 10_000;
+
   it('installs it once, though ten start at once and some are at work before others have looked', async () => {
     const starting = Array.from({ length: 10 }, async () => {
-      const applied = await ensureInstalled(database.address, engine, only(engineVersion));
+      const applied = await ensureInstalled(database.address, engine, { engines: only(engineVersion), lockMs });
       return { applied, client: await engineConnection(engineVersion) };
     });
     const started = await Promise.all(starting);
@@ -107,14 +109,30 @@ describe('making sure that the default tenant can be served', () => {
     expect(await Promise.all(started.map(({ client }) => alive(client)))).toEqual(started.map(() => true));
   });
 
+  it('is kept by nobody who is changing it where there is nothing to do, and for no longer than it may wait where there is', async () => {
+    await installedAt(engineVersion);
+    const other = new Client(clientConfig(database.address, 'a migration by hand'));
+    await other.connect();
+    await other.query('begin; select millrace.begin_migration()');
+    const ensuring = { lockMs: 200, onUpgrade: () => {} };
+    expect(await ensureInstalled(database.address, engine, { engines: only(engineVersion), ...ensuring })).toEqual([]);
+    await other.query(`rollback`);
+    await other.query(`update millrace.installation set version = '0.0.1'`);
+    await other.query('begin; select millrace.begin_migration()');
+    const refused = ensureInstalled(database.address, engine, { engines: only(engineVersion), ...ensuring });
+    await expect(refused).rejects.toMatchObject({ code: '55P03' });
+    await other.end();
+  });
+
   it('brings it to this release where its own engine is not here and somebody is told, else leaves it', async () => {
     await installedAt('0.0.1');
     const here = only(engineVersion);
-    expect(await ensureInstalled(database.address, engine, here)).toEqual([]);
+    expect(await ensureInstalled(database.address, engine, { engines: here, lockMs })).toEqual([]);
     expect(await seen()).toEqual({ kind: 'installed', version: '0.0.1' });
     const told: string[] = [];
-    await ensureInstalled(database.address, engine, here, (from) => told.push(from));
-    await ensureInstalled(database.address, engine, here, (from) => told.push(from));
+    const onUpgrade = (from: string): number => told.push(from);
+    await ensureInstalled(database.address, engine, { engines: here, lockMs, onUpgrade });
+    await ensureInstalled(database.address, engine, { engines: here, lockMs, onUpgrade });
     expect(await seen()).toEqual({ kind: 'installed', version: engineVersion });
     expect(told).toEqual(['0.0.1']);
   });
@@ -126,7 +144,8 @@ describe('making sure that the default tenant can be served', () => {
     await installedAt(version);
     const client = await engineConnection(version);
     const told: string[] = [];
-    expect(await ensureInstalled(database.address, engine, only(...have), (from) => told.push(from))).toEqual([]);
+    const onUpgrade = (from: string): number => told.push(from);
+    expect(await ensureInstalled(database.address, engine, { engines: only(...have), lockMs, onUpgrade })).toEqual([]);
     expect(told).toEqual([]);
     expect(await seen()).toEqual({ kind: 'installed', version });
     expect(await alive(client)).toBe(true);

@@ -7,6 +7,7 @@ import { type Address, clientConfig } from '../postgres/address.ts';
 import { proveDatabase } from '../postgres/databases.ts';
 import { drained, type Drained, graceMs } from '../postgres/drained.ts';
 import { locks } from '../postgres/locks.ts';
+import { notForgotten } from '../postgres/pool.ts';
 import type { Engines } from './engines.ts';
 
 /** Those who have to leave are told. */
@@ -41,25 +42,34 @@ export function pendingMigrations(address: Address, engine: Engine): Promise<str
   return onConnection(address, (client) => engine.pending(client));
 }
 
+export interface Ensuring {
+  readonly engines: Pick<Engines, 'has'>;
+  readonly onUpgrade?: ((from: string) => void) | undefined;
+  /** How long whoever is changing the tenant is waited for. */
+  readonly lockMs: number;
+}
+
 /**
  * What every start does to the default tenant: installs it where it is not. Where nothing here could serve it, and somebody
  * listens (`onUpgrade`), it is brought to this release; else it stays as it is. Any number may do this at once; who finds
- * nothing to do disturbs nobody.
+ * nothing to do disturbs nobody, and is kept by nobody.
  */
 export function ensureInstalled(
   address: Address,
   engine: Engine,
-  engines: Pick<Engines, 'has'>,
-  onUpgrade?: (from: string) => void,
+  { engines, onUpgrade, lockMs }: Ensuring,
 ): Promise<string[]> {
+  const isDone = async (recorded: string | undefined): Promise<boolean> =>
+    recorded !== undefined &&
+    (onUpgrade === undefined || isNewer(recorded, engine.version) || (await engines.has(recorded)));
   return onConnection(address, async (client) => {
+    const db = onClient(client);
+    await db.exec(sql`select set_config('lock_timeout', ${`${lockMs}ms`}, false)`);
+    if (await isDone(await recordedVersion(client))) return [];
     // kept until we are gone: those who come meanwhile look only when there is nothing left to do
-    await onClient(client).exec(
-      sql`select pg_advisory_lock(${locks.migrate[0]}::integer, ${locks.migrate[1]}::integer)`,
-    );
+    await db.exec(sql`select pg_advisory_lock(${locks.migrate[0]}::integer, ${locks.migrate[1]}::integer)`);
     const recorded = await recordedVersion(client);
-    const served = recorded !== undefined && (isNewer(recorded, engine.version) || (await engines.has(recorded)));
-    if (served || (recorded !== undefined && onUpgrade === undefined)) return [];
+    if (await isDone(recorded)) return [];
     const applied = await migrateOn(client, engine, nobody);
     if (recorded !== undefined) onUpgrade?.(recorded);
     return applied;
@@ -79,6 +89,7 @@ export async function onConnection<T>(address: Address, work: (client: Client) =
   client.on('error', () => {});
   await client.connect();
   try {
+    await client.query(notForgotten('millrace'));
     await proveDatabase(client, address);
     return await work(client);
   } finally {

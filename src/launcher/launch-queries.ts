@@ -245,7 +245,7 @@ export interface Unsent {
   readonly pid: number | null;
 }
 
-/** None where its sender has sent one. */
+/** None where its sender has sent one. Who has no number yet has not: whoever sends one takes a number first. */
 export async function sendUnsent(tx: Db, unsent: readonly Unsent[], at: Date): Promise<void> {
   await tx.exec(sql`
     insert into message (kind, tenant_id, tenant, sender, cause, xid, pid, sent_at, deadline)
@@ -255,10 +255,7 @@ export async function sendUnsent(tx: Db, unsent: readonly Unsent[], at: Date): P
         ${unsent.map((u) => u.tenantId)}::uuid[], ${unsent.map((u) => u.tenant)}::text[],
         ${unsent.map((u) => u.cause)}::text[], ${unsent.map((u) => u.xid)}::text[], ${unsent.map((u) => u.pid)}::integer[]
       ) as u (tenant_id, tenant, cause, xid, pid)
-     where not exists (
-       select from message m
-        where m.tenant_id = u.tenant_id
-          and case when u.xid is null then m.pid = u.pid and m.settled_at is null else m.xid = u.xid::xid8 end)`);
+     where not exists (select from message m where m.tenant_id = u.tenant_id and m.xid = u.xid::xid8)`);
 }
 
 /**

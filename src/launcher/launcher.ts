@@ -295,7 +295,8 @@ class Launcher {
     this.#known.clear();
     for (const { key, tenantId } of plan.sighted) this.#known.set(key, tenantId);
     this.#isNew = false;
-    for (const host of plan.lost) hosts.kill(host);
+    for (const { machine, pid, startedAt } of plan.lost)
+      hosts.kill({ machine, pid, ageMs: world.now.getTime() - startedAt.getTime() });
     this.#spawning.ask(plan.missing, world.now);
     this.#looks.forget(plan.forget);
     this.#looks.ask(

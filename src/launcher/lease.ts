@@ -26,6 +26,10 @@ const validMs = 5_000;
 const gapMs = 3_000;
 const graceMs = 5_000;
 
+/** Of `launcher_lease`: some launcher is active, as far as the server knows. */
+export const isHeld = sql`
+  holder is not null and renewed_at > clock_timestamp() - ${validMs} * interval '1 millisecond'`;
+
 const takenOver = 'MR001';
 
 export function isTakenOver(error: unknown): boolean {

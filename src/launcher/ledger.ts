@@ -86,6 +86,8 @@ export class Ledger {
   readonly entries: ReadonlyMap<string, LaunchEntry>;
   readonly slots: Slots;
   readonly now: Date;
+  /** So many tenants have a database without Millrace. */
+  readonly uninstalled: number;
   /** Hosts whose orders have changed, and whose orders these are. */
   readonly told: Told[] = [];
 
@@ -93,6 +95,7 @@ export class Ledger {
     this.entries = new Map(entries.map((entry) => [entry.tenant.id, entry]));
     this.slots = slots;
     this.now = now;
+    this.uninstalled = entries.filter(({ launch }) => launch?.code === 'not_installed').length;
   }
 
   /** Those that are registered. */

@@ -37,6 +37,11 @@ function capacity({ suspicion, ownHost }: Guest): number {
   return ownHost ? 1 : (capacities[Math.min(suspicion, capacities.length - 1)] ?? 1);
 }
 
+/** Its host was lost with it so often that by now nobody shares one with it. */
+export function isAlone({ suspicion }: Pick<Guest, 'suspicion'>): boolean {
+  return suspicion >= capacities.length - 1;
+}
+
 /**
  * `rooms` are those of hosts that are alive and not leaving. `mostHosts` of an engine do not count those of tenants that have
  * one of their own. The most suspected are served first; among equals, those that come first.

@@ -13,17 +13,19 @@ let control: ControlDatabase;
 let pool: Pool;
 /** Impatient. */
 let db: Db;
-beforeEach(async () => {
-  control = await makeControlDatabase();
-  pool = openPool({
+const poolWith = (lockTimeout: string): Pool =>
+  openPool({
     address: control.address,
     schema: 'control',
     application: 'a test',
     max: 2,
     allowPooler: false,
-    onOpen: async (client) => void (await client.query(`set lock_timeout to '50ms'`)),
+    onOpen: async (client) => void (await client.query(`set lock_timeout to '${lockTimeout}'`)),
     onError: () => {},
   });
+beforeEach(async () => {
+  control = await makeControlDatabase();
+  pool = poolWith('50ms');
   db = onPool(pool);
 });
 afterEach(async () => {
@@ -48,7 +50,11 @@ async function runningOn(hostId: string): Promise<string> {
   return id;
 }
 
-async function turn(without: ReadonlySet<Whose> = new Set(), again: readonly Whose[] = []): Promise<Written> {
+async function turn(
+  without: ReadonlySet<Whose> = new Set(),
+  again: readonly Whose[] = [],
+  on: Db = db,
+): Promise<Written> {
   const now = new Date();
   const plan = decide({
     now,
@@ -67,15 +73,20 @@ async function turn(without: ReadonlySet<Whose> = new Set(), again: readonly Who
     mostHosts: 9,
     hostFaults: new Map(),
   });
-  return writePlan(db, { plan, epoch: 0, at: now, dismissed: { idle: [], needless: [] }, without, again });
+  return writePlan(on, { plan, epoch: 0, at: now, dismissed: { idle: [], needless: [] }, without, again });
 }
 
-/** Somebody has that row while this is done. */
-async function holding<T>(table: 'launch' | 'host', column: string, id: string, work: () => Promise<T>): Promise<T> {
+/** Somebody has these rows while this is done. */
+async function holding<T>(
+  table: 'launch' | 'host',
+  column: string,
+  ids: string | readonly string[],
+  work: () => Promise<T>,
+): Promise<T> {
   const somebody = await control.pool.connect();
   try {
     await somebody.query('begin');
-    await somebody.query(`select from control.${table} where ${column} = $1 for update`, [id]);
+    await somebody.query(`select from control.${table} where ${column} = any($1) for update`, [[ids].flat()]);
     return await work();
   } finally {
     await somebody.query('rollback');
@@ -112,4 +123,17 @@ it('a lost host that cannot be forgotten keeps none of its tenants back, and is 
   expect([written.plan.lost, changed(written)]).toEqual([[], [tenant]]);
   expect((await turn(new Set([null]), [null])).plan.lost).toHaveLength(1);
   expect(await hosts()).toEqual([]);
+});
+
+it('many who have their rows locked are found without waiting for each of them', async () => {
+  const host = await lostHost();
+  const locked = await Promise.all(Array.from({ length: 8 }, () => runningOn(host)));
+  const other = await runningOn(host);
+  const patient = poolWith('1s');
+  const startedMs = performance.now();
+  const written = await holding('launch', 'tenant_id', locked, () => turn(new Set(), [], onPool(patient)));
+  expect(new Set(written.refused.keys())).toEqual(new Set(locked));
+  expect(performance.now() - startedMs).toBeLessThan(6_000);
+  expect(await states()).toMatchObject({ [other]: 'DISABLED' });
+  await patient.end();
 });

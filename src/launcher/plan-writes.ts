@@ -3,7 +3,7 @@
  * refuses that, whoever's rows it refuses is found, and left out: no tenant keeps the others waiting.
  */
 import { append, type EventDraft, tenantTopic } from '../events/append.ts';
-import type { Db } from '../kernel/sql.ts';
+import { type Db, sql } from '../kernel/sql.ts';
 import {
   type Dismissed,
   dismissHosts,
@@ -52,22 +52,31 @@ interface Part extends Pick<Plan, 'lost' | 'changes' | 'slots' | 'messages' | 'u
 }
 
 const nobody: Dismissed = { idle: [], needless: [] };
+/** Who looks for the one that has a row locked does not wait for it again and again. */
+const hurried = '100ms';
 
 export async function writePlan(db: Db, wish: PlanWrite): Promise<Written> {
   const { plan, epoch, at, dismissed, without, again } = wish;
   const whole: Part = { ...plan, dismissed };
   const left: number[] = [];
   let any = false;
+  let isFirst = true;
   const write = async (some: readonly Whose[]): Promise<void> => {
     const among = new Set(some);
     const part = partOf(whole, (whose) => among.has(whose));
     if (isEmpty(part)) return;
-    const done = await asLauncher(db, epoch, (tx) => writePart(tx, part, at));
+    const isHurried = !isFirst;
+    isFirst = false;
+    const done = await asLauncher(db, epoch, async (tx) => {
+      if (isHurried) await tx.exec(sql`select set_config('lock_timeout', ${hurried}, true)`);
+      return writePart(tx, part, at);
+    });
     any ||= done.any;
     left.push(...done.left);
   };
   const most = everybodyIn(whole).filter((whose) => !without.has(whose));
   const refused = await writeHalves(most, write);
+  isFirst = false;
   for (const whose of again) for (const [each, error] of await writeHalves([whose], write)) refused.set(each, error);
   const isIn = (whose: Whose): boolean => !refused.has(whose) && (!without.has(whose) || again.includes(whose));
   return { any, refused, left, plan: planOf(plan, isIn) };

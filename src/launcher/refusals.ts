@@ -8,6 +8,8 @@ import type { Whose } from './plan-writes.ts';
 
 /** How long one is left out before it is tried again. */
 const againMs = 5_000;
+/** So many in one turn: each may have it wait for a moment. */
+const mostAgain = 5;
 
 export class Refusals {
   readonly #log: Log;
@@ -20,10 +22,11 @@ export class Refusals {
     this.#what = what;
   }
 
-  /** `again`: those whose time has come. */
+  /** `again`: those whose time has come, a few of them. */
   current(): { readonly without: ReadonlySet<Whose>; readonly again: readonly Whose[] } {
     const nowMs = performance.now();
-    const due = [...this.#whose].filter(([, { untilMs }]) => untilMs <= nowMs);
+    const late = [...this.#whose].filter(([, { untilMs }]) => untilMs <= nowMs);
+    const due = late.toSorted(([, a], [, b]) => a.untilMs - b.untilMs).slice(0, mostAgain);
     return { without: new Set(this.#whose.keys()), again: due.map(([whose]) => whose) };
   }
 

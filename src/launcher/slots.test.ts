@@ -38,6 +38,13 @@ describe('slots', () => {
     );
   });
 
+  it('of schedulers that are coming back are none of housekeeping’s, but of other schedulers’', () => {
+    const rows = [housekeeping('h', 'x', at(-90)), slot('runs', { grantedAt: at(-9) })];
+    expect(new Slots(rows, 3, now).grant(new Map(), 2)).toEqual([]);
+    expect(new Slots([...rows, slot('waits')], 3, now).grant(new Map(), 1)).toMatchObject([{ id: 'waits' }]);
+    expect(new Slots(rows, 3, now).grant(new Map(), 1)).toMatchObject([{ id: 'h', lent: false }]);
+  });
+
   it('go to the housekeeping of the tenant that was served longest ago, one of each in turn', () => {
     const rows = [
       housekeeping('a1', 'a', at(-9)),

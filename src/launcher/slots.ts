@@ -97,21 +97,26 @@ export class Slots {
     }
   }
 
-  /** Gives the slots that are free to those in line; answers who got one. */
-  grant(servedAt: ReadonlyMap<string, number>): Slot[] {
+  /**
+   * Gives the slots that are free to those in line; answers who got one. So many of them are none of housekeeping's: those
+   * who had them come back soon.
+   */
+  grant(servedAt: ReadonlyMap<string, number>, comingBack = 0): Slot[] {
     const free = Math.max(0, this.limit - this.#granted().length);
-    const line = this.#line(servedAt);
-    const granted = line.slice(0, free).map((row) => ({ ...row, grantedAt: this.#now }));
+    const schedulers = this.#waiting('scheduler').slice(0, free);
+    const left = Math.max(0, free - schedulers.length - comingBack);
+    const housekeeping = this.#housekeeping(servedAt);
+    const granted = [...schedulers, ...housekeeping.slice(0, left)].map((row) => ({ ...row, grantedAt: this.#now }));
     for (const row of granted) this.#rows.set(row.id, row);
-    return [...granted, ...this.#lend(line.slice(free))];
+    return [...granted, ...this.#lend(housekeeping.slice(left))];
   }
 
   /** One at a time of each host, in the order of the line. */
-  #lend(line: readonly Slot[]): Slot[] {
+  #lend(housekeeping: readonly Slot[]): Slot[] {
     const busy = new Set([...this.#rows.values()].filter(({ lent }) => lent).map(({ holder }) => holder));
     const lent: Slot[] = [];
-    for (const row of line) {
-      const host = row.kind === 'housekeeping' ? row.holder : null;
+    for (const row of housekeeping) {
+      const host = row.holder;
       const isLate = this.#now.getTime() - row.askedAt.getTime() >= lentAfterMs;
       const scheduler = this.ofScheduler(row.tenantId ?? '');
       if (host === null || !isLate || busy.has(host) || !scheduler?.grantedAt || scheduler.holder !== host) continue;
@@ -162,10 +167,9 @@ export class Slots {
       .sort((a, b) => a.askedAt.getTime() - b.askedAt.getTime() || (a.id < b.id ? -1 : 1));
   }
 
-  #line(servedAt: ReadonlyMap<string, number>): Slot[] {
+  #housekeeping(servedAt: ReadonlyMap<string, number>): Slot[] {
     const served = (row: Slot): number => servedAt.get(row.tenantId ?? '') ?? 0;
-    const housekeeping = this.#waiting('housekeeping').sort((a, b) => served(a) - served(b));
-    return [...this.#waiting('scheduler'), ...roundRobin(housekeeping)];
+    return roundRobin(this.#waiting('housekeeping').sort((a, b) => served(a) - served(b)));
   }
 }
 

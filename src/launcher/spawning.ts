@@ -18,7 +18,14 @@ export interface HostsPort {
    */
   spawn(engineVersion: string, onEnd: (how: string) => void): number | undefined;
   /** A host that was written off is ended for good, where it is one of this machine. */
-  kill(host: { readonly machine: string; readonly pid: number }): void;
+  kill(host: HostProcess): void;
+}
+
+export interface HostProcess {
+  readonly machine: string;
+  readonly pid: number;
+  /** It is as old at least. */
+  readonly ageMs?: number;
 }
 
 export interface HostFault {

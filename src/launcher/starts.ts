@@ -90,7 +90,7 @@ export function seeToFinding(ledger: Ledger, entry: LaunchEntry, finding: Findin
     const { code, failures = 0, changedAt = ledger.now } = entry.launch ?? {};
     const quit = quitOf(finding);
     const forMs = quit.code === code ? ledger.now.getTime() - changedAt.getTime() : 0;
-    const { reason, ...rest } = afterQuit({ ...quit, forMs }, failures, ledger.now);
+    const { reason, ...rest } = afterQuit({ ...quit, forMs, among: ledger.uninstalled }, failures, ledger.now);
     ledger.set(entry, { code: reason.code, reason: reason.text, ...rest, version: versionOf(finding) });
   }
 }

@@ -40,13 +40,29 @@ describe('after a scheduler has quit', () => {
     expect(afterQuit(quit, 4, now, most)).toMatchObject({ failures: 5, retryAt: after(16_000) });
   });
 
-  it('what stays not installed is looked at ever more rarely, but within half a minute', () => {
-    const waits = (code: 'not_installed' | 'no_engine') =>
+  it('what stays not installed, and is one of many, is looked at ever more rarely, but within half a minute', () => {
+    const waits = (code: 'not_installed' | 'no_engine', among: number) =>
       [0, 5_000, 10_000, 30_000, 60_000, 3_600_000].map((forMs) =>
-        wait(afterQuit({ code, detail: 'x', forMs }, 0, now, most).retryAt),
+        wait(afterQuit({ code, detail: 'x', forMs, among }, 0, now, most).retryAt),
       );
-    expect(waits('not_installed')).toEqual([5_000, 5_000, 5_000, 15_000, 25_000, 25_000]);
-    expect(waits('no_engine')).toEqual([5_000, 5_000, 5_000, 5_000, 5_000, 5_000]);
+    expect(waits('not_installed', 200)).toEqual([5_000, 5_000, 5_000, 15_000, 25_000, 25_000]);
+    expect(waits('not_installed', 40)).toEqual([5_000, 5_000, 5_000, 10_000, 10_000, 10_000]);
+    expect(waits('not_installed', 20)).toEqual([5_000, 5_000, 5_000, 5_000, 5_000, 5_000]);
+    expect(waits('no_engine', 200)).toEqual([5_000, 5_000, 5_000, 5_000, 5_000, 5_000]);
+  });
+
+  it('a host that is lost is nobody’s failure who may have shared it; of one who is alone with it, it is', () => {
+    const waitsOf = (lost: { isBlamed: boolean; wasSilent: boolean }) =>
+      [0, 1, 2, 5, 6].map((failures) => {
+        const { retryAt, ...after } = afterQuit({ code: 'crashed', detail: 'x', lost }, failures, now, most);
+        return [wait(retryAt), after.failures - failures];
+      });
+    const atOnce = [1_000, 0];
+    for (const wasSilent of [true, false])
+      expect(waitsOf({ isBlamed: false, wasSilent })).toEqual([atOnce, atOnce, atOnce, atOnce, atOnce]);
+    const growing = (capMs: number) => [1_000, 2_000, 4_000, 32_000, 60_000].map((ms) => [Math.min(capMs, ms), 1]);
+    expect(waitsOf({ isBlamed: true, wasSilent: true })).toEqual(growing(60_000));
+    expect(waitsOf({ isBlamed: true, wasSilent: false })).toEqual(growing(10_000));
   });
 
   it('what its host finds otherwise is looked at again, the first time at once', () => {

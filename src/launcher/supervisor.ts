@@ -12,10 +12,13 @@ import type { LaunchState } from './states.ts';
 export interface Quit {
   readonly code: ReasonCode;
   readonly detail: string;
-  /** For how long it has been so, where it is so again. */
+  /** For how long it has been so, where it is so again, and for how many tenants. */
   readonly forMs?: number;
+  readonly among?: number;
   /** Its host says so, and has tried: it has failed, whatever is missing. */
   readonly ofHost?: boolean;
+  /** Its host was lost with it. */
+  readonly lost?: { readonly isBlamed: boolean; readonly wasSilent: boolean };
 }
 
 export interface Retry {
@@ -26,11 +29,15 @@ export interface Retry {
 }
 
 const backoff: Backoff = { firstMs: 1_000, capMs: 60_000, jitter: 0.3 };
-/** A look costs one connection, and a server that is back is not to blame for having been away often. */
-const reachAgain: Backoff = { ...backoff, capMs: 10_000 };
+/**
+ * A look costs one connection, and a server that is back is not to blame for having been away often. Nor does it cost much to
+ * start a host again that has ended; one that was silent may have kept a processor busy all the while.
+ */
+const cheap: Backoff = { ...backoff, capMs: 10_000 };
 const lookAgain: Backoff = { firstMs: 5_000, capMs: 5_000, jitter: 0.2 };
-/** Most databases without Millrace stay so, and an install that takes our lock is seen at once. */
+/** Most databases without Millrace stay so, and an install that lasts is seen at once: where there are many, four looks a second. */
 const longestUnlookedMs = 25_000;
+const unlookedForEachMs = 250;
 /** After running for so long, a failure is the first again; and whose host was lost is no longer suspected of it. */
 const healedMs = 60_000;
 const noteEveryMs = 60_000;
@@ -49,10 +56,12 @@ export function isFailing(code: ReasonCode | null): boolean {
 }
 
 export function afterQuit(quit: Quit, failures: number, now: Date, random: () => number = Math.random): Retry {
-  const { code, detail, ofHost = false } = quit;
+  const { code, detail, ofHost = false, lost } = quit;
+  if (lost?.isBlamed === false) return afterNeighbour(detail, failures, later(now, delayMs(backoff, 0, random)));
   const reasonOf = missing[code];
   const hasFailed = reasonOf === undefined || (ofHost && isFailing(code));
-  const pauseMs = hasFailed ? delayMs(code === 'unreachable' ? reachAgain : backoff, failures, random) : 0;
+  const isCheap = code === 'unreachable' || lost?.wasSilent === false;
+  const pauseMs = hasFailed ? delayMs(isCheap ? cheap : backoff, failures, random) : 0;
   const waitMs = reasonOf === undefined ? pauseMs : Math.max(pauseMs, lookAgainMs(quit, random));
   const retryAt = later(now, waitMs);
   const counted = hasFailed ? failures + 1 : 0;
@@ -61,9 +70,14 @@ export function afterQuit(quit: Quit, failures: number, now: Date, random: () =>
   return { reason: failed(detail, retryAt), failures: counted, retryAt };
 }
 
-/** What stays not installed is looked at ever more rarely. */
-function lookAgainMs({ code, forMs = 0 }: Quit, random: () => number): number {
-  const grownMs = code === 'not_installed' ? Math.min(forMs / 2, longestUnlookedMs) : 0;
+/** Another of its host may be to blame: that is no failure of its own. */
+function afterNeighbour(detail: string, failures: number, retryAt: Date): Retry {
+  return { reason: reasons.crashed(detail, retryAt), failures, retryAt };
+}
+
+/** What stays not installed is looked at ever more rarely where it is one of many. */
+function lookAgainMs({ code, forMs = 0, among = 1 }: Quit, random: () => number): number {
+  const grownMs = code === 'not_installed' ? Math.min(forMs / 2, among * unlookedForEachMs, longestUnlookedMs) : 0;
   const firstMs = Math.max(lookAgain.firstMs, grownMs);
   return delayMs({ ...lookAgain, firstMs, capMs: firstMs }, 0, random);
 }

@@ -10,8 +10,9 @@ import { isConnectionLoss } from '../errors.ts';
 import { checkpoint } from '../kernel/checkpoint.ts';
 import { pause, within } from '../kernel/service.ts';
 import type { ConnectionBudget } from '../postgres/connection-budget.ts';
-import { onPool } from '../kernel/sql.ts';
+import { type Db, onPool, sql } from '../kernel/sql.ts';
 import { type KeptPool, keptPool } from '../postgres/kept-pool.ts';
+import { locks } from '../postgres/locks.ts';
 import { VersionMismatch } from '../postgres/pool.ts';
 import { presentVersion } from '../postgres/recorded-version.ts';
 import type { EngineSource } from './engines.ts';
@@ -46,6 +47,9 @@ export interface TenantSchedulerOptions extends Holding {
   /** For all connections but the one that holds the lock. */
   readonly budget?: ConnectionBudget | undefined;
   readonly limits: SchedulerLimits;
+  /** Asked now and then: no launcher sees who wants to migrate this tenant. `onWanted`: somebody does. */
+  readonly isUnwatched?: () => boolean;
+  readonly onWanted?: () => void;
   /** While it starts: why it has not started yet. */
   readonly onWait: (reason: string) => void;
   readonly onRunning: () => void;
@@ -145,16 +149,32 @@ function endOf(lock: Client, signal: AbortSignal): Promise<Ending> {
 }
 
 /**
- * When its recorded version is another, or none: somebody has changed the tenant without taking `drain`. Whatever else
- * fails here is for others to notice.
+ * When its recorded version is another, or none: somebody has changed the tenant without taking `drain`. Or somebody waits
+ * for that, of whom no launcher will tell us. Whatever else fails here is for others to notice.
  */
-async function change(pool: Pool, { version, limits }: TenantSchedulerOptions, over: AbortSignal): Promise<Ending> {
+async function change(pool: Pool, options: TenantSchedulerOptions, over: AbortSignal): Promise<Ending> {
+  const { version, limits, isUnwatched, onWanted } = options;
+  const db = onPool(pool);
   for (;;) {
     await pause(limits.versionEveryMs, over);
     if (over.aborted) return stopped();
-    const ending = await presentVersion(onPool(pool)).then((recorded) => changeTo(recorded, version), endingOf);
+    const ending = await presentVersion(db).then((recorded) => changeTo(recorded, version), endingOf);
     if (ending?.code === 'not_installed' || ending?.code === 'starting') return ending;
+    if (isUnwatched?.() !== true || !(await isWanted(db).catch(() => false))) continue;
+    onWanted?.();
+    return new Ending('starting', 'a transaction is changing it');
   }
+}
+
+/** Whether a migration waits for us, and whoever else is connected, to leave. */
+async function isWanted(db: Db): Promise<boolean> {
+  const { wanted } = await db.one<{ wanted: boolean }>(sql`
+    select exists (
+      select from pg_locks
+       where locktype = 'advisory' and mode = 'ExclusiveLock' and not granted and objsubid = 2
+         and classid = ${locks.drain[0]}::integer::oid and objid = ${locks.drain[1]}::integer::oid
+         and database = (select oid from pg_database where datname = current_database())) as wanted`);
+  return wanted;
 }
 
 function changeTo(recorded: string | null | undefined, version: string): Ending | undefined {

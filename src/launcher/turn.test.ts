@@ -185,6 +185,23 @@ describe('a tenant that is ending when its host is lost', () => {
   });
 });
 
+it('that its host was lost is a failure of a tenant only when it is alone by then', () => {
+  const failuresAfter = (suspicion: number): number | undefined => {
+    const running = { ...failed, state: 'STARTED', hostId: 'a', ordered: true, failures: 0, suspicion } as const;
+    const hosts = [{ ...host('a'), beatMs: Number.NEGATIVE_INFINITY }];
+    return decide(world({ entries: [entry(running)], hosts })).changes[0]?.launch.failures;
+  };
+  expect([0, 1, 2, 3].map(failuresAfter)).toEqual([0, 0, 0, 1]);
+});
+
+it('housekeeping is not given the slot of one that crashed and comes back', () => {
+  const crashed = entry({ ...failed, code: 'crashed', retryAt: at(5) });
+  const waiting = { ...slot('a', 'housekeeping'), askedAt: at(-1), grantedAt: null };
+  const granted = (limit: number) =>
+    decide(world({ entries: [crashed], slots: [waiting], hosts: [host('a')], limit })).served.length;
+  expect([granted(2), granted(3)]).toEqual([0, 1]);
+});
+
 describe('a limit that was lowered', () => {
   it('sends one back to the line that waits for a transaction, and it does so still', () => {
     const one = entry({ ...failed, state: 'ALLOCATED', code: 'waiting_on_transaction', waitOn: '42' });

@@ -79,7 +79,7 @@ export function decide(world: World): Plan {
   const lostIds = new Set(lost.map(({ id }) => id));
   const alive = world.hosts.filter(({ id }) => !lostIds.has(id));
   slots.keepLauncher(world.launcherId);
-  hear(ledger, new Map(alive.map((host) => [host.id, host])), lostIds);
+  hear(ledger, alive, lost);
   const about = inbox.take(ledger);
   const findings = findingsOf(world, about, alive);
   const supervised = supervise(ledger, world, findings);
@@ -212,12 +212,21 @@ function seeToSlots(ledger: Ledger, alive: readonly LaunchHost[]): Slot[] {
   }
   for (const [entry, { state, ending }] of ledger.launches())
     if (state !== 'DISABLED' && !ending) slots.ask(entry.tenant.id);
-  const granted = slots.grant(new Map([...entries].map(([tenantId, entry]) => [tenantId, entry.housekeptMs])));
+  const granted = slots.grant(
+    new Map([...entries].map(([tenantId, entry]) => [tenantId, entry.housekeptMs])),
+    [...entries.values()].filter(isComingBack).length,
+  );
   for (const { kind, tenantId } of granted) {
     const entry = kind === 'scheduler' && tenantId !== null ? entries.get(tenantId) : undefined;
     if (entry !== undefined) ledger.send(entry, { kind: 'slot_reserved' });
   }
   return granted;
+}
+
+/** It has failed and is to be started again: after a restart that nobody asked for it wants a slot, too. */
+function isComingBack({ tenant, launch }: LaunchEntry): boolean {
+  const hasFailed = launch?.code === 'crashed' || launch?.code === 'unreachable';
+  return hasFailed && launch.state === 'DISABLED' && tenant.desired === 'on';
 }
 
 function isUp(launch: Launch | undefined): boolean {

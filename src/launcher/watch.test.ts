@@ -79,3 +79,25 @@ it('locks on tables are seen once per transaction, with who waits for them; thos
   );
   await tenant.close();
 });
+
+it('of two that want a tenant for themselves the one that has it comes last: it is the one to name', async () => {
+  const tenant = await makeInstalledTenant();
+  const drain = 'begin; select pg_advisory_xact_lock(7345, 4)';
+  await withClient(tenant.address, (waiter) =>
+    withClient(tenant.address, async (holder) => {
+      const { oid, pid } = await onClient(holder).one<{ oid: number; pid: number }>(sql`
+        select oid, pg_backend_pid() as pid from pg_database where datname = current_database()`);
+      await holder.query(drain);
+      const waiting = waiter.query(drain);
+      const seen = await until('both are seen', async () => {
+        const sightings = await withClient(serverAddress(), (client) => readSightings(onClient(client)));
+        const ours = sightings.filter(({ databaseOid }) => databaseOid === oid);
+        return ours.length === 2 ? ours : undefined;
+      });
+      expect(seen).toMatchObject([{ granted: false }, { granted: true, pid }]);
+      await holder.query('rollback');
+      await waiting;
+    }),
+  );
+  await tenant.close();
+});

@@ -69,7 +69,8 @@ export function readSightings(db: Db): Promise<Sighting[]> {
                  where x.locktype = 'transactionid' and x.mode = 'ExclusiveLock' and x.granted
                    and x.virtualtransaction = seen.virtualtransaction) whole
       ) own on true
-     order by oid, what <> 'tables', what, granted desc, virtualtransaction`);
+     -- of several the last is named: one that holds comes after those who wait for it
+     order by oid, what <> 'tables', what, granted, virtualtransaction`);
 }
 
 /** Whoever has locked tables for less is as good as done. */

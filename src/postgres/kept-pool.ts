@@ -22,6 +22,8 @@ export interface KeptPool {
 /** What is over sooner than a new connection is made needs none. How long that takes the budget learns. */
 const usualMomentMs = 15;
 const idleMs = 2_000;
+/** However busy the others of this process are, nobody waits for longer than this before one is opened for it. */
+const longestMs = 2_000;
 const closed = 'the pool is closed';
 
 /** As `pg` takes it, in any of its forms. */
@@ -105,7 +107,8 @@ class Lending {
     if (others.idleCount > others.waitingCount) return eitherOf(place, connectOther());
     // mostly two sweeps have met, and the first is over in a moment
     await within(Math.max(momentMs, budget?.openMs ?? 0), place.freed);
-    const restMs = (): number => budget?.restMs ?? 0;
+    const lastMs = performance.now() + longestMs;
+    const restMs = (): number => Math.min(budget?.restMs ?? 0, lastMs - performance.now());
     for (let ms = restMs(); ms > 0 && !place.isServed(); ms = restMs()) await within(ms, place.freed);
     if (place.isServed()) return place.freed;
     return eitherOf(place, budget?.opening(connectOther) ?? connectOther());

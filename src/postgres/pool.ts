@@ -128,6 +128,18 @@ function onConnect(hook: (client: ClientBase) => Promise<void>): object {
  */
 export const forgotten = { control: '5s', millrace: '60s' } as const;
 
+/**
+ * For connections that others wait for: one whose process stands still in a transaction, or whose machine is gone without a
+ * word, is ended by the server. (By itself it would notice the latter after two hours.)
+ */
+export function notForgotten(schema: keyof typeof forgotten): string {
+  return `
+    set idle_in_transaction_session_timeout to '${forgotten[schema]}';
+    set tcp_keepalives_idle to 10;
+    set tcp_keepalives_interval to 5;
+    set tcp_keepalives_count to 3`;
+}
+
 export async function setUp(
   client: ClientBase,
   options: Omit<PoolOptions, 'max' | 'onError' | 'idleMs'>,

@@ -34,6 +34,7 @@ export async function makeHosting(): Promise<Hosting> {
     version: engineVersion,
     engines: { find: async () => ({ ok: true, engine }) },
     addressOf: (row) => onDatabase(fleet.control.address, row.database, row.databaseOid),
+    isElsewhere: () => false,
     contextFor: (row, pool) => ({
       ...makeContext({ address: fleet.control.address, pool, time: fleet.time }),
       tenant: { id: row.id, name: row.name },

@@ -30,7 +30,9 @@ export async function engineUsers(life: Life, version: string): Promise<EngineUs
 
 /** Null: none is; undefined: nobody knows. */
 async function recordedIn(life: Life, row: TenantRow): Promise<string | null | undefined> {
-  const found = await within(lookMs.all, look(life.addressOf(row), lookMs.lock));
+  // a database that was given a name which no address can mean has none
+  const lookAtIt = async (): ReturnType<typeof look> => look(life.addressOf(row), lookMs.lock);
+  const found = await within(lookMs.all, lookAtIt()).catch(() => undefined);
   if (found?.kind === 'installed') return found.version;
   return found?.kind === 'not_installed' || found?.kind === 'gone' ? null : undefined;
 }

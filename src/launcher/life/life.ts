@@ -17,7 +17,7 @@ import { type Address, isAddressable, onDatabase } from '../../postgres/address.
 import { withClient } from '../../postgres/databases.ts';
 import { locks } from '../../postgres/locks.ts';
 import type { Migration } from '../../postgres/migrate.ts';
-import { forgotten } from '../../postgres/pool.ts';
+import { notForgotten } from '../../postgres/pool.ts';
 import type { WakeHub } from '../../postgres/wake.ts';
 import type { TenantRow } from '../control-queries.ts';
 import type { Engines } from '../engines.ts';
@@ -64,9 +64,7 @@ const patienceMs = 60_000;
 export function exclusively<T>(life: Life, names: readonly string[], step: (client: Client) => Promise<T>): Promise<T> {
   return withClient(life.controlAddress, async (client) => {
     const db = onClient(client);
-    await client.query(`
-      set search_path to control;
-      set idle_in_transaction_session_timeout to '${forgotten.control}'`);
+    await client.query(`set search_path to control; ${notForgotten('control')}`);
     await db.exec(sql`select set_config('lock_timeout', ${`${patienceMs}ms`}, false)`);
     try {
       // always in the same order, so that two renames that cross cannot wait for each other

@@ -1,6 +1,7 @@
 /** Statements of the control database that make, change and end tenants. */
 import { type Db, sql } from '../../kernel/sql.ts';
 import type { TenantRow } from '../control-queries.ts';
+import { isHeld } from '../lease.ts';
 
 export type LifeRow = TenantRow & {
   databaseOid: number | null;
@@ -147,9 +148,7 @@ export async function deleteKeys(db: Db, tenantId: string): Promise<void> {
 /** Whether some launcher holds the lease, by the server's clock. */
 export async function isLauncherActive(db: Db): Promise<boolean> {
   const { active } = await db.one<{ active: boolean }>(sql`
-    select coalesce(
-      (select holder is not null and renewed_at > clock_timestamp() - interval '5 seconds' from launcher_lease), false
-    ) as active`);
+    select exists (select from launcher_lease where ${isHeld}) as active`);
   return active;
 }
 

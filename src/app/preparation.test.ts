@@ -1,0 +1,113 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { type ControlDatabase, freshAddress, makeControlDatabase } from '../../test/harness/fresh-database.ts';
+import { session } from '../../test/harness/launching.ts';
+import { administer, serverAddress } from '../../test/harness/postgres-server.ts';
+import { readConfig } from '../config.ts';
+import { defaultTenant } from '../contract/tenants.ts';
+import { engineVersion } from '../engine/engine.ts';
+import { newId } from '../kernel/id.ts';
+import { type Log, silent } from '../kernel/log.ts';
+import { sql } from '../kernel/sql.ts';
+import { look } from '../launcher/look.ts';
+import { databaseNamed } from '../launcher/life/queries.ts';
+import { prepareDatabases } from './preparation.ts';
+
+let control: ControlDatabase;
+let home: string;
+beforeAll(async () => {
+  control = await makeControlDatabase();
+  home = await mkdtemp(join(tmpdir(), 'millrace-installation-'));
+});
+afterAll(async () => {
+  await control.close();
+  await rm(home, { recursive: true });
+});
+
+it('the default tenant stays in the database that it has, though that was renamed: a start makes no other', async () => {
+  const [before, after] = [freshAddress(), freshAddress()];
+  const [name, renamed] = [before.address.database, after.address.database];
+  try {
+    await administer(serverAddress(), `create database ${name}`);
+    await control.db.exec(sql`
+      insert into tenant (id, name, database, database_oid, created_at)
+      select ${newId()}, ${defaultTenant}, datname, oid, clock_timestamp() from pg_database where datname = ${name}`);
+    await administer(serverAddress(), `alter database ${name} rename to ${renamed}`);
+    for (let starts = 0; starts < 2; starts++)
+      await prepareDatabases(readConfig({ MILLRACE_HOME: home }), control.address, { log: silent });
+    expect(await look(after.address, 1_000)).toEqual({ kind: 'installed', version: engineVersion });
+    expect(await databaseNamed(control.db, name)).toBeUndefined();
+    expect(await control.db.exec(sql`select from tenant`)).toBe(1);
+  } finally {
+    await before.close();
+    await after.close();
+  }
+});
+
+describe('an installation that has a default tenant starts without it', () => {
+  const place = freshAddress();
+  const { database } = place.address;
+  let told: string[];
+  const warn = (_: object, text: string): void => {
+    told.push(text);
+  };
+  const log: Log = { ...silent, warn: warn as Log['warn'] };
+  const start = (env: NodeJS.ProcessEnv = {}): Promise<void> =>
+    prepareDatabases(readConfig({ MILLRACE_HOME: home, ...env }), control.address, { log, onUpgrade: () => {} });
+
+  beforeAll(async () => {
+    await administer(serverAddress(), `create database ${database}`);
+    await control.db.exec(sql`
+      insert into tenant (id, name, database, database_oid, created_at)
+      select ${newId()}, ${defaultTenant}, datname, oid, clock_timestamp() from pg_database where datname = ${database}
+      on conflict (name) do update set database = excluded.database, database_oid = excluded.database_oid`);
+    await start();
+  });
+  beforeEach(() => (told = []));
+  afterAll(() => place.close());
+
+  it('though somebody has locked its tables', async () => {
+    const somebody = await session(place.address);
+    await somebody.query('begin; lock table millrace.installation');
+    await start();
+    expect(told).toEqual([expect.stringContaining('starting without it')]);
+    await somebody.end();
+  });
+
+  it('though it lets nobody in', async () => {
+    await administer(serverAddress(), `alter database ${database} allow_connections false`);
+    try {
+      await start();
+    } finally {
+      await administer(serverAddress(), `alter database ${database} allow_connections true`);
+    }
+    expect(told).toHaveLength(1);
+  });
+
+  it('though its server is away', async () => {
+    await start({ MILLRACE_DEFAULT_DATABASE_URL: 'postgres://127.0.0.1:1/elsewhere' });
+    expect(told).toHaveLength(1);
+  });
+
+  it('and says nothing where it can be had, though a migration is under way', async () => {
+    const somebody = await session(place.address);
+    await somebody.query('begin; select millrace.begin_migration()');
+    await start();
+    expect(told).toEqual([]);
+    await somebody.end();
+  });
+});
+
+it('at the first start there is no way around the default tenant', async () => {
+  const first = await makeControlDatabase();
+  const env = { MILLRACE_HOME: home, MILLRACE_DEFAULT_DATABASE_URL: 'postgres://127.0.0.1:1/elsewhere' };
+  try {
+    await expect(prepareDatabases(readConfig(env), first.address, { log: silent })).rejects.toThrow(
+      /127.0.0.1:1|ECONNREFUSED/,
+    );
+  } finally {
+    await first.close();
+  }
+});

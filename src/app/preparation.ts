@@ -1,0 +1,137 @@
+/**
+ * What there has to be before a role can begin: the control database, made and migrated, and in it the default tenant with
+ * a database of its own. Any number of processes may prepare at once.
+ *
+ * Nothing begins without the control database, and at the first start not without the default tenant. Once there is one,
+ * it is a tenant like any other: what is wrong with it is the launcher's to tell, and keeps nobody from the others (I11).
+ */
+import type { ClientBase } from 'pg';
+import type { Config } from '../config.ts';
+import { defaultTenant } from '../contract/tenants.ts';
+import { engine, engineVersion, migrationsFolder } from '../engine/engine.ts';
+import { isConnectionLoss, MillraceError, sqlStateOf } from '../errors.ts';
+import { append, tenantTopic } from '../events/append.ts';
+import { newId } from '../kernel/id.ts';
+import type { Log } from '../kernel/log.ts';
+import { within } from '../kernel/service.ts';
+import { onClient, sql } from '../kernel/sql.ts';
+import { findTenant, registerTenant } from '../launcher/control-queries.ts';
+import { ensureInstalled } from '../launcher/install.ts';
+import { type Address, addressOfUrl, describe, onDatabase } from '../postgres/address.ts';
+import { ensureDatabases, withClient } from '../postgres/databases.ts';
+import { migrate, readMigrations } from '../postgres/migrate.ts';
+import { forgotten } from '../postgres/pool.ts';
+import { enginesOf } from './installation.ts';
+
+const defaultDatabase = 'millrace_default';
+/** How long whoever installs the default tenant at the same time is waited for; and how long one that is there, in all. */
+const patienceMs = { first: 60_000, known: 5_000 } as const;
+
+export interface Preparing {
+  readonly log: Log;
+  /** The default tenant is brought to this release if nothing here could serve it, and this is told from where. */
+  readonly onUpgrade?: ((from: string) => void) | undefined;
+}
+
+export async function prepareDatabases(config: Config, control: Address, preparing: Preparing): Promise<void> {
+  const { address: tenant, isKnown } = await defaultPlace(config, control);
+  const engines = enginesOf(config);
+  const install = (lockMs: number): Promise<string[]> =>
+    ensureInstalled(tenant, engine, { engines, onUpgrade: preparing.onUpgrade, lockMs });
+  if (isKnown) await Promise.all([prepareControl(control), unlessAway(tenant, install, preparing.log)]);
+  else {
+    await ensure([control, tenant]);
+    await Promise.all([migrateControl(control), install(patienceMs.first)]);
+  }
+  await withClient(control, async (client) => {
+    await client.query(`
+      set search_path to control;
+      set idle_in_transaction_session_timeout to '${forgotten.control}'`);
+    await registerDefault(client, tenant.database);
+  });
+}
+
+/** The control database alone: for those who leave tenants to the launcher. */
+export async function prepareControl(address: Address): Promise<void> {
+  await ensure([address]);
+  await migrateControl(address);
+}
+
+/** The default tenant that is registered already: without it, if it takes too long or cannot be. */
+async function unlessAway(tenant: Address, install: (lockMs: number) => Promise<string[]>, log: Log): Promise<void> {
+  const about = 'the default tenant is not ready; starting without it (`millrace tenant why default` tells more)';
+  const prepare = async (): Promise<true> => {
+    await ensureDatabases([tenant]);
+    await install(patienceMs.known / 2);
+    return true;
+  };
+  try {
+    if ((await within(patienceMs.known, prepare())) === undefined) log.warn({ database: describe(tenant) }, about);
+  } catch (error) {
+    log.warn({ err: error, database: describe(tenant) }, about);
+  }
+}
+
+interface DefaultPlace {
+  readonly address: Address;
+  /** There is a default tenant. */
+  readonly isKnown: boolean;
+}
+
+/** The database that it is registered with, whatever that is called by now; at the first start, the one it is to have. */
+async function defaultPlace({ defaultDatabaseUrl }: Config, control: Address): Promise<DefaultPlace> {
+  const registered = await registeredDefault(control).catch((error: unknown) => {
+    // there is no control database yet
+    if (sqlStateOf(error) === '3D000') return undefined;
+    throw isConnectionLoss(error) ? unreachable(control, error) : error;
+  });
+  const address =
+    defaultDatabaseUrl === undefined
+      ? onDatabase(control, registered?.database ?? defaultDatabase, registered?.oid)
+      : addressOfUrl(defaultDatabaseUrl);
+  return { address, isKnown: registered !== undefined };
+}
+
+function registeredDefault(control: Address): Promise<{ database: string; oid: number | null } | undefined> {
+  return withClient(control, async (client) => {
+    const db = onClient(client);
+    // before databases were noted the default one was where it is at the first start; what is there is migrated next
+    const { there } = await db.one<{ there: boolean }>(sql`
+      select exists (select from pg_attribute
+                      where attrelid = to_regclass('control.tenant') and attname = 'database_oid') as there`);
+    if (!there) return undefined;
+    return db.maybeOne<{ database: string; oid: number | null }>(sql`
+      select coalesce(d.datname, t.database) as database, d.oid
+        from control.tenant t
+        left join pg_database d on d.oid = t.database_oid
+       where t.name = ${defaultTenant}`);
+  });
+}
+
+async function ensure(addresses: readonly [Address, ...Address[]]): Promise<void> {
+  await ensureDatabases(addresses).catch((error: unknown) => {
+    throw isConnectionLoss(error) ? unreachable(addresses[0], error) : error;
+  });
+}
+
+function unreachable(address: Address, cause: unknown): MillraceError {
+  const why = cause instanceof Error ? cause.message : String(cause);
+  const detail = `the database ${describe(address)} cannot be reached (${why}); is MILLRACE_DATABASE_URL right, and the server up?`;
+  return new MillraceError('database_unavailable', detail, { cause });
+}
+
+async function migrateControl(address: Address): Promise<void> {
+  const migrations = await readMigrations(migrationsFolder('control'));
+  await withClient(address, (client) => migrate(client, { schema: 'control', migrations, version: engineVersion }));
+}
+
+async function registerDefault(client: ClientBase, database: string): Promise<void> {
+  await onClient(client).transaction(async (tx) => {
+    if (await findTenant(tx, defaultTenant)) return;
+    const at = new Date();
+    const id = newId();
+    if (!(await registerTenant(tx, { id, name: defaultTenant, database, at }))) return;
+    const body = { name: defaultTenant, database, version: engineVersion };
+    await append(tx, tenantTopic, [{ type: 'tenant.created', subject: id, body }], { actor: 'installation', at });
+  });
+}
