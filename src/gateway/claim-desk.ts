@@ -22,7 +22,7 @@ import { Candidates } from './candidates.ts';
 import { HotTenants } from './hot-tenants.ts';
 import { LeftRuns } from './left-runs.ts';
 import type { Servings } from './servings.ts';
-import { dealPlaces } from './shares.ts';
+import { atMost, dealPlaces, sumOf } from './shares.ts';
 import { TenantPace } from './tenant-pace.ts';
 import type { Turns } from './turns.ts';
 
@@ -207,12 +207,16 @@ export class ClaimDesk {
     const { isBusy } = this.#options.loader;
     const isInTheWay = (ask: Ask): boolean => !ask.keeps && (isBusy || nowMs - ask.atMs < sweepMs);
     const slowRoom = mostAsked - underWay.filter(isInTheWay).length;
+    let cold = 0;
     for (const tenantId of this.#hot.of(kind)) {
       if (asking?.has(tenantId) || this.#candidates.isOff(tenantId) || !this.#pace.mayAsk(tenantId, nowMs)) continue;
       const places = sumOf(polls.filter(({ waiting }) => !waiting.without.has(tenantId)));
       if (places === 0 || this.#options.turns.mustWait(tenantId, kind, places)) continue;
       const [list, most] = this.#pace.isSlow(tenantId) ? [slow, slowRoom] : [prompt, promptRoom];
-      if (list.length < most) list.push(tenantId);
+      if (list.length >= most) continue;
+      // of hundreds that nobody has a connection to yet, each would wait for those of all others
+      if (isBusy && list === prompt && !this.#pace.isKnown(tenantId, nowMs) && cold++ >= slowRoom) continue;
+      list.push(tenantId);
     }
     return { prompt, slow };
   }
@@ -369,24 +373,6 @@ export class ClaimDesk {
       this.#options.log.warn({ err: error, tenant }, 'runs could not be given back; they come back as lost');
     }
   }
-}
-
-function sumOf(portions: readonly Portion[]): number {
-  return portions.reduce((sum, { places }) => sum + places, 0);
-}
-
-/** So many places of them at most, as evenly as can be. */
-function atMost(portions: readonly Portion[], most: number): readonly Portion[] {
-  if (sumOf(portions) <= most) return portions;
-  let left = most;
-  return portions
-    .toSorted((a, b) => a.places - b.places)
-    .map(({ waiting, places }, i) => {
-      const share = Math.min(places, Math.ceil(left / (portions.length - i)));
-      left -= share;
-      return { waiting, places: share };
-    })
-    .filter(({ places }) => places > 0);
 }
 
 function countRuns(lists: readonly (readonly ClaimedRun[])[]): number {

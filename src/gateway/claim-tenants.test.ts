@@ -1,3 +1,5 @@
+import { once } from 'node:events';
+import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type Fleet, makeFleet, sayScheduler, setDesired, type TestTenant } from '../../test/harness/fleet.ts';
@@ -8,6 +10,7 @@ import { silent } from '../kernel/log.ts';
 import { sql } from '../kernel/sql.ts';
 import type { Loader } from '../launcher/loader.ts';
 import { addressOfUrl } from '../postgres/address.ts';
+import { ConnectionBudget } from '../postgres/connection-budget.ts';
 import { ClaimDesk } from './claim-desk.ts';
 import { Servings } from './servings.ts';
 import { Turns } from './turns.ts';
@@ -52,7 +55,10 @@ const countOf = (runs: readonly ClaimedRun[], tenant: string): number =>
   runs.filter((run) => run.tenant_name === tenant).length;
 
 /** A thousand tenants that only the control database knows; a loader that counts which it is asked to open. */
-async function thousand(beatAt: Date | undefined): Promise<{ loader: Loader; opened: string[] }> {
+async function thousand(
+  beatAt: Date | undefined,
+  { url = 'postgresql://nobody@127.0.0.1:1/nothing', ...more }: { url?: string; budget?: ConnectionBudget } = {},
+): Promise<{ loader: Loader; opened: string[] }> {
   await fleet.control.db.exec(sql`
     insert into tenant (id, name, database, created_at)
     select gen_random_uuid(), 'idle_' || n, 'idle_' || n, now() from generate_series(1, 1000) as n`);
@@ -63,9 +69,10 @@ async function thousand(beatAt: Date | undefined): Promise<{ loader: Loader; ope
         from tenant where name like 'idle%'`);
   const opened: string[] = [];
   const loader = fleet.newLoader({
+    ...more,
     addressOf: (row) => {
       opened.push(row.name);
-      return addressOfUrl('postgresql://nobody@127.0.0.1:1/nothing');
+      return addressOfUrl(url);
     },
   });
   return { loader, opened };
@@ -95,6 +102,31 @@ describe('which tenants are asked', () => {
     await waiting;
     expect(new Set(opened).size).toBeLessThan(150);
     expect(new Set(opened).size).toBeGreaterThan(30);
+  });
+
+  it('of hundreds whose runs become ready at once, but which have to be connected to first, a few at a time', async () => {
+    const sockets: Socket[] = [];
+    const silentServer = createServer((socket) => void sockets.push(socket)).listen(0, '127.0.0.1');
+    await once(silentServer, 'listening');
+    const { port } = silentServer.address() as AddressInfo;
+    const { loader, opened } = await thousand(new Date(Date.now() + 60_000), {
+      url: `postgresql://nobody@127.0.0.1:${port}/nothing`,
+      budget: new ConnectionBudget(100),
+    });
+    await Promise.all([say(a, false), say(b, false)]);
+    const desk = await startDesk(loader);
+    const stop = new AbortController();
+    const waiting = poll(desk, { free: 1_000 }, stop.signal);
+    const idle = await fleet.control.db.rows<{ id: string }>(sql`select id from tenant where name like 'idle%'`);
+    for (const { id } of idle.slice(0, 300)) desk.ready(id);
+    await until('some are', () => opened.length > 0 || undefined);
+    await sleep(1_000);
+    expect(new Set(opened).size).toBeLessThan(64);
+    stop.abort();
+    await waiting;
+    silentServer.close();
+    for (const socket of sockets) socket.destroy();
+    await loader.closeAll();
   });
 
   it('those whose schedulers say that runs are ready, though no bell was heard, and though they are silent since', async () => {

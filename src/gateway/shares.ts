@@ -17,3 +17,25 @@ export function dealPlaces(free: readonly number[], tenants: number): number[][]
   });
   return shares;
 }
+
+interface Portion {
+  readonly places: number;
+}
+
+export function sumOf(portions: readonly Portion[]): number {
+  return portions.reduce((sum, { places }) => sum + places, 0);
+}
+
+/** So many places of them at most, as evenly as can be. */
+export function atMost<P extends Portion>(portions: readonly P[], most: number): readonly P[] {
+  if (sumOf(portions) <= most) return portions;
+  let left = most;
+  return portions
+    .toSorted((a, b) => a.places - b.places)
+    .map((portion, i) => {
+      const places = Math.min(portion.places, Math.ceil(left / (portions.length - i)));
+      left -= places;
+      return { ...portion, places };
+    })
+    .filter(({ places }) => places > 0);
+}

@@ -36,8 +36,12 @@ export class TenantPace {
   }
 
   patienceMs(tenantId: string, nowMs: number): number {
-    const knownMs = this.#prompt.get(tenantId) ?? Number.NEGATIVE_INFINITY;
-    return nowMs - knownMs < rememberMs ? patience.knownMs : patience.unknownMs;
+    return this.isKnown(tenantId, nowMs) ? patience.knownMs : patience.unknownMs;
+  }
+
+  /** It has lately answered in time. */
+  isKnown(tenantId: string, nowMs: number): boolean {
+    return nowMs - (this.#prompt.get(tenantId) ?? Number.NEGATIVE_INFINITY) < rememberMs;
   }
 
   inTime(tenantId: string, nowMs: number): void {
