@@ -1,3 +1,4 @@
+import { type AddressInfo, createServer } from 'node:net';
 import type { Pool } from 'pg';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { type FreshDatabase, makeFreshDatabase } from '../../test/harness/fresh-database.ts';
@@ -165,4 +166,36 @@ it('a connection that fails, or that its server ends, leaves', async () => {
   await pool.query('select pg_terminate_backend(pg_backend_pid())').catch(() => {});
   await until('it has left', () => budget.total === 0 || undefined);
   expect((await pool.query('select 1 as n')).rows).toEqual([{ n: 1 }]);
+});
+
+/** Takes every connection, and ends it in the same packet, as a server does that is stopped just then. */
+async function startLeavingServer(): Promise<{ url: string; close(): void }> {
+  const message = (type: string, ...parts: (string | number)[]): Buffer => {
+    const body = Buffer.concat(parts.map((part) => (typeof part === 'string' ? Buffer.from(part) : int4(part))));
+    return Buffer.concat([Buffer.from(type), int4(body.length + 4), body]);
+  };
+  const lastWord = 'SFATAL\0VFATAL\0C57P01\0Mterminating connection due to administrator command\0\0';
+  const all = [message('R', 0), message('K', 7, 7), message('Z', 'I'), message('E', lastWord)];
+  const server = createServer((socket) => {
+    socket.on('error', () => {});
+    socket.once('data', () => socket.end(Buffer.concat(all)));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  return { url: `postgresql://nobody@127.0.0.1:${port}/nothing`, close: () => server.close() };
+}
+
+function int4(value: number): Buffer {
+  const bytes = Buffer.alloc(4);
+  bytes.writeInt32BE(value);
+  return bytes;
+}
+
+it("a server's last word in the packet that completes a connection is an error of that connection only", async () => {
+  const budget = new ConnectionBudget(2);
+  const server = await startLeavingServer();
+  const pool = open(budget, 'pool', addressOfUrl(server.url));
+  await expect(pool.query('select 1')).rejects.toThrow('connection error');
+  await until('it has left', () => budget.total === 0 || undefined);
+  server.close();
 });

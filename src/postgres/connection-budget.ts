@@ -226,6 +226,8 @@ export function budgetedClient(budget: ConnectionBudget, owner: string): new (co
         isIn = false;
       };
       this.once('end', leave);
+      // the pool begins to listen a moment after the connection is there: a server's last word may come in that very packet
+      this.on('error', () => {});
       openings.set(this, opened);
       try {
         await super.connect();
