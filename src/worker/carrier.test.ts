@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo, Socket } from 'node:net';
+import { type AddressInfo, createServer as createTcpServer, type Socket } from 'node:net';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { type Answer, inProcess, overNetwork } from './carrier.ts';
 
@@ -74,6 +74,32 @@ it('an answer that is cut off is an error', async () => {
     setTimeout(() => request.socket.destroy(), 20);
   };
   await expect(send()).rejects.toThrow();
+});
+
+it('an answer that comes before all was sent, and a close, is only an answer', async () => {
+  const early = createTcpServer((socket) => {
+    socket.on('error', () => {}).pause();
+    socket.end('HTTP/1.1 401 Unauthorized\r\ncontent-length: 2\r\n\r\nno');
+    void answered.then(() => socket.resetAndDestroy());
+  });
+  early.listen(0, '127.0.0.1');
+  await once(early, 'listening');
+  const to = new URL(`http://127.0.0.1:${(early.address() as AddressInfo).port}/internal/report`);
+  const answered = carry({ url: to, key: 'k', body: 'x'.repeat(16_000_000) }, never);
+  expect(await answered).toEqual({ status: 401, text: 'no' });
+  await new Promise((resolve) => early.close(resolve)); // its connection is closed
+  answer = (_, response) => response.end('ok');
+  expect(await send()).toEqual({ status: 200, text: 'ok' });
+});
+
+it('listens to a connection once, however often it is used', async () => {
+  answer = (_, response) => response.end('ok');
+  const warnings: Error[] = [];
+  const note = (warning: Error): void => void warnings.push(warning);
+  process.on('warning', note);
+  for (let i = 0; i < 20; i++) await send();
+  process.off('warning', note);
+  expect([sockets.length, warnings]).toEqual([1, []]);
 });
 
 it('an abort ends it, before and while it waits', async () => {

@@ -6,6 +6,7 @@
  */
 import * as http from 'node:http';
 import * as https from 'node:https';
+import type { Socket } from 'node:net';
 
 interface Message {
   readonly url: URL;
@@ -42,6 +43,7 @@ export function overNetwork(): Carry {
 function answerTo(request: http.ClientRequest, body: string): Promise<Answer> {
   return new Promise((resolve, reject) => {
     request.on('error', reject);
+    request.on('socket', listen);
     request.on('response', (response) => {
       const chunks: Buffer[] = [];
       response.on('data', (chunk: Buffer) => chunks.push(chunk));
@@ -55,6 +57,16 @@ function answerTo(request: http.ClientRequest, body: string): Promise<Answer> {
     request.end(body);
   });
 }
+
+/**
+ * Node listens to a connection until its request is answered and sent, and takes a write that fails for sent: where an answer
+ * came before all was sent, the error that follows would end the process.
+ */
+function listen(socket: Socket): void {
+  if (!socket.listeners('error').includes(ignore)) socket.on('error', ignore);
+}
+
+function ignore(): void {}
 
 function isReset(error: unknown): boolean {
   return error instanceof Error && 'code' in error && (error.code === 'ECONNRESET' || error.code === 'EPIPE');
