@@ -114,6 +114,39 @@ it('those of a tenant that has few do not wait for one that has many', async () 
   expect(reporter.tenantsWith(0)).toEqual([]);
 });
 
+it('a request stays small, however long the reasons are, and nothing is left out or changes places', async () => {
+  const { reporter, calls, settled } = setUp();
+  const longest = '\u0001'.repeat(4_000); // six bytes each in JSON
+  const reports = ['a', 'b'].flatMap((tenant) => Array.from({ length: 90 }, () => makeReport(longest, tenant)));
+  reporter.add(reports);
+  const flushed = reporter.flush();
+  for (let turns = 0; reporter.unsettled > 0 && turns < 50; turns++) {
+    await turn();
+    for (const call of calls) call.resolve();
+  }
+  await flushed;
+  const sizes = calls.map((call) => JSON.stringify(call.reports).length);
+  expect(Math.max(...sizes)).toBeLessThanOrEqual(1_000_000);
+  expect(sizes.length).toBeLessThan(8);
+  for (const tenant of ['a', 'b']) {
+    const of = (list: readonly Report[]): Report[] => list.filter((report) => report.tenant === tenant);
+    expect(of(calls.flatMap((call) => call.reports))).toEqual(of(reports));
+  }
+  expect(settled).toHaveLength(180);
+});
+
+it('what is sent again to a tenant that was away goes in small requests, too', async () => {
+  const { reporter, calls } = setUp();
+  reporter.add([makeReport(null, 'b')]);
+  await turn();
+  calls[0]?.resolve([away('b')]);
+  await turn();
+  reporter.add(Array.from({ length: 300 }, () => makeReport('x'.repeat(4_000), 'b')));
+  await vi.waitFor(() => expect(calls).toHaveLength(2));
+  expect(JSON.stringify(calls[1]?.reports).length).toBeLessThanOrEqual(1_000_000);
+  reporter.stop();
+});
+
 it('one report that is refused does not take the others with it', async () => {
   const { reporter, calls, refused, settled } = setUp((reports) => reports.some((report) => report.reason === 'bad'));
   const reports = ['a', 'b', 'bad', 'c', 'd'].map((reason) => makeReport(reason));

@@ -28,7 +28,8 @@ export interface ReporterOptions {
 
 /** Under way: of one tenant, and of all together. */
 const requestsAtOnce = { tenant: 2, all: 8 } as const;
-const batchSize = 2_000;
+/** What one request holds at most: reasons may be long, and the API reads no body of any length. */
+const largestBatch = { reports: 2_000, bytes: 1_000_000 } as const;
 /** So many of one tenant are a request of their own. */
 const many = 100;
 
@@ -126,9 +127,9 @@ export class Reporter {
     const free = [...this.#pending].filter(([tenant]) => (this.#requests.get(tenant) ?? 0) < requestsAtOnce.tenant);
     // of one that has many under way a few more are no small matter: who shares their request would wait with them
     const few = free.filter(([tenant]) => (this.#ofTenant.get(tenant) ?? 0) < many);
-    const batch: Report[] = [];
-    for (const [tenant, line] of few.length > 0 ? few : free.slice(0, 1)) {
-      batch.push(...line.splice(0, batchSize - batch.length));
+    const lines = few.length > 0 ? few : free.slice(0, 1);
+    const batch = takeFrom(lines.map(([, line]) => line));
+    for (const [tenant, line] of lines) {
       this.#pending.delete(tenant);
       if (line.length > 0) this.#pending.set(tenant, line);
     }
@@ -148,7 +149,7 @@ export class Reporter {
     const reports = this.#aside.get(tenant) ?? [];
     for (let failures = 1; reports.length > 0; ) {
       if (failures > 0) await pause(delayMs(reconnect, failures - 1), this.#stop.signal);
-      const batch = reports.splice(0, batchSize);
+      const batch = takeFrom([reports]);
       const failed = await this.#send(batch);
       this.#stuck -= batch.length - failed.length;
       reports.unshift(...failed);
@@ -212,6 +213,27 @@ export class Reporter {
     this.#options.onSettled(batch);
     if (this.#unsettled === 0) for (const resolve of this.#idle.splice(0)) resolve();
   }
+}
+
+/** Takes from the lines, one after the other, what fits into a request. */
+function takeFrom(lines: readonly Report[][]): Report[] {
+  const batch: Report[] = [];
+  let bytes = 0;
+  for (const line of lines) {
+    const before = batch.length;
+    for (const report of line) {
+      bytes += bytesOf(report);
+      if (batch.length === largestBatch.reports || bytes > largestBatch.bytes) break;
+      batch.push(report);
+    }
+    line.splice(0, batch.length - before);
+  }
+  return batch;
+}
+
+/** As JSON, or a little more. */
+function bytesOf({ reason }: Report): number {
+  return 300 + (reason === null ? 0 : Buffer.byteLength(JSON.stringify(reason)));
 }
 
 function add(counts: Map<string, number>, key: string, more: number): void {
