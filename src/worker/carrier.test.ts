@@ -127,3 +127,12 @@ it('within a process the same message arrives', async () => {
     text: 'POST Bearer k {"a":1}',
   });
 });
+
+it('within a process an abort ends it as well, though nobody there heeds it', async () => {
+  const within = inProcess(() => new Promise(() => {}));
+  const control = new AbortController();
+  const waiting = within({ url, key: 'k', body: '{}' }, control.signal);
+  control.abort();
+  await expect(waiting).rejects.toMatchObject({ name: 'AbortError' });
+  await expect(within({ url, key: 'k', body: '{}' }, control.signal)).rejects.toMatchObject({ name: 'AbortError' });
+});

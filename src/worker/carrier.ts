@@ -80,12 +80,25 @@ export function inProcess(fetch: (request: Request) => Promise<Response>): Carry
     const request = new Request(url, { method: 'POST', headers: headersOf(message), body, signal });
     underWay.add(request);
     try {
-      const response = await fetch(request);
-      return { status: response.status, text: await response.text() };
+      return await Promise.race([answerOf(fetch(request)), abortOf(signal)]);
     } finally {
       underWay.delete(request);
     }
   };
+}
+
+async function answerOf(fetching: Promise<Response>): Promise<Answer> {
+  const response = await fetching;
+  return { status: response.status, text: await response.text() };
+}
+
+/** Whoever answers may not heed it, or be in the middle of something. */
+function abortOf(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => {
+    const abort = (): void => reject(signal.reason as Error);
+    if (signal.aborted) abort();
+    else signal.addEventListener('abort', abort, { once: true });
+  });
 }
 
 function headersOf({ key, body }: Message): Record<string, string> {
