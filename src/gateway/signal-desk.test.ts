@@ -35,6 +35,25 @@ describe('what a worker must hear', () => {
     expect(desk.take(other, {}).cancel).toEqual([]);
   });
 
+  it('is looked up once for all that is said in a moment, and told all at once', async () => {
+    const desk = new SignalDesk(fleet.loader, silent);
+    const worker = newId();
+    await tenant.ready(3);
+    const stage = { db: await tenant.db(), time: fleet.time };
+    const runs = await claim(stage, 'none:default', { worker, places: 3 });
+    for (const run of runs) await cancel(stage, run.id);
+    const poll = desk.poll(worker, {});
+    let ends = 0;
+    poll.signal.addEventListener('abort', () => ends++);
+    fleet.asked.length = 0;
+    await Promise.all(Array.from({ length: 1_000 }, () => desk.lookAt(tenant.row.id)));
+    expect(fleet.asked).toEqual(['cancellations a', 'cancellations a']);
+    const told = desk.take(worker, {}).cancel.map(({ run }) => run);
+    expect([new Set(told), ends]).toEqual([new Set(runs.map(({ id }) => id)), 1]);
+    await desk.lookAt(tenant.row.id);
+    expect(fleet.asked).toHaveLength(3);
+  });
+
   it('of caches to drop ends every poll and is told to each worker once', () => {
     const desk = new SignalDesk(fleet.loader, silent);
     const { epoch, newest } = desk.take('w1', {});

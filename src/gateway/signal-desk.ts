@@ -6,11 +6,15 @@
  * it has cached when it hears of it, and counts from there.
  */
 import type { HeldRun, Invalidation, Seen } from '../contract/wire.ts';
+import { groupBy } from '../kernel/group.ts';
 import { newId } from '../kernel/id.ts';
 import type { Log } from '../kernel/log.ts';
+import { within } from '../kernel/service.ts';
 import type { Loader } from '../launcher/loader.ts';
 
 const kept = 1_000;
+/** A look that has no answer for so long will have none: another may begin. */
+const hopelessMs = 30_000;
 
 interface Told {
   readonly cancel: HeldRun[];
@@ -26,6 +30,9 @@ export class SignalDesk {
   readonly #cancels = new Map<string, HeldRun[]>();
   /** A worker may have several: one for each kind of room it has. */
   readonly #polls = new Map<string, Set<AbortController>>();
+  /** Tenants that are to be looked at, and looks that are under way. */
+  readonly #wanted = new Set<string>();
+  readonly #looking = new Map<string, Promise<void>>();
   readonly #invalidations: Invalidation[] = [];
   /** The number of the newest invalidation. */
   #newest = 0;
@@ -42,11 +49,26 @@ export class SignalDesk {
     for (const polls of this.#polls.values()) for (const poll of polls) poll.abort();
   }
 
-  /** Some run of this tenant is to be killed: looks up which, and tells the workers that wait here. */
-  async lookAt(tenantId: string): Promise<void> {
+  /**
+   * Some run of this tenant is to be killed: looks up which, and tells the workers that wait here. It is said of every run
+   * of a job that is deleted: whatever is said during a look shares one more.
+   */
+  lookAt(tenantId: string): Promise<void> {
+    this.#wanted.add(tenantId);
+    const looking = this.#looking.get(tenantId) ?? this.#lookWhileWanted(tenantId);
+    this.#looking.set(tenantId, looking);
+    return looking;
+  }
+
+  async #lookWhileWanted(tenantId: string): Promise<void> {
+    while (this.#wanted.delete(tenantId)) await within(hopelessMs, this.#look(tenantId));
+    this.#looking.delete(tenantId);
+  }
+
+  async #look(tenantId: string): Promise<void> {
     try {
       const found = await this.#loader.use(tenantId, ({ engine, ctx }) => engine.cancellations(ctx));
-      for (const { worker, run } of found) this.#cancel(worker, run);
+      for (const [worker, some] of groupBy(found, (each) => each.worker)) this.#cancel(worker, some);
     } catch (error) {
       this.#log.warn(
         { err: error, tenant: tenantId },
@@ -55,10 +77,10 @@ export class SignalDesk {
     }
   }
 
-  #cancel(worker: string, run: HeldRun): void {
+  #cancel(worker: string, some: readonly { readonly run: HeldRun }[]): void {
     const [poll] = this.#polls.get(worker) ?? [];
     if (poll === undefined) return;
-    this.#cancels.set(worker, [...(this.#cancels.get(worker) ?? []), run]);
+    this.#cancels.set(worker, [...(this.#cancels.get(worker) ?? []), ...some.map(({ run }) => run)]);
     poll.abort();
   }
 

@@ -113,6 +113,12 @@ export async function makeFleet(names: readonly string[]): Promise<Fleet> {
       await fleet.gate(line);
       return engine.report(ctx, reports);
     },
+    cancellations: async (ctx) => {
+      const line = `cancellations ${ctx.tenant.name}`;
+      asked.push(line);
+      await fleet.gate(line);
+      return engine.cancellations(ctx);
+    },
   });
   const loader = newLoader();
   const fleet: Fleet = {
