@@ -115,6 +115,20 @@ it('a new life’s first heartbeat brings back at once what the earlier one held
   }
 });
 
+it('what has changed ends no poll: it is told with the runs that come next', async () => {
+  const { claims, signals } = gateway.context;
+  const { epoch, newest } = (await beat([])).answer;
+  const change = { tenant: a.row.id, kind: 'project', id: newId() } as const;
+  const wish = { free: 1, runtimes: ['none'], queues: ['default'], wait_ms: 10_000, seen: { [epoch]: newest } };
+  fleet.asked.length = 0;
+  const waiting = say('claim', { ...identity, ...wish }, claimAnswer);
+  await until('nobody has anything for it', () => fleet.asked.length === 2 || undefined);
+  signals.invalidate(change);
+  const [run] = await a.ready(1);
+  claims.ready(a.row.id);
+  expect((await waiting).answer).toMatchObject({ runs: [{ run }], invalidate: [change], newest: newest + 1 });
+});
+
 it('reports, output and definitions of one that stands still are named, and those of others are taken', async () => {
   const [ofA, ofB] = await holdBoth();
   await locker.query('begin; lock table millrace.live, millrace.task in access exclusive mode');

@@ -19,7 +19,7 @@ const longestBeatMs = 2_000;
 
 export const internalHandlers: Handlers<Pick<typeof gatewayEndpoints, Keys>, GatewayContext> = {
   'POST /internal/claim': async ({ body, request }, { claims, signals }) => {
-    const poll = signals.poll(body.worker, body.seen);
+    const poll = signals.poll(body.worker);
     try {
       const runs = await claims.claim(body, AbortSignal.any([request.signal, poll.signal]));
       return { runs, lost: [], ...signals.take(body.worker, body.seen) };

@@ -1,5 +1,6 @@
 /**
- * What a worker must hear soon: runs to kill, caches to drop. Told with its next answer; a kill ends its poll at once.
+ * What a worker must hear soon: runs to kill, caches to drop. Told with its next answer; a kill ends its poll at once. A
+ * cache does not: it is used for runs, and those come with the same answer.
  *
  * Each gateway numbers the invalidations that it has heard of, under an epoch of its own, and a worker says of each
  * gateway up to which number it knows. One that does not know this epoch cannot tell what it has missed: it drops all that
@@ -46,7 +47,6 @@ export class SignalDesk {
     this.#newest++;
     this.#invalidations.push(invalidation);
     if (this.#invalidations.length > kept) this.#invalidations.shift();
-    for (const polls of this.#polls.values()) for (const poll of polls) poll.abort();
   }
 
   /**
@@ -84,11 +84,11 @@ export class SignalDesk {
     poll.abort();
   }
 
-  /** Aborts when there is something to tell this worker; of several polls one is enough to tell it. */
-  poll(worker: string, seen: Seen): AbortController {
+  /** Aborts when there is a run for this worker to kill; of several polls one is enough to tell it. */
+  poll(worker: string): AbortController {
     const control = new AbortController();
     this.#polls.set(worker, (this.#polls.get(worker) ?? new Set()).add(control));
-    if (this.#behind(seen) > 0 || this.#cancels.has(worker)) control.abort();
+    if (this.#cancels.has(worker)) control.abort();
     return control;
   }
 
