@@ -114,6 +114,31 @@ it('those of a tenant that has few do not wait for one that has many', async () 
   expect(reporter.tenantsWith(0)).toEqual([]);
 });
 
+it('however many tenants have many, one that has few finds a request free, and they go on when one of theirs returns', async () => {
+  const { reporter, calls } = setUp();
+  const some = (count: number, tenant: string): Report[] =>
+    Array.from({ length: count }, () => makeReport(null, tenant));
+  const flooded = ['a', 'b', 'c', 'd', 'e'];
+  for (let i = 0; i < 3; i++) {
+    for (const tenant of flooded) reporter.add(some(150, tenant));
+    await turn();
+  }
+  expect(calls).toHaveLength(6);
+  reporter.add(some(1, 'quiet'));
+  await turn();
+  expect(calls.at(-1)?.reports.map(({ tenant }) => tenant)).toEqual(['quiet']);
+  calls[0]?.resolve();
+  await turn();
+  expect(calls).toHaveLength(8);
+  expect(flooded).toContain(calls.at(-1)?.reports[0]?.tenant);
+  const flushed = reporter.flush();
+  for (let turns = 0; reporter.unsettled > 0 && turns < 50; turns++) {
+    await turn();
+    for (const call of calls) call.resolve();
+  }
+  await flushed;
+});
+
 it('a request stays small, however long the reasons are, and nothing is left out or changes places', async () => {
   const { reporter, calls, settled } = setUp();
   const longest = '\u0001'.repeat(4_000); // six bytes each in JSON

@@ -26,8 +26,8 @@ export interface ReporterOptions {
   onAside(failure: Failure): void;
 }
 
-/** Under way: of one tenant, and of all together. */
-const requestsAtOnce = { tenant: 2, all: 8 } as const;
+/** Under way: of one tenant, of all that have many, and of all together. The rest is for those who have few. */
+const requestsAtOnce = { tenant: 2, ofMany: 6, all: 8 } as const;
 /** What one request holds at most: reasons may be long, and the API reads no body of any length. */
 const largestBatch = { reports: 2_000, bytes: 1_000_000 } as const;
 /** So many of one tenant are a request of their own. */
@@ -43,6 +43,8 @@ export class Reporter {
   /** Of tenants that take none now. */
   readonly #aside = new Map<string, Report[]>();
   #underWay = 0;
+  /** Those of them with reports of a tenant that has many. */
+  #ofMany = 0;
   #unsettled = 0;
   #stuck = 0;
   #scheduled = false;
@@ -108,14 +110,16 @@ export class Reporter {
 
   #sendPending(): void {
     while (this.#underWay < requestsAtOnce.all) {
-      const batch = this.#nextBatch();
+      const { batch, isOfMany } = this.#nextBatch();
       if (batch.length === 0) return;
       const tenants = new Set(batch.map((report) => report.tenant));
       this.#underWay++;
+      if (isOfMany) this.#ofMany++;
       for (const tenant of tenants) add(this.#requests, tenant, 1);
       void this.#send(batch).then((failed) => {
         for (const [tenant, some] of groupBy(failed, (report) => report.tenant)) this.#setAside(tenant, some);
         this.#underWay--;
+        if (isOfMany) this.#ofMany--;
         for (const tenant of tenants) add(this.#requests, tenant, -1);
         this.#schedule();
       });
@@ -123,17 +127,18 @@ export class Reporter {
   }
 
   /** What those who have few have all together; else what one has who has many, each in turn. */
-  #nextBatch(): Report[] {
+  #nextBatch(): { batch: Report[]; isOfMany: boolean } {
     const free = [...this.#pending].filter(([tenant]) => (this.#requests.get(tenant) ?? 0) < requestsAtOnce.tenant);
     // of one that has many under way a few more are no small matter: who shares their request would wait with them
     const few = free.filter(([tenant]) => (this.#ofTenant.get(tenant) ?? 0) < many);
-    const lines = few.length > 0 ? few : free.slice(0, 1);
+    const isOfMany = few.length === 0;
+    const lines = isOfMany ? free.slice(0, this.#ofMany < requestsAtOnce.ofMany ? 1 : 0) : few;
     const batch = takeFrom(lines.map(([, line]) => line));
     for (const [tenant, line] of lines) {
       this.#pending.delete(tenant);
       if (line.length > 0) this.#pending.set(tenant, line);
     }
-    return batch;
+    return { batch, isOfMany };
   }
 
   #setAside(tenant: string, reports: readonly Report[]): void {
