@@ -17,6 +17,7 @@ const table = {
   conflict: [409, 'It clashes with something that exists'],
   too_large: [413, 'The body is too large'],
   unsupported_media_type: [415, 'The body is of a type that is not read here'],
+  undecryptable: [422, 'The value cannot be decrypted here'],
   upgrade_required: [426, 'This is a WebSocket'],
   method_not_allowed: [405, 'That method is not for this path'],
   migration_failed: [500, 'The migration failed, and nothing was changed'],

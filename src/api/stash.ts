@@ -5,6 +5,7 @@
 import type { EngineContext } from '../contract/engine.ts';
 import type { Caller } from '../contract/roles.ts';
 import type { HeldRun } from '../contract/wire.ts';
+import { knownError, MillraceError } from '../errors.ts';
 import { recording } from '../events/append.ts';
 import { type Db, onPool } from '../kernel/sql.ts';
 import { type ApiContext, type ApiHandlers, author, found } from './context.ts';
@@ -69,7 +70,7 @@ function remove(ctx: ApiContext, caller: Caller | undefined, entry: Entry): Prom
 
 async function read(ctx: ApiContext, stash: Stash, name: string): Promise<Response> {
   const sealed = found(await findSealed(ctx.db, stash, name), 'stash entry', name);
-  const plain = new Uint8Array(ctx.secrets.decrypt(sealed));
+  const plain = new Uint8Array(decrypt(ctx, name, sealed));
   return new Response(plain, { headers: { 'content-type': 'application/octet-stream', 'cache-control': 'no-store' } });
 }
 
@@ -82,7 +83,17 @@ export async function stashValuesFor(
   const db = onPool(ctx.pool);
   const { project } = await scopeOf(db, run.run, run.lease);
   const entries = await findVisible(db, project, names);
-  return Object.fromEntries(entries.map(({ name, data }) => [name, ctx.secrets.decrypt(data).toString('base64')]));
+  return Object.fromEntries(entries.map(({ name, data }) => [name, decrypt(ctx, name, data).toString('base64')]));
+}
+
+/** Whoever is told that it cannot be read must know which. */
+function decrypt({ secrets }: EngineContext, name: string, sealed: Buffer): Buffer {
+  try {
+    return secrets.decrypt(sealed);
+  } catch (error) {
+    const known = knownError(error);
+    throw known ? new MillraceError(known.code, `stash entry ${name}: ${known.message}`, { cause: error }) : error;
+  }
 }
 
 export const stashHandlers: ApiHandlers<Pick<TenantEndpoints, Keys>> = {

@@ -5,6 +5,7 @@ import type { z } from 'zod';
 import { type Fleet, makeFleet, type TestTenant } from '../../test/harness/fleet.ts';
 import { makeTestGateway, type TestGateway } from '../../test/harness/gateway.ts';
 import { until } from '../../test/harness/until.ts';
+import type { Engine } from '../contract/engine.ts';
 import {
   type ClaimedRun,
   claimAnswer,
@@ -15,9 +16,11 @@ import {
   logsAnswer,
   reportAnswer,
 } from '../contract/wire.ts';
+import { engine } from '../engine/engine.ts';
 import { newId } from '../kernel/id.ts';
 import { sql } from '../kernel/sql.ts';
 import { onDatabase } from '../postgres/address.ts';
+import { makeSecrets } from './secrets.ts';
 
 let fleet: Fleet;
 let a: TestTenant;
@@ -127,6 +130,44 @@ it('what has changed ends no poll: it is told with the runs that come next', asy
   const [run] = await a.ready(1);
   claims.ready(a.row.id);
   expect((await waiting).answer).toMatchObject({ runs: [{ run }], invalidate: [change], newest: newest + 1 });
+});
+
+const secretsOf = (run: HeldRun): Promise<Response> =>
+  gateway.fetch('POST', '/internal/secrets', headers, { ...bare(run), names: ['key'] });
+
+it('a stash value of another key is refused, and what is to be done is said', async () => {
+  const [ofA] = await holdBoth();
+  const db = await a.db();
+  const sealed = makeSecrets(['the key of another installation'], Date.now).encrypt(Buffer.from('x'));
+  await db.exec(sql`insert into global_stash (name, data) values ('key', ${sealed})`);
+  const answer = await secretsOf(ofA);
+  expect(await answer.json()).toMatchObject({
+    status: 422,
+    code: 'undecryptable',
+    detail: expect.stringMatching(/^stash entry key: .* MILLRACE_SECRET_KEY, or write the value again$/) as string,
+  });
+});
+
+it.each([
+  { code: 'forbidden', status: 403, told: 'forbidden' },
+  { code: 'database_unavailable', status: 503, told: 'tenant_unavailable' },
+  { code: 'internal', status: 503, told: 'tenant_unavailable' },
+])('what the engine of another build says of a stash, $code, is told as $told', async ({ code, status, told }) => {
+  const [ofA] = await holdBoth();
+  const foreign = Object.assign(new Error('so it says'), { name: 'MillraceError', code });
+  const build: Engine = { ...engine, stash: () => Promise.reject(foreign) };
+  gateway = makeTestGateway(fleet, fleet.newLoader({ engines: [build] }));
+  const answer = await secretsOf(ofA);
+  expect(await answer.json()).toMatchObject({ status, code: told, detail: 'so it says' });
+});
+
+it('what the engine of another build says of reports keeps its code', async () => {
+  const [ofA] = await holdBoth();
+  const foreign = Object.assign(new Error('so it says'), { name: 'MillraceError', code: 'database_unavailable' });
+  const build: Engine = { ...engine, report: () => Promise.reject(foreign) };
+  gateway = makeTestGateway(fleet, fleet.newLoader({ engines: [build] }));
+  const { answer } = await say('report', { ...identity, reports: [report(ofA)] }, reportAnswer);
+  expect(answer.failed).toEqual([{ tenant: a.row.id, code: 'database_unavailable', detail: 'so it says' }]);
 });
 
 it('reports, output and definitions of one that stands still are named, and those of others are taken', async () => {

@@ -1,7 +1,7 @@
 /** What workers call: claim, report, heartbeat, logs, definitions, stash values. Every message is a batch over tenants. */
 import { leaseTimes } from '../contract/lease-times.ts';
 import type { HeartbeatRequest, HeldRun } from '../contract/wire.ts';
-import { MillraceError } from '../errors.ts';
+import { knownError, MillraceError } from '../errors.ts';
 import type { Handlers } from '../http/endpoint.ts';
 import { isGone } from '../launcher/loader.ts';
 import { checkpoint } from '../kernel/checkpoint.ts';
@@ -69,11 +69,16 @@ export const internalHandlers: Handlers<Pick<typeof gatewayEndpoints, Keys>, Gat
   },
 };
 
-/** Whatever is wrong with a tenant is not wrong with this API: its worker is to go on with the others. */
+/**
+ * Whatever is wrong with a tenant is not wrong with this API: its worker is to go on with the others. But a refusal is passed
+ * on: asking again would get the same.
+ */
 function unavailable(tenant: string): (error: unknown) => never {
   return (error) => {
-    if (error instanceof MillraceError) throw error;
-    throw new MillraceError('tenant_unavailable', `tenant ${tenant} could not be asked`, { cause: error });
+    const known = knownError(error);
+    if (known !== undefined && known.status < 500) throw known;
+    const message = known?.message ?? `tenant ${tenant} could not be asked`;
+    throw new MillraceError('tenant_unavailable', message, { cause: error });
   };
 }
 

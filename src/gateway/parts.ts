@@ -3,7 +3,7 @@
  * worker sends only that again. The answer comes in time whatever a tenant does, and sooner where others share the batch.
  */
 import type { Failure } from '../contract/wire.ts';
-import { MillraceError } from '../errors.ts';
+import { knownError, MillraceError } from '../errors.ts';
 import { groupBy } from '../kernel/group.ts';
 
 /** A tenant that has the batch to itself keeps nobody waiting. */
@@ -68,7 +68,7 @@ async function soon(work: Promise<void>): Promise<void> {
 }
 
 function failureOf(tenant: string, error: unknown): Failure {
-  const code = error instanceof MillraceError ? error.code : 'tenant_unavailable';
+  const code = knownError(error)?.code ?? 'tenant_unavailable';
   const detail = error instanceof Error ? error.message : String(error);
   return { tenant, code, detail: detail.slice(0, 1_000) };
 }

@@ -68,10 +68,19 @@ function unseal(keys: readonly MasterKey[], sealed: Buffer): Buffer {
   const key = keys.find((candidate) => candidate.id.equals(id));
   if (sealed[0] !== layout || key === undefined) {
     throw new MillraceError(
-      'internal',
-      'a stash value was encrypted with a key that is not here; set MILLRACE_SECRET_KEY to the one that sealed it',
+      'undecryptable',
+      'the value was encrypted with a key that is not here; add that key to MILLRACE_SECRET_KEY, or write the value again',
     );
   }
+  try {
+    return opened(key, sealed);
+  } catch (error) {
+    const message = 'the value is not what was encrypted: it was changed or cut; write it again';
+    throw new MillraceError('undecryptable', message, { cause: error });
+  }
+}
+
+function opened(key: MasterKey, sealed: Buffer): Buffer {
   const body = 1 + idBytes + ivBytes;
   // without the length a shorter tag would do, which is easier to guess
   const decipher = createDecipheriv('aes-256-gcm', key.sealing, sealed.subarray(1 + idBytes, body), {

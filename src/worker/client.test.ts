@@ -1,16 +1,16 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
-import { silent } from '../kernel/log.ts';
+import { type Log, silent } from '../kernel/log.ts';
 import type { Carry } from './carrier.ts';
 import { Client } from './client.ts';
 import { Outage } from './outage.ts';
 
-function clientOver(carry: Carry): Client {
+function clientOver(carry: Carry, log: Log = silent): Client {
   return new Client({
     url: 'http://api.example/under/',
     key: 'k',
     carry,
-    outage: new Outage(silent, () => Date.now()),
+    outage: new Outage(log, () => Date.now()),
   });
 }
 
@@ -47,9 +47,27 @@ it.each([
   { status: 400, text: 'no', code: 'bad_request' },
   { status: 401, text: 'no', code: 'unreachable' },
   { status: 308, text: 'see https://elsewhere.example/', code: 'unreachable' },
+  { status: 422, text: '{"detail":"no', code: 'bad_request' },
   { status: 503, text: '{"code":"tenant_unavailable"}', code: 'tenant_unavailable' },
 ])('$status is $code, with what was answered', async ({ status, text, code }) => {
   const client = clientOver(async () => ({ status, text }));
   const asking = client.heartbeat({ ...identity } as never, 1_000);
   await expect(asking).rejects.toMatchObject({ code, message: `heartbeat was answered ${status}: ${text}` });
+});
+
+it('a stash value that cannot be decrypted is told in its own words, at once, and is no fault of the API', async () => {
+  const said: unknown[] = [];
+  const log = {
+    ...silent,
+    warn: (...words: unknown[]) => said.push(words),
+    error: (...words: unknown[]) => said.push(words),
+  };
+  const text = JSON.stringify({ code: 'undecryptable', detail: 'stash entry db: the value was encrypted' });
+  const client = clientOver(async () => ({ status: 422, text }), log);
+  const asking = client.secrets({ tenant: 't', run: 'r', lease: 1 }, ['db'], new AbortController().signal);
+  await expect(asking).rejects.toMatchObject({
+    code: 'undecryptable',
+    message: 'stash entry db: the value was encrypted',
+  });
+  expect(said).toEqual([]);
 });

@@ -9,7 +9,7 @@
  *    gets `tenant_unavailable`.
  */
 import { setMaxListeners } from 'node:events';
-import type { z } from 'zod';
+import { z } from 'zod';
 import {
   type ClaimAnswer,
   type ClaimRequest,
@@ -111,7 +111,7 @@ export class Client {
       return parsed.data;
     } catch (error) {
       const told = error instanceof MillraceError ? error : unreachable(path, error);
-      if (isTenantAway(told)) this.#options.outage.worked();
+      if (isTenantAway(told) || told.code === 'undecryptable') this.#options.outage.worked();
       else if (!isUnreachable(told)) this.#options.outage.refused(told);
       else if (!how.signal?.aborted) this.#options.outage.failed(told);
       throw told;
@@ -136,13 +136,26 @@ interface How<S> {
 }
 
 function refusal(path: string, status: number, text: string): MillraceError {
-  const detail = `${path} was answered ${status}: ${text.slice(0, 1_000)}`;
-  if (status === 503 && awayCodes.test(text)) return new MillraceError('tenant_unavailable', detail);
-  return new MillraceError(hopeless.has(status) ? 'bad_request' : 'unreachable', detail);
+  const answered = `${path} was answered ${status}: ${text.slice(0, 1_000)}`;
+  const { code, detail } = problemIn(text);
+  if (status === 503 && awayCodes.has(code)) return new MillraceError('tenant_unavailable', answered);
+  // of what a run has asked for: it will be the reason why that ended
+  if (code === 'undecryptable') return new MillraceError(code, detail ?? answered);
+  return new MillraceError(hopeless.has(status) ? 'bad_request' : 'unreachable', answered);
 }
 
 /** The codes of a problem that is one tenant's. */
-const awayCodes = /"code":"(tenant_unavailable|no_engine)"/;
+const awayCodes: ReadonlySet<unknown> = new Set(['tenant_unavailable', 'no_engine']);
+
+const problem = z.object({ code: z.string(), detail: z.string() }).partial();
+
+function problemIn(text: string): z.infer<typeof problem> {
+  try {
+    return problem.safeParse(JSON.parse(text)).data ?? {};
+  } catch {
+    return {};
+  }
+}
 
 export function isTenantAway(error: unknown): boolean {
   return error instanceof MillraceError && error.code === 'tenant_unavailable';

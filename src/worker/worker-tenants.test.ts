@@ -84,6 +84,15 @@ describe('a tenant that cannot be served', () => {
     expectReason(await reported(stuck), 'returned', 'could not');
   });
 
+  it('keeps no place from others: its run ends and says why where its stash can never be read', async () => {
+    await startWorker({ maxTasks: 1 });
+    server.sealed.add('key');
+    const doomed = server.offer(server.define(shell('true', { KEY: { stash: 'key' } }), 60_000, b));
+    const other = server.offer(server.define(shell('true')));
+    expectReason(await reported(doomed), 'error', 'could not run it: stash entry key: of another key');
+    expect(await reported(other)).toMatchObject({ state: 'success' });
+  });
+
   it('holds up no other: not its places, nor its output, nor its reports', async () => {
     await startWorker({ maxTasks: 1 });
     const talk = (tenant: string) => server.define(shell('echo said'), 60_000, tenant);

@@ -36,6 +36,8 @@ export class WireServer {
   readonly heartbeats: HeartbeatRequest[] = [];
   readonly polls: z.infer<typeof claimRequest>[] = [];
   readonly secrets = new Map<string, string>();
+  /** Stash entries that cannot be decrypted. */
+  readonly sealed = new Set<string>();
   /** Requests that were served, in order: `logs`, `report`… */
   readonly served: string[] = [];
   /** Requests that came while it was out of order, or that are never answered. */
@@ -147,6 +149,8 @@ export class WireServer {
   ): Promise<[number, unknown]> {
     if (this.outOfOrder !== undefined) return [this.outOfOrder, { detail: 'out of order' }];
     if (name === 'secrets' && this.away.has(secretsRequest.parse(body).tenant)) return [503, awayProblem];
+    if (name === 'secrets' && secretsRequest.parse(body).names.some((each) => this.sealed.has(each)))
+      return [422, sealedProblem];
     if (key !== `Bearer ${wireKey}`) return [401, { detail: 'no such key' }];
     try {
       return [200, await this.#serve(name, body, response)];
@@ -229,6 +233,7 @@ export class WireServer {
 }
 
 const awayProblem = { status: 503, code: 'tenant_unavailable', detail: 'out of reach' };
+const sealedProblem = { status: 422, code: 'undecryptable', detail: 'stash entry key: of another key' };
 
 async function bodyOf(request: IncomingMessage): Promise<unknown> {
   const parts: Buffer[] = [];
