@@ -104,6 +104,10 @@ export type ReportRequest = z.infer<typeof reportRequest>;
  */
 export const reportAnswer = z.object({ accepted: z.int(), failed: z.array(failure) });
 
+/** How many runs a worker may hold; a heartbeat lists them all, each of which is some 110 bytes of JSON. */
+export const mostHolds = 100_000;
+export const heartbeatBytes = 128 * mostHolds;
+
 export const heartbeatRequest = z.object({
   ...workerIdentity,
   name: z.string().max(200),
@@ -113,7 +117,7 @@ export const heartbeatRequest = z.object({
   places: int4.min(0),
   runtimes: z.array(z.enum(runtimeNames)).max(10),
   queues: z.array(z.string().min(1).max(200)).max(100),
-  holds: z.array(heldRun).max(100_000),
+  holds: z.array(heldRun).max(mostHolds),
   /** How many of its places are taken; some of what it holds takes none. Left out, all of it is taken to. */
   taken: int4.min(0).optional(),
   seen,

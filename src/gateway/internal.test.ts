@@ -14,6 +14,7 @@ import {
   type HeldRun,
   heartbeatAnswer,
   logsAnswer,
+  mostHolds,
   reportAnswer,
 } from '../contract/wire.ts';
 import { engine } from '../engine/engine.ts';
@@ -95,6 +96,12 @@ it('a heartbeat renews what it can, in time, and calls nothing lost that is only
   expect(ms).toBeLessThan(4_000);
   const row = await (await a.db()).one<{ until: Date }>(sql`select until from lease where worker_id = ${worker}`);
   expect(row.until.getTime()).toBeGreaterThan(before + 30_000);
+});
+
+it('a heartbeat may list as many runs as a worker may hold', async () => {
+  const tenant = newId();
+  const holds = Array.from({ length: mostHolds }, () => ({ tenant, run: newId(), lease: 2 ** 31 - 1 }));
+  expect((await beat(holds)).answer.lost).toHaveLength(mostHolds);
 });
 
 it('a new life’s first heartbeat brings back at once what the earlier one held, wherever that was', async () => {

@@ -20,6 +20,8 @@ export interface Endpoint {
   readonly params?: z.ZodObject;
   readonly query?: z.ZodObject;
   readonly body?: z.ZodType | RawBody;
+  /** How long its body may be, where that is more than the usual. */
+  readonly bodyBytes?: number;
   /** Status and shape of the ordinary answer. */
   readonly status?: number;
   readonly answer: z.ZodType | RawAnswer;

@@ -50,7 +50,7 @@ async function answer<Context>(
   const input = {
     params: endpoint.params && checked(endpoint.params, found.params, 'path'),
     query: endpoint.query && checked(endpoint.query, query, 'query'),
-    body: await readBody(request, endpoint.body),
+    body: await readBody(request, endpoint),
     caller,
     request,
   };

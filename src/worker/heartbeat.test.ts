@@ -1,10 +1,12 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { wireKey, WireServer } from '../../test/conformance/wire-server.ts';
+import { claimRequest, mostHolds } from '../contract/wire.ts';
 import { newId } from '../kernel/id.ts';
 import { silent } from '../kernel/log.ts';
 import type { Service } from '../kernel/service.ts';
 import { functionRuntime } from '../runtimes/function.ts';
 import { none } from '../runtimes/none.ts';
+import { mostUnsettled, quickBatch } from './incarnation.ts';
 import { makeWorker } from './worker.ts';
 
 const patience = { timeout: 25_000, interval: 5 };
@@ -44,6 +46,11 @@ it('says how many places are taken: not by runs that execute nothing, nor by rep
     const beat = server.heartbeats.at(-1);
     expect([beat?.holds.length, beat?.taken, beat?.places]).toEqual([3, 1, 4]);
   }, patience);
+});
+
+it('may list whatever a worker holds at most: what is unreported, and what its two polls bring at the last moment', () => {
+  const mostPlaces = claimRequest.shape.free.maxValue ?? Number.POSITIVE_INFINITY;
+  expect(mostUnsettled.ofAll.placed + mostPlaces + quickBatch).toBeLessThanOrEqual(mostHolds);
 });
 
 it('says that there are no places once the worker is leaving, and that none is taken when it goes', async () => {

@@ -37,12 +37,13 @@ import type { WorkerSettings } from './settings.ts';
 const leave = { killMs: 1_800, logsMs: 200, reportsMs: 500, farewellMs: 300 } as const;
 
 /** How many runs without a place one poll asks for: what one claim hands out at most. */
-const quickBatch = 1_000;
+export const quickBatch = 1_000;
 /**
  * Reports that wait to be acknowledged. With so many of a tenant no more of its runs are taken, be they quick or not; those
- * of others are. With so many of all tenants none are: memory has an end. Quick ones leave room for the others.
+ * of others are. With so many of all tenants none are: memory has an end, and so has a heartbeat, which lists them. Quick
+ * ones leave room for the others.
  */
-const mostUnsettled = {
+export const mostUnsettled = {
   ofTenant: { quick: 2 * quickBatch, placed: 10_000 },
   ofAll: { quick: 40_000, placed: 50_000 },
 } as const;
