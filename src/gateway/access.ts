@@ -59,8 +59,9 @@ export const accessHandlers: Handlers<Pick<typeof gatewayEndpoints, Keys>, Gatew
   },
   'DELETE /api/session': async ({ request }, { control, cookieName, secureCookies, hub }) => {
     const cookie = cookieOf(request, cookieName);
-    if (cookie !== undefined) await queries.deleteSession(control, hashOf(cookie));
-    hub.send('keys', 'revoked');
+    const ended = cookie === undefined ? 0 : await queries.deleteSession(control, hashOf(cookie));
+    // everybody may ask for this: who had no session makes nobody look up keys anew
+    if (ended > 0) hub.send('keys', 'revoked');
     return new Response(null, { status: 204, headers: { 'set-cookie': cookieText(cookieName, '', 0, secureCookies) } });
   },
   'POST /api/session/links': async (_, context) => {

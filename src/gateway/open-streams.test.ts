@@ -92,6 +92,17 @@ it('all that a session has opened end with it, and not those of its key', async 
   expect(ofKey.some((stream) => stream.isOver())).toBe(false);
 });
 
+it('who signs out without a session is answered, and nobody is told', async () => {
+  let told = 0;
+  const stop = gateway.context.hub.on('keys', 'revoked', () => told++);
+  const signOut = (cookie: string) =>
+    gateway.fetch('DELETE', '/api/session', { cookie, origin: 'http://127.0.0.1' }).then(({ status }) => status);
+  expect([await signOut(''), await signOut('millrace_test=mrs_made-up'), told]).toEqual([204, 204, 0]);
+  const cookie = await gateway.session(await gateway.key('operator', 'a'));
+  expect([await signOut(cookie), told, await signOut(cookie), told]).toEqual([204, 1, 204, 1]);
+  stop();
+});
+
 it('a revocation that nobody was told of, and a session that runs out, are found by the sweep', async () => {
   const [key, other] = [await gateway.key('operator', 'a'), await gateway.key('operator', 'a')];
   const cookie = await gateway.session(other);
