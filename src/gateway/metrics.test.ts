@@ -36,7 +36,10 @@ it('metrics tell of this process, and of schedulers wherever they run, tenant by
   // in the form that Prometheus reads
   const form = /^[a-z_]+\{[a-z_]+="(?:[^"\\]|\\.)*"(,le="[^"]+")?\} [\d.]+$/;
   expect(lines.filter((line) => line.includes('tenant=') && !form.test(line))).toEqual([]);
-  const own = (await metrics('1')).split('\n').filter((line) => line.includes('tenant='));
+  // a tenant's key sees nothing of another's, nor what this process did for all of them
+  const ofOne = (await metrics('1')).split('\n');
+  expect(ofOne.filter((line) => /^millrace_(runs_claimed|http_request|process)/.test(line))).toEqual([]);
+  const own = ofOne.filter((line) => line.includes('tenant='));
   expect(own.length).toBeGreaterThan(5);
   expect(own.filter((line) => !line.includes('tenant="default"'))).toEqual([]);
 });

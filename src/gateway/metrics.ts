@@ -36,7 +36,8 @@ export function makeMetrics(
     duration.observe(ms / 1000);
   });
   return async (tenantId) => {
-    const own = await registry.metrics();
+    // what this process does is of all tenants together: less one's own, of the others
+    const own = tenantId === null ? await registry.metrics() : '';
     // without its database this process still has something to tell
     const rows = await schedulers().catch(() => undefined);
     const shown = rows?.filter((row) => tenantId === null || row.tenantId === tenantId);
