@@ -6,7 +6,7 @@
  *    control database each second. Only those whose schedulers are silent are asked to be sure, a few at a time.
  * 2. Tenants are asked beside each other, each for its share of the places, which are kept for it while it may answer in
  *    time. For one that is slow, or fails, none are kept: it costs the others nothing (I11). What it gives at last goes to
- *    whoever has a place, or back.
+ *    the next poll of the worker that it was asked for, or back after some seconds.
  */
 import { largestClaim, type Poll } from '../contract/engine.ts';
 import { laneOf } from '../contract/lane.ts';
@@ -168,6 +168,7 @@ export class ClaimDesk {
       for (const ask of asking.values()) if (nowMs - ask.atMs > hopelessMs) this.#forget(ask);
     if (this.#waiting.size === 0) return;
     this.#hot.forgetOld(nowMs);
+    this.#pace.forgetOld(nowMs);
     await this.#candidates.lookAtAll();
     this.#deal();
   }
@@ -311,7 +312,7 @@ export class ClaimDesk {
 
   /** The others need not wait for it any longer. */
   #overdue(ask: Ask): void {
-    this.#pace.overdue(ask.tenantId);
+    this.#pace.overdue(ask.tenantId, performance.now());
     this.#letGo(ask);
     this.#deal();
   }
@@ -319,7 +320,7 @@ export class ClaimDesk {
   #noteTime({ tenantId, atMs, patienceMs }: Ask): void {
     const nowMs = performance.now();
     if (nowMs - atMs < patienceMs) this.#pace.inTime(tenantId, nowMs);
-    else this.#pace.late(tenantId);
+    else this.#pace.late(tenantId, nowMs);
   }
 
   #letGo(ask: Ask): void {

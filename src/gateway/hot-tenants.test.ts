@@ -63,3 +63,14 @@ it('one whose runs are ready in lanes that nobody here polls for is not asked; w
   expect([...hot.of(lanes)]).toEqual(['b', 'c']);
   expect([...hot.of('shell:default')]).toEqual(['a', 'c']);
 });
+
+it('nothing is kept of a tenant that was asked, and of which nothing was said since: it may be gone', () => {
+  const hot = opened();
+  hot.add('a', 0);
+  hot.heat('b');
+  for (const name of ['a', 'b']) hot.take(name, lanes, 0);
+  hot.forgetOld(2_999);
+  expect(hot.size).toBe(2);
+  hot.forgetOld(10_001);
+  expect(hot.size).toBe(0);
+});

@@ -85,6 +85,14 @@ export class HotTenants {
   /** What was said long ago says nothing any more. */
   forgetOld(nowMs: number): void {
     for (const [tenantId, saidMs] of this.#said) if (nowMs - saidMs > recentMs) this.#said.delete(tenantId);
+    for (const asked of this.#asked.values())
+      for (const [tenantId, askedMs] of asked) if (nowMs - askedMs >= justAskedMs) asked.delete(tenantId);
+  }
+
+  /** How many tenants are hot, or were lately asked or spoken of. */
+  get size(): number {
+    const hot = [...this.#byLanes.values(), ...this.#asked.values()].flatMap((tenants) => [...tenants.keys()]);
+    return new Set([...hot, ...this.#said.keys()]).size;
   }
 }
 

@@ -13,3 +13,18 @@ it('is told of the first failure, and then once a minute', () => {
   const pace = new TenantPace();
   expect([0, 1_000, 59_000, 60_000].map((at) => pace.failed('a', at))).toEqual([true, false, false, true]);
 });
+
+it('nothing is kept of a tenant of which nothing was heard for a minute: it may be gone', () => {
+  const pace = new TenantPace();
+  pace.inTime('prompt', 0);
+  pace.overdue('overdue', 0);
+  pace.late('late', 0);
+  pace.failed('failing', 0);
+  pace.failed('failing', 30_000);
+  pace.forgetOld(59_999);
+  expect([pace.size, pace.isSlow('late'), pace.isSlow('overdue')]).toEqual([4, true, true]);
+  pace.forgetOld(60_000);
+  expect([pace.size, pace.isSlow('failing'), pace.isSlow('overdue')]).toEqual([1, true, false]);
+  pace.forgetOld(90_000);
+  expect(pace.size).toBe(0);
+});

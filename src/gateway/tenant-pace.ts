@@ -14,6 +14,8 @@ interface Pace {
   failures: number;
   notBeforeMs: number;
   toldMs: number;
+  /** When it was last found to be slow, or to fail. */
+  foundMs: number;
 }
 
 export class TenantPace {
@@ -25,6 +27,17 @@ export class TenantPace {
   forget(tenantId: string): void {
     this.#slow.delete(tenantId);
     this.#prompt.delete(tenantId);
+  }
+
+  /** What was long ago says nothing any more: a tenant may be gone, and nobody asked it since. */
+  forgetOld(nowMs: number): void {
+    for (const [tenantId, atMs] of this.#prompt) if (nowMs - atMs >= rememberMs) this.#prompt.delete(tenantId);
+    for (const [tenantId, { foundMs }] of this.#slow) if (nowMs - foundMs >= rememberMs) this.#slow.delete(tenantId);
+  }
+
+  /** How many tenants something is known of. */
+  get size(): number {
+    return new Set([...this.#prompt.keys(), ...this.#slow.keys()]).size;
   }
 
   isSlow(tenantId: string): boolean {
@@ -50,20 +63,20 @@ export class TenantPace {
   }
 
   /** It has not answered in time. */
-  overdue(tenantId: string): void {
-    this.#of(tenantId);
+  overdue(tenantId: string, nowMs: number): void {
+    this.#found(tenantId, nowMs);
   }
 
   /** It answered at last. */
-  late(tenantId: string): void {
-    const pace = this.#of(tenantId);
+  late(tenantId: string, nowMs: number): void {
+    const pace = this.#found(tenantId, nowMs);
     pace.failures = 0;
     pace.notBeforeMs = 0;
   }
 
   /** Answers whether that is worth telling: the first time, and then once a minute. */
   failed(tenantId: string, nowMs: number): boolean {
-    const pace = this.#of(tenantId);
+    const pace = this.#found(tenantId, nowMs);
     // one that had begun before the pause is no further failure
     if (nowMs >= pace.notBeforeMs) pace.notBeforeMs = nowMs + delayMs(backoff, pace.failures++);
     if (nowMs - pace.toldMs < tellEveryMs) return false;
@@ -71,12 +84,14 @@ export class TenantPace {
     return true;
   }
 
-  #of(tenantId: string): Pace {
+  #found(tenantId: string, nowMs: number): Pace {
     const pace = this.#slow.get(tenantId) ?? {
       failures: 0,
       notBeforeMs: 0,
       toldMs: Number.NEGATIVE_INFINITY,
+      foundMs: nowMs,
     };
+    pace.foundMs = nowMs;
     this.#slow.set(tenantId, pace);
     return pace;
   }

@@ -146,6 +146,23 @@ it('a turn that fails is over, and one that does not end is waited for no longer
   expect(performance.now() - startedMs).toBeGreaterThan(450);
 });
 
+it('who had nothing for a while is taken for a small one again: it may be gone', async () => {
+  const { turns, end, flood, another, claim } = setUp();
+  vi.useFakeTimers({ toFake: ['performance'] });
+  try {
+    await flood('a');
+    await another();
+    claim('a', 'one');
+    expect(turns.mustWait('a', 'none', many)).toBe(true);
+    vi.advanceTimersByTime(5_001);
+    await another();
+    expect(turns.mustWait('a', 'none', many)).toBe(false);
+    await end('one');
+  } finally {
+    vi.useRealTimers();
+  }
+});
+
 it('who had nothing for a while is not at work, nor is one whose reports fail', async () => {
   const { turns, another } = setUp();
   await expect(turns.report('b', 1, () => Promise.reject(new Error('no')))).rejects.toThrow('no');

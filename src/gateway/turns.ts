@@ -74,8 +74,9 @@ export class Turns {
     return answer;
   }
 
-  /** There is no such tenant any more. */
+  /** There is no such tenant any more, or it is not at work: the next claim says anew how large it is. */
   forget(tenant: string): void {
+    this.#atWork.delete(tenant);
     this.#flooded.delete(tenant);
   }
 
@@ -123,7 +124,7 @@ export class Turns {
   }
 
   #isLarge(tenant: string, lanes: string, places: number): boolean {
-    return places > few && this.#flooded.get(tenant)?.has(lanes) === true && this.#hasOthers(tenant);
+    return places > few && this.#hasOthers(tenant) && this.#flooded.get(tenant)?.has(lanes) === true;
   }
 
   #noteSize(tenant: string, lanes: string, runs: number): void {
@@ -140,7 +141,7 @@ export class Turns {
   #hasOthers(tenant: string): boolean {
     const sinceMs = performance.now() - latelyMs;
     for (const [each, atMs] of this.#atWork) {
-      if (atMs < sinceMs) this.#atWork.delete(each);
+      if (atMs < sinceMs) this.forget(each);
       else if (each !== tenant) return true;
     }
     return false;
