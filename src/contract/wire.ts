@@ -40,8 +40,17 @@ const seen = z
   .refine((epochs) => Object.keys(epochs).length <= 100, 'more than 100 epochs');
 export type Seen = z.infer<typeof seen>;
 
-/** What could not be done for a tenant: all of this message that is its, or, where a run is named, what is of that run. */
-const failure = z.object({ tenant: id, run: id.optional(), code: z.string(), detail: z.string() });
+/**
+ * What could not be done for a tenant: all of this message that is its, or, where a run is named or some are listed, what is
+ * of those.
+ */
+const failure = z.object({
+  tenant: id,
+  run: id.optional(),
+  runs: z.array(id).optional(),
+  code: z.string(),
+  detail: z.string(),
+});
 export type Failure = z.infer<typeof failure>;
 
 /** How many tenants a poll may leave out. */
@@ -100,7 +109,7 @@ export const reportRequest = z.object({ ...workerIdentity, reports: z.array(repo
 export type ReportRequest = z.infer<typeof reportRequest>;
 /**
  * A report that came too late or twice is acknowledged all the same (I3). What failed is to be sent again, without the
- * rest; but a run that is named was refused, and will be again.
+ * rest: all of a tenant, or the runs that are listed. But a run that is named was refused, and will be again.
  */
 export const reportAnswer = z.object({ accepted: z.int(), failed: z.array(failure) });
 

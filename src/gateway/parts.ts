@@ -67,7 +67,7 @@ async function soon(work: Promise<void>): Promise<void> {
   clearTimeout(timer);
 }
 
-function failureOf(tenant: string, error: unknown): Failure {
+export function failureOf(tenant: string, error: unknown): Failure {
   const code = knownError(error)?.code ?? 'tenant_unavailable';
   const detail = error instanceof Error ? error.message : String(error);
   return { tenant, code, detail: detail.slice(0, 1_000) };

@@ -111,6 +111,22 @@ describe('reports', () => {
     expect(await finished(a, ofA)).toBe(1);
   });
 
+  it('of which a part is late are named for that part only', async () => {
+    const [ofA, ofB] = [await held(a, 60), await held(b, 1)];
+    let letGo = (): void => {};
+    const gate = new Promise<void>((resolve) => (letGo = resolve));
+    let parts = 0;
+    fleet.gate = async (asked) => {
+      if (asked.startsWith('report a') && ++parts === 2) await gate;
+    };
+    const failed = await desk.report([...ofA, ...ofB]);
+    expect(failed).toMatchObject([{ tenant: a.row.id, code: 'tenant_unavailable', runs: { length: 30 } }]);
+    const late = ofA.filter(({ run }) => failed[0]?.runs?.includes(run));
+    expect([await finished(a, late), await finished(a, ofA), await finished(b, ofB)]).toEqual([0, 30, 1]);
+    letGo();
+    await until('what had begun is applied', async () => (await finished(a, ofA)) === 60 || undefined);
+  });
+
   it('that are late, doubled or of nobody are acknowledged (I3)', async () => {
     const reports = await held(a, 2);
     await desk.report([...reports, ...reports]);

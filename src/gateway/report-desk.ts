@@ -6,7 +6,7 @@
 import type { Failure, Report } from '../contract/wire.ts';
 import { isRefusal } from '../errors.ts';
 import { type Loader, unlessGone } from '../launcher/loader.ts';
-import { inParts } from './parts.ts';
+import { failureOf, inParts } from './parts.ts';
 import { TenantDesk } from './tenant-desk.ts';
 import type { Turns } from './turns.ts';
 
@@ -34,10 +34,20 @@ export class ReportDesk {
   /** Returns once all are applied, known to be stale, or named as failed: the worker sends those again. */
   async report(reports: readonly Report[]): Promise<Failure[]> {
     const { answers, failed } = await inParts(reports, async (tenant, some, withinMs) => {
-      const pieces = this.#pieces(tenant, some).map((piece) => this.#desk.give(tenant, piece, withinMs));
-      return (await Promise.all(pieces)).flat();
+      const pieces = this.#pieces(tenant, some);
+      const [first] = pieces;
+      if (first !== undefined && pieces.length === 1) return this.#desk.give(tenant, first, withinMs);
+      return (await Promise.all(pieces.map((piece) => this.#givePiece(tenant, piece, withinMs)))).flat();
     });
     return [...answers.flat(), ...failed];
+  }
+
+  /** One that is late, or fails, does not take with it those that were applied. */
+  #givePiece(tenant: string, piece: readonly Report[], withinMs: number): Promise<Failure[]> {
+    const listed = (error: unknown): Failure[] => [
+      { ...failureOf(tenant, error), runs: piece.map((report) => report.run) },
+    ];
+    return this.#desk.give(tenant, piece, withinMs).catch(listed);
   }
 
   /** Neighbours stay together: parents of one child that are counted in two batches have one wait for the other. */

@@ -245,6 +245,34 @@ it('a report that is named as refused is given up, and the others of its tenant 
   expect([refused, settled.length, calls.length]).toEqual([[bad], 2, 1]);
 });
 
+it('where a tenant took some and the others are listed, only those are sent again, and soon', async () => {
+  const { reporter, calls, settled, aside } = setUp();
+  const [taken, late, refused, other] = [makeReport(), makeReport(), makeReport(), makeReport(null, 'other')];
+  reporter.add([taken, late, refused, other]);
+  await turn();
+  const failure = away('default');
+  calls[0]?.resolve([
+    { ...failure, runs: [late.run] },
+    { ...failure, runs: [refused.run] },
+    { ...failure, code: 'bad_request', run: refused.run },
+  ]);
+  await turn();
+  expect([settled, reporter.stuck, aside]).toEqual([[taken, refused, other], 1, ['default']]);
+  await vi.waitFor(() => expect(calls[1]?.reports).toEqual([late]));
+  // while it takes some each time, no pause grows
+  const more = Array.from({ length: 20 }, () => makeReport());
+  reporter.add(more);
+  const startedMs = performance.now();
+  calls[1]?.resolve();
+  for (let i = 2; i < 22; i++) {
+    await vi.waitFor(() => expect(calls).toHaveLength(i + 1), { interval: 1, timeout: 5_000 });
+    calls[i]?.resolve([{ ...failure, runs: calls[i]?.reports.slice(1).map(({ run }) => run) }]);
+  }
+  await reporter.flush();
+  expect(performance.now() - startedMs).toBeLessThan(10_000);
+  expect(settled).toHaveLength(24);
+});
+
 it('stopping gives up what is set aside', async () => {
   const { reporter, calls, settled } = setUp();
   reporter.add([makeReport(null, 'b')]);

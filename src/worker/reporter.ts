@@ -158,7 +158,8 @@ export class Reporter {
       const failed = await this.#send(batch);
       this.#stuck -= batch.length - failed.length;
       reports.unshift(...failed);
-      failures = failed.length > 0 ? failures + 1 : 0;
+      // one that takes some is not away
+      failures = failed.length === batch.length ? failures + 1 : Math.min(failed.length, 1);
     }
     this.#aside.delete(tenant);
   }
@@ -189,9 +190,11 @@ export class Reporter {
       const detail = refused.get(keyOf(report));
       if (detail !== undefined) this.#options.onRefused(report, new Error(detail));
     }
-    const failed = batch.filter((report) => away.has(report.tenant) && !refused.has(keyOf(report)));
-    this.#settle(batch.filter((report) => !away.has(report.tenant) || refused.has(keyOf(report))));
-    return failed;
+    const again = toSendAgain(failures);
+    const isFailed = (report: Report): boolean =>
+      (again.has(report.tenant) || again.has(keyOf(report))) && !refused.has(keyOf(report));
+    this.#settle(batch.filter((report) => !isFailed(report)));
+    return batch.filter(isFailed);
   }
 
   /** One bad report must not take the others with it. */
@@ -239,6 +242,12 @@ function takeFrom(lines: readonly Report[][]): Report[] {
 /** As JSON, or a little more. */
 function bytesOf({ reason }: Report): number {
   return 300 + (reason === null ? 0 : Buffer.byteLength(JSON.stringify(reason)));
+}
+
+/** Tenants all of whose reports failed, and of others the runs that did. */
+function toSendAgain(failures: readonly Failure[]): ReadonlySet<string> {
+  const whole = failures.filter(({ run }) => run === undefined);
+  return new Set(whole.flatMap(({ tenant, runs }) => runs?.map((run) => keyOf({ tenant, run })) ?? [tenant]));
 }
 
 function add(counts: Map<string, number>, key: string, more: number): void {
