@@ -215,11 +215,20 @@ export class ClaimDesk {
       if (places === 0 || this.#options.turns.mustWait(tenantId, kind, places)) continue;
       const [list, most] = this.#pace.isSlow(tenantId) ? [slow, slowRoom] : [prompt, promptRoom];
       if (list.length >= most) continue;
-      // of hundreds that nobody has a connection to yet, each would wait for those of all others
-      if (isBusy && list === prompt && !this.#pace.isKnown(tenantId, nowMs) && cold++ >= slowRoom) continue;
+      if (!this.#pace.isKnown(tenantId, nowMs)) {
+        // nobody may have a connection to it yet: for other lanes it would need a second one
+        if (this.#isBeingAsked(tenantId)) continue;
+        // and of hundreds each would wait for those of all others
+        if (isBusy && list === prompt && cold++ >= slowRoom) continue;
+      }
       list.push(tenantId);
     }
     return { prompt, slow };
+  }
+
+  #isBeingAsked(tenantId: string): boolean {
+    for (const asking of this.#asking.values()) if (asking.has(tenantId)) return true;
+    return false;
   }
 
   #share(kind: string, tenants: readonly string[], polls: readonly Portion[]): void {

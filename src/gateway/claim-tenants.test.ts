@@ -104,6 +104,27 @@ describe('which tenants are asked', () => {
     expect(new Set(opened).size).toBeGreaterThan(30);
   });
 
+  it('one of which nothing is known for one set of lanes after the other: it may have to be connected to first', async () => {
+    await Promise.all([say(a, false), say(b, false)]);
+    const desk = await startDesk();
+    const stop = new AbortController();
+    const polls = (['none', 'process'] as const).map((runtime) => poll(desk, { runtimes: [runtime] }, stop.signal));
+    let go = (): void => {};
+    fleet.gate = () => new Promise<void>((resolve) => (go = resolve));
+    await until('both polls are there', async () => {
+      desk.ready(a.row.id);
+      return fleet.asked.length > 0 || undefined;
+    });
+    await sleep(200);
+    expect(fleet.asked).toEqual(['claim a 1']);
+    go();
+    await until('the other lanes are asked about', () => fleet.asked.length > 1 || undefined);
+    fleet.gate = async () => {};
+    go();
+    stop.abort();
+    await Promise.all(polls);
+  });
+
   it('of hundreds whose runs become ready at once, but which have to be connected to first, a few at a time', async () => {
     const sockets: Socket[] = [];
     const silentServer = createServer((socket) => void sockets.push(socket)).listen(0, '127.0.0.1');
