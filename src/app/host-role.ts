@@ -29,7 +29,8 @@ export async function runHost(
   const told = order && (await Promise.race([order, untilAborted(signal)]));
   if (signal.aborted) return;
   // whoever starts hosts has prepared what they stand on
-  if (!onDemand) await prepareControl(externalAddress(config));
+  if (!onDemand) await unlessAborted(signal, prepareControl(externalAddress(config)));
+  if (signal.aborted) return;
   const patience = { queryTimeoutMs: lostMs, lockTimeoutMs: lockedMs };
   const installation = await unlessAborted(signal, openExternal({ ...config, ...told }, log, 'host', patience));
   if (installation === undefined) return;

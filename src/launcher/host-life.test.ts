@@ -14,6 +14,7 @@ import { pause, within } from '../kernel/service.ts';
 import { type Db, onPool, sql } from '../kernel/sql.ts';
 import { onDatabase } from '../postgres/address.ts';
 import { openClient } from '../postgres/client.ts';
+import { withClient } from '../postgres/databases.ts';
 import { locks } from '../postgres/locks.ts';
 import { openPool } from '../postgres/pool.ts';
 import { makeDirectory } from './directory.ts';
@@ -130,6 +131,35 @@ describe('a tenant that a lost host still holds', () => {
 });
 
 describe('a host in need', () => {
+  it('lets a migration through that nobody tells it of: without a launcher, or where that cannot see it', async () => {
+    const { database } = await fleet.control.db.one<{ database: string }>(sql`
+      select database from tenant where id = ${a}`);
+    const limits = { ...usualLimits, versionEveryMs: 50 };
+    const lease = (holder: string | null) =>
+      fleet.control.db.exec(sql`update launcher_lease set holder = ${holder}, renewed_at = 'infinity'`);
+    const migrate = async (more: Partial<HostOptions>): Promise<boolean> => {
+      const host = await startHost({ ...more, limits });
+      const order = await launcher.order(a, host.id(), engineVersion);
+      await launcher.hears(a, order, 'running');
+      return withClient(onDatabase(fleet.control.address, database), async (client) => {
+        const granted = client.query('begin; select millrace.begin_migration()').then(() => true);
+        granted.catch(() => {});
+        const isGranted = (await within(2_500, granted)) ?? false;
+        if (isGranted) expect(await launcher.hears(a, order, 'ended')).toMatchObject({ code: 'starting' });
+        else await hosting.stopHosts();
+        await granted;
+        return isGranted;
+      });
+    };
+    expect(await migrate({}), 'there is no launcher').toBe(true);
+    await hosting.stopHosts();
+    await lease(newId());
+    expect(await migrate({ isElsewhere: () => true })).toBe(true);
+    await hosting.stopHosts();
+    expect(await migrate({}), 'a launcher would tell it').toBe(false);
+    await lease(null);
+  });
+
   it('ends when its control database has said nothing for too long', async () => {
     const network = await networkTo(fleet.control.address);
     const rest = { schema: 'control', application: 'test', max: 2, allowPooler: false } as const;

@@ -317,21 +317,6 @@ describe('a tenant that is changed without its lock', () => {
     }
   });
 
-  it('by a migration that waits for its scheduler: that ends where no launcher would tell it to, and there only', async () => {
-    let isUnwatched = false;
-    let wanted = 0;
-    const running = run(undefined, { limits, isUnwatched: () => isUnwatched, onWanted: () => wanted++ });
-    await isRunning(running);
-    await withClient(address, async (client) => {
-      const granted = client.query('begin; select millrace.begin_migration()');
-      expect(await within(300, running.ending)).toBeUndefined();
-      isUnwatched = true;
-      expect(await running.ending).toMatchObject({ code: 'starting', message: 'a transaction is changing it' });
-      await granted;
-      expect(wanted).toBe(1);
-    });
-  });
-
   it('while its connections are all busy ends as well', async () => {
     const busy = run(
       scheduled(({ pool }) => ({ start: async () => void pool.query('select pg_sleep(60)').catch(() => {}) })),
