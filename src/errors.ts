@@ -23,6 +23,7 @@ const table = {
   migration_failed: [500, 'The migration failed, and nothing was changed'],
   internal: [500, 'Something went wrong here'],
   no_engine: [503, 'No engine of this version is installed'],
+  not_installed: [503, 'Millrace is not installed in the database of this tenant'],
   tenant_unavailable: [503, 'The tenant cannot be served now'],
   tenant_stopped: [503, 'The tenant was stopped by a person'],
   database_unavailable: [503, 'The database cannot be reached now'],

@@ -100,6 +100,26 @@ describe('an installation that has a default tenant starts without it', () => {
   });
 });
 
+it('where the database of the default tenant is gone an empty one is made, and that is told', async () => {
+  const place = freshAddress();
+  const told: string[] = [];
+  const warn = (_: object, text: string): void => {
+    told.push(text);
+  };
+  await control.db.exec(sql`
+    insert into tenant (id, name, database, database_oid, created_at)
+    values (${newId()}, ${defaultTenant}, ${place.address.database}, 999999999, clock_timestamp())
+    on conflict (name) do update set database = excluded.database, database_oid = excluded.database_oid`);
+  try {
+    const log: Log = { ...silent, warn: warn as Log['warn'] };
+    await prepareDatabases(readConfig({ MILLRACE_HOME: home }), control.address, { log });
+    expect(await look(place.address, 1_000)).toEqual({ kind: 'installed', version: engineVersion });
+    expect(told).toEqual([expect.stringContaining('an empty one is in its place')]);
+  } finally {
+    await place.close();
+  }
+});
+
 it('at the first start there is no way around the default tenant', async () => {
   const first = await makeControlDatabase();
   const env = { MILLRACE_HOME: home, MILLRACE_DEFAULT_DATABASE_URL: 'postgres://127.0.0.1:1/elsewhere' };

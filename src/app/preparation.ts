@@ -18,7 +18,7 @@ import { onClient, sql } from '../kernel/sql.ts';
 import { findTenant, registerTenant } from '../launcher/control-queries.ts';
 import { ensureInstalled } from '../launcher/install.ts';
 import { type Address, addressOfUrl, describe, onDatabase } from '../postgres/address.ts';
-import { ensureDatabases, withClient } from '../postgres/databases.ts';
+import { ensureDatabase, ensureDatabases, withClient } from '../postgres/databases.ts';
 import { migrate, readMigrations } from '../postgres/migrate.ts';
 import { forgotten } from '../postgres/pool.ts';
 import { enginesOf } from './installation.ts';
@@ -61,7 +61,11 @@ export async function prepareControl(address: Address): Promise<void> {
 async function unlessAway(tenant: Address, install: (lockMs: number) => Promise<string[]>, log: Log): Promise<void> {
   const about = 'the default tenant is not ready; starting without it (`millrace tenant why default` tells more)';
   const prepare = async (): Promise<true> => {
-    await ensureDatabases([tenant]);
+    if (await ensureDatabase(tenant))
+      log.warn(
+        { database: describe(tenant) },
+        'the database of the default tenant was gone: an empty one is in its place',
+      );
     await install(patienceMs.known / 2);
     return true;
   };

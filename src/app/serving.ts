@@ -29,6 +29,7 @@ import { leaseTimes } from '../contract/lease-times.ts';
 import type { Invalidation } from '../contract/wire.ts';
 import { openApi } from '../http/openapi.ts';
 import { newId } from '../kernel/id.ts';
+import { Seldom } from '../kernel/seldom.ts';
 import { packageFile } from '../kernel/package-files.ts';
 import { all, every, type Service } from '../kernel/service.ts';
 import { anything } from '../postgres/wake.ts';
@@ -70,6 +71,7 @@ export function makeServing(options: ServingOptions): Serving {
     reports: new ReportDesk(loader, turns),
     desks: makeTenantDesks(loader),
     servings,
+    seldom: new Seldom(),
     signals: new SignalDesk(loader, log),
     leaseMs: config.leaseMs,
     publicUrl: () => config.publicUrl ?? listener.url(),

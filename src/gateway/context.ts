@@ -1,5 +1,6 @@
 /** What the gateway's own handlers are given. */
 import type { Log } from '../kernel/log.ts';
+import type { Seldom } from '../kernel/seldom.ts';
 import type { Db } from '../kernel/sql.ts';
 import type { Time } from '../kernel/time.ts';
 import type { Life } from '../launcher/life/life.ts';
@@ -27,6 +28,8 @@ export interface GatewayContext {
   readonly reports: ReportDesk;
   readonly desks: TenantDesks;
   readonly servings: Servings;
+  /** What is wrong with a tenant for long is wrong with each heartbeat of each worker. */
+  readonly seldom: Seldom;
   readonly signals: SignalDesk;
   readonly leaseMs: number;
   /** Where people reach this installation; for sign-in links. */

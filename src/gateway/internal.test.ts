@@ -98,6 +98,22 @@ it('a heartbeat renews what it can, in time, and calls nothing lost that is only
   expect(row.until.getTime()).toBeGreaterThan(before + 30_000);
 });
 
+it('of a tenant from which Millrace was taken nothing is held or left to report', async () => {
+  const [ofA, ofB] = await holdBoth();
+  const { loader } = gateway.context;
+  const schema = (from: string, to: string) => locker.query(`alter schema ${from} rename to ${to}`);
+  await schema('millrace', 'taken');
+  try {
+    await loader.close(b.row.id);
+    expect((await beat([ofA, ofB])).answer.lost).toEqual([bare(ofB)]);
+    const { answer } = await say('report', { ...identity, reports: [report(ofB)] }, reportAnswer);
+    expect(answer).toEqual({ accepted: 1, failed: [] });
+  } finally {
+    await schema('taken', 'millrace');
+    await loader.close(b.row.id);
+  }
+});
+
 it('a heartbeat may list as many runs as a worker may hold', async () => {
   const tenant = newId();
   const holds = Array.from({ length: mostHolds }, () => ({ tenant, run: newId(), lease: 2 ** 31 - 1 }));

@@ -3,7 +3,7 @@ import { leaseTimes } from '../contract/lease-times.ts';
 import type { HeartbeatRequest, HeldRun } from '../contract/wire.ts';
 import { knownError, MillraceError } from '../errors.ts';
 import type { Handlers } from '../http/endpoint.ts';
-import { isGone } from '../launcher/loader.ts';
+import { hasNoRuns } from '../launcher/loader.ts';
 import { checkpoint } from '../kernel/checkpoint.ts';
 import { groupBy } from '../kernel/group.ts';
 import { noteForeignWorker, noteWorker } from './control-queries.ts';
@@ -86,7 +86,7 @@ function unavailable(tenant: string): (error: unknown) => never {
 async function renew(
   { worker, incarnation, holds }: HeartbeatRequest,
   tenants: ReadonlySet<string>,
-  { desks, leaseMs, log }: GatewayContext,
+  { desks, leaseMs, log, seldom }: GatewayContext,
 ): Promise<{ lost: HeldRun[]; cancel: HeldRun[] }> {
   const byTenant = groupBy(holds, ({ tenant }) => tenant);
   const limitMs = Math.min(longestBeatMs, leaseTimes(leaseMs).beatMs);
@@ -99,8 +99,8 @@ async function renew(
       lost.push(...told.lost);
       cancel.push(...told.cancel);
     } catch (error) {
-      if (isGone(error)) lost.push(...held);
-      else log.warn({ err: error, tenant, worker }, 'a lease could not be renewed');
+      if (hasNoRuns(error)) lost.push(...held);
+      else if (seldom.isDue(tenant, error)) log.warn({ err: error, tenant, worker }, 'a lease could not be renewed');
     }
   });
   return { lost, cancel };

@@ -5,7 +5,7 @@
  */
 import type { Failure, Report } from '../contract/wire.ts';
 import { isRefusal } from '../errors.ts';
-import { type Loader, unlessGone } from '../launcher/loader.ts';
+import { hasNoRuns, type Loader, unlessGone } from '../launcher/loader.ts';
 import { failureOf, inParts } from './parts.ts';
 import { TenantDesk } from './tenant-desk.ts';
 import type { Turns } from './turns.ts';
@@ -61,7 +61,11 @@ export class ReportDesk {
     const row = await this.#loader.byId(tenant).catch(unlessGone);
     if (row === undefined) return items.map(() => []);
     const apply = async (reports: readonly Report[]): Promise<void> => {
-      await this.#loader.use(row.id, ({ engine, ctx }) => engine.report(ctx, reports));
+      await this.#loader
+        .use(row.id, ({ engine, ctx }) => engine.report(ctx, reports))
+        .catch((error: unknown) => {
+          if (!hasNoRuns(error)) throw error;
+        });
     };
     const all = items.flat();
     return this.#turns.report(row.id, all.length, async () => {

@@ -52,7 +52,9 @@ export class TenantDesk<Item, Answer> {
       const timer = setTimeout(() => {
         const at = queue.pending.indexOf(pending);
         if (at >= 0) queue.pending.splice(at, 1);
-        reject(new MillraceError('tenant_unavailable', `tenant ${tenant} did not answer within ${withinMs} ms`));
+        reject(
+          new MillraceError('tenant_unavailable', `tenant ${tenant} did not answer within ${Math.round(withinMs)} ms`),
+        );
       }, withinMs);
       const pending: Pending<Item, Answer> = {
         item,

@@ -67,7 +67,7 @@ describe('the loader', () => {
     await register('bare', await makeFreshDatabase());
     await register('missing', 'no_such_database');
     await expect(opened(fleet.loader, 'bare')).rejects.toMatchObject({
-      code: 'tenant_unavailable',
+      code: 'not_installed',
       message: 'tenant bare is not installed',
     });
     await expect(opened(fleet.loader, 'missing')).rejects.toMatchObject({
@@ -80,16 +80,16 @@ describe('the loader', () => {
     const database = await makeFreshDatabase();
     const row = await register('later', database);
     const loader = fleet.newLoader();
-    await expect(opened(loader, 'later')).rejects.toMatchObject({ code: 'tenant_unavailable' });
+    await expect(opened(loader, 'later')).rejects.toMatchObject({ code: 'not_installed' });
     const migrations = await readMigrations(migrationsFolder('tenant'));
     await withClient(database.address, (client) =>
       migrate(client, { schema: 'millrace', migrations, version: engineVersion }),
     );
-    await expect(opened(loader, 'later')).rejects.toMatchObject({ code: 'tenant_unavailable' });
+    await expect(opened(loader, 'later')).rejects.toMatchObject({ code: 'not_installed' });
     await until('it opens by itself', () => opened(loader, 'later').catch(() => undefined));
     const other = fleet.newLoader();
     await withClient(database.address, (client) => client.query('alter schema millrace rename to elsewhere'));
-    await expect(opened(other, 'later')).rejects.toMatchObject({ code: 'tenant_unavailable' });
+    await expect(opened(other, 'later')).rejects.toMatchObject({ code: 'not_installed' });
     await withClient(database.address, (client) => client.query('alter schema elsewhere rename to millrace'));
     fleet.hub.send(row.id, 'tenant', 'changed');
     expect(await opened(other, 'later')).toBeDefined();

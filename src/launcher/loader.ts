@@ -322,7 +322,12 @@ export function isGone(error: unknown): boolean {
 /** The tenant cannot be served by anybody now: not installed, no engine, out of reach, being upgraded. */
 export function isUnserved(error: unknown): boolean {
   const code = knownError(error)?.code;
-  return code === 'tenant_unavailable' || code === 'no_engine';
+  return code === 'tenant_unavailable' || code === 'not_installed' || code === 'no_engine';
+}
+
+/** The tenant is gone, or Millrace was taken out of its database: with it went whatever run somebody may hold. */
+export function hasNoRuns(error: unknown): boolean {
+  return isGone(error) || knownError(error)?.code === 'not_installed';
 }
 
 export function unlessGone(error: unknown): undefined {
@@ -331,7 +336,7 @@ export function unlessGone(error: unknown): undefined {
 
 function versionOf(seen: Seen, name: string): string {
   if (seen.kind === 'installed') return seen.version;
-  throw new MillraceError('tenant_unavailable', reasonOf(name, seen));
+  throw new MillraceError(seen.kind === 'not_installed' ? 'not_installed' : 'tenant_unavailable', reasonOf(name, seen));
 }
 
 function reasonOf(name: string, seen: Exclude<Seen, { kind: 'installed' }>): string {

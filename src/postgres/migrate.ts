@@ -91,7 +91,29 @@ function refuseDowngrade({ schema, version }: MigrateOptions, installed: string 
   throw new MillraceError('conflict', `the tenant is at ${installed}; engine ${version} is older`);
 }
 
+/** Whether there is a schema that Millrace has made in a tenant's database, or what is left of one. */
+export async function hasMigrations(client: ClientBase): Promise<boolean> {
+  const { there } = await onClient(client).one<{ there: boolean }>(sql`
+    select to_regclass('millrace.migration') is not null as there`);
+  return there;
+}
+
+/** What somebody else has put there would be taken for ours, and dropped with it some day. */
+async function refuseForeign(client: ClientBase, schema: string): Promise<void> {
+  const { found } = await onClient(client).one<{ found: string | null }>(sql`
+    select min(relname) as found
+      from pg_class
+     where relnamespace = to_regnamespace(${schema})
+       and to_regclass(${schema} || '.migration') is null and to_regclass(${schema} || '.installation') is null`);
+  if (found === null) return;
+  throw new MillraceError(
+    'conflict',
+    `the database has a schema ${schema} that is not Millrace's (it holds ${found}); rename or drop it`,
+  );
+}
+
 async function prepare(client: ClientBase, schema: string): Promise<void> {
+  await refuseForeign(client, schema);
   await client.query(`
     create schema if not exists ${schema};
     set local search_path to ${schema};

@@ -145,7 +145,7 @@ function refusal(path: string, status: number, text: string): MillraceError {
 }
 
 /** The codes of a problem that is one tenant's. */
-const awayCodes: ReadonlySet<unknown> = new Set(['tenant_unavailable', 'no_engine']);
+const awayCodes: ReadonlySet<unknown> = new Set(['tenant_unavailable', 'not_installed', 'no_engine']);
 
 const problem = z.object({ code: z.string(), detail: z.string() }).partial();
 

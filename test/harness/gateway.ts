@@ -17,6 +17,7 @@ import { makeTenantDesks } from '../../src/gateway/tenant-desks.ts';
 import { Turns } from '../../src/gateway/turns.ts';
 import { engine, engineVersion, migrationsFolder } from '../../src/engine/engine.ts';
 import { newId } from '../../src/kernel/id.ts';
+import { Seldom } from '../../src/kernel/seldom.ts';
 import { silent } from '../../src/kernel/log.ts';
 import { makeTelemetry } from '../../src/kernel/telemetry.ts';
 import { Engines } from '../../src/launcher/engines.ts';
@@ -77,6 +78,7 @@ export function makeTestGateway(fleet: Fleet, loader: Loader = fleet.loader): Te
     claims: new ClaimDesk({ loader, control, servings, turns, log: silent, leaseMs }),
     reports: new ReportDesk(loader, turns),
     desks: makeTenantDesks(loader),
+    seldom: new Seldom(),
     signals: new SignalDesk(loader, silent),
     publicUrl: () => origin,
     secureCookies: false,

@@ -115,6 +115,18 @@ describe('adopting', () => {
     expect(await eventsOf(life, other)).toEqual(['tenant.created']);
   });
 
+  it('refuses a database with a schema of that name which is not ours, and leaves that alone', async () => {
+    const name = await database();
+    await inDatabase(life, name, (_, client) => client.query('create schema millrace create table theirs ()'));
+    await expect(adoptTenant(life, { name, actor })).rejects.toMatchObject({
+      code: 'conflict',
+      message: `the database has a schema millrace that is not Millrace's (it holds theirs); rename or drop it`,
+    });
+    await inDatabase(life, name, async (db) => expect(await db.exec(sql`select from millrace.theirs`)).toBe(0));
+    await inDatabase(life, name, (_, client) => client.query('drop table millrace.theirs'));
+    expect((await adoptTenant(life, { name, actor })).message.outcome).toBe('started');
+  });
+
   it('leaves everything as it was when the installation fails', async () => {
     const [plain, found, name] = [await database(), await database(), life.name()];
     const id = await discover(found);
@@ -172,6 +184,21 @@ describe('releasing', () => {
     await inDatabase(life, name, (_, client) => client.query('drop schema millrace cascade'));
     await releaseTenant(life, name, { actor });
     expect(await findLifeRow(life.control, name)).toBeUndefined();
+  });
+
+  it('takes out what is left where its version is gone, but nothing that is not ours', async () => {
+    const [name, other] = [life.name(), life.name()];
+    const discovering = { ...life, discovers: true };
+    await createTenant(discovering, { name, actor });
+    await createTenant(discovering, { name: other, actor });
+    await inDatabase(life, name, (_, client) => client.query('drop table millrace.installation'));
+    const theirs = 'drop schema millrace cascade; create schema millrace; create table millrace.theirs ()';
+    await inDatabase(life, other, (_, client) => client.query(theirs));
+    await releaseTenant(discovering, name, { actor });
+    await releaseTenant(discovering, other, { actor });
+    const schemas = (each: string) =>
+      inDatabase(life, each, (db) => db.exec(sql`select from pg_namespace where nspname = 'millrace'`));
+    expect([await schemas(name), await schemas(other)]).toEqual([0, 1]);
   });
 
   it('is refused for the default tenant, and for one whose database is gone', async () => {

@@ -3,6 +3,8 @@
  * transaction may still roll back: the launcher looks again when that has ended, and does what it then finds.
  */
 import { MillraceError } from '../../errors.ts';
+import { withClient } from '../../postgres/databases.ts';
+import { hasMigrations } from '../../postgres/migrate.ts';
 import { inDrained } from '../install.ts';
 import { migrationFailed, seen } from './installing.ts';
 import {
@@ -28,10 +30,11 @@ export async function releaseTenant(life: Life, name: string, { actor }: Actor):
         'conflict',
         `the database ${row.database} does not exist; \`millrace tenant drop ${name}\` removes the tenant`,
       );
-    if (found.version === null && row.discovered)
+    // without a version it was removed before, by an earlier call that did not live to say so, or by hand; perhaps not all of it
+    const isThere = found.version !== null || (await withClient(life.addressOf(row), hasMigrations));
+    if (!isThere && row.discovered)
       throw new MillraceError('conflict', `Millrace is not installed in the database ${row.database}`);
-    // without a version it was removed before, by an earlier call that did not live to say so, or by hand
-    if (found.version !== null) await removeSchema(life, row, actor);
+    if (isThere) await removeSchema(life, row, actor);
     await forget(life, row, { version: found.version, actor });
   });
 }
