@@ -151,12 +151,14 @@ export class Lease {
       on conflict (id) do update set beat_at = excluded.beat_at`);
   }
 
-  /** Whoever stands by need not wait for the lease to run out. */
+  /** Whoever stands by need not wait for the lease to run out. At once: who dies in between would seem to stand by itself. */
   async #leave(): Promise<void> {
     const { db, launcherId } = this.#options;
     this.#epoch = undefined;
     await db.exec(sql`
-      update launcher_lease set holder = null, renewed_at = '-infinity' where holder = ${launcherId}`);
-    await db.exec(sql`delete from launcher where id = ${launcherId}`);
+      with lease as (
+        update launcher_lease set holder = null, renewed_at = '-infinity' where holder = ${launcherId}
+      )
+      delete from launcher where id = ${launcherId}`);
   }
 }
