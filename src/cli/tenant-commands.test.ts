@@ -234,6 +234,11 @@ describe('millrace slots', () => {
       await cli(['slots', '--limit', '9']);
       // those that it does not stop are no reason to ask
       expect(await cli(['slots', '--limit', '2'])).toMatchObject({ code: 0, stderr: '' });
+      // those who were in line are served before those who come back to it
+      await life.control.exec(sql`update slot set granted_at = null where granted_at < ${new Date(Date.UTC(2030, 0, 2))}`);
+      expect((await cli(['slots', '--limit', '0', '--yes'])).stderr).toContain(
+        `1 scheduler (${names[1]}) will stop; 1 scheduler is in line before it: a higher limit starts those in line, in its order, \`millrace slots --limit 3\` all of them`,
+      );
     } finally {
       await life.control.exec(sql`delete from slot`);
     }

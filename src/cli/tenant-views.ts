@@ -213,8 +213,17 @@ async function lowerOrRaise(session: Session, server: Server, limit: number, yes
     await session.confirm(`A limit of ${limit} stops ${those}: nothing of those tenants fires. Set it?`, yes);
   await server.gateway('PUT /api/slots', { body: { limit } });
   if (stopped.length === 0) return;
-  const back = `\`millrace slots --limit ${Math.max(before.limit, before.taken)}\` brings ${stopped.length === 1 ? 'it' : 'them'} back`;
-  session.out.note(`${those} will stop; ${back}`);
+  session.out.note(`${those} will stop; ${wayBack(before, stopped.length)}`);
+}
+
+/** Who is stopped asks anew, behind whoever is in line. */
+function wayBack({ items, limit, taken }: Slots, stopped: number): string {
+  const line = items.filter(({ kind, position }) => kind === 'scheduler' && position !== null).length;
+  const enough = Math.max(limit, taken) + line;
+  const they = stopped === 1 ? 'it' : 'them';
+  if (line === 0) return `\`millrace slots --limit ${enough}\` brings ${they} back`;
+  const before = `${count(line, 'scheduler')} ${line === 1 ? 'is' : 'are'} in line before ${they}`;
+  return `${before}: a higher limit starts those in line, in its order, \`millrace slots --limit ${enough}\` all of them`;
 }
 
 /** As the launcher chooses: of those that hold a slot, the newest; its own it keeps. */
