@@ -50,6 +50,10 @@ describe('what was found late', () => {
       { name: 'other2', database: 'other2', oid: 2 },
     ]);
     expect(await events()).toEqual([{ type: 'tenant.renamed' }]);
+    // as a command tells it
+    expect(await control.db.rows(sql`select body::jsonb as body from event where type = 'tenant.renamed'`)).toEqual([
+      { body: { name: 'other2', from: 'other', to: 'other2', from_database: 'other', database: 'other2' } },
+    ]);
   });
 
   it('does not say of a tenant that its database is another than the one that was seen since', async () => {

@@ -241,12 +241,22 @@ export async function writeDiscovered(tx: Db, { found, seen, renamed, gone }: Di
       .map(({ id, name, database }) => draft('tenant.gone', id, { name, database })),
     ...renamed
       .filter(({ id }) => called.has(id))
-      .map(({ id, from, name, database }) => draft('tenant.renamed', id, { from, name, database })),
+      .map(({ id, from, name, database }) => draft('tenant.renamed', id, renaming(from, { name, database }))),
     ...found
       .filter(({ id }) => made.has(id))
       .map(({ id, name, database }) => draft('tenant.discovered', id, { name, database })),
   ];
   if (drafts.length > 0) await append(tx, tenantTopic, drafts, { actor: 'installation', at });
+}
+
+interface Called {
+  readonly name: string;
+  readonly database: string;
+}
+
+/** What is told of a tenant that is called otherwise, or whose database is, by a command or by plain SQL. */
+export function renaming(from: Called, { name, database }: Called): EventDraft['body'] {
+  return { name, from: from.name, to: name, from_database: from.database, database };
 }
 
 function draft(type: string, subject: string, body: EventDraft['body']): EventDraft {

@@ -126,6 +126,12 @@ describe('renaming', () => {
       waits: true,
     });
     expect(await eventsOf(life, to)).toEqual(['tenant.renamed']);
+    // as the launcher tells what was renamed by plain SQL
+    expect(
+      await life.control.rows(
+        sql`select body::jsonb as body from event where subject = ${id} order by seq desc limit 1`,
+      ),
+    ).toEqual([{ body: { name: to, from: name, to, from_database: name, database: to } }]);
   });
 
   it('leaves a database of another name alone', async () => {

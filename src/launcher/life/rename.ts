@@ -9,6 +9,7 @@ import { isInUse, isUniqueViolation, MillraceError, sqlStateOf } from '../../err
 import { type Db, onClient, sql } from '../../kernel/sql.ts';
 import { quoted } from '../../postgres/databases.ts';
 import { terminateHolders } from '../../postgres/drained.ts';
+import { renaming } from '../discovery.ts';
 import {
   type Actor,
   exclusively,
@@ -85,8 +86,7 @@ function rename({ life, client, row, to, actor }: Renaming): Promise<void> {
       await client.query(`alter database ${quoted(row.database)} rename to ${quoted(to.database)}`);
     if (!(await queries.renameTenant(tx, row, to)))
       throw new MillraceError('conflict', `tenant ${row.name} or its database has just been changed; try again`);
-    const body = { name: to.name, from: row.name, to: to.name, database: to.database };
-    await record(life, tx, { type: 'tenant.renamed', tenantId: row.id, body, actor });
+    await record(life, tx, { type: 'tenant.renamed', tenantId: row.id, body: renaming(row, to), actor });
   });
 }
 
