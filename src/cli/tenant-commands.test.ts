@@ -72,6 +72,8 @@ describe('millrace tenant', () => {
     expect((await cli(['tenant', 'why', name])).stdout).toBe(
       `The scheduler of ${name} runs at version ${engineVersion}.\n`,
     );
+    await life.control.exec(sql`update message set detail = ${`at ${engineVersion}`} where tenant = ${name}`);
+    expect((await cli(['tenant', 'show', name])).stdout).toContain(`started at ${engineVersion}`);
     for (const kind of ['stop', 'start', 'restart'])
       expect([kind, (await cli(['tenant', kind, name])).code]).toEqual([kind, 0]);
     const plan = await cli(['tenant', 'upgrade', name, '--dry-run']);
@@ -235,7 +237,9 @@ describe('millrace slots', () => {
       // those that it does not stop are no reason to ask
       expect(await cli(['slots', '--limit', '2'])).toMatchObject({ code: 0, stderr: '' });
       // those who were in line are served before those who come back to it
-      await life.control.exec(sql`update slot set granted_at = null where granted_at < ${new Date(Date.UTC(2030, 0, 2))}`);
+      await life.control.exec(
+        sql`update slot set granted_at = null where granted_at < ${new Date(Date.UTC(2030, 0, 2))}`,
+      );
       expect((await cli(['slots', '--limit', '0', '--yes'])).stderr).toContain(
         `1 scheduler (${names[1]}) will stop; 1 scheduler is in line before it: a higher limit starts those in line, in its order, \`millrace slots --limit 3\` all of them`,
       );

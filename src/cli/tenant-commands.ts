@@ -116,7 +116,8 @@ async function give(session: Session, kind: keyof typeof orders, name: string): 
   if (isDone(kind, given)) return;
   if (isDeferred) throw new Ended(exitCodes.failed);
   const { outcome, detail } = given.message;
-  const why = detail ?? given.tenant.reason ?? outcome ?? 'no launcher has heard of it yet';
+  const why =
+    (outcome === 'started' ? null : detail) ?? given.tenant.reason ?? outcome ?? 'no launcher has heard of it yet';
   session.out.note(`it has not ${kind === 'stop' ? 'stopped' : 'started'}: ${why}`);
   throw new Ended(exitCodes.failed);
 }

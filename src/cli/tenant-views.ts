@@ -124,9 +124,15 @@ async function showTenant(session: Session, [name = '']: readonly string[]): Pro
         { title: 'BY', flexible: true },
         { title: 'OUTCOME' },
       ],
-      messages.map((m) => [showTime(m.sent_at), m.kind, m.cause, m.sender, m.outcome ?? 'not heard yet']),
+      messages.map((m) => [showTime(m.sent_at), m.kind, m.cause, m.sender, outcomeOf(m)]),
     );
   });
+}
+
+/** Of an upgrade that failed, too, the scheduler starts again: at which version says what came of it. */
+function outcomeOf({ outcome, detail }: Ordered['message']): string {
+  if (outcome === 'started' && detail !== null) return `${outcome} ${detail}`;
+  return outcome ?? 'not heard yet';
 }
 
 function showFacts(out: Output, tenant: Tenant): void {

@@ -75,9 +75,10 @@ export class Inbox {
     if (!ending) this.#settle(message, 'stopped', null);
   }
 
-  #settleStart(message: OpenMessage, { state, ending, code, reason }: Launch): void {
+  #settleStart(message: OpenMessage, { state, ending, code, reason, version }: Launch): void {
     if (ending) return;
-    if (state === 'STARTED') return this.#settle(message, 'started', null);
+    // an upgrade that failed has a restart that did not: at the version before
+    if (state === 'STARTED') return this.#settle(message, 'started', version === null ? null : `at ${version}`);
     // whoever waits in line may do so for long: nobody is kept waiting to hear that
     if ((state === 'DISABLED' || code === 'no_slot') && code !== null)
       return this.#settle(message, outcomes[code], reason);

@@ -247,6 +247,14 @@ describe('messages', () => {
       [6, 'accepted', false],
     ]);
   });
+
+  it('whose tenant runs say at which version: what a failed upgrade restarts is where it was', () => {
+    const one = entry({ ...failed, state: 'STARTED', code: null, reason: null, hostId: 'a', ordered: true });
+    const slots = [{ ...slot('a', 'scheduler'), tenantId: one.tenant.id }];
+    const messages = [message(1, 'restart', one.tenant.id, true)];
+    const plan = decide(world({ entries: [one], hosts: [host('a')], slots, messages }));
+    expect(plan.messages).toMatchObject([{ outcome: 'started', detail: 'at 1', settledAt: now }]);
+  });
 });
 
 describe('a host that beats and does not answer an order', () => {

@@ -10,6 +10,7 @@ import {
   type TestLife,
 } from '../../../test/harness/tenant-life.ts';
 import { engine, engineVersion } from '../../engine/engine.ts';
+import { bodyOf, readAudit } from '../../events/audit.ts';
 import { sql } from '../../kernel/sql.ts';
 import { look } from '../look.ts';
 import { createTenant } from './create.ts';
@@ -18,6 +19,7 @@ import { planUpgrade, upgradeTenant } from './upgrade.ts';
 const middle = engineOf('2.0.0', ['create table more (a integer)']);
 const broken = engineOf('3.0.0', ['create table more (a integer)', 'create table half_way (); select 1 / 0']);
 const actor = 'key:ann';
+const everybodys = { before: undefined, actor: undefined, topicId: undefined };
 
 let life: TestLife;
 beforeAll(async () => {
@@ -103,7 +105,12 @@ describe('an upgrade', () => {
     expect(await version(name)).toEqual({ kind: 'installed', version: engineVersion });
     const left = await inDatabase(life, name, (db) => db.exec(sql`select from pg_tables where tablename = 'half_way'`));
     expect(left).toBe(0);
-    expect(await eventsOf(life, name)).toEqual(['tenant.created']);
+    expect(await eventsOf(life, name)).toEqual(['tenant.created', 'tenant.upgrade_failed']);
+    const { events } = await readAudit(life.control, { ...everybodys, machines: false, limit: 1 });
+    expect(events).toMatchObject([{ type: 'tenant.upgrade_failed', actor }]);
+    expect(events.map(bodyOf)).toEqual([
+      { name, from: engineVersion, to: broken.version, why: expect.stringContaining('division by zero') as unknown },
+    ]);
     const [, restart] = await messagesAbout(life, name);
     expect(restart).toEqual({ kind: 'restart', cause: `upgrade to ${broken.version}`, waits: true });
   });

@@ -96,8 +96,11 @@ async function migrate(life: Life, { row, from, engine }: Plan, actor: string) {
       checkpoint('tenant.upgraded');
       return applied;
     })
-    .catch((error: unknown) => {
-      throw isUncertain(error) ? uncertain(row, to, error) : migrationFailed(error, row.name);
+    .catch(async (error: unknown) => {
+      if (isUncertain(error)) throw uncertain(row, to, error);
+      const failed = migrationFailed(error, row.name);
+      await noteFailure(life, row, { from, to, why: failed instanceof Error ? failed.message : String(failed), actor });
+      throw failed;
     })
     .finally(() => heard(life, row.id));
   await noteUpgrade(life, row, { from, to, migrations, actor });
@@ -122,6 +125,15 @@ async function noteUpgrade(
     if (told) return;
     await record(life, tx, { type: 'tenant.upgraded', tenantId: row.id, body: { name: row.name, ...body }, actor });
   });
+}
+
+async function noteFailure(
+  life: Life,
+  { id, name }: LifeRow,
+  { actor, ...body }: Actor & { from: string; to: string; why: string },
+): Promise<void> {
+  const event = { type: 'tenant.upgrade_failed', tenantId: id, body: { name, ...body }, actor };
+  await life.control.transaction((tx) => record(life, tx, event));
 }
 
 /** How many connections of engines there are to the database that the client is connected to. */
