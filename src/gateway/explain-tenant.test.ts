@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { until } from '../../test/harness/until.ts';
 import { askOf, type Entry, insertHost, insertLaunch, type Told, viewerOf } from '../../test/harness/tenant-calls.ts';
 import { engineOf, inDatabase, makeTestLife, type TestLife } from '../../test/harness/tenant-life.ts';
 import type { Caller } from '../contract/roles.ts';
@@ -9,11 +10,13 @@ import { insertTenant } from '../launcher/life/queries.ts';
 import { type ReasonCode, reasonCodes, reasons } from '../launcher/reasons.ts';
 import { tenantEndpointsOfGateway } from './tenant-endpoints.ts';
 
+/** Its migration waits for a lock that a test holds. */
+const held = engineOf('1.5.0', ['select pg_advisory_xact_lock(4711)']);
 const newer = engineOf('2.0.0', ['create table more ()']);
 
 let life: TestLife;
 beforeAll(async () => {
-  life = await makeTestLife([engine, newer]);
+  life = await makeTestLife([engine, held, newer]);
 });
 afterAll(() => life.close());
 
@@ -160,6 +163,14 @@ describe('why a tenant does not run', () => {
     });
   });
 
+  it('does not propose to drop the default tenant, which always is', async () => {
+    await life.control.exec(sql`update tenant set name = 'default' where id = ${id}`);
+    await launched({ reason: reasons.gone });
+    const { json } = await ask('GET /api/explain/tenant/default');
+    await life.control.exec(sql`update tenant set name = ${name} where id = ${id}`);
+    expect(json['advice']).toBe(`restore it as ${name}, or restart Millrace, which makes an empty one`);
+  });
+
   it('proposes commands that can be copied, whatever the database is called', async () => {
     name = `My DB/${life.name()}`;
     await life.control.exec(sql`update tenant set name = ${name}, database = ${name} where id = ${id}`);
@@ -183,6 +194,33 @@ describe('why a tenant does not run', () => {
         advice: expect.stringContaining(`pg_terminate_backend(${pid})`) as unknown,
         facts: { transaction: '9', blockers: [{ what: 'migration', pid }] },
       });
+    });
+  });
+
+  it('says who upgrades it since when, and to wait; only then how that could be ended', async () => {
+    const mine = life.name();
+    const made = (await ask('POST /api/tenants', { name: mine })).json as { tenant?: { id: string } };
+    id = made.tenant?.id ?? '';
+    await inDatabase(life, mine, async (_, client) => {
+      await client.query('select pg_advisory_lock(4711)');
+      const upgrading = ask(`POST /api/tenants/${mine}/upgrade`, { to: held.version });
+      const { xid, pid } = await until('the upgrade waits', () =>
+        life.control.maybeOne<{ xid: string; pid: number }>(sql`
+          select xid::text, message.pid from message
+            join pg_locks lock on lock.pid = message.pid and lock.objid = 4711 and not lock.granted
+           where tenant_id = ${id}`),
+      );
+      await launched({ state: 'ALLOCATED', reason: reasons.waitingOn(xid), waitOn: xid });
+      const { json } = await ask(`GET /api/explain/tenant/${mine}`);
+      expect(json).toMatchObject({
+        sentence: expect.stringMatching(
+          `^${mine} waits: upgrade to 1.5.0, by key:root, is under way since 20.* \\(transaction ${xid}, backend ${pid}\\)\\.$`,
+        ) as unknown,
+        advice: `wait for its end; if that must not be, select pg_terminate_backend(${pid}) ends it as a rollback`,
+        facts: { transaction: xid, blockers: [{ what: 'migration', pid }] },
+      });
+      await client.query('select pg_advisory_unlock(4711)');
+      expect((await upgrading).status).toBe(200);
     });
   });
 

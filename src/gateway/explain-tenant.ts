@@ -1,10 +1,11 @@
 /** Why a tenant's scheduler runs, or why not: one sentence per reason, what to do about it, and the facts behind it. */
+import { defaultTenant } from '../contract/tenants.ts';
 import { shellWord } from '../kernel/shell-word.ts';
 import { isNewer } from '../kernel/version.ts';
 import { adoptCommand } from '../launcher/life/advice.ts';
 import type { Life } from '../launcher/life/life.ts';
 import { slotLimit } from '../launcher/life/orders.ts';
-import { blockersOf, described, howToEnd } from '../launcher/life/blockers.ts';
+import { type Blocker, blockersOf, described, howToEnd, howToWait } from '../launcher/life/blockers.ts';
 import { isLauncherActive } from '../launcher/life/queries.ts';
 import { usualTarget } from '../launcher/life/target.ts';
 import { messagesOf, type SentMessage } from '../launcher/messages.ts';
@@ -19,7 +20,8 @@ type Facts = Record<string, unknown>;
 interface Ground {
   readonly life: Life;
   readonly tenant: queries.TenantState;
-  readonly last: SentMessage | undefined;
+  /** The newest first. */
+  readonly messages: readonly SentMessage[];
   /** Who stopped it, though it was renamed or upgraded since. */
   readonly lastStop: SentMessage | undefined;
   /** Whether the caller may hear of other tenants. */
@@ -41,7 +43,7 @@ export async function explainTenant(life: Life, tenant: queries.TenantState, isR
   const lastStop = messages.find(({ kind }) => kind === 'stop');
   const view = tenantView(tenant, active);
   const code = view.reason_code;
-  const said = code === null ? running(tenant) : await explanations[code]({ life, tenant, last, lastStop, isRoot });
+  const said = code === null ? running(tenant) : await explanations[code]({ life, tenant, messages, lastStop, isRoot });
   const { sentence, advice } = view.state === 'STARTED' || active ? said : unattended(said);
   const { desired, version, host, failures, retry_at } = view;
   const facts = { desired, version, host, failures, retry_at, launcher_active: active };
@@ -69,6 +71,9 @@ function unattended({ sentence }: Said): Said {
 }
 
 const fewMessages = 20;
+
+/** Who sends what the launcher tells itself of transactions that nobody has announced. */
+const bySql = 'sql';
 
 type Explain = (ground: Ground) => Said | Promise<Said>;
 
@@ -112,7 +117,10 @@ const explanations: Readonly<Record<ReasonCode, Explain>> = {
   }),
   gone: ({ tenant: { name, database } }) => ({
     sentence: `The database ${database} of ${name} does not exist.`,
-    advice: `restore it, or \`millrace tenant drop ${shellWord(name)}\``,
+    advice:
+      name === defaultTenant
+        ? `restore it as ${database}, or restart Millrace, which makes an empty one`
+        : `restore it, or \`millrace tenant drop ${shellWord(name)}\``,
   }),
 };
 
@@ -129,7 +137,7 @@ function nextTry({ retryAt }: queries.TenantState): string {
   return retryAt === null ? '' : `; the next try is at ${retryAt.toISOString()}`;
 }
 
-async function waitingOnTransaction({ life, tenant }: Ground): Promise<Said> {
+async function waitingOnTransaction({ life, tenant, messages }: Ground): Promise<Said> {
   const blockers = await blockersOf(life.control, tenant.id);
   const [first] = blockers;
   const transaction = tenant.waitOn ?? first?.transaction ?? null;
@@ -137,10 +145,28 @@ async function waitingOnTransaction({ life, tenant }: Ground): Promise<Said> {
     transaction,
     blockers: blockers.map(({ since, ...rest }) => ({ ...rest, since: since?.toISOString() ?? null })),
   };
+  const announced = messages.find(({ xid, sender }) => xid !== null && xid === transaction && sender !== bySql);
+  if (announced !== undefined) return { ...underWay(tenant, announced, blockers), facts };
   const whose = first === undefined ? '' : ` (${described(first)})`;
   const which = transaction === null ? 'a transaction' : `transaction ${transaction}`;
   const sentence = `${tenant.name} waits for the end of ${which}${whose}.`;
   return { sentence, advice: first === undefined ? null : howToEnd(first), facts };
+}
+
+/** A transaction of a command of ours, which has told of it before its first statement. */
+function underWay({ name }: queries.TenantState, by: SentMessage, blockers: readonly Blocker[]): Said {
+  const { cause, sender, sentAt, xid } = by;
+  const own = blockers.find(({ transaction }) => xid !== null && transaction === lockNumber(xid));
+  const where = own === undefined ? '' : `, backend ${own.pid}`;
+  return {
+    sentence: `${name} waits: ${cause}, by ${sender}, is under way since ${sentAt.toISOString()} (transaction ${xid}${where}).`,
+    advice: howToWait(own?.pid ?? null),
+  };
+}
+
+/** Locks know 32 bits of a transaction's number. */
+function lockNumber(xid: string): string {
+  return String(BigInt.asUintN(32, BigInt(xid)));
 }
 
 async function noSlot({ life, tenant, isRoot }: Ground): Promise<Said> {

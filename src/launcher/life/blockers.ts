@@ -78,5 +78,14 @@ export function howToEnd({ pid, gid }: Blocker): string {
     const quoted = `'${(gid ?? '').replaceAll("'", "''")}'`;
     return `commit prepared ${quoted}, or rollback prepared ${quoted}`;
   }
-  return `commit it or roll it back; select pg_terminate_backend(${pid}) ends it as a rollback`;
+  return `commit it or roll it back; ${asRollback(pid)}`;
+}
+
+/** What a command of ours has begun ends by itself: to end it is a second thought. */
+export function howToWait(pid: number | null): string {
+  return `wait for its end${pid === null ? '' : `; if that must not be, ${asRollback(pid)}`}`;
+}
+
+function asRollback(pid: number): string {
+  return `select pg_terminate_backend(${pid}) ends it as a rollback`;
 }
