@@ -7,6 +7,7 @@ import { engine } from '../engine/engine.ts';
 import { newId } from '../kernel/id.ts';
 import { sql } from '../kernel/sql.ts';
 import { insertTenant } from '../launcher/life/queries.ts';
+import { installationFaultStart } from '../launcher/look.ts';
 import { type ReasonCode, reasonCodes, reasons } from '../launcher/reasons.ts';
 import { tenantEndpointsOfGateway } from './tenant-endpoints.ts';
 
@@ -160,6 +161,16 @@ describe('why a tenant does not run', () => {
     expect(json).toMatchObject({
       sentence: `${name} is at version 2.0.0, and ${detail}.`,
       advice: expect.stringMatching(/^apply and record what is missing/) as unknown,
+    });
+  });
+
+  it('does not blame the server for a table of the version that is not ours', async () => {
+    const detail = `${installationFaultStart}: column "version" does not exist`;
+    await launched({ reason: reasons.unreachable(detail, at), failures: 1, retryAt: at });
+    const { json } = await ask(`GET /api/explain/tenant/${name}`);
+    expect(json).toMatchObject({
+      sentence: expect.stringContaining(`cannot be used: ${detail}; tried once`) as unknown,
+      advice: `restore that table in the database ${name}, with the version that its schema is at; \`millrace tenant restart ${name}\` tries at once`,
     });
   });
 

@@ -8,6 +8,7 @@ import { slotLimit } from '../launcher/life/orders.ts';
 import { type Blocker, blockersOf, described, howToEnd, howToWait } from '../launcher/life/blockers.ts';
 import { isLauncherActive } from '../launcher/life/queries.ts';
 import { usualTarget } from '../launcher/life/target.ts';
+import { installationFaultStart } from '../launcher/look.ts';
 import { messagesOf, type SentMessage } from '../launcher/messages.ts';
 import { type ReasonCode, reasons } from '../launcher/reasons.ts';
 import { schemaFaultStart } from '../launcher/schema-fault.ts';
@@ -102,7 +103,7 @@ const explanations: Readonly<Record<ReasonCode, Explain>> = {
   }),
   unreachable: ({ tenant }) => ({
     sentence: `The database of ${tenant.name} cannot be used: ${detailOf(tenant)}; tried ${times(tenant)}${nextTry(tenant)}.`,
-    advice: `see to the server of the database ${tenant.database}; \`millrace tenant restart ${shellWord(tenant.name)}\` tries at once`,
+    advice: `${seeTo(tenant)}; \`millrace tenant restart ${shellWord(tenant.name)}\` tries at once`,
   }),
   not_connectable: ({ tenant: { name, database, reason } }) => ({
     sentence: `${name} does not run: ${reason ?? 'its database lets nobody in'}.`,
@@ -127,6 +128,13 @@ const explanations: Readonly<Record<ReasonCode, Explain>> = {
 /** A reason carries its time before the colon; people are told that apart. */
 function detailOf({ reason }: queries.TenantState): string {
   return (reason ?? 'unknown').replace(/^(?:crashed|unreachable) until [^ ]+: /, '');
+}
+
+function seeTo({ reason, database }: queries.TenantState): string {
+  const isOurs = !reason?.includes(installationFaultStart);
+  return isOurs
+    ? `see to the server of the database ${database}`
+    : `restore that table in the database ${database}, with the version that its schema is at`;
 }
 
 function times({ failures }: queries.TenantState): string {

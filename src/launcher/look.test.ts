@@ -118,6 +118,7 @@ it.each([
   ["'latest'", '"latest"'],
   ["repeat('9', 10000000) || '.0.0'", `"${'9'.repeat(100)}"`],
   ['null', 'null'],
+  ["''", '""'],
   [`E'1.2.3\\nand more'`, '"1.2.3\\nand more"'],
 ])('refuses a version that is none: %s', async (recorded, told) => {
   const strange = await makeFreshDatabase();
@@ -127,7 +128,17 @@ it.each([
   );
   expect(await look(strange.address, 100)).toEqual({
     kind: 'unreachable',
-    detail: `the version recorded in millrace.installation is none: ${told}`,
+    detail: `its table millrace.installation is not as Millrace makes it: the version recorded in it is none: ${told}`,
+  });
+  await strange.close();
+});
+
+it("says of another's table of that name that it is not as Millrace makes it", async () => {
+  const strange = await makeFreshDatabase();
+  await administer(strange.address, 'create schema millrace; create table millrace.installation (price integer)');
+  expect(await look(strange.address, 100)).toEqual({
+    kind: 'unreachable',
+    detail: 'its table millrace.installation is not as Millrace makes it: column "version" does not exist',
   });
   await strange.close();
 });

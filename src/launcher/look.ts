@@ -21,8 +21,11 @@ export type Look =
   /** A transaction that is no migration has locked the table of the version. */
   | { readonly kind: 'locked' }
   | { readonly kind: 'gone' }
-  /** The server does not answer, refuses, or what it answers makes no sense. */
+  /** The server does not answer, refuses, or what it answers makes no sense (`installationFaultStart`). */
   | { readonly kind: 'unreachable'; readonly detail: string };
+
+/** How every sentence begins about a table of the version that nobody could read one from. */
+export const installationFaultStart = 'its table millrace.installation is not as Millrace makes it';
 
 /** A server that does not answer within this is out of reach. */
 const answerMs = 3_000;
@@ -68,13 +71,20 @@ const locked = Symbol('locked');
 
 function unlessLocked(error: unknown): typeof locked {
   if (isLockTimeout(error)) return locked;
-  throw error;
+  throw isOtherwiseMade(error) ? new Error(`${installationFaultStart}: ${error.message}`, { cause: error }) : error;
+}
+
+/** Something of that name is there, and may be read, but not as the statement does. */
+function isOtherwiseMade(error: unknown): error is Error {
+  const mayNot = '42501';
+  const code = sqlStateOf(error);
+  return error instanceof Error && code?.startsWith('42') === true && code !== mayNot && !isMissingTable(error);
 }
 
 function lookAt(version: string | null): Look {
   if (version !== null && isVersion(version)) return { kind: 'installed', version };
   const recorded = version === null ? 'null' : JSON.stringify(version.slice(0, longestVersion));
-  return { kind: 'unreachable', detail: `the version recorded in millrace.installation is none: ${recorded}` };
+  return { kind: 'unreachable', detail: `${installationFaultStart}: the version recorded in it is none: ${recorded}` };
 }
 
 function failedLook(error: unknown): Look {
