@@ -8,6 +8,12 @@ export function repeated(value: string, previous: readonly string[] = []): strin
   return [...previous, value];
 }
 
+/** What a shell makes of a variable that is not set is a slip, and not the same as no flag. */
+export function filled(value: string): string {
+  if (value !== '') return value;
+  throw new InvalidArgumentError('It is empty.');
+}
+
 export function integer(least: number, most: number): (value: string) => number {
   return (value) => {
     const number = Number(value);

@@ -10,6 +10,7 @@ import { addDocumentCommands } from './document-commands.ts';
 import { addEngineCommands } from './engine-commands.ts';
 import type { Fault } from '../errors.ts';
 import { type Ending, endingOf, exitCodeHelp, exitCodes } from './exit.ts';
+import { filled } from './flags.ts';
 import { addInstantCommands } from './instant-commands.ts';
 import type { Io, Sink } from './io.ts';
 import { addJobCommands } from './job-commands.ts';
@@ -100,7 +101,7 @@ export function makeProgram(roles: RoleCommands, io: Io): Command {
     .configureHelp({ showGlobalOptions: true })
     .option('--json', 'answer in JSON')
     .option('--url <url>', 'the server (MILLRACE_URL)')
-    .option('--tenant <name>', 'the tenant (MILLRACE_TENANT, default)')
+    .option('--tenant <name>', 'the tenant (MILLRACE_TENANT, default)', filled)
     .option('--home <folder>', 'the home that `millrace up` uses (MILLRACE_HOME, ./.millrace)')
     .addHelpText('after', epilogue);
   for (const [heading, add] of groups) add(program.commandsGroup(heading), roles, io);

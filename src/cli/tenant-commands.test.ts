@@ -154,6 +154,28 @@ describe('millrace tenant', () => {
     expect(JSON.parse((await cli(['tenant', 'sql', name, '--json'])).stdout)).toMatchObject({ script: '' });
   });
 
+  it('names the tenant that has a version without an engine here, or none, where a script cannot be made', async () => {
+    const name = life.name();
+    await cli(['tenant', 'create', name]);
+    await started(name, '1.7.7');
+    const strange = await cli(['tenant', 'sql', name]);
+    expect(strange).toMatchObject({ code: 1, stdout: '' });
+    expect(strange.stderr).toContain(`\n  ${name}, which is at 1.7.7: engine 1.7.7 is not here`);
+    await life.control.exec(
+      sql`update launch set version = null from tenant where tenant.id = tenant_id and name = ${name}`,
+    );
+    expect(await cli(['tenant', 'sql', name])).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('is not known') as unknown,
+    });
+    await disabled(name, 'not_installed', 'not installed');
+    expect(await cli(['tenant', 'sql', name])).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: `error: Millrace is not installed in ${name}; \`millrace tenant sql\`, without a name, prints the script that installs it\n`,
+    });
+  });
+
   it('says where an order goes that no launcher hears', async () => {
     const name = life.name();
     await cli(['tenant', 'create', name]);
@@ -198,6 +220,12 @@ describe('millrace tenant', () => {
     expect((await cli(['tenant', 'create', 'postgres'])).stderr).toMatch(
       /error: the database postgres cannot be a tenant's: it is one of PostgreSQL itself; name another\n$/,
     );
+    for (const argv of [
+      ['tenant', 'sql', '--to', ''],
+      ['tenant', 'upgrade', 'x', '--to', ''],
+      ['--tenant', '', 'projects'],
+    ])
+      expect(await cli(argv)).toMatchObject({ code: 2, stderr: expect.stringContaining('It is empty.') as unknown });
     expect((await cli(['tenant', 'sql', '--to', '7.0.0'])).stderr).toMatch(/\n {2}--to: engine 7\.0\.0 is not here/);
   });
 });

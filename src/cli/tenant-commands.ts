@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import { z } from 'zod';
 import { byArgument } from './arguments.ts';
 import { Ended, exitCodes, UsageError } from './exit.ts';
-import { examples } from './flags.ts';
+import { examples, filled } from './flags.ts';
 import type { Io } from './io.ts';
 import { count } from './output.ts';
 import type { Server } from './server.ts';
@@ -38,7 +38,7 @@ function withNewFlags(command: Command): Command {
   return command
     .argument(...newName)
     .option('--database <name>', "its database (the tenant's name)")
-    .option('--engine <version>', 'install this version rather than the running release')
+    .option('--engine <version>', 'install this version rather than the running release', filled)
     .option('--own-host', 'share no host process with other tenants');
 }
 
@@ -139,6 +139,7 @@ function addChanges(tenant: Command, io: Io): void {
     .option(
       '--to <version>',
       'the engine (the newest stable one that is here and can be used; from a pre-release, the newest of all)',
+      filled,
     )
     .option('--dry-run', 'say what it would do, and do nothing')
     .action(verb(io, upgradeFlags, upgradeTenant));

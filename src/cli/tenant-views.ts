@@ -1,12 +1,13 @@
 /** Looking at tenants and slots: list, show, why, the migration script; and `millrace slots`. */
 import type { Command } from 'commander';
 import { z } from 'zod';
+import { MillraceError } from '../errors.ts';
 import type { CallAnswer } from '../http/client.ts';
 import type { GatewayEndpoints } from '../gateway/endpoints.ts';
 import { newestFor } from '../kernel/version.ts';
 import { byArgument } from './arguments.ts';
 import { UsageError } from './exit.ts';
-import { examples, integer } from './flags.ts';
+import { examples, filled, integer } from './flags.ts';
 import type { Io } from './io.ts';
 import { count, type Output, showTime, type Style } from './output.ts';
 import type { Server } from './server.ts';
@@ -44,8 +45,12 @@ export function addTenantViews(tenant: Command, io: Io): void {
       'Print the SQL script that installs Millrace, or upgrades a tenant, for a migration tool of yours. Asks a running server.',
     )
     .argument('[name]', 'upgrade from the version that this tenant is at')
-    .option('--to <version>', 'the engine (to upgrade: as `tenant upgrade` goes to; to install: the running release)')
-    .option('--from <version>', 'the version to upgrade from; without it, install')
+    .option(
+      '--to <version>',
+      'the engine (to upgrade: as `tenant upgrade` goes to; to install: the running release)',
+      filled,
+    )
+    .option('--from <version>', 'the version to upgrade from; without it, install', filled)
     .action(verb(io, sqlFlags, printScript));
   examples(script, [
     ['millrace tenant sql > install.sql', 'for a database without Millrace'],
@@ -170,7 +175,8 @@ async function printScript(
   const version = to ?? (await usualVersion(server, start));
   if (start === version) return nothingToDo(session, name, version);
   const call = server.gateway('GET /api/engines/{version}/sql', { params: { version }, query: { from: start } });
-  const script = await byArgument(call, { 'path.version': '--to', 'query.from': '--from' });
+  const origin = name === undefined ? '--from' : `${name}, which is at ${start}`;
+  const script = await byArgument(call, { 'path.version': '--to', 'query.from': origin });
   session.out.answer({ from: start ?? null, to: version, script }, () => session.out.line(script.trimEnd()));
 }
 
@@ -194,10 +200,13 @@ async function usualVersion(server: Server, from: string | undefined): Promise<s
 
 async function versionOf(session: Session, name: string): Promise<string> {
   const server = await session.connect();
-  const { version } = await server.gateway('GET /api/tenants/{name}', { params: { name } });
+  const { version, reason_code: code } = await server.gateway('GET /api/tenants/{name}', { params: { name } });
   if (version !== null) return version;
-  throw new UsageError(
-    `the version of ${name} is not known: Millrace is not installed there, or nobody has looked yet`,
+  throw new MillraceError(
+    'conflict',
+    code === 'not_installed'
+      ? `Millrace is not installed in ${name}; \`millrace tenant sql\`, without a name, prints the script that installs it`
+      : `the version of ${name} is not known: nobody has looked yet, or it cannot be looked at`,
   );
 }
 
