@@ -35,7 +35,7 @@ const fixed: SomeHandlers = {
     reason_code: stopped,
     sentence: `${name} is as it is.`,
     advice: stopped === null ? null : 'look at it',
-    facts: { launcher_active: isLaunching },
+    facts: { launcher_active: isLaunching, version: name === 'shop' ? '0.2.0' : null },
   }),
   'GET /openapi.json': async () => ({ info: { version: '9.8.7' } }),
   'GET /api/status': async () => ({ num_projects: 1, num_workers: 1, running_tasks: 0 }),
@@ -194,7 +194,7 @@ describe('the installation', () => {
     const { code, stdout } = await cli(['status']);
     expect(code).toBe(0);
     expect(stdout).toMatch(/^health: +ok$/m);
-    expect(stdout).toMatch(/^version: +9\.8\.7$/m);
+    expect(stdout).toMatch(/^server version: +9\.8\.7$/m);
     expect(stdout).toMatch(/^box7 +[0-9a-f]{6} +up /m);
     healthy = false;
     const unwell = await cli(['status', '--json']);
@@ -202,8 +202,13 @@ describe('the installation', () => {
     expect(JSON.parse(unwell.stdout)).toMatchObject({ health: { ok: false, reason: 'the scheduler is starting' } });
   });
 
+  it('tells the version of the tenant, which need not be that of the server', async () => {
+    expect((await cli(['status'])).stdout).toMatch(/^engine: +-$/m);
+    expect((await cli(['status', '--tenant', 'shop'])).stdout).toMatch(/^engine: +0\.2\.0$/m);
+  });
+
   it('tells the state of the tenant, of which one that does not run is not well unless a person has stopped it', async () => {
-    expect((await cli(['status'])).stdout).toMatch(/^tenant: +default\nscheduler: +STARTED\nversion/m);
+    expect((await cli(['status'])).stdout).toMatch(/^tenant: +default\nscheduler: +STARTED\nengine/m);
     stopped = 'crashed';
     const crashed = await cli(['status', '--tenant', 'shop']);
     expect(crashed.code).toBe(1);

@@ -21,7 +21,7 @@ export function addServerCommands(program: Command, io: Io): void {
   const status = program
     .command('status')
     .description(
-      'Show whether the server is well, its version, workers, schedulers and counts. Exits with 1 if it is not.',
+      "Show whether the server is well, its version and that of the tenant's engine, workers, schedulers and counts. Exits with 1 if it is not.",
     )
     .action(verb(io, noOptions, showStatus));
   examples(status, [['millrace status --json | jq .counts', 'for a script']]);

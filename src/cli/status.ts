@@ -62,16 +62,22 @@ export async function showStatus(session: Session): Promise<void> {
 function showFacts(out: Output, { url, health, tenant, version, counts }: Status): void {
   out.facts([
     ['server', url],
+    ['server version', version ?? '-'],
     ['health', health.ok ? 'ok' : `not ok: ${health.reason}`],
     ['tenant', tenant.tenant],
     ['scheduler', tenant.state === 'STARTED' ? tenant.state : `${tenant.state}: ${tenant.sentence}`],
     ...(tenant.advice === null ? [] : [['what to do', tenant.advice] as const]),
     ...(tenant.facts['launcher_active'] === false ? [['launcher', 'none is active'] as const] : []),
-    ['version', version ?? '-'],
+    ['engine', versionIn(tenant.facts)],
     ['projects', String(counts.num_projects)],
     ['workers', String(counts.num_workers)],
     ['running tasks', String(counts.running_tasks)],
   ]);
+}
+
+/** Of the tenant's engine, which need not be the server's. */
+function versionIn({ version }: Status['tenant']['facts']): string {
+  return typeof version === 'string' ? version : '-';
 }
 
 function showWorkers(out: Output, workers: Status['workers']): void {
