@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { engineBuild, removeEngineBuilds } from '../../test/harness/engine-builds.ts';
 import { contractNumber } from '../contract/engine.ts';
+import { MillraceError } from '../errors.ts';
 import { packageVersion } from '../kernel/package-files.ts';
 import { type LocalServer, type Ran, shell, startLocalServer } from './fixture.ts';
 
@@ -12,13 +13,16 @@ let home: string;
 let server: LocalServer;
 let tenants: { name: string; version: string | null }[] = [];
 let unknown: string[] = [];
+/** The server has another home, without what is here. */
+let isElsewhere = false;
 beforeAll(async () => {
   server = await startLocalServer({
     'GET /api/tenants': async () => ({ items: tenants as never, next: null }),
-    'GET /api/engines/{version}/users': async ({ params }) => ({
-      tenants: tenants.filter((each) => each.version === params.version).map(({ name }) => name),
-      unknown,
-    }),
+    'GET /api/engines/{version}/users': async ({ params }) => {
+      if (isElsewhere) throw new MillraceError('not_found', `there is no engine ${params.version}`);
+      const users = tenants.filter((each) => each.version === params.version);
+      return { tenants: users.map(({ name }) => name), unknown };
+    },
   });
 });
 afterAll(async () => {
@@ -29,6 +33,7 @@ beforeEach(async () => {
   home = await mkdtemp(join(tmpdir(), 'millrace-engine-cli-'));
   tenants = [];
   unknown = [];
+  isElsewhere = false;
 });
 afterEach(() => rm(home, { recursive: true }));
 
@@ -58,21 +63,26 @@ describe('millrace engine', () => {
     expect(lonely.code).toBe(0);
     expect(lonely.stdout.split('\n').slice(0, 3)).toEqual([
       'VERSION       CONTRACT  STATE                 TENANTS',
-      `${version}         ${contractNumber}  usable                -`,
-      `${packageVersion}                ${contractNumber}  usable; this release  -`,
+      `${version}         ${contractNumber}  usable                ?`,
+      `${packageVersion}                ${contractNumber}  usable; this release  ?`,
     ]);
     expect(lonely.stderr).toContain('which tenants use them is not known: no server is known');
     tenants = [
       { name: 'one', version },
       { name: 'two', version },
       { name: 'bare', version: null },
+      { name: 'lost', version: '0.0.9' },
     ];
     const known = await served('list', '--json');
     expect(known.stderr).toBe('');
     expect(JSON.parse(known.stdout)).toEqual([
       { version, contract: contractNumber, fault: null, running: false, tenants: ['one', 'two'] },
       { version: packageVersion, contract: contractNumber, fault: null, running: true, tenants: [] },
+      { version: '0.0.9', contract: null, fault: 'not here', running: false, tenants: ['lost'] },
     ]);
+    const [, , own, lost] = (await served('list')).stdout.split('\n');
+    expect(own).toMatch(/ -$/);
+    expect(lost).toMatch(/^0\.0\.9 +- +not here +lost$/);
   });
 
   it('removes what no tenant uses, and nothing that one does', async () => {
@@ -88,6 +98,13 @@ describe('millrace engine', () => {
     expect(await served('remove', version)).toMatchObject({ code: 0, stdout: `engine ${version} is removed\n` });
     expect(await inside()).toEqual([]);
     expect(await served('remove', version)).toMatchObject({ code: 5 });
+  });
+
+  it('removes what the server has never heard of', async () => {
+    await alone('add', await engineBuild({ version }));
+    isElsewhere = true;
+    expect(await served('remove', version)).toMatchObject({ code: 0 });
+    expect(await inside()).toEqual([]);
   });
 
   it('does not remove what may be in use while no server answers, unless it is forced', async () => {

@@ -4,9 +4,11 @@ import type { Command } from 'commander';
 import { z } from 'zod';
 import { contractNumber } from '../contract/engine.ts';
 import { MillraceError } from '../errors.ts';
+import { CallFailed } from '../http/client.ts';
 import { packageVersion } from '../kernel/package-files.ts';
+import { compareVersions } from '../kernel/version.ts';
 import { addEngine, removeEngine } from '../launcher/engine-store.ts';
-import { enginesFolder, listEngines } from '../launcher/engines.ts';
+import { enginesFolder, type InstalledEngine, listEngines } from '../launcher/engines.ts';
 import { findHome } from './connection.ts';
 import { examples } from './flags.ts';
 import type { Io } from './io.ts';
@@ -79,7 +81,9 @@ async function listAll(session: Session): Promise<void> {
   const users = await usersOf(session).catch((error: unknown) => {
     session.out.note(`which tenants use them is not known: ${error instanceof Error ? error.message : String(error)}`);
   });
-  const shown = engines.map((each) => ({ ...each, tenants: users && (users.get(each.version) ?? []) }));
+  const shown = [...engines, ...missing(engines, users?.keys() ?? [])]
+    .sort((a, b) => compareVersions(b.version, a.version))
+    .map((each) => ({ ...each, tenants: users ? (users.get(each.version) ?? []) : null }));
   session.out.answer(shown, () => {
     session.out.table(
       [
@@ -88,9 +92,22 @@ async function listAll(session: Session): Promise<void> {
         { title: 'STATE', flexible: true },
         { title: 'TENANTS', flexible: true },
       ],
-      shown.map((each) => [each.version, each.contract, stateOf(each), each.tenants?.join(', ') || null]),
+      shown.map((each) => [
+        each.version,
+        each.contract,
+        stateOf(each),
+        each.tenants === null ? '?' : each.tenants.join(', ') || null,
+      ]),
     );
   });
+}
+
+/** Versions that tenants are at, and that cannot serve them. */
+function missing(engines: readonly InstalledEngine[], used: Iterable<string>): InstalledEngine[] {
+  const here = new Set(engines.map(({ version }) => version));
+  return [...used]
+    .filter((version) => !here.has(version))
+    .map((version) => ({ version, contract: null, fault: 'not here', running: false }));
 }
 
 function stateOf({ fault, running }: { fault: string | null; running: boolean }): string {
@@ -111,7 +128,8 @@ async function usersOf(session: Session): Promise<Map<string, string[]>> {
 async function refuseInUse(session: Session, version: string, what: string, force: boolean): Promise<void> {
   try {
     const server = await session.connect();
-    const { tenants, unknown } = await server.gateway('GET /api/engines/{version}/users', { params: { version } });
+    const call = server.gateway('GET /api/engines/{version}/users', { params: { version } });
+    const { tenants, unknown } = await call.catch(nobody);
     if (tenants.length > 0)
       throw new MillraceError(
         'conflict',
@@ -128,6 +146,12 @@ async function refuseInUse(session: Session, version: string, what: string, forc
     const unknown = `it is not known whether a tenant uses engine ${version}: ${error.message}`;
     throw new MillraceError('unreachable', `${unknown}. With --force it is ${what} all the same`, { cause: error });
   }
+}
+
+/** A server with another home may never have heard of what is here. */
+function nobody(error: unknown): { tenants: string[]; unknown: string[] } {
+  if (error instanceof CallFailed && error.problem?.code === 'not_found') return { tenants: [], unknown: [] };
+  throw error;
 }
 
 function named(tenants: readonly string[]): string {

@@ -152,6 +152,16 @@ describe('the life of a tenant over HTTP', () => {
 });
 
 describe('engines and launchers', () => {
+  it('tells who uses an engine that is here or that somebody uses; another is not found', async () => {
+    const users = (version: string) => ask(`GET /api/engines/${version}/users`);
+    expect(await users('2.0.0')).toMatchObject({ status: 200, json: { tenants: [], unknown: [] } });
+    const mine = life.name();
+    await ask('POST /api/tenants', { name: mine });
+    expect((await users('7.0.0')).status).toBe(404);
+    await inDatabase(life, mine, (_, client) => client.query("update millrace.installation set version = '7.0.0'"));
+    expect(await users('7.0.0')).toMatchObject({ status: 200, json: { tenants: [mine] } });
+  });
+
   it('lists engines, the newest first, with the tenants at each', async () => {
     await launched({ state: 'STARTED', version: '2.0.0' });
     const { json } = await ask('GET /api/engines');

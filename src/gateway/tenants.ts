@@ -95,7 +95,12 @@ export const tenantHandlers: Handlers<typeof tenantEndpointsOfGateway, Context> 
     });
     return { items: items.sort((a, b) => compareVersions(b.version, a.version)), next: null };
   },
-  'GET /api/engines/{version}/users': ({ params: { version } }, { life }) => engineUsers(life, version),
+  'GET /api/engines/{version}/users': async ({ params: { version } }, { life }) => {
+    const users = await engineUsers(life, version);
+    const isNobodys = users.tenants.length + users.unknown.length === 0;
+    if (!isNobodys || (await life.engines.list()).some((engine) => engine.version === version)) return users;
+    throw new MillraceError('not_found', `there is no engine ${version}, and no tenant is at it`);
+  },
   'GET /api/engines/{version}/sql': async ({ params: { version }, query: { from } }, { life }) => {
     const way = async (to: string, field: string) => {
       await engineFor(life, to, field);
