@@ -50,7 +50,7 @@ function Keys() {
 
 function KeysTable({ items }: { readonly items: readonly Key[] }) {
   return (
-    <table className="table">
+    <table className="table keys-table">
       <thead>
         <tr>
           <th scope="col">Name</th>
@@ -72,7 +72,7 @@ function KeysTable({ items }: { readonly items: readonly Key[] }) {
           <tr key={key.id}>
             <th scope="row">{key.name}</th>
             <td>{key.role}</td>
-            <td className="muted">{key.tenant ?? 'everything'}</td>
+            <td className="key-opens muted">{key.tenant ?? 'everything'}</td>
             <td className="wide muted">
               <Age at={key.created_at} />
             </td>

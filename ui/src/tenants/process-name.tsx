@@ -5,7 +5,10 @@ export function ProcessName({ of }: { readonly of: Pick<Process, 'id' | 'machine
   if (of === null) return <span className="muted">–</span>;
   return (
     <span className="process-name" title={of.id}>
-      {of.machine} <span className="muted">pid {of.pid}</span>
+      <span className="process-machine" title={of.machine}>
+        {of.machine}
+      </span>{' '}
+      <span className="muted">pid {of.pid}</span>
     </span>
   );
 }

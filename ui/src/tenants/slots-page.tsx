@@ -79,7 +79,7 @@ function Taken({ slots }: { readonly slots: Slots }) {
 
 function SlotTable({ slots, isLine = false }: { readonly slots: readonly Slot[]; readonly isLine?: boolean }) {
   return (
-    <table className="table">
+    <table className="table slots-table">
       <thead>
         <tr>
           {isLine ? <th scope="col">Position</th> : null}

@@ -48,12 +48,12 @@ function Row({ tenant }: { readonly tenant: Tenant }) {
       <td>
         <TenantState state={tenant.state} reason_code={tenant.reason_code} />
       </td>
-      <td className="muted">
+      <td className="tenant-reason muted">
         <Reason tenant={tenant} />
       </td>
       <td className="wide">{tenant.desired}</td>
       <td className="wide muted">{tenant.version ?? '–'}</td>
-      <td className="wide muted">{tenant.database}</td>
+      <td className="tenant-database wide muted">{tenant.database}</td>
       <td className="wide">
         <ProcessName of={tenant.host} /> {tenant.own_host ? <span className="tag">its own</span> : null}
       </td>
