@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { limitOf, outlookOf, partsOf, standInLine } from './slots.ts';
+import { limitOf, outlookOf, partsOf, standInLine, stoppedBy } from './slots.ts';
 
 const slot = (kind: 'launcher' | 'scheduler' | 'housekeeping', tenant: string | null, position: number | null) => ({
   kind,
@@ -30,11 +30,20 @@ test('who waits stands in the order of the line, and is not counted as a holder'
   ]);
 });
 
-test('another limit says whom it serves, or sends back', () => {
-  expect(outlookOf(slots, 4)).toBe('The first 1 in line is served at once.');
-  expect(outlookOf(slots, 40)).toBe('The first 2 in line are served at once.');
-  expect(outlookOf(slots, 2)).toMatch(/^3 slots are held: .* until 2 are held\.$/);
+test('another limit says whom it starts, or stops', () => {
+  expect(outlookOf(slots, 4)).toBe('Starts 1 of those in line, in its order: first.');
+  expect(outlookOf(slots, 40)).toBe('Starts 2 of those in line, in its order: first, late.');
+  expect(outlookOf(slots, 1)).toMatch(/^Stops 1 scheduler, the newest: a\. Nothing of its tenant fires until /);
+  expect(outlookOf(slots, 2)).toBe('Nobody is stopped, but nobody gets a slot until fewer are held.');
   expect(outlookOf({ ...slots, items: [], taken: 1 }, 2)).toBe('1 slot will be free. Nobody is stopped.');
+});
+
+test('a lower limit stops the newest schedulers that hold a slot, neither the launcher nor housekeeping', () => {
+  const newer = { ...slot('scheduler', 'b', null), since: '2026-11-16T10:00:00.5Z' };
+  const held = { limit: 4, taken: 4, items: [...items, newer] };
+  expect([4, 3, 2, 1, 0].map((limit) => stoppedBy(held, limit))).toEqual([[], [], ['b'], ['b', 'a'], ['b', 'a']]);
+  const many = Array.from({ length: 12 }, (_, n) => slot('scheduler', `t${n}`, null));
+  expect(outlookOf({ limit: 12, taken: 12, items: many }, 0)).toMatch(/^Stops 12 schedulers, .* t9 and 2 more\. /);
 });
 
 test('a limit is a whole number that the server takes', () => {

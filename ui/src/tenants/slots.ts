@@ -37,13 +37,37 @@ export function limitOf(text: string): number | undefined {
 }
 
 /** What another limit does, in a sentence. */
-export function outlookOf({ items, taken, limit }: Slots, wanted: number): string {
-  const { line } = standInLine(items);
-  const places = (count: number) => (count === 1 ? '1 slot' : `${count} slots`);
-  if (wanted < taken) {
-    return `${places(taken)} are held: the newest schedulers go back to the line until ${wanted} are held.`;
+export function outlookOf(slots: Slots, wanted: number): string {
+  const { items, taken, limit } = slots;
+  const stopped = stoppedBy(slots, wanted);
+  if (stopped.length > 0) {
+    const [them, their] = stopped.length === 1 ? ['it', 'its tenant'] : ['them', 'their tenants'];
+    return `Stops ${count(stopped.length, 'scheduler')}, the newest: ${some(stopped)}. Nothing of ${their} fires until a higher limit starts ${them} again, in the order of the line.`;
   }
-  const served = Math.min(line.length, wanted - taken);
-  if (wanted > limit && served > 0) return `The first ${served} in line ${served === 1 ? 'is' : 'are'} served at once.`;
-  return `${places(wanted - taken)} will be free. Nobody is stopped.`;
+  if (wanted < taken) return 'Nobody is stopped, but nobody gets a slot until fewer are held.';
+  const served = standInLine(items).line.slice(0, wanted - taken);
+  if (wanted <= limit || served.length === 0)
+    return `${count(wanted - taken, 'slot')} will be free. Nobody is stopped.`;
+  return `Starts ${served.length} of those in line, in its order: ${some(served.map(({ tenant }) => tenant ?? '–'))}.`;
+}
+
+/** Whose schedulers a limit stops, as the launcher chooses: the newest; its own slot it keeps, and housekeeping is soon over. */
+export function stoppedBy({ items }: Slots, limit: number): readonly string[] {
+  const lasting = standInLine(items).holders.filter(({ kind }) => kind !== 'housekeeping');
+  return lasting
+    .filter(({ kind }) => kind === 'scheduler')
+    .toSorted((one, other) => Date.parse(other.since) - Date.parse(one.since))
+    .slice(0, Math.max(0, lasting.length - limit))
+    .map(({ tenant }) => tenant ?? '–');
+}
+
+function count(number: number, noun: string): string {
+  return number === 1 ? `1 ${noun}` : `${number} ${noun}s`;
+}
+
+const mostNamed = 10;
+
+function some(names: readonly string[]): string {
+  const more = names.length - mostNamed;
+  return names.slice(0, mostNamed).join(', ') + (more > 0 ? ` and ${more} more` : '');
 }
