@@ -1,6 +1,6 @@
 /** What the launcher was asked to do, by whom and what for, and what came of it. */
 import { Age, Span } from '../time/times.tsx';
-import type { Message } from './standing.ts';
+import { detailOf, type Message, outcomeWords } from './standing.ts';
 import './tenants.css';
 
 export function MessagesTable({ messages }: { readonly messages: readonly Message[] }) {
@@ -45,11 +45,12 @@ export function MessagesTable({ messages }: { readonly messages: readonly Messag
 const well = new Set(['accepted', 'started', 'stopped', 'superseded']);
 
 export function Outcome({ message }: { readonly message: Message }) {
-  const { outcome, detail, settled_at: settledAt } = message;
+  const { outcome, settled_at: settledAt } = message;
+  const detail = detailOf(message);
   const isBad = settledAt !== null && outcome !== null && !well.has(outcome);
   return (
     <span className="message-outcome" data-bad={isBad ? '' : undefined}>
-      <span className="message-word">{outcome === null ? 'not heard yet' : outcome.replaceAll('_', ' ')}</span>
+      <span className="message-word">{outcomeWords(outcome)}</span>
       {settledAt === null ? <span className="tag">under way</span> : null}
       {detail === null ? null : <span className="muted">{detail}</span>}
     </span>

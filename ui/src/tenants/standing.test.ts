@@ -1,5 +1,15 @@
 import { expect, test } from 'vitest';
-import { isClosed, isUnderWay, needsLook, reasonWords, sentenceWords, type Tenant, toneOf } from './standing.ts';
+import {
+  detailOf,
+  isClosed,
+  isUnderWay,
+  needsLook,
+  nextTryOf,
+  reasonWords,
+  sentenceWords,
+  type Tenant,
+  toneOf,
+} from './standing.ts';
 
 type Code = NonNullable<Tenant['reason_code']>;
 const reasonCodes: readonly Code[] = [
@@ -47,6 +57,17 @@ test('a tenant that is stopped, or crashes, can still be read', () => {
   for (const code of ['stopped_by_user', 'crashed', 'no_slot'] as const) expect(isClosed(code)).toBe(false);
   for (const code of ['gone', 'no_engine', 'not_installed'] as const) expect(isClosed(code)).toBe(true);
   expect(isClosed(null)).toBe(false);
+});
+
+test('nothing counts down to the next look at what nobody has installed', () => {
+  const retry_at = '2026-11-16T10:00:05Z';
+  expect(nextTryOf({ reason_code: 'not_installed', retry_at })).toBe(null);
+  expect(nextTryOf({ reason_code: 'unreachable', retry_at })).toBe(retry_at);
+});
+
+test('a detail that only repeats the outcome is left out', () => {
+  expect(detailOf({ outcome: 'not_installed', detail: 'not installed' })).toBe(null);
+  expect(detailOf({ outcome: 'crashed', detail: 'out of memory' })).toBe('out of memory');
 });
 
 test('the time of the next try is taken out of the words', () => {

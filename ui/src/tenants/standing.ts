@@ -55,6 +55,20 @@ export function isInstalled({ reason_code }: Pick<Standing, 'reason_code'>): boo
   return reason_code !== 'not_installed';
 }
 
+/** When it is tried again; nobody waits for what is looked at only in case somebody has installed it. */
+export function nextTryOf({ reason_code, retry_at }: Pick<Tenant, 'reason_code' | 'retry_at'>): string | null {
+  return isInstalled({ reason_code }) ? retry_at : null;
+}
+
+/** What came of a message, beside the word for it: nothing where it is only that word again. */
+export function detailOf({ outcome, detail }: Pick<Message, 'outcome' | 'detail'>): string | null {
+  return detail === outcomeWords(outcome) ? null : detail;
+}
+
+export function outcomeWords(outcome: Message['outcome']): string {
+  return outcome === null ? 'not heard yet' : outcome.replaceAll('_', ' ');
+}
+
 /** The reason without the time of the next try, which is shown as it comes nearer. */
 export function reasonWords(reason: string): string {
   return reason.replace(/ until \d{4}-[\d:.T-]+Z(?=:|$)/, '');

@@ -2,9 +2,10 @@
 import { Fact, Facts } from '../kit/facts.tsx';
 import { Age, Due } from '../time/times.tsx';
 import { ProcessName } from './process-name.tsx';
-import type { Tenant } from './standing.ts';
+import { nextTryOf, type Tenant } from './standing.ts';
 
 export function TenantFacts({ tenant }: { readonly tenant: Tenant }) {
+  const nextTryAt = nextTryOf(tenant);
   return (
     <Facts>
       <Fact term="Desired">{tenant.desired}</Fact>
@@ -13,9 +14,9 @@ export function TenantFacts({ tenant }: { readonly tenant: Tenant }) {
         <ProcessName of={tenant.host} /> {tenant.own_host ? <span className="tag">its own</span> : null}
       </Fact>
       {tenant.failures === 0 ? null : <Fact term="Failures in a row">{tenant.failures}</Fact>}
-      {tenant.retry_at === null ? null : (
+      {nextTryAt === null ? null : (
         <Fact term="Next try">
-          <Due at={tenant.retry_at} />
+          <Due at={nextTryAt} />
         </Fact>
       )}
       <Fact term="Since">

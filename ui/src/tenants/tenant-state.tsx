@@ -1,6 +1,6 @@
 /** How a tenant stands: a shape, the launcher's word, and a colour that says whether that is well. */
 import { Due } from '../time/times.tsx';
-import { reasonWords, type Tenant, type Tone, toneOf } from './standing.ts';
+import { nextTryOf, reasonWords, type Tenant, type Tone, toneOf } from './standing.ts';
 import './tenants.css';
 
 const ring = 'M8 13.5a5.5 5.5 0 1 0 0-11 5.5 5.5 0 0 0 0 11Z';
@@ -32,16 +32,17 @@ export function TenantState({ state, reason_code }: Pick<Tenant, 'state' | 'reas
 }
 
 /** Why it is not STARTED, and when it is tried again. */
-export function Reason({ tenant: { reason, retry_at } }: { readonly tenant: Pick<Tenant, 'reason' | 'retry_at'> }) {
-  if (reason === null) return null;
+export function Reason({ tenant }: { readonly tenant: Pick<Tenant, 'reason' | 'reason_code' | 'retry_at'> }) {
+  const nextTryAt = nextTryOf(tenant);
+  if (tenant.reason === null) return null;
   return (
     <>
-      {reasonWords(reason)}
-      {retry_at === null ? null : (
+      {reasonWords(tenant.reason)}
+      {nextTryAt === null ? null : (
         <>
           {'; '}
           <span className="tenant-retry">
-            again <Due at={retry_at} />
+            again <Due at={nextTryAt} />
           </span>
         </>
       )}
