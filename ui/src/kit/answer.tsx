@@ -1,10 +1,13 @@
 /**
  * What a query brought: room while it is on its way, the reason where it failed, else whatever is made of it. What was
  * read before stays in sight when it cannot be read again, and a line says so; what is gone, or forbidden by now, does not.
+ * Where the banner says that the tenant cannot be read, neither is said again.
  */
 import type { UseQueryResult } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
+import { CallFailed } from '../../../src/http/client.ts';
 import { statusOf } from '../client.ts';
+import { useAccess } from '../tenants/access.tsx';
 import { Failure, sentenceOf } from './failure.tsx';
 import { Loading } from './loading.tsx';
 
@@ -17,8 +20,15 @@ interface Props<T> {
 
 const gone = new Set<number | undefined>([403, 404]);
 
+/** The server could answer, but has no way to this tenant. */
+function isOfTenant(error: Error): boolean {
+  return error instanceof CallFailed && error.problem?.code === 'tenant_unavailable';
+}
+
 export function Answer<T>({ of: { data, error, refetch }, what, children }: Props<T>) {
+  const isClosed = useAccess().state === 'closed';
   if (data === undefined || gone.has(statusOf(error))) {
+    if (isClosed && (error === null || isOfTenant(error))) return null;
     return error === null ? <Loading what={what} /> : <Failure error={error} retry={refetch} />;
   }
   return (

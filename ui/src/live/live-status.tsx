@@ -1,4 +1,5 @@
-/** Says whether what one sees is live: in words, the dot only repeats it. */
+/** Says whether what one sees is live: in words, the dot only repeats it. Nothing where there is nothing to see. */
+import { useAccess } from '../tenants/access.tsx';
 import type { LiveState } from './change-stream.ts';
 import { useLiveState } from './live.tsx';
 
@@ -6,6 +7,8 @@ const words: Readonly<Record<LiveState, string>> = { connecting: 'Connecting', l
 
 export function LiveStatus() {
   const state = useLiveState();
+  const access = useAccess().state;
+  if (access === 'missing' || (access === 'closed' && state !== 'live')) return null;
   return (
     <p className="live-status" data-state={state} role="status">
       <span className="live-dot" aria-hidden="true" />

@@ -6,6 +6,7 @@ import { type QueryClient, type QueryKey, useQueryClient } from '@tanstack/react
 import { createContext, type ReactNode, use, useEffect, useState, useSyncExternalStore } from 'react';
 import { tenantBase } from '../client.ts';
 import { keys } from '../queries.ts';
+import { useAccess } from '../tenants/access.tsx';
 import type { LiveState, Told } from './change-stream.ts';
 import { Feed } from './feed.ts';
 import { Refresher } from './refresher.ts';
@@ -59,10 +60,12 @@ const FeedContext = createContext<Feed | undefined>(undefined);
 export function LiveProvider({ children }: { readonly children: ReactNode }) {
   const client = useQueryClient();
   const [live] = useState(() => makeLive(client));
+  const isMissing = useAccess().state === 'missing';
   useEffect(() => {
+    if (isMissing) return undefined;
     live.start();
     return live.stop;
-  }, [live]);
+  }, [live, isMissing]);
   return <FeedContext value={live.feed}>{children}</FeedContext>;
 }
 

@@ -12,6 +12,7 @@ import { NotFound } from '../kit/not-found.tsx';
 import { LiveProvider } from '../live/live.tsx';
 import { Gate } from '../session/gate.tsx';
 import { SignInPage } from '../session/sign-in-page.tsx';
+import { AccessProvider } from '../tenants/access.tsx';
 import { Shell } from './shell.tsx';
 
 export function App() {
@@ -21,15 +22,17 @@ export function App() {
         <Route path="/signin" component={SignInPage} />
         <Route>
           <Gate>
-            <LiveProvider>
-              <Shell>
-                <Boundary>
-                  <Suspense fallback={<Loading what="Opening the page" />}>
-                    <Pages />
-                  </Suspense>
-                </Boundary>
-              </Shell>
-            </LiveProvider>
+            <AccessProvider>
+              <LiveProvider>
+                <Shell>
+                  <Boundary>
+                    <Suspense fallback={<Loading what="Opening the page" />}>
+                      <Pages />
+                    </Suspense>
+                  </Boundary>
+                </Shell>
+              </LiveProvider>
+            </AccessProvider>
           </Gate>
         </Route>
       </Switch>

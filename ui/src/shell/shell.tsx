@@ -9,7 +9,7 @@ import { Navigation, usePlaces } from './navigation.tsx';
 import { SearchDialog } from './search-dialog.tsx';
 import './shell.css';
 import { useShortcuts } from './shortcuts.ts';
-import { Banners } from './tenant-banner.tsx';
+import { Banners, Existing } from './tenant-banner.tsx';
 import { TenantSwitcher } from './tenant-switcher.tsx';
 import { Wordmark } from './wordmark.tsx';
 
@@ -56,7 +56,7 @@ export function Shell({ children }: { readonly children: ReactNode }) {
       </header>
       <main id="main" className="page" tabIndex={-1}>
         <Banners />
-        {children}
+        <Existing>{children}</Existing>
       </main>
       {open === 'search' ? <SearchDialog close={close} /> : null}
       {open === 'help' ? <HelpDialog close={close} /> : null}

@@ -2,29 +2,37 @@
  * Across the top of a tenant's pages while its scheduler does not run: why, and for root the way to change that. Where the
  * tenant cannot be read at all, or does not exist, that is said instead of guessing that the server is away.
  */
+import type { ReactNode } from 'react';
 import { Link, useLocation } from 'wouter';
-import { statusOf, tenantName } from '../client.ts';
+import { tenantName } from '../client.ts';
 import { LostBanner } from '../live/lost-banner.tsx';
 import { useIsRoot } from '../session/root-only.tsx';
+import { useAccess } from '../tenants/access.tsx';
 import { isClosed, sentenceWords, toneOf } from '../tenants/standing.ts';
 import { StartButton } from '../tenants/start-button.tsx';
-import { type TenantWhy, useTenantWhy } from '../tenants/use-tenants.ts';
+import type { TenantWhy } from '../tenants/use-tenants.ts';
 
 /** Pages about the installation, which say it themselves or do not depend on it. */
 const ofInstallation = /^\/(tenants|slots|engines|launcher|keys)(\/|$)/;
 
 export function Banners() {
-  const { data: why, error } = useTenantWhy(tenantName);
+  const { state, why } = useAccess();
   const [path] = useLocation();
-  if (statusOf(error) === 404) return <NoTenant />;
+  if (state === 'missing') return <NoTenant />;
   const isShown = why !== undefined && isWorthSaying(why) && !ofInstallation.test(path);
-  const isAway = why === undefined || !isClosed(why.reason_code);
   return (
     <>
-      {isAway ? <LostBanner /> : null}
+      {state === 'closed' ? null : <LostBanner />}
       {isShown ? <Stopped why={why} /> : null}
     </>
   );
+}
+
+/** Of a tenant that does not exist there is no page but the banner, which says so. */
+export function Existing({ children }: { readonly children: ReactNode }) {
+  const { state } = useAccess();
+  const [path] = useLocation();
+  return state === 'missing' && !ofInstallation.test(path) && path !== '/settings' ? null : children;
 }
 
 /** A start or stop that is under way is over in a moment. */

@@ -1,0 +1,40 @@
+/**
+ * Whether the tenant whose pages these are can be read, asked once for all who heed it: the banner says why not, pages do
+ * not wait for what cannot come or say it again, and nobody listens for changes of a tenant that does not exist.
+ */
+import { useQueryClient } from '@tanstack/react-query';
+import { createContext, type ReactNode, use, useEffect, useMemo } from 'react';
+import { statusOf, tenantName } from '../client.ts';
+import { isClosed } from './standing.ts';
+import { type TenantWhy, useTenantWhy } from './use-tenants.ts';
+
+interface Access {
+  /** `unknown`: not answered yet, or there was no answer. */
+  readonly state: 'unknown' | 'open' | 'closed' | 'missing';
+  readonly why: TenantWhy | undefined;
+}
+
+const AccessContext = createContext<Access>({ state: 'unknown', why: undefined });
+
+export function AccessProvider({ children }: { readonly children: ReactNode }) {
+  const client = useQueryClient();
+  const { data: why, error } = useTenantWhy(tenantName);
+  const state = stateOf(why, error);
+  useEffect(() => {
+    if (state !== 'closed') return undefined;
+    // what could not be read meanwhile
+    return () => void client.invalidateQueries();
+  }, [client, state]);
+  const access = useMemo(() => ({ state, why }), [state, why]);
+  return <AccessContext value={access}>{children}</AccessContext>;
+}
+
+function stateOf(why: TenantWhy | undefined, error: Error | null): Access['state'] {
+  if (statusOf(error) === 404) return 'missing';
+  if (why === undefined) return 'unknown';
+  return isClosed(why.reason_code) ? 'closed' : 'open';
+}
+
+export function useAccess(): Access {
+  return use(AccessContext);
+}
