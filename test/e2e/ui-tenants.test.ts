@@ -33,6 +33,8 @@ describe.skipIf(!needs('chromium'))('tenants in the web interface', () => {
   });
 
   const at = (path: string) => page.goto(product.url + path);
+  /** Where the server refuses, which a browser takes for a fault. */
+  const visit = () => root.context.newPage();
   const pathOf = (shown: Page) => new URL(shown.url()).pathname;
   const button = (name: string | RegExp) => page.getByRole('button', { name });
   const dialog = () => page.getByRole('dialog');
@@ -134,17 +136,32 @@ describe.skipIf(!needs('chromium'))('tenants in the web interface', () => {
     await page.unroute('**/api/engines');
   });
 
-  it('keeps state and reason in sight on a phone, and offers of what has no Millrace only to install it', async () => {
+  it('has no page wider than its window, however long the names, and keeps state and reason in sight', async () => {
     const name = 'a'.repeat(63);
     await product.call('POST /api/tenants', { body: { name } });
+    await product.call('POST /api/keys', { body: { name: 'long', role: 'viewer', tenant: name } });
     const size = page.viewportSize() ?? { width: 1280, height: 720 };
-    await page.setViewportSize({ width: 420, height: 800 });
+    const shownOn = { '/tenants': name, '/slots': name, '/engines': name, '/launcher': /pid \d/, '/keys': name };
+    const places = Object.entries({ ...shownOn, [`/tenants/${name}`]: 'Change it', [`/t/${name}/`]: 'Health' });
+    for (const [path, text] of places) {
+      await at(path);
+      await page.locator('main').getByText(text).first().waitFor();
+      for (const width of [1280, 390]) {
+        await page.setViewportSize({ width, height: 800 });
+        const wide = await page.evaluate<unknown>('document.documentElement.scrollWidth');
+        expect([path, wide]).toEqual([path, width]);
+      }
+    }
     await at('/tenants');
     await page.getByRole('link', { name }).waitFor();
-    const last = await page.getByRole('columnheader', { name: 'Why' }).boundingBox();
-    expect((last?.x ?? Infinity) + (last?.width ?? 0)).toBeLessThanOrEqual(420);
+    const why = await page.getByRole('columnheader', { name: 'Why' }).boundingBox();
+    expect((why?.x ?? Infinity) + (why?.width ?? 0)).toBeLessThanOrEqual(390);
     await page.setViewportSize(size);
     await page.getByRole('cell', { name: 'millrace_default', exact: true }).waitFor();
+  });
+
+  it('offers of what has no Millrace only to install it, and says once that it has none', async () => {
+    const name = 'a'.repeat(63);
     await at(`/tenants/${name}`);
     await button('Release').waitFor();
     // this server's databases are discovered: it stays listed
@@ -152,27 +169,57 @@ describe.skipIf(!needs('chromium'))('tenants in the web interface', () => {
     await button('Install').waitFor();
     expect(await button(/^(?:Restart|Stop|Start|Upgrade|Release)/).count()).toBe(0);
     await button('Drop').waitFor();
+    await page.getByRole('cell', { name: 'not installed', exact: true }).waitFor();
+    expect(await page.getByText('Next try').count()).toBe(0);
+    await at('/tenants');
+    await page.getByRole('cell', { name: 'not installed', exact: true }).waitFor();
+    const visitor = await visit();
+    // nobody answers it: what is known is not kept back
+    await visitor.route('**/api/overview', () => undefined);
+    await visitor.goto(`${product.url}/t/${name}/`);
+    await visitor.getByText(`Millrace is not installed in the database ${name}.`).waitFor();
+    await visitor.getByText('Reading how things stand').waitFor({ state: 'detached' });
+    await visitor.close();
     await product.call('DELETE /api/tenants/{name}', { params: { name } });
   });
 
-  it('shows who holds slots, and who waits when there are fewer', async () => {
+  it('says once that there is no such tenant, and not that it is being reached', async () => {
+    const visitor = await visit();
+    await visitor.goto(`${product.url}/t/nosuch/`);
+    await visitor.getByRole('alert').getByText('There is no tenant nosuch').waitFor();
+    await visitor.getByRole('heading', { name: 'Home' }).waitFor({ state: 'detached' });
+    expect(await visitor.getByRole('alert').count()).toBe(1);
+    expect(await visitor.getByText(/^(?:Live|Connecting|Reconnecting)$/).count()).toBe(0);
+    await visitor.close();
+  });
+
+  it('shows who holds slots, says whom a lower limit stops, and who waits then', async () => {
     await at('/slots');
-    const limit = async (count: number): Promise<void> => {
+    const limitTo = async (count: number): Promise<void> => {
       await button('Change limit').click();
       await dialog().getByRole('textbox', { name: 'Slots' }).fill(String(count));
-      await page.keyboard.press('Enter');
+    };
+    const save = async (): Promise<void> => {
+      await dialog().getByRole('textbox', { name: 'Slots' }).press('Enter');
       await dialog().waitFor({ state: 'detached' });
     };
     await page.getByRole('link', { name: 'acme' }).first().waitFor();
     const { limit: before } = await product.call('GET /api/slots');
     // the launcher and one scheduler
-    await limit(2);
+    await limitTo(2);
+    await dialog().getByText('Stops 1 scheduler, the newest: acme.').waitFor();
+    expect(await dialog().getByRole('button', { name: 'Save' }).isDisabled()).toBe(true);
+    await dialog().getByRole('checkbox', { name: 'Stop this scheduler' }).check();
+    expect(await seriousFaults(page)).toEqual([]);
+    await save();
     await page.getByRole('heading', { name: 'In line' }).waitFor();
     expect(await seriousFaults(page)).toEqual([]);
     const home = await root.open('/');
     await home.getByRole('link', { name: 'One tenant does not run' }).waitFor();
     await home.close();
-    await limit(before);
+    await limitTo(before);
+    await dialog().getByText('Starts 1 of those in line, in its order: acme.').waitFor();
+    await save();
     await page.getByRole('heading', { name: 'In line' }).waitFor({ state: 'detached' });
   });
 
