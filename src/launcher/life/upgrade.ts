@@ -99,7 +99,9 @@ async function migrate(life: Life, { row, from, engine }: Plan, actor: string) {
     .catch(async (error: unknown) => {
       if (isUncertain(error)) throw uncertain(row, to, error);
       const failed = migrationFailed(error, row.name);
-      await noteFailure(life, row, { from, to, why: failed instanceof Error ? failed.message : String(failed), actor });
+      const why = failed instanceof Error ? failed.message : String(failed);
+      // whoever asked for it must hear why it failed, though that cannot be noted
+      await noteFailure(life, row, { from, to, why, actor }).catch(() => {});
       throw failed;
     })
     .finally(() => heard(life, row.id));

@@ -20,9 +20,11 @@ interface Props<T> {
 
 const gone = new Set<number | undefined>([403, 404]);
 
+const unserved: ReadonlySet<unknown> = new Set(['tenant_unavailable', 'not_installed', 'no_engine']);
+
 /** The server could answer, but has no way to this tenant. */
 function isOfTenant(error: Error): boolean {
-  return error instanceof CallFailed && error.problem?.code === 'tenant_unavailable';
+  return error instanceof CallFailed && unserved.has(error.problem?.code);
 }
 
 export function Answer<T>({ of: { data, error, refetch }, what, children }: Props<T>) {
