@@ -315,7 +315,7 @@ function isOld({ failedAt }: Entry): boolean {
 }
 
 /** There is no such tenant (any more): what is said of it concerns nobody. */
-export function isGone(error: unknown): boolean {
+function isGone(error: unknown): boolean {
   return knownError(error)?.code === 'not_found';
 }
 
