@@ -6,7 +6,7 @@ import { engine, engineVersion } from '../engine/engine.ts';
 import { clientConfig } from '../postgres/address.ts';
 import type { Drained } from '../postgres/drained.ts';
 import { guardVersion, setUp } from '../postgres/pool.ts';
-import { ensureInstalled, migrateTenant, pendingMigrations } from './install.ts';
+import { ensureInstalled, migrateTenant, onConnection, pendingMigrations } from './install.ts';
 import { look } from './look.ts';
 
 let database: FreshDatabase;
@@ -94,6 +94,17 @@ describe('migrating a tenant', () => {
     expect(performance.now() - startedAt).toBeLessThan(4_000);
     expect(late).toEqual([]);
   });
+});
+
+it('a process that stands still in such a transaction, or whose machine is gone, does not keep the tenant', async () => {
+  const settings = await onConnection(database.address, async (client) => {
+    const { rows } = await client.query(`
+      select name, reset_val <> setting as is_ours from pg_settings
+       where name = 'idle_in_transaction_session_timeout' or (name like 'tcp_keepalives%' and inet_client_addr() is not null)`);
+    return rows;
+  });
+  expect(settings.length).toBeGreaterThan(0);
+  for (const each of settings) expect(each).toMatchObject({ is_ours: true });
 });
 
 describe('making sure that the default tenant can be served', () => {

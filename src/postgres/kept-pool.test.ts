@@ -1,4 +1,5 @@
 import type { Client } from 'pg';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type FreshDatabase, makeFreshDatabase } from '../../test/harness/fresh-database.ts';
 import { administer, serverAddress } from '../../test/harness/postgres-server.ts';
@@ -118,6 +119,27 @@ describe('a pool around a kept connection', () => {
     await pidOf();
     await pool.close(5_000);
     expect(await connections()).toBe(0);
+  });
+
+  it('has another opened for who has waited for two seconds, however busy the others of its process are', async () => {
+    pool.destroy();
+    const budget = new ConnectionBudget(10);
+    const rest = { address: database.address, schema: 'millrace', application, allowPooler: false } as const;
+    kept = await openClient({ ...rest, connectMs: 5_000, signal: new AbortController().signal });
+    pool = keptPool(kept, { ...rest, max: 3, momentMs: 20, budget, onError: () => {} });
+    // as if others were opened all the time, each of which is followed by a rest of two seconds
+    await budget.opening(() => sleep(500));
+    const others = setInterval(() => void budget.opening(() => sleep(500)), 250);
+    try {
+      await onPool(pool.pool).transaction(async () => {
+        const startedMs = performance.now();
+        await pidOf();
+        const waitedMs = performance.now() - startedMs;
+        expect([waitedMs > 1_500, waitedMs < 6_000]).toEqual([true, true]);
+      });
+    } finally {
+      clearInterval(others);
+    }
   });
 
   it('is waited for where the budget has no room for another, and does not come', async () => {
