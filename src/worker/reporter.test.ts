@@ -39,6 +39,16 @@ function setUp(refuse: (reports: readonly Report[]) => boolean = () => false): {
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
+/** Until nothing is left to be answered. */
+async function answerAll(reporter: Reporter, calls: readonly Call[]): Promise<void> {
+  const flushed = reporter.flush();
+  for (let turns = 0; reporter.unsettled > 0 && turns < 50; turns++) {
+    await turn();
+    for (const call of calls) call.resolve();
+  }
+  await flushed;
+}
+
 it('sends what is pending as one request, and has at most two under way', async () => {
   const { reporter, calls, settled } = setUp();
   const reports = Array.from({ length: 6 }, () => makeReport());
@@ -105,12 +115,7 @@ it('those of a tenant that has few do not wait for one that has many', async () 
   reporter.add(some(1, 'a'));
   await turn();
   expect(sent().at(-1)).toEqual(['a', 1]);
-  const flushed = reporter.flush();
-  for (let turns = 0; reporter.unsettled > 0 && turns < 50; turns++) {
-    await turn();
-    for (const call of calls) call.resolve();
-  }
-  await flushed;
+  await answerAll(reporter, calls);
   expect(reporter.tenantsWith(0)).toEqual([]);
 });
 
@@ -131,12 +136,7 @@ it('however many tenants have many, one that has few finds a request free, and t
   await turn();
   expect(calls).toHaveLength(8);
   expect(flooded).toContain(calls.at(-1)?.reports[0]?.tenant);
-  const flushed = reporter.flush();
-  for (let turns = 0; reporter.unsettled > 0 && turns < 50; turns++) {
-    await turn();
-    for (const call of calls) call.resolve();
-  }
-  await flushed;
+  await answerAll(reporter, calls);
 });
 
 it('a request stays small, however long the reasons are, and nothing is left out or changes places', async () => {
@@ -144,12 +144,7 @@ it('a request stays small, however long the reasons are, and nothing is left out
   const longest = '\u0001'.repeat(4_000); // six bytes each in JSON
   const reports = ['a', 'b'].flatMap((tenant) => Array.from({ length: 90 }, () => makeReport(longest, tenant)));
   reporter.add(reports);
-  const flushed = reporter.flush();
-  for (let turns = 0; reporter.unsettled > 0 && turns < 50; turns++) {
-    await turn();
-    for (const call of calls) call.resolve();
-  }
-  await flushed;
+  await answerAll(reporter, calls);
   const sizes = calls.map((call) => JSON.stringify(call.reports).length);
   expect(Math.max(...sizes)).toBeLessThanOrEqual(1_000_000);
   expect(sizes.length).toBeLessThan(8);
@@ -176,12 +171,7 @@ it('one report that is refused does not take the others with it', async () => {
   const { reporter, calls, refused, settled } = setUp((reports) => reports.some((report) => report.reason === 'bad'));
   const reports = ['a', 'b', 'bad', 'c', 'd'].map((reason) => makeReport(reason));
   reporter.add(reports);
-  const flushed = reporter.flush();
-  for (let turns = 0; reporter.unsettled > 0 && turns < 50; turns++) {
-    await turn();
-    for (const call of calls) call.resolve();
-  }
-  await flushed;
+  await answerAll(reporter, calls);
   expect(refused.map((report) => report.reason)).toEqual(['bad']);
   expect(settled).toHaveLength(5);
 });
