@@ -139,6 +139,27 @@ describe.skipIf(!needs('chromium'))('the web interface', () => {
     await page.close();
   });
 
+  it('has no chart wider than its column, also before it is drawn for a new width', async () => {
+    const size = { width: 390, height: 800 };
+    const { context, open } = await signIn(browser, product, product.rootKey, { viewport: size });
+    // as it is for the frame in which nobody has been told of the new width yet
+    await context.addInitScript(`
+      const Observer = window.ResizeObserver;
+      window.ResizeObserver = class extends Observer {
+        constructor(tell) {
+          super((entries, self) => { self.disconnect(); tell(entries, self); });
+        }
+      };
+    `);
+    const page = await open('/');
+    const chart = page.getByRole('img', { name: 'Wait for a place' });
+    await chart.waitFor();
+    await page.setViewportSize({ ...size, width: 1280 });
+    expect(await page.evaluate<unknown>('document.documentElement.scrollWidth')).toBe(1280);
+    expect(Number(await chart.getAttribute('width'))).toBeGreaterThan((await chart.boundingBox())?.width ?? Infinity);
+    await context.close();
+  });
+
   it('has no serious fault that axe finds, by day and by night', async () => {
     for (const colorScheme of ['light', 'dark'] as const) {
       const { context, open } = await signIn(browser, product, product.rootKey, { colorScheme });
