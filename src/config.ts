@@ -4,6 +4,7 @@ import { z } from 'zod';
 import { type Fault, MillraceError } from './errors.ts';
 import { type Armed, parseCheckpoint } from './kernel/checkpoint.ts';
 import { parseDuration } from './kernel/duration.ts';
+import { faultWords, shapeFaults } from './kernel/shape-faults.ts';
 
 const text = z.string().min(1);
 const yes = z
@@ -180,8 +181,8 @@ export interface Config {
 
 export function readConfig(env: Readonly<Record<string, string | undefined>>): Config {
   const set = Object.fromEntries(Object.entries(env).filter(([name, value]) => name in schema.shape && value !== ''));
-  const parsed = schema.safeParse(set);
-  const faults = [...(parsed.error?.issues ?? []).map(faultOf), ...tlsFaults(set)];
+  const parsed = schema.safeParse(set, faultWords);
+  const faults = [...shapeFaults(parsed.error?.issues ?? []), ...tlsFaults(set)];
   if (!parsed.success || faults.length > 0) throw faulty(faults);
   const e = parsed.data;
   return {
@@ -244,10 +245,6 @@ function tlsFaults(set: Readonly<Record<string, unknown>>): Fault[] {
   const missing = names.filter((name) => set[name] === undefined);
   if (missing.length !== 1) return [];
   return missing.map((path) => ({ path, message: 'is missing: TLS needs both files' }));
-}
-
-function faultOf(issue: z.core.$ZodIssue): Fault {
-  return { path: issue.path.join('.'), message: issue.message };
 }
 
 function faulty(faults: readonly Fault[]): MillraceError {

@@ -12,6 +12,7 @@ import { queueFault } from './jobs/name.ts';
 import { newId } from './kernel/id.ts';
 import { makeLog } from './kernel/log.ts';
 import { packageVersion } from './kernel/package-files.ts';
+import { faultWords, shapeFaults } from './kernel/shape-faults.ts';
 import type { TaskFunctions } from './runtimes/function.ts';
 import { loadFunctions } from './runtimes/function-file.ts';
 import { makeRuntimes } from './runtimes/runtimes.ts';
@@ -77,9 +78,9 @@ export function createWorker(options: CreateWorkerOptions): RunningWorker {
 }
 
 function check(options: CreateWorkerOptions): void {
-  const parsed = checked.safeParse(options);
+  const parsed = checked.safeParse(options, faultWords);
   if (parsed.success) return;
-  const faults = parsed.error.issues.map(({ path, message }) => ({ path: path.join('.'), message }));
+  const faults = shapeFaults(parsed.error.issues);
   const told = faults.map((fault) => `${fault.path}: ${fault.message}`).join('; ');
   throw new MillraceError('bad_configuration', `The worker cannot be made: ${told}`, { faults });
 }

@@ -1,6 +1,6 @@
 /** `millrace events`: the event log as lines, followed over lost connections without a gap. */
 import type { IncomingMessage } from 'node:http';
-import { isRecord } from '../jobs/path.ts';
+import { isRecord } from '../kernel/path.ts';
 import { delayMs, reconnect } from '../kernel/backoff.ts';
 import { pause } from '../kernel/service.ts';
 import { endingOf, exitCodes } from './exit.ts';

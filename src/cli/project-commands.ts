@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { z } from 'zod';
-import { isRecord } from '../jobs/path.ts';
+import { isRecord } from '../kernel/path.ts';
 import { MillraceError } from '../errors.ts';
 import { examples } from './flags.ts';
 import type { Io } from './io.ts';

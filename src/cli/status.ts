@@ -1,5 +1,5 @@
 /** `millrace status`: is the server well, does the tenant's scheduler run, what does it do, who works for it. */
-import { isRecord } from '../jobs/path.ts';
+import { isRecord } from '../kernel/path.ts';
 import { CallFailed } from '../http/client.ts';
 import { Ended, exitCodes } from './exit.ts';
 import { type Output, showTime, stateStyle } from './output.ts';

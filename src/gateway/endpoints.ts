@@ -113,7 +113,9 @@ export const gatewayEndpoints = endpoints({
     ...open,
     summary: 'Sign a browser in with a one-time link or a key; answers with a cookie',
     tag: 'keys',
-    body: z.union([z.strictObject({ link: z.string().max(200) }), z.strictObject({ key: z.string().max(200) })]),
+    body: z.union([z.strictObject({ link: z.string().max(200) }), z.strictObject({ key: z.string().max(200) })], {
+      error: 'must have a link or a key, as text',
+    }),
     status: 201,
     answer: me,
     others: { 401: 'the link is spent or too old, or the key is wrong' },

@@ -1,6 +1,7 @@
 /** Reading requests: bounded, typed by their content type, and free of what no database could keep (I11). */
 import type { z } from 'zod';
 import { type Fault, MillraceError } from '../errors.ts';
+import { faultWords, fieldsOf, shapeFaults } from '../kernel/shape-faults.ts';
 import type { DocumentText, Endpoint } from './endpoint.ts';
 
 const usualBytes = 4 * 1024 * 1024;
@@ -77,17 +78,10 @@ export async function readBody(
 /** Parses a part of the request; every fault at once, each with its path. */
 export function checked(schema: z.ZodType, value: unknown, part: string): unknown {
   refuseUnstorable(value, part);
-  const result = schema.safeParse(value);
+  const result = schema.safeParse(value, faultWords);
   if (result.success) return result.data;
-  const faults = result.error.issues.map((issue) => ({ path: pathText(part, issue.path), message: issue.message }));
+  const faults = shapeFaults(result.error.issues, [part], fieldsOf(schema));
   throw new MillraceError('bad_request', faults.map((f) => `${f.path}: ${f.message}`).join('; '), { faults });
-}
-
-function pathText(part: string, path: readonly PropertyKey[]): string {
-  return path.reduce<string>(
-    (text, step) => text + (typeof step === 'number' ? `[${step}]` : `.${String(step)}`),
-    part,
-  );
 }
 
 /** PostgreSQL keeps no NUL in text, and half a surrogate pair is no character: refused before anything is written. */

@@ -7,7 +7,7 @@
  */
 import type { Fault } from '../errors.ts';
 import { checkReferences } from './document-references.ts';
-import { formatPath, isRecord, type PathPart, type Records, recordsOf } from './path.ts';
+import { formatPath, isRecord, type PathPart, type Records, recordsOf } from '../kernel/path.ts';
 import { type Read, readInstant, readSpan } from './values.ts';
 
 export function checkDocument(document: unknown): Fault[] {

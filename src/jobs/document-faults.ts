@@ -2,8 +2,9 @@
 import type { z } from 'zod';
 import type { Fault } from '../errors.ts';
 import { objects } from './document.ts';
-import { formatPath, isRecord, type PathPart, valueAt } from './path.ts';
-import { didYouMean } from './suggest.ts';
+import { formatPath, type PathPart, valueAt } from '../kernel/path.ts';
+import { meantIssues, pathOf } from '../kernel/shape-faults.ts';
+import { didYouMean } from '../kernel/suggest.ts';
 
 type Issue = z.core.$ZodIssue;
 
@@ -12,26 +13,17 @@ export const mostFaults = 1_000;
 
 export function faultsOf(document: unknown, issues: readonly Issue[], prefix: readonly PathPart[] = []): Fault[] {
   return issues.slice(0, mostFaults).flatMap((issue) => {
-    const path = [...prefix, ...issue.path.map((part) => (typeof part === 'number' ? part : String(part)))];
+    const path = [...prefix, ...pathOf(issue)];
     if (issue.code === 'unrecognized_keys') {
       return issue.keys.slice(0, mostFaults).map((key) => unknownField(path, key));
     }
-    if (issue.code === 'invalid_union') return unionFaults(document, issue, path);
+    const meant = issue.code === 'invalid_union' ? meantIssues(issue) : undefined;
+    if (meant !== undefined) return faultsOf(document, meant, path);
     if (issue.code === 'invalid_key') return faultsOf(document, issue.issues, path);
     const value = valueAt(document, path);
     const zone = path.at(-1) === 'timezone' && typeof value === 'string' ? zoneHint(value) : '';
-    return [{ path: formatPath(path), message: `${sentence(issue, value)}${zone}` }];
+    return [{ path: formatPath(path), message: `${issue.message}${zone}` }];
   });
-}
-
-/** The faults of the one alternative whose type fits, if there is one; else what the union as a whole wants. */
-function unionFaults(document: unknown, issue: z.core.$ZodIssueInvalidUnion, path: readonly PathPart[]): Fault[] {
-  const fitting = issue.errors.filter(
-    (alternative) => !alternative.some(({ code, path: at }) => code === 'invalid_type' && at.length === 0),
-  );
-  const [only] = fitting;
-  if (only !== undefined && fitting.length === 1) return faultsOf(document, only, path);
-  return [{ path: formatPath(path), message: issue.message }];
 }
 
 /** Fields that people know from elsewhere, and where they are here. */
@@ -62,40 +54,4 @@ function movedHint(key: string): string {
 
 function zoneHint(value: string): string {
   return didYouMean(value, Intl.supportedValuesOf('timeZone'));
-}
-
-const types = new Map([
-  ['string', 'text'],
-  ['int', 'a whole number'],
-  ['number', 'a number'],
-  ['boolean', 'true or false'],
-  ['array', 'a list'],
-  ['object', 'a mapping'],
-  ['record', 'a mapping'],
-]);
-
-function sentence(issue: Issue, value: unknown): string {
-  if (issue.code === 'invalid_type') return typeSentence(issue.expected, value);
-  if (issue.code === 'too_big') return `must be at most ${issue.maximum}`;
-  if (issue.code === 'too_small')
-    return issue.origin === 'array' ? 'must not be empty' : `must be at least ${issue.minimum}`;
-  if (issue.code !== 'invalid_value') return issue.message;
-  const values = issue.values.map(String);
-  return `must be one of ${values.join(', ')}${typeof value === 'string' ? didYouMean(value, values) : ''}`;
-}
-
-function typeSentence(expected: string, value: unknown): string {
-  const wanted = types.get(expected) ?? expected;
-  if (value === undefined) return 'is required';
-  if (expected === 'string' && (typeof value === 'number' || typeof value === 'boolean')) {
-    return `must be text; put ${String(value)} in quotes`;
-  }
-  if (value === null) return `must be ${wanted}, not empty`;
-  return `must be ${wanted}, not ${kindOf(value)}`;
-}
-
-function kindOf(value: unknown): string {
-  if (Array.isArray(value)) return 'a list';
-  if (isRecord(value)) return 'a mapping';
-  return types.get(typeof value) ?? 'this';
 }

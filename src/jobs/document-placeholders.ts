@@ -7,7 +7,7 @@ import type { Fault } from '../errors.ts';
 import type { TaskDocument } from './document.ts';
 import { mostFaults } from './document-faults.ts';
 import type { EnvDocument } from './document-runtimes.ts';
-import { formatPath, isRecord, type PathPart } from './path.ts';
+import { formatPath, isRecord, type PathPart } from '../kernel/path.ts';
 
 type Place = { readonly path: readonly PathPart[]; readonly text: string };
 

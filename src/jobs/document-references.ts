@@ -4,9 +4,9 @@
  */
 import type { Fault } from '../errors.ts';
 import type { EdgeKind, ParentReference } from './definition.ts';
-import { formatPath, type Records } from './path.ts';
+import { formatPath, type Records } from '../kernel/path.ts';
 import { parseReference, type Reference } from './reference.ts';
-import { nearest } from './suggest.ts';
+import { nearest } from '../kernel/suggest.ts';
 
 /** The fields of a task that hold references, and the kind of edge that a task makes there. */
 export const edgeFields = [

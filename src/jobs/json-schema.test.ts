@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { objects } from './document.ts';
 import { jobJsonSchema } from './json-schema.ts';
-import { isRecord, type PathPart, valueAt } from './path.ts';
+import { isRecord, type PathPart, valueAt } from '../kernel/path.ts';
 
 const schema = jobJsonSchema();
 

@@ -4,6 +4,8 @@
  * Nothing here throws for what a document holds, however strange, and nothing costs more than in proportion to its size.
  */
 import type { Fault } from '../errors.ts';
+import { isRecord } from '../kernel/path.ts';
+import { faultWords } from '../kernel/shape-faults.ts';
 import { buildJob } from './build.ts';
 import { cycleWarnings } from './cycle.ts';
 import type { JobDefinition, JsonObject } from './definition.ts';
@@ -11,7 +13,6 @@ import { jobSchema } from './document.ts';
 import { checkDocument } from './document-checks.ts';
 import { faultsOf, mostFaults } from './document-faults.ts';
 import { placeholderWarnings } from './document-placeholders.ts';
-import { isRecord } from './path.ts';
 import { checkPlain } from './plain.ts';
 import { type DocumentFormat, readDocument } from './text.ts';
 import { thresholdWarnings } from './threshold.ts';
@@ -30,7 +31,7 @@ export function parseJob(input: unknown): ParsedJob {
   if (!plain.bounded) return refused(plain.faults);
   const long = longLists(input);
   if (long.length > 0) return refused([...plain.faults, ...long]);
-  const parsed = jobSchema.safeParse(input);
+  const parsed = jobSchema.safeParse(input, faultWords);
   const shapeFaults = parsed.success ? [] : faultsOf(input, parsed.error.issues);
   const faults = [...plain.faults, ...shapeFaults, ...checkDocument(input)];
   if (!parsed.success || faults.length > 0) return refused(faults);

@@ -6,7 +6,7 @@
  * nor a bomb of aliases gets further than the limits below.
  */
 import type { Fault } from '../errors.ts';
-import { formatPath, type PathPart } from './path.ts';
+import { formatPath, type PathPart } from '../kernel/path.ts';
 
 const deepest = 64;
 const mostValues = 500_000;
