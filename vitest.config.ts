@@ -14,7 +14,8 @@ const serial = [
 ];
 /** Built engines are loaded as they are: to read them as sources takes seconds. */
 const built = { deps: { external: [/\/dist\/engine\.js/] } };
-const shared = { pool: 'forks', testTimeout: 30_000, hookTimeout: 60_000, server: built } as const;
+/** For a machine with much else to do: what hangs is told late, what is slow is no fault. */
+const shared = { pool: 'forks', testTimeout: 60_000, hookTimeout: 120_000, server: built } as const;
 
 export default defineConfig({
   test: {

@@ -193,7 +193,7 @@ describe('who is killed', () => {
   it('a stop outlives the launcher', async () => {
     for (const launcher of world.launchers) launcher.signal('SIGKILL');
     await world.call('POST /api/tenants', { body: { name: 'later' } });
-    await world.started('later', 30_000);
+    await world.started('later');
     await world.notRunning('after', /stopped by user/);
     await world.call('POST /api/tenants/{name}/start', { params: { name: 'after' } });
     await world.started('after');

@@ -50,8 +50,6 @@ describe.skipIf(!needs('chromium'))('actions in the web interface', () => {
   async function open(key: string): Promise<Page> {
     const context = await browser.newContext();
     const opened = await context.newPage();
-    // shorter than a test may take, so that what never came is named
-    opened.setDefaultTimeout(20_000);
     opened.on('pageerror', (error) => faults.push(error.message));
     opened.on('console', (message) => message.type() === 'error' && faults.push(message.text()));
     await opened.goto(`${product.url}/signin`);

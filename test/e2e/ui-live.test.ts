@@ -227,7 +227,7 @@ describe.skipIf(!needs('chromium'))('the web interface', () => {
     const { port } = new URL(product.url);
     product = await startProduct({ home: product.home, args: ['--port', port] });
     const { runs } = await run();
-    await page.getByText('Live', { exact: true }).waitFor({ timeout: 20_000 });
+    await page.getByText('Live', { exact: true }).waitFor();
     await page.locator(`a[href="/runs/${runs[0]}"]`).waitFor();
     await page.close();
     // being away is the one thing that a browser says on its console by itself

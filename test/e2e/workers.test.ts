@@ -133,7 +133,7 @@ it('a worker that stood still for longer than its lease kills what it has lost',
   const pid = await pidOf(run);
   frozen.child.kill('SIGSTOP');
   await worker();
-  expect(await endOf(product, run, 30_000)).toMatchObject({ state: 'success', lease: 2 });
+  expect(await endOf(product, run)).toMatchObject({ state: 'success', lease: 2 });
   expect(isAlive(pid)).toBe(true);
   frozen.child.kill('SIGCONT');
   await dead(pid);
@@ -210,7 +210,7 @@ describe('while the API is away', () => {
     await first.stop();
     await writeFile(mark, '');
     // two megabytes are more than is held up for, while the API answers: nobody waits for one that is away
-    await until('the task has ended', () => existsSync(`${mark}.done`) || undefined, 30_000);
+    await until('the task has ended', () => existsSync(`${mark}.done`) || undefined);
     const second = await startProduct({ home, args: ['--no-worker', '--port', new URL(first.url).port] });
     try {
       expect(await endOf(second, run, 60_000)).toMatchObject({ state: 'success', lease: 1, exit_code: 0 });

@@ -116,11 +116,11 @@ export class TestInstallation {
     );
   }
 
-  async started(name: string, withinMs = 20_000): Promise<Placed> {
+  async started(name: string, withinMs = 40_000): Promise<Placed> {
     return this.#becomes(name, `${name} is STARTED`, ({ state }) => state === 'STARTED', withinMs);
   }
 
-  async notRunning(name: string, reason: RegExp, withinMs = 20_000): Promise<Placed> {
+  async notRunning(name: string, reason: RegExp, withinMs = 40_000): Promise<Placed> {
     const fits = (placed: Placed): boolean => placed.state !== 'STARTED' && reason.test(placed.reason ?? '');
     return this.#becomes(name, `${name} is not running: ${reason.source}`, fits, withinMs);
   }

@@ -20,7 +20,7 @@ export async function startTask(product: Product, task: object, params: Record<s
   return run;
 }
 
-export async function endOf(product: Product, run: string, withinMs = 30_000): Promise<SeenRun> {
+export async function endOf(product: Product, run: string, withinMs = 40_000): Promise<SeenRun> {
   return until(
     `run ${run} ends`,
     async () => {

@@ -47,9 +47,12 @@ export async function startProduct(options: ProductOptions = {}): Promise<Produc
   });
   let output = '';
   for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk: Buffer) => (output += chunk.toString()));
-  const url = await until('the server says where it is', async () => {
+  const url = await until('the server says where it is', () => {
     if (child.exitCode !== null) throw new Error(`up ended with ${child.exitCode}: ${output}`);
     return /^Millrace \S+ at (\S+)$/m.exec(output)?.[1];
+  }).catch(async (error: unknown) => {
+    await ended(child, 'SIGINT');
+    throw new Error(`up does not start; it said: ${output}`, { cause: error });
   });
   const rootKey = (await readFile(join(home, 'root-key'), 'utf8')).trim();
   await until('it is healthy', async () => (await fetch(`${url}/healthz`)).ok || undefined);

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 export async function until<T>(
   what: string,
   look: () => Promise<T | undefined> | T | undefined,
-  withinMs = 20_000,
+  withinMs = 40_000,
 ): Promise<T> {
   const deadline = performance.now() + withinMs;
   for (;;) {
