@@ -1,7 +1,7 @@
 /** What a scheduler says of itself: whether each of its parts has come round, and whether runs are ready. */
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { activate, claim } from '../../test/harness/pipeline.ts';
-import { Schedule } from '../../test/harness/scheduling.ts';
+import { after, minute, Schedule } from '../../test/harness/scheduling.ts';
 import { until } from '../../test/harness/until.ts';
 import type { Scheduler } from '../contract/engine.ts';
 import { withClient } from '../postgres/databases.ts';
@@ -62,6 +62,32 @@ it('names the parts that hang, until they go on', async () => {
     await client.query('rollback');
   });
   await untilWell();
+});
+
+it('counts the triggers that stand in its queue, those that are firing too', async () => {
+  const told = () => all.ctx.statuses.at(-1)?.queuedTriggers;
+  const job = await all.triggered({ start: after(minute) });
+  all.tell(job);
+  await all.waitsFor(after(minute));
+  all.line.time.advance(5_000);
+  await until('both stand there, this one and the one that is always there', () => told() === 2);
+  await withClient(all.line.address, async (client) => {
+    await client.query('begin; lock table millrace.firing in exclusive mode');
+    all.line.time.moveTo(after(minute));
+    await until('it is firing', async () => {
+      const { rows } = await client.query('select from pg_stat_activity where wait_event_type = $1 and query ~ $2', [
+        'Lock',
+        'fire_triggers',
+      ]);
+      return rows.length > 0;
+    });
+    const before = all.ctx.statuses.length;
+    all.line.time.advance(5_000);
+    await until('it has told', () => all.ctx.statuses.length > before);
+    expect(told()).toBe(2);
+    await client.query('rollback');
+  });
+  await all.firedAre(job, [after(minute)]);
 });
 
 it('tells whether runs are ready', async () => {

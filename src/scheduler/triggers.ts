@@ -40,7 +40,7 @@ export class TriggerProcessor {
   /** Jobs that are to be read anew; they stay here until that has succeeded, whatever fails meanwhile. */
   readonly #stale = new Set<string>();
   /** Taken from the queue and not fired yet. */
-  #firing: readonly Due<Trigger>[] = [];
+  readonly #firing = new Set<Due<Trigger>>();
   /** It has fired before, or made ready for it. */
   #isWarm = false;
   readonly service: Service;
@@ -59,9 +59,9 @@ export class TriggerProcessor {
   }
 
   get status(): Omit<SchedulerStatus, 'ready'> {
-    const next = [...this.#firing.slice(0, told), ...this.#queue.first(told)].map((due) => due.id);
+    const next = [...[...this.#firing].slice(0, told), ...this.#queue.first(told)].map((due) => due.id);
     return {
-      queuedTriggers: this.#queue.size,
+      queuedTriggers: this.#firing.size + this.#queue.size,
       nextTriggerId: this.#queue.peek()?.id ?? null,
       nextTriggers: [...new Set(next)].slice(0, told),
     };
@@ -116,11 +116,10 @@ export class TriggerProcessor {
     const fire = async (): Promise<void> => {
       for (let some = left.shift(); some !== undefined; some = left.shift()) await this.#fire(some);
     };
-    this.#firing = onTime;
+    for (const entry of onTime) this.#firing.add(entry);
     const done = await Promise.allSettled(Array.from({ length: Math.min(firingsAtOnce, left.length) }, fire));
-    this.#firing = [];
     // where one failed, the others went on as far as they could
-    for (const entry of left.flat()) this.#queue.push(entry);
+    for (const entry of left.flat()) this.#putBack(entry);
     for (const outcome of done) if (outcome.status === 'rejected') throw outcome.reason;
   }
 
@@ -141,10 +140,18 @@ export class TriggerProcessor {
       const latenessMs = onTime.map((entry) => firedAt - entry.dueMs);
       ctx.telemetry.emit('fired', { tenant: ctx.tenant.id, triggers: fired, runs: created, latenessMs });
     } catch (error) {
-      for (const entry of onTime) this.#queue.push(entry);
+      for (const entry of onTime) this.#putBack(entry);
       throw error;
     }
-    for (const entry of onTime) this.#queueAfter(entry.trigger, entry.instantMs);
+    for (const entry of onTime) {
+      this.#firing.delete(entry);
+      this.#queueAfter(entry.trigger, entry.instantMs);
+    }
+  }
+
+  #putBack(entry: Due<Trigger>): void {
+    this.#firing.delete(entry);
+    this.#queue.push(entry);
   }
 
   #queueAfter(trigger: Trigger, instantMs: number): void {
