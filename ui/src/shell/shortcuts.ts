@@ -1,5 +1,5 @@
 /** The keyboard: `/` to search, `?` for help, `t` for other tenants, `g` and a letter to go somewhere. Silent while one types. */
-import { useEffect } from 'react';
+import { useEffect, useRef } from 'react';
 
 interface Shortcuts {
   readonly search: () => void;
@@ -24,14 +24,15 @@ function isBusy(event: KeyboardEvent): boolean {
 }
 
 export function useShortcuts({ search, help, tenants, go }: Shortcuts): void {
+  // whatever is drawn between the two keys
+  const goingSince = useRef(Number.NEGATIVE_INFINITY);
   useEffect(() => {
-    let goingSince = Number.NEGATIVE_INFINITY;
     const press = (event: KeyboardEvent): void => {
       if (isBusy(event)) return;
-      const isGoing = event.timeStamp - goingSince < patienceMs;
-      goingSince = Number.NEGATIVE_INFINITY;
+      const isGoing = event.timeStamp - goingSince.current < patienceMs;
+      goingSince.current = Number.NEGATIVE_INFINITY;
       if (isGoing) go(event.key);
-      else if (event.key === 'g') goingSince = event.timeStamp;
+      else if (event.key === 'g') goingSince.current = event.timeStamp;
       else if (event.key === '/') search();
       else if (event.key === '?') help();
       else if (event.key === 't') tenants();

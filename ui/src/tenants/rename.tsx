@@ -24,6 +24,7 @@ function Rename({ tenant, close }: { readonly tenant: Tenant; readonly close: ()
   const rename = useChange({
     // what is known under the old name would only be asked for in vain
     outdates: keys.tenantList,
+    key: keys.tenant(tenant.name),
     change: () => gateway('POST /api/tenants/{name}/rename', { params: { name: tenant.name }, body: { name } }),
     onDone: () => {
       const page = `/tenants/${encodeURIComponent(name)}`;

@@ -2,7 +2,7 @@
  * Data of tenants and of what runs their schedulers. It is in the control database, of which no stream tells: pages about it
  * ask again while they are in sight, more often while something is under way. Pages of a tenant do not.
  */
-import { useQuery } from '@tanstack/react-query';
+import { useIsMutating, useQuery } from '@tanstack/react-query';
 import { type GatewayAnswer, gateway, statusOf } from '../client.ts';
 import { keys } from '../queries.ts';
 import { isUnderWay } from './standing.ts';
@@ -34,33 +34,44 @@ export function useTenants() {
   });
 }
 
+/** Where its very name is being changed, nobody asks by the old one: the answer would be that there is none. */
+function useIsBeingRenamed(name: string): boolean {
+  return useIsMutating({ mutationKey: keys.tenant(name) }) > 0;
+}
+
 export function useTenant(name: string) {
+  const isBeingRenamed = useIsBeingRenamed(name);
   return useQuery({
     queryKey: keys.tenant(name),
     queryFn: ({ signal }) => gateway('GET /api/tenants/{name}', { params: { name }, signal }),
     refetchInterval: ({ state: { data, error } }) => {
-      if (statusOf(error) === 404) return false;
+      if (isBeingRenamed || statusOf(error) === 404) return false;
       return data !== undefined && isUnderWay(data) ? busyMs : calmMs;
     },
   });
 }
 
 export function useMessages(name: string, limit: number) {
+  const isBeingRenamed = useIsBeingRenamed(name);
   return useQuery({
     queryKey: keys.tenant(name, 'messages', limit),
     queryFn: ({ signal }) =>
       gateway('GET /api/tenants/{name}/messages', { params: { name }, query: { limit }, signal }),
-    refetchInterval: ({ state: { data } }) =>
-      data?.items.some(({ settled_at }) => settled_at === null) === true ? busyMs : calmMs,
+    refetchInterval: ({ state: { data } }) => {
+      if (isBeingRenamed) return false;
+      return data?.items.some(({ settled_at }) => settled_at === null) === true ? busyMs : calmMs;
+    },
   });
 }
 
 /** Of a tenant that runs it is asked once: when its scheduler goes, the tenant's own stream says so. */
 export function useTenantWhy(name: string) {
+  const isBeingRenamed = useIsBeingRenamed(name);
   return useQuery({
     queryKey: keys.tenant(name, 'why'),
     queryFn: ({ signal }) => gateway('GET /api/explain/tenant/{name}', { params: { name }, signal }),
-    refetchInterval: ({ state: { data } }) => (data === undefined || data.state === 'STARTED' ? false : calmMs),
+    refetchInterval: ({ state: { data } }) =>
+      isBeingRenamed || data === undefined || data.state === 'STARTED' ? false : calmMs,
   });
 }
 
