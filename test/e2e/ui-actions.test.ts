@@ -167,7 +167,7 @@ describe.skipIf(!needs('chromium'))('actions in the web interface', () => {
     const lines = (await editor.innerText()).split('\n').length;
     await page.getByRole('button', { name: `Line ${lines}` }).waitFor();
     await page.getByText('names the task "none"').first().waitFor();
-    expect(await page.locator('.cm-lint-marker-error').count()).toBe(1);
+    await page.locator('.cm-lint-marker-error').waitFor();
     expect(await button('Save').isDisabled()).toBe(true);
     expect(await seriousFaults(page)).toEqual([]);
     for (let i = 0; i < 'none]'.length; i++) await page.keyboard.press('Backspace');
