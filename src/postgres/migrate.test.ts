@@ -54,6 +54,19 @@ describe('migrating', () => {
     expect(await version()).toBe('2.0.0');
   });
 
+  it('needs no right to make what is there already', async () => {
+    await run([one]);
+    await withClient(fresh.address, async (client) => {
+      const role = fresh.address.database;
+      await client.query(`create role ${role}`);
+      await client.query(`grant usage on schema millrace to ${role}`);
+      await client.query(`grant select on all tables in schema millrace to ${role}`);
+      await client.query(`set role ${role}`);
+      expect(await migrate(client, optionsOf([one], {}))).toEqual([]);
+      await client.query(`reset role; drop owned by ${role}; drop role ${role}`);
+    });
+  });
+
   it('records a newer version although there is nothing to apply', async () => {
     await run([one]);
     expect(await run([one], { version: '1.0.1' })).toEqual([]);

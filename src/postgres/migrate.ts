@@ -112,8 +112,17 @@ async function refuseForeign(client: ClientBase, schema: string): Promise<void> 
   );
 }
 
+/** What is there is not made again: "if not exists" asks for the right to make it first, which only a first start needs. */
 async function prepare(client: ClientBase, schema: string): Promise<void> {
   await refuseForeign(client, schema);
+  const { there } = await onClient(client).one<{ there: boolean }>(sql`
+    select to_regclass(${schema} || '.installation') is not null
+       and to_regclass(${schema} || '.migration') is not null as there`);
+  if (there) await client.query(`set local search_path to ${schema}`);
+  else await makeRecords(client, schema);
+}
+
+async function makeRecords(client: ClientBase, schema: string): Promise<void> {
   await client.query(`
     create schema if not exists ${schema};
     set local search_path to ${schema};
