@@ -23,6 +23,7 @@ import { keepLogs } from '../scheduler/logs.ts';
 import { pruneTenant } from '../scheduler/prune.ts';
 import { applyReports } from '../scheduler/report.ts';
 import { makeScheduler } from '../scheduler/scheduler.ts';
+import { refuseUnwhole } from './wholeness.ts';
 
 export const engineVersion: string = packageVersion;
 export const migrationsFolder = (set: 'control' | 'tenant'): string => packageFile('migrations', set);
@@ -30,7 +31,7 @@ export const migrationsFolder = (set: 'control' | 'tenant'): string => packageFi
 export const engine: Engine = {
   contract: contractNumber,
   version: engineVersion,
-  pending: async (client) => pendingMigrations(client, await tenantMigrations()),
+  pending: pendingOf,
   migrate: migrateTenant,
   scheduler: makeScheduler,
   fetch: serve,
@@ -50,6 +51,12 @@ let migrations: readonly Migration[] | undefined;
 async function tenantMigrations(): Promise<MigrateOptions> {
   migrations ??= await readMigrations(migrationsFolder('tenant'));
   return { schema: 'millrace', migrations, version: engineVersion };
+}
+
+async function pendingOf(client: ClientBase): Promise<string[]> {
+  const pending = await pendingMigrations(client, await tenantMigrations());
+  if (pending.length === 0) await refuseUnwhole(client);
+  return pending;
 }
 
 async function migrateTenant(client: ClientBase): Promise<string[]> {

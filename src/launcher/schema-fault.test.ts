@@ -1,4 +1,4 @@
-/** A tenant whose version was recorded without the migrations that belong to it: no scheduler of its engine is started. */
+/** A tenant whose schema is not its engine's, not whole, or not to be written: no scheduler is started. */
 import type { Pool } from 'pg';
 import { expect, it } from 'vitest';
 import { makeContext } from '../../test/harness/engine-context.ts';
@@ -45,6 +45,14 @@ it('is not started, and is when its migrations are there', async () => {
   expect(await ending()).toMatchObject({ code: 'no_engine', message });
   expect(made).toBe(0);
   await move(99, 10);
+  const tell = (statement: string) => withClient(address, (client) => client.query(statement));
+  await tell('alter table millrace.task drop constraint task_job_id_fkey');
+  expect(await ending()).toMatchObject({ code: 'no_engine', message: textWith('it is still being restored') });
+  await tell('alter table millrace.task add foreign key (job_id) references millrace.job');
+  await tell(`alter database ${address.database} set default_transaction_read_only = on`);
+  expect(await ending()).toMatchObject({ code: 'unreachable', message: textWith('it is read-only') });
+  await tell(`begin read write; alter database ${address.database} reset default_transaction_read_only; commit`);
+  expect(made).toBe(0);
   expect(await ending()).toMatchObject({ code: 'crashed', message: 'started' });
   expect(made).toBe(1);
   await tenant.close();

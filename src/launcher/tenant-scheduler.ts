@@ -6,7 +6,7 @@
  */
 import type { Client, Pool } from 'pg';
 import type { Engine, EngineContext, Scheduler } from '../contract/engine.ts';
-import { isConnectionLoss } from '../errors.ts';
+import { isConnectionLoss, isForbidden } from '../errors.ts';
 import { checkpoint } from '../kernel/checkpoint.ts';
 import { pause, within } from '../kernel/service.ts';
 import type { ConnectionBudget } from '../postgres/connection-budget.ts';
@@ -18,6 +18,7 @@ import { presentVersion } from '../postgres/recorded-version.ts';
 import type { EngineSource } from './engines.ts';
 import { schemaFault } from './schema-fault.ts';
 import { Ending, endingOf, guardFor, holdTenant, type Holding, stopped, textOf } from './singleton.ts';
+import { writeFault } from './write-fault.ts';
 
 export interface SchedulerLimits {
   /** How long a predecessor may take to end. */
@@ -136,7 +137,9 @@ async function runLocked(
 
 async function fitness(lock: Client, engine: Engine): Promise<Ending | undefined> {
   const fault = await schemaFault(lock, engine);
-  return fault === undefined ? undefined : new Ending('no_engine', fault);
+  if (fault !== undefined) return new Ending('no_engine', fault);
+  const closed = await writeFault(lock);
+  return closed === undefined ? undefined : new Ending('unreachable', closed);
 }
 
 /** When it is told to stop, or its lock is lost. */
@@ -221,6 +224,7 @@ async function probe(scheduler: Scheduler, limitMs: number): Promise<Ending | un
     return well ? undefined : new Ending('crashed', `it hangs: no answer to a probe for ${limitMs / 1_000} s`);
   } catch (error) {
     if (isConnectionLoss(error)) return endingOf(error);
+    if (isForbidden(error)) return new Ending('unreachable', textOf(error));
     return new Ending('crashed', `it hangs: ${textOf(error)}`);
   }
 }

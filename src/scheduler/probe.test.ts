@@ -1,4 +1,5 @@
 /** What a scheduler says of itself: whether each of its parts has come round, and whether runs are ready. */
+import type { ClientBase } from 'pg';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { activate, claim } from '../../test/harness/pipeline.ts';
 import { after, minute, Schedule } from '../../test/harness/scheduling.ts';
@@ -40,6 +41,11 @@ async function untilWell(): Promise<void> {
   });
 }
 
+async function isWaitedFor(client: ClientBase, table: string): Promise<boolean> {
+  const waiting = 'select from pg_locks where not granted and relation = $1::regclass';
+  return (await client.query(waiting, [`millrace.${table}`])).rows.length > 0;
+}
+
 it('answers a probe when all of its parts have come round', async () => {
   await scheduler.probe();
   pass();
@@ -51,17 +57,31 @@ it('names the parts that hang, until they go on', async () => {
     await client.query('begin; lock table millrace.live in access exclusive mode');
     // dispatch comes round to the table, and does not come back
     all.line.time.advance(1_000);
-    await until('somebody waits for the table', async () => {
-      const { rows } = await client.query('select from pg_locks where not granted and relation = $1::regclass', [
-        'millrace.live',
-      ]);
-      return rows.length > 0;
-    });
+    await until('somebody waits for the table', () => isWaitedFor(client, 'live'));
     pass();
     await expect(scheduler.probe()).rejects.toThrow(/have not come round: .*dispatch \(\d+ s\)/);
     await client.query('rollback');
   });
   await untilWell();
+});
+
+it('fails a probe once a part has not been allowed to write for long', async () => {
+  const { address, time } = all.line;
+  const job = await all.triggered({ start: after(minute) });
+  all.tell(job);
+  await all.waitsFor(after(minute));
+  await withClient(address, async (client) => {
+    await client.query(`alter database ${address.database} set default_transaction_read_only = on`);
+    await client.query(
+      'select pg_terminate_backend(pid) from pg_stat_activity where datname = $1 and pid <> pg_backend_pid()',
+      [address.database],
+    );
+  });
+  time.moveTo(after(minute));
+  await until('it was refused', () => all.ctx.faults.some((fault) => /read-only transaction/.test(String(fault))));
+  await scheduler.probe();
+  pass();
+  await expect(scheduler.probe()).rejects.toThrow('read-only transaction');
 });
 
 it('counts the triggers that stand in its queue, those that are firing too', async () => {
@@ -74,13 +94,7 @@ it('counts the triggers that stand in its queue, those that are firing too', asy
   await withClient(all.line.address, async (client) => {
     await client.query('begin; lock table millrace.firing in exclusive mode');
     all.line.time.moveTo(after(minute));
-    await until('it is firing', async () => {
-      const { rows } = await client.query('select from pg_stat_activity where wait_event_type = $1 and query ~ $2', [
-        'Lock',
-        'fire_triggers',
-      ]);
-      return rows.length > 0;
-    });
+    await until('it is firing', () => isWaitedFor(client, 'firing'));
     const before = all.ctx.statuses.length;
     all.line.time.advance(5_000);
     await until('it has told', () => all.ctx.statuses.length > before);

@@ -39,7 +39,9 @@ export function makeScheduler(ctx: EngineContext): Scheduler {
   return { ...services, probe: () => probe(scheduling) };
 }
 
-async function probe({ ctx, pulse }: Scheduling): Promise<void> {
+async function probe({ ctx, pulse, refusal }: Scheduling): Promise<void> {
+  const refused = refusal();
+  if (refused !== undefined) throw refused;
   const stuck = pulse.stuck().map(({ part, forMs }) => `${part} (${Math.round(forMs / 1_000)} s)`);
   if (stuck.length > 0) throw new Error(`these have not come round: ${stuck.join(', ')}`);
   await ctx.pool.query('select 1');

@@ -3,7 +3,7 @@
  * state: everything is recoverable from the database at the start, and a bell that rings for nothing costs one look.
  */
 import type { EngineContext } from '../contract/engine.ts';
-import { isConnectionLoss } from '../errors.ts';
+import { isConnectionLoss, isForbidden } from '../errors.ts';
 import { Bell } from '../kernel/bell.ts';
 import { Channel } from '../kernel/channel.ts';
 import { Pulse } from '../kernel/pulse.ts';
@@ -34,6 +34,8 @@ export interface Scheduling {
   /** Makes a handler that tells what a processor was doing when it failed. */
   readonly fault: (doing: string) => (error: unknown) => void;
   readonly pulse: Pulse;
+  /** What one of the processors has been told for a while whenever it tried to write. */
+  readonly refusal: () => Error | undefined;
   /** A processor: repeats its pass for ever, and notes that it has come round. Comes round within this time if all is well. */
   readonly processor: (name: string, withinMs: number, doing: string, pass: Pass) => Service;
   /** How long a sweep waits: as usual, or longer in a tenant where nothing has happened for a while. */
@@ -46,6 +48,8 @@ type Pass = (signal: AbortSignal) => Promise<void>;
 
 /** A processor that is late by this much hangs. */
 const graceMs = 60_000;
+/** Whoever may not write for so long will not, until somebody has seen to it. */
+const refusedMs = 20_000;
 const idleAfterMs = 10_000;
 /** What a lost wake-up missed is found by then, in an idle tenant, too. */
 const longestSweepMs = 5_000;
@@ -55,6 +59,7 @@ const tellEveryMs = 60_000;
 
 export function makeScheduling(ctx: EngineContext): Scheduling {
   const pulse = new Pulse(ctx.time, graceMs);
+  const refusals = new Map<string, { readonly sinceMs: number; readonly error: Error }>();
   let stirredMs = ctx.time.now();
   const stir = (): void => {
     stirredMs = ctx.time.now();
@@ -95,10 +100,21 @@ export function makeScheduling(ctx: EngineContext): Scheduling {
     },
     fault,
     pulse,
+    refusal: () => {
+      const beforeMs = performance.now() - refusedMs;
+      return [...refusals.values()].find(({ sinceMs }) => sinceMs < beforeMs)?.error;
+    },
     processor: (name, withinMs, doing, pass) => {
       const round: Pass = async (signal) => {
         pulse.beat(name, withinMs);
-        await pass(signal);
+        try {
+          await pass(signal);
+        } catch (error) {
+          if (!(error instanceof Error && isForbidden(error))) throw error;
+          refusals.set(name, { sinceMs: refusals.get(name)?.sinceMs ?? performance.now(), error });
+          throw error;
+        }
+        refusals.delete(name);
       };
       return steady(name, round, fault(doing));
     },
