@@ -99,6 +99,22 @@ export class Schedule {
     await until('it is noted', async () => ((await this.#catchups(job)).length > 0 ? true : undefined));
   }
 
+  /** From now on catch-up stands still after its next commit, before it notes that, until it is let go. */
+  async brakeCatchup(): Promise<() => Promise<void>> {
+    const holder = await this.line.pool.connect();
+    await holder.query('select pg_advisory_lock(1, 1)');
+    await this.line.db.exec(sql`
+      create function brake() returns trigger language plpgsql as
+        'begin perform pg_advisory_xact_lock_shared(1, 1); return coalesce(new, old); end'`);
+    await this.line.db.exec(
+      sql`create trigger brake before update or delete on catchup for each row execute function brake()`,
+    );
+    return async () => {
+      await holder.query('select pg_advisory_unlock(1, 1)');
+      holder.release();
+    };
+  }
+
   /** Until the catch-up has nothing to do but to look again soon. */
   async heldBack(): Promise<void> {
     const { time } = this.line;
