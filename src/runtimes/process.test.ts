@@ -12,25 +12,26 @@ import { processRuntime } from './process.ts';
 
 const never = new AbortController().signal;
 const patience = { timeout: 10_000, interval: 10 };
-const runtime = processRuntime({
-  environment: { ...process.env, SECRET_OF_WORKER: 'x' },
-  graceMs: 1_000,
-  lingerMs: 200,
-});
+const options = { environment: { ...process.env, SECRET_OF_WORKER: 'x' }, graceMs: 1_000, lingerMs: 200 };
+const runtime = processRuntime(options);
+/** For those that tidy up within their grace, however slowly. */
+const patient = processRuntime({ ...options, graceMs: 10_000 });
 let folder = '';
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'millrace-process-'));
   await runtime.service.start();
+  await patient.service.start();
 });
 afterAll(async () => {
   await runtime.service.stop();
+  await patient.service.stop();
   await rm(folder, { recursive: true });
 });
 
 /** Runs a shell script as a task. */
-function run(script: string, output: Output = new Recorder(), signal = never): Promise<Outcome> {
-  return runtime.run(makeTask({ kind: 'process', command: ['/bin/sh', '-c', script], cwd: folder }), output, signal);
+function run(script: string, output: Output = new Recorder(), signal = never, by = runtime): Promise<Outcome> {
+  return by.run(makeTask({ kind: 'process', command: ['/bin/sh', '-c', script], cwd: folder }), output, signal);
 }
 
 function command(...parts: string[]): Promise<Outcome> {
@@ -246,7 +247,7 @@ describe('a kill', () => {
   it('leaves a child of an obedient leader its grace', async () => {
     const control = new AbortController();
     const tidy = `sh -c 'trap "sleep 0.15; echo tidied > tidy; exit" TERM; echo $$ >> tidying; while :; do sleep 0.02; done' & wait`;
-    const running = run(tidy, new Recorder(), control.signal);
+    const running = run(tidy, new Recorder(), control.signal, patient);
     await pidsIn('tidying', 1);
     control.abort('cancelled');
     await running;
@@ -281,7 +282,7 @@ describe('a kill', () => {
   it.runIf(process.platform === 'linux')('is soft first for those that left, too', async () => {
     const control = new AbortController();
     const tidy = `setsid sh -c 'trap "echo tidied > tidied; exit" TERM; echo $$ >> stray; while :; do sleep 0.02; done' & wait`;
-    const running = run(tidy, new Recorder(), control.signal);
+    const running = run(tidy, new Recorder(), control.signal, patient);
     const pids = await pidsIn('stray', 1);
     control.abort('cancelled');
     await running;
@@ -290,22 +291,22 @@ describe('a kill', () => {
   });
 });
 
+/** Leaves a process behind, and ends once that has begun. */
+const leaving = (file: string, how = ''): string =>
+  `${how} sh -c 'echo $$ >> ${file}; exec sleep 60' >/dev/null 2>&1 & until [ -s ${file} ]; do sleep 0.01; done`;
+
 it('what the main process leaves in its group ends with the run', async () => {
-  expect(await run(`sh -c 'echo $$ >> behind; exec sleep 60' >/dev/null 2>&1 & sleep 0.1`)).toMatchObject({
-    state: 'success',
-  });
+  expect(await run(leaving('behind'))).toMatchObject({ state: 'success' });
   await allDead(await pidsIn('behind', 1));
 });
 
 it.runIf(process.platform === 'linux')('and so does what it leaves in its session, in another group', async () => {
-  const job = `sh -c 'echo $$ >> job; exec sleep 60' >/dev/null 2>&1`;
-  expect(await run(`set -m; ${job} & sleep 0.1`)).toMatchObject({ state: 'success' });
+  expect(await run(leaving('job', 'set -m;'))).toMatchObject({ state: 'success' });
   await allDead(await pidsIn('job', 1));
 });
 
 it('but not what left both: that outlives the run', async () => {
-  const outcome = await run(`setsid sh -c 'echo $$ >> free; exec sleep 60' >/dev/null 2>&1 & sleep 0.1`);
-  expect(outcome).toMatchObject({ state: 'success' });
+  expect(await run(leaving('free', 'setsid'))).toMatchObject({ state: 'success' });
   const [pid = 0] = await pidsIn('free', 1);
   expect(await isAlive(pid)).toBe(true);
   process.kill(pid, 'SIGKILL');

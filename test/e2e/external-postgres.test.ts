@@ -118,6 +118,10 @@ describe.skipIf(!needs('postgresql'))('on an external PostgreSQL 15', () => {
     });
     const first = done.find((item) => item.task?.name === 'first');
     expect(await call('GET /api/runs/{id}/logs', { params: { id: first?.id ?? '' } })).toContain('from far away');
-    expect(await call('GET /api/schedulers')).toHaveLength(1);
+    const schedulers = await until('its scheduler has been heard of', async () => {
+      const listed = await call('GET /api/schedulers');
+      return listed.length > 0 ? listed : undefined;
+    });
+    expect(schedulers).toHaveLength(1);
   });
 });
