@@ -36,7 +36,8 @@ function setUp() {
   return { turns, begun, end, flood, another, report, claim };
 }
 
-const began = (begun: readonly string[], name: string) => vi.waitFor(() => expect(begun).toContain(name), 5_000);
+const patience = { timeout: 10_000, interval: 5 };
+const began = (begun: readonly string[], name: string) => vi.waitFor(() => expect(begun).toContain(name), patience);
 
 it('a tenant by itself does all at once, in batches of any size', async () => {
   const { turns, begun, flood, report, claim } = setUp();
@@ -116,7 +117,7 @@ it('a turn that nobody takes goes to the next report', async () => {
   let isFree = false;
   turns.onFree(() => (isFree = true));
   await end('one');
-  await vi.waitFor(() => expect(isFree).toBe(true));
+  await vi.waitFor(() => expect(isFree).toBe(true), patience);
   report('a', 'two');
   expect(begun).toEqual(['one', 'two']);
 });

@@ -6,6 +6,7 @@ import { type Answer, inProcess, overNetwork } from './carrier.ts';
 
 const carry = overNetwork();
 const never = new AbortController().signal;
+const patience = { timeout: 10_000, interval: 5 };
 
 let server: Server;
 let url: URL;
@@ -106,7 +107,7 @@ it('an abort ends it, before and while it waits', async () => {
   answer = () => {};
   const control = new AbortController();
   const waiting = send('{}', control.signal);
-  await vi.waitFor(() => expect(sockets).toHaveLength(1));
+  await vi.waitFor(() => expect(sockets).toHaveLength(1), patience);
   control.abort();
   await expect(waiting).rejects.toMatchObject({ name: 'AbortError' });
   await expect(send('{}', control.signal)).rejects.toMatchObject({ name: 'AbortError' });

@@ -7,6 +7,7 @@ interface Call {
   readonly answer: (runs?: number) => void;
 }
 
+const patience = { timeout: 10_000, interval: 5 };
 let claimer: Claimer | undefined;
 afterEach(() => claimer?.stop());
 
@@ -38,7 +39,7 @@ async function setUp(): Promise<{
       const call = calls[n - 1];
       if (call === undefined) throw new Error(`there were ${calls.length} polls`);
       return call;
-    });
+    }, patience);
   await claimer.start();
   return { calls, taken, full, nth };
 }

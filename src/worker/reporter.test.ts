@@ -3,6 +3,8 @@ import type { Failure, Report } from '../contract/wire.ts';
 import { newId } from '../kernel/id.ts';
 import { Reporter } from './reporter.ts';
 
+const patience = { timeout: 10_000, interval: 1 };
+
 function makeReport(reason: string | null = null, tenant = 'default'): Report {
   return { tenant, run: newId(), lease: 1, state: 'success', reason, exit_code: null, started_at: null };
 }
@@ -162,7 +164,7 @@ it('what is sent again to a tenant that was away goes in small requests, too', a
   calls[0]?.resolve([away('b')]);
   await turn();
   reporter.add(Array.from({ length: 300 }, () => makeReport('x'.repeat(4_000), 'b')));
-  await vi.waitFor(() => expect(calls).toHaveLength(2));
+  await vi.waitFor(() => expect(calls).toHaveLength(2), patience);
   expect(JSON.stringify(calls[1]?.reports).length).toBeLessThanOrEqual(1_000_000);
   reporter.stop();
 });
@@ -204,12 +206,12 @@ it('what a tenant does not take is sent again by itself, and keeps no other wait
   reporter.add([a2, b2]);
   await turn();
   expect(calls[1]?.reports).toEqual([a2]);
-  await vi.waitFor(() => expect(calls[2]?.reports).toEqual([b1, b2]));
+  await vi.waitFor(() => expect(calls[2]?.reports).toEqual([b1, b2]), patience);
   calls[1]?.resolve();
   await turn();
   expect(settled).toEqual([a1, a2]);
   calls[2]?.resolve([away('b')]);
-  await vi.waitFor(() => expect(calls[3]?.reports).toEqual([b1, b2]));
+  await vi.waitFor(() => expect(calls[3]?.reports).toEqual([b1, b2]), patience);
   // while it is tried again, the others have their two requests
   reporter.add([makeReport(null, 'a')]);
   await turn();
@@ -248,14 +250,14 @@ it('where a tenant took some and the others are listed, only those are sent agai
   ]);
   await turn();
   expect([settled, reporter.stuck, aside]).toEqual([[taken, refused, other], 1, ['default']]);
-  await vi.waitFor(() => expect(calls[1]?.reports).toEqual([late]));
+  await vi.waitFor(() => expect(calls[1]?.reports).toEqual([late]), patience);
   // while it takes some each time, no pause grows
   const more = Array.from({ length: 20 }, () => makeReport());
   reporter.add(more);
   const startedMs = performance.now();
   calls[1]?.resolve();
   for (let i = 2; i < 22; i++) {
-    await vi.waitFor(() => expect(calls).toHaveLength(i + 1), { interval: 1, timeout: 5_000 });
+    await vi.waitFor(() => expect(calls).toHaveLength(i + 1), patience);
     calls[i]?.resolve([{ ...failure, runs: calls[i]?.reports.slice(1).map(({ run }) => run) }]);
   }
   await reporter.flush();
@@ -268,7 +270,7 @@ it('stopping gives up what is set aside', async () => {
   reporter.add([makeReport(null, 'b')]);
   await turn();
   calls[0]?.resolve([away('b')]);
-  await vi.waitFor(() => expect(calls).toHaveLength(2));
+  await vi.waitFor(() => expect(calls).toHaveLength(2), patience);
   reporter.stop();
   await reporter.flush();
   expect(settled).toHaveLength(1);

@@ -185,9 +185,9 @@ describe('a run is killed', () => {
 
   it('when its time is over, and reported as timeout', async () => {
     await startWorker();
-    const run = server.offer(server.define(shell(stubborn), 400));
+    const run = server.offer(server.define(shell(stubborn), 3_000));
     const pid = await pidOf(run);
-    expectReason(await reported(run), 'timeout', '400ms');
+    expectReason(await reported(run), 'timeout', '3s');
     expect(await isAlive(pid)).toBe(false);
   });
 
@@ -358,7 +358,8 @@ describe('the worker', () => {
     server.outOfOrder = 0;
     const stoppedAt = performance.now();
     await worker.stop();
-    expect(performance.now() - stoppedAt).toBeLessThan(5_000);
+    // design §7
+    expect(performance.now() - stoppedAt).toBeLessThan(8_000);
   });
 
   it('may be stopped and started again, as a newer incarnation; both calls may be repeated', async () => {

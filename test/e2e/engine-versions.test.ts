@@ -146,7 +146,9 @@ describe('tenants at several versions', () => {
     await until('it goes on firing', async () => (await firings('old')).length > before || undefined);
   });
 
-  it('are upgraded one by one; nothing is done by the old engine after that, and nothing is lost', async () => {
+  it('are upgraded one by one; nothing is done by the old engine after that, and nothing is lost', {
+    timeout: 120_000,
+  }, async () => {
     const { call } = seenBy('old');
     const { items } = await call('GET /api/runs', { query: {} });
     const upgraded = await installation('POST /api/tenants/{name}/upgrade', {

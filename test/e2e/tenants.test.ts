@@ -19,7 +19,7 @@ import { until } from '../harness/until.ts';
 let product: Product;
 beforeAll(async () => {
   // what nobody hears of comes back soon
-  product = await startProduct({ env: { MILLRACE_LEASE: '3s' } });
+  product = await startProduct({ env: { MILLRACE_LEASE: '6s' } });
 });
 afterAll(async () => {
   await product.stop();
@@ -105,7 +105,7 @@ describe('a tenant', () => {
     await product.call('POST /api/tenants/{name}/rename', { params: { name: 'slow' }, body: { name: 'quick' } });
     await inState('quick', 'STARTED');
     // longer than a lease lives without a heartbeat
-    await sleep(7_000);
+    await sleep(12_000);
     await writeFile(join(folder, 'go'), '');
     const seen = await until('the run has ended', async () => {
       const told = await below('quick')('GET /api/runs/{id}', run);
@@ -119,7 +119,7 @@ describe('a tenant', () => {
     expect(await log.text()).toBe('200\n');
     await product.call('DELETE /api/tenants/{name}', { params: { name: 'quick' } });
     await rm(folder, { recursive: true });
-  }, 60_000);
+  }, 120_000);
 
   it('does the same from the command line', async () => {
     expect(await cli('tenant', 'create', 'field')).toMatchObject({
@@ -144,7 +144,7 @@ describe('a tenant', () => {
     expect((await cli('--tenant', 'meadow', 'projects')).stdout).not.toContain('wheat');
     expect((await cli('tenant', 'drop', 'meadow', '--yes')).code).toBe(0);
     // a process for each command
-  }, 60_000);
+  }, 120_000);
 
   it('is what a plain database becomes when the script is run in it, though nobody is told', async () => {
     const script = await cli('tenant', 'sql');
