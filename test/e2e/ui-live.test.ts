@@ -8,6 +8,7 @@ import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { seriousFaults } from '../harness/axe.ts';
 import { startBrowser } from '../harness/browser.ts';
+import { lastingPort } from '../harness/lasting-port.ts';
 import { millrace, type Product, removeHome, startProduct } from '../harness/product.ts';
 import { needs } from '../harness/services.ts';
 import { type SignedIn, signIn } from '../harness/signed-in.ts';
@@ -32,7 +33,7 @@ describe.skipIf(!needs('chromium'))('the web interface', () => {
   let file: string;
 
   beforeAll(async () => {
-    product = await startProduct();
+    product = await startProduct({ args: ['--port', String(await lastingPort())] });
     await product.call('PUT /api/projects', { body: { name: 'shop' } });
     file = join(product.home, 'go-on');
     ({ id: job } = await product.call('PUT /api/jobs', { body: JSON.stringify(documentWith(file)) }));
