@@ -40,6 +40,8 @@ export interface LoaderOptions {
   readonly allowPooler: boolean;
   /** What this process may have in all. */
   readonly budget?: ConnectionBudget;
+  /** For so long a tenant that could not be opened is not tried again. */
+  readonly failureLifeMs?: number;
   readonly log: Log;
 }
 
@@ -47,8 +49,7 @@ export interface LoaderOptions {
 const listLifeMs = 5_000;
 /** How long those who ask wait for the end of a migration. */
 const migrationMs = 3_000;
-/** For so long a tenant that could not be opened is not tried again. */
-const failureLifeMs = 1_000;
+const usualFailureLifeMs = 1_000;
 /** However much fails, an open tenant is looked at so often. */
 const doubtEveryMs = 1_000;
 
@@ -149,7 +150,7 @@ export class Loader {
 
   open(row: TenantRow): Promise<OpenTenant> {
     const known = this.#entries.get(row.id);
-    if (known !== undefined && isSame(known.row, row) && !isOld(known)) return known.opening;
+    if (known !== undefined && isSame(known.row, row) && !this.#isOld(known)) return known.opening;
     if (known !== undefined) void this.close(row.id);
     const entry: Entry = { row, opening: this.#load(row) };
     this.#entries.set(row.id, entry);
@@ -162,6 +163,11 @@ export class Loader {
       },
     );
     return entry.opening;
+  }
+
+  #isOld({ failedAt }: Entry): boolean {
+    const { failureLifeMs = usualFailureLifeMs } = this.#options;
+    return failedAt !== undefined && performance.now() - failedAt > failureLifeMs;
   }
 
   /**
@@ -308,10 +314,6 @@ function isSame(a: TenantRow, b: TenantRow): boolean {
   // before the launcher has seen it, its database is known by name only
   const isSeen = a.databaseOid != null && b.databaseOid != null;
   return a.name === b.name && a.database === b.database && (!isSeen || a.databaseOid === b.databaseOid);
-}
-
-function isOld({ failedAt }: Entry): boolean {
-  return failedAt !== undefined && performance.now() - failedAt > failureLifeMs;
 }
 
 /** There is no such tenant (any more): what is said of it concerns nobody. */
