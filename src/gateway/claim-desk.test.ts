@@ -78,6 +78,18 @@ async function leftBehind(): Promise<() => void> {
   return letGo;
 }
 
+/** A poll that ends when whoever could have had something has answered that there is nothing. */
+async function foundEmpty(more: Partial<ClaimRequest> = {}): Promise<void> {
+  let answers = 0;
+  fleet.gate = async () => void answers++;
+  const stop = new AbortController();
+  const polled = poll(more, stop.signal);
+  await until('both have answered', () => answers === 2 || undefined);
+  stop.abort();
+  expect(await polled).toEqual([]);
+  fleet.gate = async () => {};
+}
+
 describe('a poll', () => {
   it('gets what is ready at once, no more than it has places for', async () => {
     await quiet(b);
@@ -261,7 +273,7 @@ describe('a poll', () => {
 
 describe('a poll for lanes that were found empty', () => {
   it('asks nobody until a bell rings', async () => {
-    expect(await poll({ wait_ms: 50 })).toEqual([]);
+    await foundEmpty();
     fleet.asked.length = 0;
     const waiting = poll();
     const [run] = await a.ready(1);
@@ -287,7 +299,7 @@ describe('a poll for lanes that were found empty', () => {
   });
 
   it('asks again where bells may have been missed', async () => {
-    expect(await poll({ wait_ms: 50 })).toEqual([]);
+    await foundEmpty();
     const waiting = poll();
     await a.ready(1);
     desk.lookAgain();
@@ -295,7 +307,7 @@ describe('a poll for lanes that were found empty', () => {
   });
 
   it('asks for other lanes all the same', async () => {
-    expect(await poll({ runtimes: ['process'], wait_ms: 50 })).toEqual([]);
+    await foundEmpty({ runtimes: ['process'] });
     await a.ready(1);
     expect(await poll()).toHaveLength(1);
   });

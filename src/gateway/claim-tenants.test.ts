@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { type Fleet, makeFleet, sayScheduler, setDesired, type TestTenant } from '../../test/harness/fleet.ts';
 import { until } from '../../test/harness/until.ts';
 import type { ClaimedRun, ClaimRequest } from '../contract/wire.ts';
@@ -13,6 +13,7 @@ import { addressOfUrl } from '../postgres/address.ts';
 import { ConnectionBudget } from '../postgres/connection-budget.ts';
 import { ClaimDesk } from './claim-desk.ts';
 import { Servings } from './servings.ts';
+import { TenantPace } from './tenant-pace.ts';
 import { Turns } from './turns.ts';
 
 let fleet: Fleet;
@@ -93,15 +94,16 @@ describe('which tenants are asked', () => {
 
   it('of a thousand whose schedulers are silent, a few at a time', async () => {
     const { loader, opened } = await thousand(undefined);
+    const startedMs = performance.now();
     const desk = await startDesk(loader);
     const stop = new AbortController();
     const waiting = poll(desk, {}, stop.signal);
-    await until('some are', () => opened.length > 0 || undefined);
+    await until('some are', () => new Set(opened).size > 30 || undefined);
     await sleep(1_500);
     stop.abort();
     await waiting;
-    expect(new Set(opened).size).toBeLessThan(150);
-    expect(new Set(opened).size).toBeGreaterThan(30);
+    // 34 with each sweep, and when the poll began
+    expect(new Set(opened).size).toBeLessThan(34 * (3 + (performance.now() - startedMs) / 1_000));
   });
 
   it('one of which nothing is known for one set of lanes after the other: it may have to be connected to first', async () => {
@@ -162,12 +164,15 @@ describe('which tenants are asked', () => {
   it('none that is switched off, from a second later on, without being told', async () => {
     await Promise.all([say(a, false), say(b, false)]);
     const desk = await startDesk();
-    const waiting = poll(desk, { wait_ms: 2_500 });
+    const waiting = poll(desk);
     await setDesired(fleet.control, a.row.id, 'off');
-    await sleep(1_500);
+    await b.ready(1);
+    await say(b, true);
+    // of which no bell was heard: the desk has looked anew
+    expect((await waiting)[0]?.tenant_name).toBe('b');
     await a.ready(1);
     desk.ready(a.row.id);
-    expect(await waiting).toEqual([]);
+    expect(await poll(desk, { wait_ms: 1_500 })).toEqual([]);
     await setDesired(fleet.control, a.row.id, 'on');
     expect(await poll(desk)).toHaveLength(1);
   });
@@ -204,21 +209,32 @@ describe('places', () => {
   });
 
   it('of many workers are shared too, and none is given more than it asked for', async () => {
-    const desk = await startDesk();
-    await Promise.all([a.ready(50), b.ready(50)]);
-    const workers = Array.from({ length: 6 }, async () => {
-      const worker = newId();
-      const got: ClaimedRun[] = [];
-      for (let free = 4; free > 0; free = 4 - got.length) {
-        const runs = await poll(desk, { worker, free });
-        expect(runs.length).toBeLessThanOrEqual(free);
-        got.push(...runs);
-      }
+    const slow = (['overdue', 'late'] as const).map((name) => vi.spyOn(TenantPace.prototype, name));
+    const isSlow = (): boolean => slow.some(({ mock }) => mock.calls.length > 0);
+    const share = async (): Promise<ClaimedRun[]> => {
+      for (const spy of slow) spy.mockClear();
+      const desk = await startDesk();
+      await Promise.all([a.ready(50), b.ready(50)]);
+      const workers = Array.from({ length: 6 }, async () => {
+        const worker = newId();
+        const got: ClaimedRun[] = [];
+        for (let free = 4; free > 0; free = 4 - got.length) {
+          const runs = await poll(desk, { worker, free });
+          expect(runs.length).toBeLessThanOrEqual(free);
+          got.push(...runs);
+        }
+        return got;
+      });
+      const got = (await Promise.all(workers)).flat();
+      await desk.service.stop();
+      expect(got).toHaveLength(24);
       return got;
-    });
-    const got = (await Promise.all(workers)).flat();
-    expect(got).toHaveLength(24);
+    };
+    let got = await share();
+    // for one that answers late no places are kept, and it has fewer: on a busy machine either may be
+    while (isSlow()) got = await share();
     expect(Math.abs(countOf(got, 'a') - countOf(got, 'b'))).toBeLessThanOrEqual(6);
+    vi.restoreAllMocks();
   });
 
   it('are not kept for a tenant that stands still', async () => {

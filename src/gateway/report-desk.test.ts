@@ -173,9 +173,11 @@ describe('reports', () => {
     fleet.gate = async (asked) => {
       if (asked.startsWith('report a')) await gate;
     };
-    const startedMs = performance.now();
-    expect(await desk.report([...ofA, ...ofB])).toMatchObject([{ tenant: a.row.id, code: 'tenant_unavailable' }]);
-    expect(performance.now() - startedMs).toBeLessThan(4_000);
+    // not as long as for one that has the batch to itself
+    const soon = expect.stringMatching(/ (within (1000|\d{1,3}) ms|called in time)$/) as string;
+    expect(await desk.report([...ofA, ...ofB])).toMatchObject([
+      { tenant: a.row.id, code: 'tenant_unavailable', detail: soon },
+    ]);
     expect(await finished(b, ofB)).toBe(1);
     const again = Array.from({ length: 5 }, () => desk.report([...ofA, ...ofB]));
     expect((await Promise.all(again)).flat()).toHaveLength(5);

@@ -1,6 +1,18 @@
-import { describe, expect, it } from 'vitest';
-import { until } from '../../test/harness/until.ts';
+import type timers from 'node:timers/promises';
+import { describe, expect, it, vi } from 'vitest';
 import { all, every, loop, pause, type Service, steady } from './service.ts';
+
+/** Every pause that is asked for, and whether they last for ever: then only an abort ends one. */
+const pauses = vi.hoisted(() => ({ asked: [] as number[], forEver: false }));
+vi.mock('node:timers/promises', async (original) => {
+  const { setTimeout: sleep } = await original<typeof timers>();
+  return {
+    setTimeout: (ms: number, ...rest: [value?: unknown, options?: object]) => {
+      pauses.asked.push(ms);
+      return sleep(pauses.forEver ? 2 ** 31 - 1 : ms, ...rest);
+    },
+  };
+});
 
 const nothing = (): void => {};
 
@@ -111,36 +123,39 @@ describe('an interval', () => {
 
 describe('a steady service', () => {
   it('backs off while its pass fails, and starts over small once one has succeeded', async () => {
-    const waits: number[] = [];
-    let last = performance.now();
+    pauses.asked.length = 0;
+    const startedMs = performance.now();
     let pass = 0;
+    let done = nothing;
+    const sixth = new Promise<void>((resolve) => (done = resolve));
     const service = steady(
       'stumbling',
       async () => {
-        waits.push(performance.now() - last);
-        last = performance.now();
-        pass++;
-        if (pass === 4) return;
-        throw new Error('again');
+        if (++pass === 6) done();
+        if (pass !== 4) throw new Error('again');
       },
       nothing,
     );
     await service.start();
-    await until('six passes', () => waits.length >= 6 || undefined);
-    await service.stop();
+    await sixth;
     // after failures 1, 2 and 3; none after the success; then small again
-    const [, second = 0, third = 0, fourth = 0, , sixth = 0] = waits;
-    expect([second >= 49, third >= 99, fourth >= 199, sixth >= 49]).toEqual([true, true, true, true]);
-    expect(sixth).toBeLessThan(fourth);
+    expect(pauses.asked.slice(0, 4)).toEqual([50, 100, 200, 50]);
+    expect(performance.now() - startedMs).toBeGreaterThan(390);
+    await service.stop();
   });
 
   it('stops at once while it backs off', async () => {
-    const service = steady('failing', () => Promise.reject(new Error('always')), nothing);
-    await service.start();
-    await pause(120);
-    const before = performance.now();
-    await service.stop();
-    expect(performance.now() - before).toBeLessThan(50);
+    pauses.forEver = true;
+    try {
+      let tell = nothing;
+      const failed = new Promise<void>((resolve) => (tell = resolve));
+      const service = steady('failing', () => Promise.reject(new Error('always')), tell);
+      await service.start();
+      await failed;
+      await service.stop();
+    } finally {
+      pauses.forEver = false;
+    }
   });
 });
 

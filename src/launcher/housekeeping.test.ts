@@ -99,7 +99,7 @@ describe('housekeeping', () => {
     const stop = fleet.hub.on('launcher', 'words', () => (told += 1));
     const work = house.of(tenant('a'), going)('retention', async () => {});
     await asked(1);
-    expect(told).toBe(1);
+    await until('it was told', () => told === 1);
     await grant();
     await work;
     await gone();

@@ -6,6 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Client } from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { compileInto } from '../../test/harness/compiled.ts';
+import { until } from '../../test/harness/until.ts';
 import { silent } from '../kernel/log.ts';
 import { connectionFor, type EmbeddedServer, startEmbedded, stopEmbedded } from './embedded.ts';
 import { homeHash, tempFolder } from './home.ts';
@@ -110,7 +111,7 @@ describe('an embedded server', () => {
     const server = await start(home, {});
     expect(await ask(server, 'select count(*)::int from kept')).toBe(3);
     console.info(`embedded PostgreSQL: cold, warm, warm: ${times.map((ms) => Math.round(ms)).join(', ')} ms`);
-  });
+  }, 120_000);
 
   it('has our settings, an address of its own, and a log', async () => {
     const home = newHome();
@@ -219,7 +220,7 @@ describe('the end of a server', () => {
     const home = newHome();
     const { server, checkpointer } = await stuck(home);
     const stopping = server.stop('fast', 200);
-    await sleep(300);
+    await until('it is to end without', () => log(home).includes('immediate shutdown request'));
     process.kill(checkpointer, 'SIGCONT');
     await stopping;
     expect(isGone(server.pid)).toBe(true);
