@@ -1,5 +1,5 @@
 import { PassThrough } from 'node:stream';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { MillraceError } from '../errors.ts';
 import { newId } from '../kernel/id.ts';
 import { type LocalServer, shell, type SomeHandlers, startLocalServer } from './fixture.ts';
@@ -10,6 +10,7 @@ const at = '2030-01-01T00:00:00.000Z';
 const [job, id] = [newId(), newId()];
 let server: LocalServer | undefined;
 afterEach(async () => {
+  vi.useRealTimers();
   await server?.stop();
   server = undefined;
 });
@@ -76,6 +77,8 @@ describe('backfill --wait', () => {
         backfill(3, { success: 3 }, 'done'),
       ]),
     );
+    // no line is due between the first and the last, however long it takes
+    vi.useFakeTimers({ toFake: ['Date'], now: Date.now() });
     const ran = await shell(['backfill', job, ...range, '--wait'], { env });
     expect(ran).toMatchObject({ code: 0, stdout: `${id} done\n` });
     expect(ran.stderr.split('\n').filter(Boolean)).toEqual([

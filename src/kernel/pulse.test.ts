@@ -17,11 +17,13 @@ it('names a part that has not come round, and no other', async () => {
 
 it('takes nobody for stuck whose clock was turned forward, or stands still', async () => {
   const time = new HandTime(0);
-  const pulse = new Pulse(time, 10);
+  // of our own clock less than that passes
+  const pulse = new Pulse(time, 60_000);
   pulse.beat('part', 5);
   time.advance(3_600_000);
   expect(pulse.stuck()).toEqual([]);
-  pulse.beat('part', 5);
+  const strict = new Pulse(time, 10);
+  strict.beat('part', 5);
   await sleep(30);
-  expect(pulse.stuck()).toEqual([]);
+  expect(strict.stuck()).toEqual([]);
 });

@@ -87,7 +87,7 @@ describe.skipIf(!needsRoot())('started by root, the embedded server', () => {
     expect(statSync(home).mode & 0o777).toBe(0o710);
     expect(server.notes).toEqual([]);
     expect(await ask(server, 'select session_user::text')).toBe('millrace');
-  });
+  }, 120_000);
 
   it('shuts every other user out', async () => {
     const server = await start(join(open, 'shut'));
@@ -141,7 +141,7 @@ describe.skipIf(!needsRoot())('started by root, the embedded server', () => {
     const second = await start(home);
     expect(second.notes[0]).toContain('set aside');
     expect(await ask(second, `select to_regclass('old')::text`)).toBeNull();
-  });
+  }, 120_000);
 
   it('refuses a home that was moved, rather than begin an empty cluster', async () => {
     const home = join(closedFolder(), 'home');

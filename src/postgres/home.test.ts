@@ -145,7 +145,7 @@ describe('the claim on a home', () => {
       await winners[0]?.kill();
       ten = [...ten.filter((one) => one !== winners[0]), await newClaimant()];
     }
-  });
+  }, 120_000);
 
   it.each([
     ['whose holder is dead', ['up.lock']],
