@@ -1,6 +1,6 @@
-import { createServer } from 'node:net';
 import { setImmediate as turn } from 'node:timers/promises';
 import { afterEach, describe, expect, it, vi } from 'vitest';
+import { lastingPort } from '../../test/harness/lasting-port.ts';
 import { MillraceError } from '../errors.ts';
 import { newId } from '../kernel/id.ts';
 import { type LocalServer, shell, type SomeHandlers, startLocalServer } from './fixture.ts';
@@ -72,7 +72,7 @@ describe('logs', () => {
     'are followed over a restart of the server, without a gap and without a repetition: %j',
     async (argv, expected) => {
       const log = async (): Promise<Response> => body(['one\nt', 'wo\n'], false);
-      const first = await start({ 'GET /api/runs/{id}/logs': log }, await portOfOurs());
+      const first = await start({ 'GET /api/runs/{id}/logs': log }, await lastingPort());
       let seen = '';
       let restarted: Promise<unknown> | undefined;
       const ran = await shell(argv, {
@@ -86,20 +86,6 @@ describe('logs', () => {
       expect(ran).toEqual({ code: 0, stdout: expected, stderr: 'the connection was lost; trying again\n' });
     },
   );
-
-  /** One that is given to nobody who asks for any, so that it is free when the server comes back. */
-  async function portOfOurs(): Promise<number> {
-    for (;;) {
-      const port = 20_000 + Math.floor(Math.random() * 12_000);
-      const server = createServer();
-      const isFree = await new Promise<boolean>((resolve) => {
-        server.once('error', () => resolve(false));
-        server.listen(port, '127.0.0.1', () => resolve(true));
-      });
-      await new Promise((resolve) => server.close(resolve));
-      if (isFree) return port;
-    }
-  }
 
   /** Gone, then there again at the same address, first without its database. */
   async function restart(before: LocalServer): Promise<void> {
