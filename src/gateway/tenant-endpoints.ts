@@ -254,7 +254,8 @@ export const tenantEndpointsOfGateway = endpoints({
           tenants: z.int(),
           memory: z.int(),
           started_at: time,
-          beat_at: time,
+          /** Null: its process is known to have ended. */
+          beat_at: time.nullable(),
         }),
       ),
     }),

@@ -1,5 +1,6 @@
 /** Statements of the control database about tenants as people see them: states, slots, launchers. */
 import { type Db, sql } from '../kernel/sql.ts';
+import { isHeld } from '../launcher/lease.ts';
 import type { ReasonCode } from '../launcher/reasons.ts';
 
 type State = 'ENABLED' | 'ALLOCATED' | 'STARTED' | 'DISABLED';
@@ -91,24 +92,34 @@ export function engineUses(db: Db): Promise<EngineUse[]> {
 
 export type LauncherRow = Process & { active: boolean; epoch: number; startedAt: Date };
 
-/** Those that were heard of lately, by the server's clock. */
+/**
+ * The active one, and those that were heard of within five beats, by the server's clock. Whoever has let its lease run out
+ * does not stand by: it is dead or frozen, and takes the lease again with its next beat if it can.
+ */
 export function launcherRows(db: Db): Promise<LauncherRow[]> {
   return db.rows<LauncherRow>(sql`
     select launcher.id, launcher.machine, launcher.pid, launcher.started_at as "startedAt", lease.epoch,
-           lease.holder is not distinct from launcher.id
-             and lease.renewed_at > clock_timestamp() - interval '5 seconds' as active
+           held.holder is not null as active
       from launcher
      cross join launcher_lease lease
-     where launcher.beat_at > clock_timestamp() - interval '10 seconds' or lease.holder = launcher.id
+      left join (select holder from launcher_lease where ${isHeld}) held on held.holder = launcher.id
+     where held.holder is not null
+        or (lease.holder is distinct from launcher.id and launcher.beat_at > clock_timestamp() - interval '5 seconds')
      order by launcher.started_at, launcher.id`);
 }
 
-export type HostRow = Process & { engine: string; tenants: number; memory: number; startedAt: Date; beatAt: Date };
+export type HostRow = Process & {
+  engine: string;
+  tenants: number;
+  memory: number;
+  startedAt: Date;
+  beatAt: Date | null;
+};
 
 export function hostRows(db: Db): Promise<HostRow[]> {
   return db.rows<HostRow>(sql`
     select host.id, host.machine, host.pid, host.engine, host.memory, host.started_at as "startedAt",
-           host.beat_at as "beatAt",
+           nullif(host.beat_at, '-infinity') as "beatAt",
            (select count(*)::integer from launch where launch.host_id = host.id and launch.ordered) as tenants
       from host
      order by host.started_at, host.id`);

@@ -201,3 +201,22 @@ describe('engines and launchers', () => {
     });
   });
 });
+
+  it('does not list as standing by whoever was not heard of for five seconds, though it had the lease', async () => {
+    const [dead, silent] = ['00000000-0000-7000-8000-000000000000', newId()];
+    await life.control.exec(sql`delete from launcher`);
+    for (const each of [dead, silent])
+      await life.control.exec(sql`
+        insert into launcher (id, machine, pid, version, started_at, beat_at)
+        values (${each}, 'box1', 1, '1', clock_timestamp(), clock_timestamp() - interval '6 seconds')`);
+    await withoutLauncher(life, async () => {
+      expect((await ask('GET /api/launcher')).json).toMatchObject({ active: null, standing_by: [] });
+    });
+  });
+
+  it('lists a host that is known to have ended', async () => {
+    const hostId = await host();
+    await life.control.exec(sql`update host set beat_at = '-infinity' where id = ${hostId}`);
+    const { hosts } = tenantEndpointsOfGateway['GET /api/launcher'].answer.parse((await ask('GET /api/launcher')).json);
+    expect(hosts.find((each) => each.id === hostId)).toMatchObject({ beat_at: null });
+  });

@@ -155,6 +155,6 @@ function processOf({ id, machine, pid }: queries.Process): queries.Process {
 
 function shownHost(host: queries.HostRow) {
   const { engine, tenants, memory, startedAt, beatAt } = host;
-  const times = { started_at: startedAt.toISOString(), beat_at: beatAt.toISOString() };
+  const times = { started_at: startedAt.toISOString(), beat_at: beatAt?.toISOString() ?? null };
   return { ...processOf(host), engine, tenants, memory, ...times };
 }

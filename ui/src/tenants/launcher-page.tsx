@@ -119,9 +119,7 @@ function HostsTable({ hosts }: Pick<Launcher, 'hosts'>) {
             <td className="wide muted">
               <Age at={host.started_at} />
             </td>
-            <td className="muted">
-              <Age at={host.beat_at} />
-            </td>
+            <td className="muted">{host.beat_at === null ? 'it has ended' : <Age at={host.beat_at} />}</td>
           </tr>
         ))}
       </tbody>
