@@ -5,6 +5,7 @@ import { MillraceError } from '../errors.ts';
 import { tenantHandlers } from '../gateway/tenants.ts';
 import { newId } from '../kernel/id.ts';
 import { sql } from '../kernel/sql.ts';
+import { pause } from '../kernel/service.ts';
 import { findLifeRow } from '../launcher/life/queries.ts';
 import {
   type LocalServer,
@@ -48,9 +49,28 @@ afterAll(async () => {
 /** What the launcher would have noted. */
 async function started(name: string, version = engineVersion): Promise<void> {
   await life.control.exec(sql`
-    insert into launch (tenant_id, state, version, changed_at)
-    select id, 'STARTED', ${version}, clock_timestamp() from tenant where name = ${name}
-    on conflict (tenant_id) do update set state = 'STARTED', code = null, reason = null, version = excluded.version`);
+    insert into launch (tenant_id, state, version, host_id, ordered, changed_at)
+    select id, 'STARTED', ${version}, ${host}, true, clock_timestamp() from tenant where name = ${name}
+    on conflict (tenant_id) do update set
+      state = 'STARTED', code = null, reason = null, version = excluded.version, host_id = excluded.host_id, ordered = true`);
+}
+
+/** Meanwhile every message is settled so, before the launcher comes to it. */
+async function supersedeNext(work: () => Promise<void>): Promise<void> {
+  await life.control.exec(sql`
+    create function superseded() returns trigger language plpgsql as $$
+    begin
+      new.outcome := 'superseded'; new.detail := 'by message 105 (restart)';
+      new.acknowledged_at := clock_timestamp(); new.settled_at := clock_timestamp();
+      return new;
+    end $$`);
+  await life.control.exec(sql`
+    create trigger superseded before insert on message for each row execute function superseded()`);
+  try {
+    await work();
+  } finally {
+    await life.control.exec(sql`drop function superseded cascade`);
+  }
 }
 
 async function disabled(name: string, code: string, reason: string): Promise<void> {
@@ -129,6 +149,18 @@ describe('millrace tenant', () => {
   it('prints a script that psql could run: to install, from a version, or from where a tenant is', async () => {
     const [name, other] = [life.name(), life.name()];
     await inDatabase(life, 'postgres', (_, client) => client.query(`create database ${other}`));
+  it('says that a message was superseded, and by which', async () => {
+    const name = life.name();
+    await cli(['tenant', 'create', name]);
+    await started(name);
+    await supersedeNext(async () => {
+      expect(await cli(['tenant', 'start', name])).toMatchObject({
+        code: 1,
+        stderr: 'it has not started: superseded by message 105 (restart)\n',
+      });
+    });
+  });
+
     const install = await cli(['tenant', 'sql']);
     await inDatabase(life, other, (_, client) => client.query(install.stdout));
     await cli(['tenant', 'create', name]);
@@ -263,6 +295,7 @@ describe('millrace slots', () => {
       expect(await limit()).toBe(0);
       await cli(['slots', '--limit', '9']);
       // those that it does not stop are no reason to ask
+      expect(told.stderr).toContain('will stop when a launcher is back; none is active');
       expect(await cli(['slots', '--limit', '2'])).toMatchObject({ code: 0, stderr: '' });
       // those who were in line are served before those who come back to it
       await life.control.exec(
@@ -278,6 +311,36 @@ describe('millrace slots', () => {
 });
 
 describe('MILLRACE_TENANT', () => {
+
+  it('shows what a lower limit has come to, and who has not ended if it takes long', async () => {
+    const name = life.name();
+    await cli(['slots', '--limit', '9']);
+    await cli(['tenant', 'create', name]);
+    // the lease is held by the launcher that is played
+    await life.control.exec(sql`
+      insert into launcher (id, machine, pid, version, started_at, beat_at)
+      select holder, 'box1', 1, '1', clock_timestamp(), clock_timestamp() from launcher_lease`);
+    await life.control.exec(sql`
+      insert into slot (id, kind, tenant_id, reason, asked_at, granted_at)
+      select ${newId()}, 'scheduler', id, 'scheduler', clock_timestamp(), clock_timestamp() from tenant where name = ${name}`);
+    try {
+      const late = await cli(['slots', '--limit', '0', '--yes']);
+      expect(late.stdout).toMatch(/^1 of 0 taken/);
+      expect(late.stderr).toMatch(new RegExp(`1 scheduler \\(${name}\\) has not ended yet\n$`));
+      await life.control.exec(sql`update slot set granted_at = null`);
+      const raising = cli(['slots', '--limit', '1']);
+      await pause(500);
+      await life.control.exec(sql`update slot set granted_at = clock_timestamp()`);
+      expect((await raising).stdout).toMatch(/^1 of 1 taken, 0 waiting\n/);
+      const lowering = cli(['slots', '--limit', '0', '--yes']);
+      await pause(500);
+      await life.control.exec(sql`delete from slot`);
+      expect((await lowering).stdout).toBe('0 of 0 taken, 0 waiting\n');
+    } finally {
+      await life.control.exec(sql`delete from slot`);
+      await life.control.exec(sql`delete from launcher`);
+    }
+  });
   it('is the tenant of every command that is not told another', async () => {
     const env = { ...server.env, MILLRACE_TENANT: 'shop' };
     server.calls.length = 0;

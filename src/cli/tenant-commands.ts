@@ -6,9 +6,8 @@ import { Ended, exitCodes, UsageError } from './exit.ts';
 import { examples, filled } from './flags.ts';
 import type { Io } from './io.ts';
 import { count } from './output.ts';
-import type { Server } from './server.ts';
 import { noOptions, type Session, verb } from './session.ts';
-import { addTenantViews, type Ordered, stateLine, tenantArgument } from './tenant-views.ts';
+import { addTenantViews, hasLauncher, type Ordered, stateLine, tenantArgument } from './tenant-views.ts';
 
 const newName = ['<name>', 'lower-case letters, digits, - and _; part of addresses: /t/NAME/'] as const;
 const newFlags = z.object({
@@ -115,15 +114,14 @@ async function give(session: Session, kind: keyof typeof orders, name: string): 
   session.out.answer(given, () => session.out.line(isDeferred ? later : stateLine(given.tenant)));
   if (isDone(kind, given)) return;
   if (isDeferred) throw new Ended(exitCodes.failed);
-  const { outcome, detail } = given.message;
-  const why =
-    (outcome === 'started' ? null : detail) ?? given.tenant.reason ?? outcome ?? 'no launcher has heard of it yet';
-  session.out.note(`it has not ${kind === 'stop' ? 'stopped' : 'started'}: ${why}`);
+  session.out.note(`it has not ${kind === 'stop' ? 'stopped' : 'started'}: ${whyNot(given)}`);
   throw new Ended(exitCodes.failed);
 }
 
-async function hasLauncher(server: Server): Promise<boolean> {
-  return (await server.gateway('GET /api/launcher')).active !== null;
+function whyNot({ message: { outcome, detail }, tenant }: Ordered): string {
+  // its detail says only by what
+  if (outcome === 'superseded') return [outcome, detail].join(' ').trim();
+  return (outcome === 'started' ? null : detail) ?? tenant.reason ?? outcome ?? 'no launcher has heard of it yet';
 }
 
 function isDone(kind: keyof typeof orders, { message, tenant }: Ordered): boolean {

@@ -4,6 +4,7 @@ import { z } from 'zod';
 import { MillraceError } from '../errors.ts';
 import type { CallAnswer } from '../http/client.ts';
 import type { GatewayEndpoints } from '../gateway/endpoints.ts';
+import { pause } from '../kernel/service.ts';
 import { newestFor } from '../kernel/version.ts';
 import { byArgument } from './arguments.ts';
 import { UsageError } from './exit.ts';
@@ -215,8 +216,41 @@ type SlotFlags = z.output<typeof slotFlags>;
 async function showSlots(session: Session, _: readonly string[], { limit, yes }: SlotFlags): Promise<void> {
   const server = await session.connect();
   if (limit !== undefined) await lowerOrRaise(session, server, limit, yes);
-  const slots = await server.gateway('GET /api/slots');
+  const slots = limit === undefined ? await server.gateway('GET /api/slots') : await slotsWithin(server, limit);
   session.out.answer(slots, () => printSlots(session.out, slots));
+  const late = stoppedBy(slots, slots.limit);
+  if (late.length > 0) session.out.note(await whyLate(server, late));
+}
+
+const effectMs = 3_000;
+const lookEveryMs = 100;
+
+/** As they stand once the limit is kept and used, or when that has taken too long: who stops or starts does so in a moment. */
+async function slotsWithin(server: Server, limit: number): Promise<Slots> {
+  const until = performance.now() + effectMs;
+  for (;;) {
+    const slots = await server.gateway('GET /api/slots');
+    if (isKept(slots, limit) || performance.now() > until || !(await hasLauncher(server))) return slots;
+    await pause(lookEveryMs);
+  }
+}
+
+/** Nobody has a slot too many, and nobody waits for one that is free. */
+function isKept(slots: Slots, limit: number): boolean {
+  const isWaiting = slots.items.some(({ position }) => position !== null);
+  return stoppedBy(slots, limit).length === 0 && !(isWaiting && slots.taken < limit);
+}
+
+/** More are taken than there are. */
+async function whyLate(server: Server, late: readonly string[]): Promise<string> {
+  const those = `${count(late.length, 'scheduler')} (${some(late)})`;
+  if (await hasLauncher(server)) return `${those} ${late.length === 1 ? 'has' : 'have'} not ended yet`;
+  return `${those} will stop when a launcher is back; none is active`;
+}
+
+/** Without one nothing that is asked for is done. */
+export async function hasLauncher(server: Server): Promise<boolean> {
+  return (await server.gateway('GET /api/launcher')).active !== null;
 }
 
 /** A lower limit stops schedulers, and nothing of their tenants fires: nobody does that by a slip of the finger. */
