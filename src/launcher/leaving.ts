@@ -5,6 +5,7 @@
 import { pause } from '../kernel/service.ts';
 import { type Db, sql } from '../kernel/sql.ts';
 import type { WakeHub } from '../postgres/wake.ts';
+import { reasons } from './reasons.ts';
 
 /**
  * No launcher and no host can be alive: what is recorded of them is of others that were killed, and what they ran is to be
@@ -40,8 +41,8 @@ export async function restEntries(control: Db): Promise<void> {
   await control.exec(sql`
     with rested as (
       update launch
-         set state = 'ENABLED', code = 'starting', reason = 'no launcher is running', host_id = null, ordered = false,
-             ending = false, changed_at = now()
+         set state = 'ENABLED', code = ${reasons.noLauncher.code}, reason = ${reasons.noLauncher.text}, host_id = null,
+             ordered = false, ending = false, changed_at = now()
        where state in ('STARTED', 'ALLOCATED') and not exists (select from host where host.id = launch.host_id)
          and exists (select from launcher_lease where holder is null) and not ${anotherLauncher}
       returning tenant_id

@@ -24,6 +24,7 @@ export interface Reason {
 export const reasons = {
   stoppedByUser: { code: 'stopped_by_user', text: 'stopped by user' },
   starting: { code: 'starting', text: 'starting' },
+  noLauncher: { code: 'starting', text: 'no launcher is active' },
   startingAfter: (detail: string): Reason => ({ code: 'starting', text: `starting: ${detail}` }),
   startingAgain: (retryAt: Date, detail: string): Reason => ({
     code: 'starting',

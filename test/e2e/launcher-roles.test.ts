@@ -61,7 +61,7 @@ describe('a launcher that is told to end', () => {
     await gone([host]);
     expect(await world.hosts()).toEqual([]);
     expect(await world.schedulers()).toBe(0);
-    expect(await world.placed('default')).toMatchObject({ state: 'ENABLED', reason: 'no launcher is running' });
+    expect(await world.placed('default')).toMatchObject({ state: 'ENABLED', reason: 'no launcher is active' });
   });
 
   it('leaves them to another that stands by: nothing is restarted', async () => {
