@@ -30,7 +30,6 @@ import { nextIncarnation, removeServerFile, rootKeyOf, writeServerFile, workerId
 import { makeServing, type Serving } from './serving.ts';
 
 const controlDatabase = 'millrace';
-const freshMs = 10_000;
 /** From when it is to end: so long until PostgreSQL is ended without a checkpoint; and at least so long for that. */
 const endMs = { all: 7_000, least: 2_000 } as const;
 
@@ -132,9 +131,9 @@ async function serveInstallation(
   installation: Installation,
   hosts: ChildHosts,
 ): Promise<void> {
-  const { config, control, time } = installation;
+  const { config, control } = installation;
   const rootKey = config.rootKey ?? (await rootKeyOf(config.home));
-  const healthy = (): Promise<boolean> => isStarted(control, defaultTenant, new Date(time.now() - freshMs));
+  const healthy = (): Promise<boolean> => isStarted(control, defaultTenant);
   const serving = makeServing({ installation, rootKey, healthy });
   const worker = options.worker ? [inProcessWorker(installation, serving)] : [];
   const launcher = launcherOf(installation, { hosts, alone: embedded(config) });

@@ -21,6 +21,7 @@ let server: LocalServer;
 let stash: Map<string, string>;
 let healthy = true;
 let stopped: ReasonCode | null = null;
+let isSilent = false;
 let isLaunching = true;
 const cli = (argv: string[], options: ShellOptions = {}): Promise<Ran> => shell(argv, { env: server.env, ...options });
 
@@ -32,7 +33,7 @@ const fixed: SomeHandlers = {
   'GET /api/explain/tenant/{name}': async ({ params: { name } }) => ({
     tenant: name,
     state: stopped === null ? 'STARTED' : 'DISABLED',
-    reason_code: stopped,
+    reason_code: isSilent ? 'silent' : stopped,
     sentence: `${name} is as it is.`,
     advice: stopped === null ? null : 'look at it',
     facts: { launcher_active: isLaunching, version: name === 'shop' ? '0.2.0' : null },
@@ -187,6 +188,7 @@ describe('the installation', () => {
   afterEach(() => {
     healthy = true;
     stopped = null;
+    isSilent = false;
     isLaunching = true;
   });
 
@@ -220,6 +222,26 @@ describe('the installation', () => {
     expect([byHand.code, JSON.parse(byHand.stdout)]).toMatchObject([0, { tenant: { state: 'DISABLED' } }]);
     isLaunching = false;
     expect((await cli(['status'])).stdout).toMatch(/^launcher: +none is active$/m);
+  });
+
+  it('is not ok where a scheduler that is said to be STARTED is not heard of, or does not run', async () => {
+    isSilent = true;
+    const silent = await cli(['status', '--tenant', 'shop']);
+    expect(silent.code).toBe(1);
+    expect(silent.stdout).toMatch(
+      /^health: +not ok: the scheduler of shop does not run\ntenant: +shop\nscheduler: +STARTED: shop is as it is\.$/m,
+    );
+    isSilent = false;
+    isLaunching = false;
+    const alone = await cli(['status']);
+    expect([alone.code, alone.stdout]).toEqual([
+      0,
+      expect.stringMatching(/^scheduler: +STARTED: default is as it is\.$/m),
+    ]);
+    stopped = 'crashed';
+    expect(JSON.parse((await cli(['status', '--json'])).stdout)).toMatchObject({
+      health: { ok: false, code: 'crashed' },
+    });
   });
 
   it('is not unwell where a person has stopped the default tenant', async () => {

@@ -1,6 +1,7 @@
 /** `millrace status`: is the server well, does the tenant's scheduler run, what does it do, who works for it. */
 import { isRecord } from '../kernel/path.ts';
-import { CallFailed } from '../http/client.ts';
+import type { GatewayEndpoints } from '../gateway/endpoints.ts';
+import { type CallAnswer, CallFailed } from '../http/client.ts';
 import { Ended, exitCodes } from './exit.ts';
 import { type Output, showTime, stateStyle } from './output.ts';
 import type { Server } from './server.ts';
@@ -16,9 +17,10 @@ async function fetchStatus(server: Server) {
     server.tenant('GET /api/workers'),
     server.tenant('GET /api/schedulers'),
   ]);
-  return { url, health, tenant, version, counts, workers, schedulers };
+  return { url, health: healthWith(health, tenant), tenant, version, counts, workers, schedulers };
 }
 
+type TenantWhy = CallAnswer<GatewayEndpoints['GET /api/explain/tenant/{name}']>;
 type Status = Awaited<ReturnType<typeof fetchStatus>>;
 
 interface Health {
@@ -37,10 +39,19 @@ async function fetchHealth(server: Server): Promise<Health> {
   }
 }
 
-/** What a person has stopped is as it should be. */
+/** Where the server is well, the tenant need not be: the server speaks for itself, or for the default tenant. */
+function healthWith(health: Health, tenant: TenantWhy): Health {
+  if (!health.ok || isTenantWell(tenant)) return health;
+  return { ok: false, reason: `the scheduler of ${tenant.tenant} does not run`, code: tenant.reason_code };
+}
+
+/** The launcher may have left it as STARTED, and died: there is a reason then. What a person has stopped is as it should be. */
+function isTenantWell({ state, reason_code: code }: TenantWhy): boolean {
+  return (state === 'STARTED' && code === null) || code === 'stopped_by_user';
+}
+
 function isWell({ health, tenant }: Status): boolean {
-  const isServing = health.ok || health.code === 'tenant_stopped';
-  return isServing && (tenant.state === 'STARTED' || tenant.reason_code === 'stopped_by_user');
+  return (health.ok || health.code === 'tenant_stopped') && isTenantWell(tenant);
 }
 
 /** The API says its version in its own description. */
@@ -65,7 +76,7 @@ function showFacts(out: Output, { url, health, tenant, version, counts }: Status
     ['server version', version ?? '-'],
     ['health', health.ok ? 'ok' : `not ok: ${health.reason}`],
     ['tenant', tenant.tenant],
-    ['scheduler', tenant.state === 'STARTED' ? tenant.state : `${tenant.state}: ${tenant.sentence}`],
+    ['scheduler', isPlain(tenant) ? tenant.state : `${tenant.state}: ${tenant.sentence}`],
     ...(tenant.advice === null ? [] : [['what to do', tenant.advice] as const]),
     ...(tenant.facts['launcher_active'] === false ? [['launcher', 'none is active'] as const] : []),
     ['engine', versionIn(tenant.facts)],
@@ -73,6 +84,11 @@ function showFacts(out: Output, { url, health, tenant, version, counts }: Status
     ['workers', String(counts.num_workers)],
     ['running tasks', String(counts.running_tasks)],
   ]);
+}
+
+/** That it runs is all there is to say. */
+function isPlain({ state, reason_code: code, facts }: TenantWhy): boolean {
+  return state === 'STARTED' && code === null && facts['launcher_active'] !== false;
 }
 
 /** Of the tenant's engine, which need not be the server's. */

@@ -1,11 +1,12 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { insertHost } from '../../test/harness/tenant-calls.ts';
 import { engineOf, inDatabase, makeTestLife, type TestLife } from '../../test/harness/tenant-life.ts';
 import { engine, engineVersion } from '../engine/engine.ts';
 import { MillraceError } from '../errors.ts';
 import { tenantHandlers } from '../gateway/tenants.ts';
 import { newId } from '../kernel/id.ts';
-import { sql } from '../kernel/sql.ts';
 import { pause } from '../kernel/service.ts';
+import { sql } from '../kernel/sql.ts';
 import { findLifeRow } from '../launcher/life/queries.ts';
 import {
   type LocalServer,
@@ -46,8 +47,10 @@ afterAll(async () => {
   await life.close();
 });
 
-/** What the launcher would have noted. */
+/** What the launcher would have noted; its host beats for as long as the test lasts. */
 async function started(name: string, version = engineVersion): Promise<void> {
+  const host = await insertHost(life);
+  await life.control.exec(sql`update host set beat_at = clock_timestamp() + interval '1 hour' where id = ${host}`);
   await life.control.exec(sql`
     insert into launch (tenant_id, state, version, host_id, ordered, changed_at)
     select id, 'STARTED', ${version}, ${host}, true, clock_timestamp() from tenant where name = ${name}
@@ -90,7 +93,7 @@ describe('millrace tenant', () => {
     const shown = await cli(['tenant', 'show', name]);
     expect(shown.stdout).toMatch(/state: +STARTED[^]*restart +install .*started/);
     expect((await cli(['tenant', 'why', name])).stdout).toBe(
-      `The scheduler of ${name} runs at version ${engineVersion}.\n`,
+      `The scheduler of ${name} runs at version ${engineVersion} on box7, process 4711.\n`,
     );
     await life.control.exec(sql`update message set detail = ${`at ${engineVersion}`} where tenant = ${name}`);
     expect((await cli(['tenant', 'show', name])).stdout).toContain(`started at ${engineVersion}`);
@@ -146,9 +149,6 @@ describe('millrace tenant', () => {
     expect(ran).toMatchObject({ code: 1, stderr: 'it has not started: no engine: engine 9 is not here\n' });
   });
 
-  it('prints a script that psql could run: to install, from a version, or from where a tenant is', async () => {
-    const [name, other] = [life.name(), life.name()];
-    await inDatabase(life, 'postgres', (_, client) => client.query(`create database ${other}`));
   it('says that a message was superseded, and by which', async () => {
     const name = life.name();
     await cli(['tenant', 'create', name]);
@@ -161,6 +161,9 @@ describe('millrace tenant', () => {
     });
   });
 
+  it('prints a script that psql could run: to install, from a version, or from where a tenant is', async () => {
+    const [name, other] = [life.name(), life.name()];
+    await inDatabase(life, 'postgres', (_, client) => client.query(`create database ${other}`));
     const install = await cli(['tenant', 'sql']);
     await inDatabase(life, other, (_, client) => client.query(install.stdout));
     await cli(['tenant', 'create', name]);
@@ -292,10 +295,10 @@ describe('millrace slots', () => {
       expect(told.stderr).toContain(
         `2 schedulers (${names[1]}, ${names[0]}) will stop; \`millrace slots --limit 9\` brings them back`,
       );
+      expect(told.stderr).toContain('will stop when a launcher is back; none is active');
       expect(await limit()).toBe(0);
       await cli(['slots', '--limit', '9']);
       // those that it does not stop are no reason to ask
-      expect(told.stderr).toContain('will stop when a launcher is back; none is active');
       expect(await cli(['slots', '--limit', '2'])).toMatchObject({ code: 0, stderr: '' });
       // those who were in line are served before those who come back to it
       await life.control.exec(
@@ -308,9 +311,6 @@ describe('millrace slots', () => {
       await life.control.exec(sql`delete from slot`);
     }
   });
-});
-
-describe('MILLRACE_TENANT', () => {
 
   it('shows what a lower limit has come to, and who has not ended if it takes long', async () => {
     const name = life.name();
@@ -341,6 +341,9 @@ describe('MILLRACE_TENANT', () => {
       await life.control.exec(sql`delete from launcher`);
     }
   });
+});
+
+describe('MILLRACE_TENANT', () => {
   it('is the tenant of every command that is not told another', async () => {
     const env = { ...server.env, MILLRACE_TENANT: 'shop' };
     server.calls.length = 0;

@@ -13,6 +13,7 @@ import { messagesOf, type SentMessage } from '../launcher/messages.ts';
 import { type ReasonCode, reasons } from '../launcher/reasons.ts';
 import { schemaFaultStart } from '../launcher/schema-fault.ts';
 import { quoted } from '../postgres/databases.ts';
+import { type Absence, absenceOf } from './absence.ts';
 import * as queries from './tenant-queries.ts';
 import { messageView, tenantView } from './tenant-views.ts';
 
@@ -33,6 +34,8 @@ interface Said {
   readonly sentence: string;
   readonly advice: string | null;
   readonly facts?: Facts;
+  /** The sentence says whether a launcher is active. */
+  readonly tellsOfLauncher?: boolean;
 }
 
 export async function explainTenant(life: Life, tenant: queries.TenantState, isRoot: boolean) {
@@ -43,20 +46,31 @@ export async function explainTenant(life: Life, tenant: queries.TenantState, isR
   const [last] = messages;
   const lastStop = messages.find(({ kind }) => kind === 'stop');
   const view = tenantView(tenant, active);
-  const code = view.reason_code;
-  const said = code === null ? running(tenant) : await explanations[code]({ life, tenant, messages, lastStop, isRoot });
-  const { sentence, advice } = view.state === 'STARTED' || active ? said : unattended(said);
+  const ground = { life, tenant, messages, lastStop, isRoot };
+  const said = view.state === 'STARTED' ? started(tenant, active) : await notStarted(ground);
+  const { sentence, advice } = active ? said : unattended(said, messages);
   const { desired, version, host, failures, retry_at } = view;
   const facts = { desired, version, host, failures, retry_at, launcher_active: active };
   const message = last === undefined ? null : messageView(last);
   return {
     tenant: tenant.name,
     state: view.state,
-    reason_code: code,
+    reason_code: view.reason_code,
     sentence,
     advice,
     facts: { ...facts, ...said.facts, last_message: message },
   };
+}
+
+/** One that no launcher has looked at is stopped or starting, by what is desired. */
+function notStarted(ground: Ground): Said | Promise<Said> {
+  const { code, desired } = ground.tenant;
+  return explanations[code ?? (desired === 'off' ? 'stopped_by_user' : 'starting')](ground);
+}
+
+function started(tenant: queries.TenantState, active: boolean): Said {
+  const absence = absenceOf(tenant);
+  return absence === undefined ? running(tenant) : absent(tenant, absence, active);
 }
 
 function running({ name, version, host }: queries.TenantState): Said {
@@ -64,11 +78,31 @@ function running({ name, version, host }: queries.TenantState): Said {
   return { sentence: `The scheduler of ${name} runs at version ${version ?? 'unknown'}${where}.`, advice: null };
 }
 
-function unattended({ sentence }: Said): Said {
+/** It says itself whether anybody will do something about it. */
+function absent({ name, desired }: queries.TenantState, { has, since }: Absence, active: boolean): Said {
+  const anew = desired === 'on' ? ' to start it anew' : '';
+  const then = active ? '; the launcher sees to it' : `, and no launcher is active${anew}`;
+  const facts = { absent_since: since?.toISOString() ?? null };
+  return { sentence: `The scheduler of ${name} has ${has}${then}.`, advice: null, facts, tellsOfLauncher: true };
+}
+
+function unattended({ sentence, tellsOfLauncher = false }: Said, messages: readonly SentMessage[]): Said {
+  const told = tellsOfLauncher
+    ? sentence
+    : `No launcher is active, so nothing changes: ${sentence.replace(/^(?:The|No) /, (word) => word.toLowerCase())}`;
   return {
-    sentence: `No launcher is active, so nothing changes: ${sentence.charAt(0).toLowerCase()}${sentence.slice(1)}`,
+    sentence: `${told.replace(/\.$/, '')}${waitingFor(messages)}.`,
     advice: 'start one: `millrace launcher`, or `millrace up` for everything on one machine',
   };
+}
+
+/** What no launcher has come to yet: the newest decides, those before it are only counted. */
+function waitingFor(messages: readonly SentMessage[]): string {
+  const [newest, ...older] = messages.filter(({ settledAt }) => settledAt === null);
+  if (newest === undefined) return '';
+  const { kind, sender, sentAt } = newest;
+  const before = older.length === 0 ? '' : `, and so ${older.length === 1 ? 'does' : 'do'} ${older.length} before it`;
+  return `; a ${kind} by ${sender} at ${sentAt.toISOString()} waits for a launcher${before}`;
 }
 
 const fewMessages = 20;
@@ -89,10 +123,11 @@ const explanations: Readonly<Record<ReasonCode, Explain>> = {
       };
     return { sentence: `${name} was stopped${who}.`, advice: `\`millrace tenant start ${word}\`` };
   },
-  starting: ({ tenant: { name, state } }) => ({
-    sentence: state === null ? `No launcher has looked at ${name} yet.` : `The scheduler of ${name} is starting.`,
-    advice: null,
-  }),
+  starting: ({ tenant: { name, state } }) => {
+    if (state === null) return { sentence: `No launcher has looked at ${name} yet.`, advice: null };
+    const sentence = state === 'ENABLED' ? `${name} is to be started.` : `The scheduler of ${name} is starting.`;
+    return { sentence, advice: null };
+  },
   stopping: ({ tenant: { name } }) => ({ sentence: `The scheduler of ${name} is ending.`, advice: null }),
   waiting_on_transaction: waitingOnTransaction,
   no_slot: noSlot,

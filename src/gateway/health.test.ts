@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import { insertHost } from '../../test/harness/tenant-calls.ts';
 import { makeTestLife, type TestLife } from '../../test/harness/tenant-life.ts';
 import { makeRouter } from '../http/router.ts';
 import { newId } from '../kernel/id.ts';
@@ -63,7 +64,16 @@ it('says why it does not run, and nothing to strangers of what its server said',
   expect(told).toMatchObject({ status: 503, body: { code: 'tenant_unavailable' } });
   expect(JSON.stringify(told)).toContain('does not run (unreachable until 2030-01-01T00:00:00.000Z)');
   expect(JSON.stringify(told)).not.toContain('10.0.0.7');
+});
+
+it('says of one that is said to be STARTED that it is not heard of', async () => {
   await launched('STARTED', null);
+  const why = '`millrace tenant why default` says more';
+  expect(await healthz()).toMatchObject({
+    body: { detail: `the scheduler of the tenant default does not run (not heard of); ${why}` },
+  });
+  const host = await insertHost(life);
+  await life.control.exec(sql`update launch set host_id = ${host}, ordered = true where tenant_id = ${id}`);
   expect(await healthz()).toMatchObject({
     body: { detail: 'the scheduler of the tenant default has not been heard of for ten seconds' },
   });

@@ -48,9 +48,9 @@ async function unwell(life: Life): Promise<MillraceError> {
     return new MillraceError('tenant_stopped', `the tenant ${defaultTenant} was stopped by a person; ${how}`);
   }
   const why =
-    reason === null
+    code === null
       ? 'has not been heard of for ten seconds'
-      : `does not run (${reason.split(': ', 1)[0]}); \`millrace tenant why ${defaultTenant}\` says more`;
+      : `does not run (${reason?.split(': ', 1)[0]}); \`millrace tenant why ${defaultTenant}\` says more`;
   return new MillraceError('tenant_unavailable', `the scheduler of the tenant ${defaultTenant} ${why}`);
 }
 

@@ -17,6 +17,8 @@ const name = z
 const database = z.string().min(1, 'a database needs a name').max(63, 'a name has at most 63 characters').optional();
 const tenantPath = z.object({ name: z.string().min(1).max(200, 'no tenant has a name of more than 200 characters') });
 
+/** `silent`: the launcher has left it as STARTED, and its host is not heard of any more. */
+const shownCode = z.enum([...reasonCodes, 'silent']);
 const processView = z.object({ id, machine: z.string(), pid: z.int() });
 
 export const tenantView = z.object({
@@ -25,12 +27,12 @@ export const tenantView = z.object({
   database: z.string(),
   desired: z.enum(['on', 'off']),
   state: z.enum(['ENABLED', 'ALLOCATED', 'STARTED', 'DISABLED']),
-  /** Why it is not STARTED. */
+  /** Why it is not STARTED; or that it is only said to be, and is not heard of; and that no launcher is active. */
   reason: z.string().nullable(),
-  reason_code: z.enum(reasonCodes).nullable(),
+  reason_code: shownCode.nullable(),
   /** Recorded in its database; null: not installed. */
   version: z.string().nullable(),
-  /** Where its scheduler runs. */
+  /** Where its scheduler runs, or ran when it was last heard of. */
   host: processView.nullable(),
   own_host: z.boolean(),
   /** Failures in a row, and when it is tried again. */
@@ -174,7 +176,7 @@ export const tenantEndpointsOfGateway = endpoints({
     answer: z.object({
       tenant: z.string(),
       state: z.enum(['ENABLED', 'ALLOCATED', 'STARTED', 'DISABLED']),
-      reason_code: z.enum(reasonCodes).nullable(),
+      reason_code: shownCode.nullable(),
       sentence: z.string(),
       /** What to do about it; null where there is nothing to do. */
       advice: z.string().nullable(),

@@ -1,5 +1,6 @@
 /** Statements of the control database about tenants as people see them: states, slots, launchers. */
 import { type Db, sql } from '../kernel/sql.ts';
+import { isSilent } from '../launcher/host-queries.ts';
 import { isHeld } from '../launcher/lease.ts';
 import type { ReasonCode } from '../launcher/reasons.ts';
 
@@ -25,18 +26,31 @@ export type TenantState = {
   retryAt: Date | null;
   changedAt: Date | null;
   host: Process | null;
+  /** By the server's clock, for as long as a launcher lets pass before it writes a host off. */
+  hostIsSilent: boolean;
+  /** When its host or its scheduler was last heard of; null: nothing is known. */
+  heardAt: Date | null;
+  /** Its host's last word on the order that holds, if it is that its scheduler has ended. */
+  endedAt: Date | null;
+  endedCode: ReasonCode | null;
+  endedBecause: string | null;
 };
 
 const columns = sql`
   tenant.id, tenant.name, tenant.database, tenant.desired, tenant.leaving is not null as leaving, tenant.own_host as "ownHost", tenant.created_at as "createdAt",
   launch.state, launch.code, launch.reason, launch.wait_on as "waitOn", launch.version, launch.failures,
   case when tenant.desired = 'on' then launch.retry_at end as "retryAt", launch.changed_at as "changedAt",
-  case when host.id is not null then json_build_object('id', host.id, 'machine', host.machine, 'pid', host.pid) end as host`;
+  case when host.id is not null then json_build_object('id', host.id, 'machine', host.machine, 'pid', host.pid) end as host,
+  coalesce(${isSilent}, false) as "hostIsSilent", greatest(nullif(host.beat_at, '-infinity'), word.beat_at) as "heardAt",
+  case when word.phase = 'ended' then word.changed_at end as "endedAt",
+  case when word.phase = 'ended' then word.code end as "endedCode",
+  case when word.phase = 'ended' then word.reason end as "endedBecause"`;
 
 const joined = sql`
   from tenant
   left join launch on launch.tenant_id = tenant.id
-  left join host on host.id = launch.host_id and (launch.ordered or launch.ending)`;
+  left join host on host.id = launch.host_id and (launch.ordered or launch.ending)
+  left join scheduler word on word.tenant_id = tenant.id and word.order_no = launch.order_no`;
 
 export function tenantStates(db: Db): Promise<TenantState[]> {
   return db.rows<TenantState>(sql`select ${columns} ${joined} order by tenant.name`);

@@ -1,13 +1,15 @@
 /** Tenants and messages as the API shows them. */
 import type { z } from 'zod';
 import type { SentMessage } from '../launcher/messages.ts';
+import { reasons } from '../launcher/reasons.ts';
+import { absenceOf } from './absence.ts';
 import type { messageView as messageShape, tenantView as tenantShape } from './tenant-endpoints.ts';
 import type { TenantState } from './tenant-queries.ts';
 
 type TenantView = z.input<typeof tenantShape>;
 type MessageView = z.input<typeof messageShape>;
 
-/** Every state but STARTED has a reason; and while no launcher is active, that is part of it. */
+/** Every state has a reason, but STARTED where its scheduler runs; and while no launcher is active, that is part of it. */
 export function tenantView(tenant: TenantState, launcherActive: boolean): TenantView {
   const { id, name, database, desired, version, host, retryAt, changedAt, createdAt } = tenant;
   return {
@@ -27,12 +29,29 @@ export function tenantView(tenant: TenantState, launcherActive: boolean): Tenant
 }
 
 function stateOf(tenant: TenantState, launcherActive: boolean): Pick<TenantView, 'state' | 'reason' | 'reason_code'> {
-  const { state, code, reason, desired } = tenant;
-  if (state === 'STARTED') return { state, reason: null, reason_code: null };
-  const more = launcherActive ? '' : '; no launcher is active';
-  if (state !== null) return { state, reason: `${reason ?? ''}${more}`, reason_code: code };
-  if (desired === 'off') return { state: 'DISABLED', reason: `stopped by user${more}`, reason_code: 'stopped_by_user' };
-  return { state: 'ENABLED', reason: `starting: no launcher has looked at it yet${more}`, reason_code: 'starting' };
+  const { state, code, desired } = tenant;
+  const said = (reason: string | null): string | null => withLauncher(reason, launcherActive);
+  if (state === 'STARTED') {
+    const absence = absenceOf(tenant);
+    return { state, reason: said(absence?.reason ?? null), reason_code: absence?.code ?? null };
+  }
+  if (state !== null) return { state, reason: said(reasonOf(tenant)), reason_code: code };
+  if (desired === 'off') return { state: 'DISABLED', reason: said(reasonOf(tenant)), reason_code: 'stopped_by_user' };
+  return { state: 'ENABLED', reason: said('starting: no launcher has looked at it yet'), reason_code: 'starting' };
+}
+
+/** Who drops a tenant stops it first, without anybody having asked for a stop. */
+function reasonOf({ state, code, reason, leaving }: TenantState): string {
+  const isStopped = state === null || code === 'stopped_by_user';
+  if (isStopped) return leaving ? 'stopped to be dropped' : reasons.stoppedByUser.text;
+  return reason ?? '';
+}
+
+/** What the last launcher has left behind may say that none is active: that is said once, and no more when one is. */
+function withLauncher(reason: string | null, launcherActive: boolean): string | null {
+  const { text } = reasons.noLauncher;
+  if (launcherActive) return reason === text ? reasons.starting.text : reason;
+  return reason === null || reason === text ? text : `${reason}; ${text}`;
 }
 
 export function messageView(message: SentMessage): MessageView {

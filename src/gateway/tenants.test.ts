@@ -67,7 +67,7 @@ describe('a tenant', () => {
     });
   });
 
-  it('that does not run says so when no launcher is active; one that runs does not', async () => {
+  it('that does not run says so when no launcher is active', async () => {
     await launched({ reason: reasons.notInstalled });
     await withoutLauncher(life, async () => {
       expect((await ask(`GET /api/tenants/${name}`)).json).toMatchObject({
@@ -75,14 +75,19 @@ describe('a tenant', () => {
       });
       const { json } = await ask(`GET /api/explain/tenant/${name}`);
       expect(json).toMatchObject({
-        sentence: `No launcher is active, so nothing changes: millrace is not installed in the database ${name}.`,
+        sentence: `No launcher is active, so nothing changes: Millrace is not installed in the database ${name}.`,
         advice: expect.stringContaining('millrace launcher') as unknown,
         facts: { launcher_active: false },
       });
-      await life.control.exec(
-        sql`update launch set state = 'STARTED', code = null, reason = null where tenant_id = ${id}`,
-      );
-      expect((await ask(`GET /api/tenants/${name}`)).json).toMatchObject({ state: 'STARTED', reason: null });
+    });
+  });
+
+  it('that is stopped to be dropped is not said to be stopped by a user', async () => {
+    await launched({ reason: reasons.stoppedByUser });
+    await life.control.exec(sql`update tenant set desired = 'off', leaving = 'on' where id = ${id}`);
+    expect((await ask(`GET /api/tenants/${name}`)).json).toMatchObject({
+      reason: 'stopped to be dropped',
+      reason_code: 'stopped_by_user',
     });
   });
 
@@ -200,7 +205,6 @@ describe('engines and launchers', () => {
       memory: 1_048_576,
     });
   });
-});
 
   it('does not list as standing by whoever was not heard of for five seconds, though it had the lease', async () => {
     const [dead, silent] = ['00000000-0000-7000-8000-000000000000', newId()];
@@ -220,3 +224,4 @@ describe('engines and launchers', () => {
     const { hosts } = tenantEndpointsOfGateway['GET /api/launcher'].answer.parse((await ask('GET /api/launcher')).json);
     expect(hosts.find((each) => each.id === hostId)).toMatchObject({ beat_at: null });
   });
+});

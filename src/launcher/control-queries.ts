@@ -1,6 +1,7 @@
 /** Statements of the control database about tenants, their schedulers, and the fleet that serves them. */
 import type { SchedulerInfo, WorkerInfo } from '../contract/engine.ts';
 import { type Db, sql } from '../kernel/sql.ts';
+import { isSilent } from './host-queries.ts';
 
 export type TenantRow = {
   id: string;
@@ -46,15 +47,17 @@ export async function registerTenant(
   return inserted > 0;
 }
 
-/** STARTED, and heard of since. */
-export async function isStarted(db: Db, tenant: string, beatSince: Date): Promise<boolean> {
+/** STARTED, and heard of lately: its host as the launcher judges it, and its scheduler within ten seconds. */
+export async function isStarted(db: Db, tenant: string): Promise<boolean> {
   const row = await db.maybeOne(sql`
     select 1
       from launch
       join tenant on tenant.id = launch.tenant_id
+      join host on host.id = launch.host_id and not ${isSilent}
       join scheduler on scheduler.tenant_id = tenant.id
      where tenant.name = ${tenant} and launch.state = 'STARTED'
-       and scheduler.phase = 'running' and scheduler.order_no = launch.order_no and scheduler.beat_at > ${beatSince}`);
+       and scheduler.phase = 'running' and scheduler.order_no = launch.order_no
+       and scheduler.beat_at > clock_timestamp() - interval '10 seconds'`);
   return row !== undefined;
 }
 

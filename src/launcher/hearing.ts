@@ -2,14 +2,13 @@
  * What hosts say of their orders, or no longer say: their words become events of the state machine. A host that has been
  * silent, or does not obey, is lost, and every scheduler with it; whose host was lost may be to blame.
  */
+import { silentMs } from './host-queries.ts';
 import type { LaunchHost } from './launch-queries.ts';
 import type { Launch, LaunchEntry, Ledger, Word } from './ledger.ts';
 import { isAlone } from './placement.ts';
 import { reasons } from './reasons.ts';
 import { afterRunning } from './supervisor.ts';
 
-/** A machine on which everybody waits for a processor keeps a host from beating; to end it there would make that worse. */
-const silentMs = 8_000;
 /** A host that beats but does not answer an order for so long, and does not say that it cannot, is as good as lost. */
 const unansweredMs = 30_000;
 

@@ -49,6 +49,15 @@ export async function removeHost(db: Db, id: string): Promise<void> {
   await db.exec(sql`delete from host where id = ${id}`);
 }
 
+/**
+ * Without a beat for so long, a host is lost. A machine on which everybody waits for a processor keeps it from beating; to
+ * end it there would make that worse.
+ */
+export const silentMs = 8_000;
+
+/** Of `host`, by the server's clock; a launcher that is awake writes it off. */
+export const isSilent = sql`host.beat_at < clock_timestamp() - ${silentMs} * interval '1 millisecond'`;
+
 /** Gets no more tenants. */
 export async function leaveSoon(db: Db, id: string): Promise<void> {
   await db.exec(sql`update host set leaving = true where id = ${id}`);

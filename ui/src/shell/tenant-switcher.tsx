@@ -126,7 +126,7 @@ function TenantLinks({ tenants }: { readonly tenants: readonly Tenant[] }) {
             aria-current={tenant.name === tenantName ? 'true' : undefined}
           >
             <span className="switcher-name">{tenant.name}</span>
-            {tenant.state === 'STARTED' ? null : (
+            {toneOf(tenant) === 'well' ? null : (
               <span className="switcher-state" data-tone={toneOf(tenant)}>
                 {tenant.state}
               </span>

@@ -34,6 +34,13 @@ test('what runs is well, whatever was the matter before', () => {
   expect(needsLook({ state: 'STARTED', reason_code: null, desired: 'on' })).toBe(false);
 });
 
+test('what is said to be STARTED and is not heard of needs a look', () => {
+  for (const reason_code of ['silent', 'stopping', 'unreachable'] as const) {
+    expect(toneOf({ state: 'STARTED', reason_code })).toBe('bad');
+    expect(needsLook({ state: 'STARTED', reason_code, desired: 'on' })).toBe(true);
+  }
+});
+
 test('somebody should look at what ought to run and cannot', () => {
   const looked = reasonCodes.filter((code) => needsLook(disabled(code)));
   expect(looked).toEqual([

@@ -25,10 +25,12 @@ const tones: Readonly<Record<NonNullable<Tenant['reason_code']>, Tone>> = {
   not_connectable: 'bad',
   crashed: 'bad',
   gone: 'bad',
+  silent: 'bad',
 };
 
 export function toneOf({ state, reason_code }: Pick<Standing, 'state' | 'reason_code'>): Tone {
-  if (state === 'STARTED') return 'well';
+  // the launcher may have left it as STARTED, and died: there is a reason then
+  if (state === 'STARTED') return reason_code === null ? 'well' : 'bad';
   return reason_code === null ? 'busy' : tones[reason_code];
 }
 

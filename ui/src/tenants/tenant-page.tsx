@@ -55,7 +55,7 @@ function TenantBody({ name }: { readonly name: string }) {
 
 /** The state above and the sentence are read apart; neither is kept from being shown by the other. */
 function Why({ name }: { readonly name: string }) {
-  const { data: why, error } = useTenantWhy(name);
+  const { data: why, error } = useTenantWhy(name, { watched: true });
   if (why === undefined) return <InlineFailure error={error} />;
   return (
     <section className="tenant-why" aria-label="Why">

@@ -1,6 +1,6 @@
 /** How a tenant stands: a shape, the launcher's word, and a colour that says whether that is well. */
 import { Due } from '../time/times.tsx';
-import { nextTryOf, reasonWords, type Tenant, type Tone, toneOf } from './standing.ts';
+import { nextTryOf, reasonWords, sentenceWords, type Tenant, type Tone, toneOf } from './standing.ts';
 import './tenants.css';
 
 const ring = 'M8 13.5a5.5 5.5 0 1 0 0-11 5.5 5.5 0 0 0 0 11Z';
@@ -19,10 +19,16 @@ const meanings: Readonly<Record<Tenant['state'], string>> = {
   DISABLED: 'its scheduler does not run',
 };
 
+const notHeardOf = 'its scheduler ran when it was last heard of';
+
 export function TenantState({ state, reason_code }: Pick<Tenant, 'state' | 'reason_code'>) {
   const tone = toneOf({ state, reason_code });
   return (
-    <span className="tenant-state" data-tone={tone} title={meanings[state]}>
+    <span
+      className="tenant-state"
+      data-tone={tone}
+      title={tone === 'bad' && state === 'STARTED' ? notHeardOf : meanings[state]}
+    >
       <svg className="icon" viewBox="0 0 16 16" aria-hidden="true">
         <path d={shapes[tone]} />
       </svg>
@@ -31,13 +37,13 @@ export function TenantState({ state, reason_code }: Pick<Tenant, 'state' | 'reas
   );
 }
 
-/** Why it is not STARTED, and when it is tried again. */
+/** Why it is not STARTED, or not heard of, and when it is tried again. */
 export function Reason({ tenant }: { readonly tenant: Pick<Tenant, 'reason' | 'reason_code' | 'retry_at'> }) {
   const nextTryAt = nextTryOf(tenant);
   if (tenant.reason === null) return null;
   return (
     <>
-      {reasonWords(tenant.reason)}
+      {sentenceWords(reasonWords(tenant.reason))}
       {nextTryAt === null ? null : (
         <>
           {'; '}

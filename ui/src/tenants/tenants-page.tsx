@@ -9,7 +9,7 @@ import { useTitle } from '../kit/title.ts';
 import { useUrlState } from '../kit/url-state.ts';
 import { RootOnly } from '../session/root-only.tsx';
 import { NewTenant } from './new-tenant.tsx';
-import { needsLook, type Tenant } from './standing.ts';
+import { needsLook, type Tenant, toneOf } from './standing.ts';
 import { TenantsHead } from './tenants-head.tsx';
 import { TenantsTable } from './tenants-table.tsx';
 import { useTenants } from './use-tenants.ts';
@@ -32,7 +32,7 @@ type Show = (typeof choices)[number]['value'];
 
 const fits: Readonly<Record<Show, (tenant: Tenant) => boolean>> = {
   all: () => true,
-  running: ({ state }) => state === 'STARTED',
+  running: (tenant) => toneOf(tenant) === 'well',
   off: ({ desired }) => desired === 'off',
   look: needsLook,
 };

@@ -5,7 +5,7 @@
 import { useIsMutating, useQuery } from '@tanstack/react-query';
 import { type GatewayAnswer, gateway, statusOf } from '../client.ts';
 import { keys } from '../queries.ts';
-import { isUnderWay } from './standing.ts';
+import { isUnderWay, toneOf } from './standing.ts';
 
 export type Slots = GatewayAnswer<'GET /api/slots'>;
 export type Slot = Slots['items'][number];
@@ -64,14 +64,17 @@ export function useMessages(name: string, limit: number) {
   });
 }
 
-/** Of a tenant that runs it is asked once: when its scheduler goes, the tenant's own stream says so. */
-export function useTenantWhy(name: string) {
+/**
+ * Of a tenant that runs it is asked once: when its scheduler goes, the tenant's own stream says so. `watched`: also where
+ * the whole host went and nobody is left to say it.
+ */
+export function useTenantWhy(name: string, { watched = false }: { readonly watched?: boolean } = {}) {
   const isBeingRenamed = useIsBeingRenamed(name);
   return useQuery({
     queryKey: keys.tenant(name, 'why'),
     queryFn: ({ signal }) => gateway('GET /api/explain/tenant/{name}', { params: { name }, signal }),
     refetchInterval: ({ state: { data } }) =>
-      isBeingRenamed || data === undefined || data.state === 'STARTED' ? false : calmMs,
+      isBeingRenamed || data === undefined || (!watched && toneOf(data) === 'well') ? false : calmMs,
   });
 }
 
