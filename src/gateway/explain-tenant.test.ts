@@ -164,6 +164,21 @@ describe('why a tenant does not run', () => {
     });
   });
 
+  it('says to wait where a restore is under way', async () => {
+    const detail =
+      'its schema is not that of engine 2.0.0: 3 of its indexes and keys are missing: it is still being restored';
+    await launched({ reason: reasons.noEngine(detail), version: '2.0.0' });
+    const { json } = await ask(`GET /api/explain/tenant/${name}`);
+    expect(json['advice']).toMatch(/^wait for the end of the restore/);
+  });
+
+  it('tells what a start waits for', async () => {
+    const other = 'another scheduler of this tenant is still running (psql, backend 7)';
+    await launched({ state: 'ALLOCATED', reason: reasons.startingAfter(other) });
+    const { json } = await ask(`GET /api/explain/tenant/${name}`);
+    expect(json['sentence']).toBe(`The scheduler of ${name} is starting: ${other}.`);
+  });
+
   it('does not blame the server for a table of the version that is not ours', async () => {
     const detail = `${installationFaultStart}: column "version" does not exist`;
     await launched({ reason: reasons.unreachable(detail, at), failures: 1, retryAt: at });

@@ -123,10 +123,11 @@ const explanations: Readonly<Record<ReasonCode, Explain>> = {
       };
     return { sentence: `${name} was stopped${who}.`, advice: `\`millrace tenant start ${word}\`` };
   },
-  starting: ({ tenant: { name, state } }) => {
+  starting: ({ tenant: { name, state, reason } }) => {
     if (state === null) return { sentence: `No launcher has looked at ${name} yet.`, advice: null };
-    const sentence = state === 'ENABLED' ? `${name} is to be started.` : `The scheduler of ${name} is starting.`;
-    return { sentence, advice: null };
+    const told = state === 'ENABLED' ? `${name} is to be started` : `The scheduler of ${name} is starting`;
+    const detail = reason?.startsWith('starting: ') ? reason.slice('starting'.length) : '';
+    return { sentence: `${told}${detail}.`, advice: null };
   },
   stopping: ({ tenant: { name } }) => ({ sentence: `The scheduler of ${name} is ending.`, advice: null }),
   waiting_on_transaction: waitingOnTransaction,
@@ -230,6 +231,7 @@ function shownHolder({ kind, tenant, reason, since }: queries.SlotRow): Facts {
   return { kind, tenant, reason, since: since.toISOString() };
 }
 
+const untilRestored = 'wait for the end of the restore: it is looked at again every few seconds';
 const repair =
   'apply and record what is missing, or put the right version in its place: see "By a migration tool of your own" in docs/operations.md';
 
@@ -241,7 +243,8 @@ async function noEngine({ life, tenant, isRoot }: Ground): Promise<Said> {
   const why = (reason ?? 'no engine').replace(/^no engine: /, '').replace(/; add it with `millrace engine add`$/, '');
   const sentence = `${name} is at version ${at}, and ${why}.`;
   const bring = `\`millrace engine add\` brings ${version === null ? 'its version' : at}`;
-  if (reason?.includes(schemaFaultStart)) return { sentence, advice: repair };
+  if (reason?.includes(schemaFaultStart))
+    return { sentence, advice: reason.includes('still being restored') ? untilRestored : repair };
   const isWay = newest !== undefined && version !== null && !isNewer(version, newest);
   const advice = isWay
     ? `${bring}; \`millrace tenant upgrade ${shellWord(name)}\` goes to ${newest}, which is here`
