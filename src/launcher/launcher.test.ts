@@ -72,7 +72,12 @@ describe('a launcher', () => {
     expect(await stage.becomes(tenant, 'DISABLED', 'stopping')).toMatchObject({ ending: true, ordered: false });
     const [slot] = await stage.control.db.rows(sql`select reason from slot where tenant_id = ${tenant.id}`);
     expect(slot).toEqual({ reason: 'ending' });
-    const message = await stage.control.db.one(sql`select outcome, settled_at from message where id = ${id}`);
+    // perhaps a turn later: what is desired may have been seen first
+    const message = await until('the message was read', async () => {
+      const [row] = await stage.control.db.rows<{ outcome: string | null }>(sql`
+        select outcome, settled_at from message where id = ${id}`);
+      return row?.outcome === null ? undefined : row;
+    });
     expect(message).toEqual({ outcome: 'accepted', settled_at: null });
     host.letsGo = true;
     expect(await stage.outcome(id)).toMatchObject({ outcome: 'stopped' });
