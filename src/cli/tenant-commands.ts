@@ -8,6 +8,7 @@ import type { Io } from './io.ts';
 import { count } from './output.ts';
 import { noOptions, type Session, verb } from './session.ts';
 import { addTenantViews, hasLauncher, type Ordered, stateLine, tenantArgument } from './tenant-views.ts';
+import { tellingOfWaits } from './upgrade-progress.ts';
 
 const newName = ['<name>', 'lower-case letters, digits, - and _; part of addresses: /t/NAME/'] as const;
 const newFlags = z.object({
@@ -171,7 +172,7 @@ async function upgradeTenant(
   if (!dryRun) out.note(`asking for the upgrade of ${name}…`);
   const params = { name };
   const call = server.gateway('POST /api/tenants/{name}/upgrade', { params, body: { to, dry_run: dryRun } });
-  const done = await byArgument(call, { 'body.to': '--to' });
+  const done = await tellingOfWaits({ session, server, name }, byArgument(call, { 'body.to': '--to' }));
   out.answer(done, () => {
     if (done.from === done.to) return out.line(`${name} is at ${done.to} already`);
     out.line(`${name}: ${done.from} → ${done.to}`);

@@ -204,7 +204,7 @@ function underWay({ name }: queries.TenantState, by: SentMessage, blockers: read
   const where = own === undefined ? '' : `, backend ${own.pid}`;
   return {
     sentence: `${name} waits: ${cause}, by ${sender}, is under way since ${sentAt.toISOString()} (transaction ${xid}${where}).`,
-    advice: howToWait(own?.pid ?? null),
+    advice: howToWait(own?.pid ?? null, blockers),
   };
 }
 

@@ -83,6 +83,20 @@ describe('migrating a tenant', () => {
     expect(await seen()).toEqual({ kind: 'not_installed' });
   });
 
+  it('waits for half a minute at most for what somebody holds', async () => {
+    const waits: string[] = [];
+    const looking: Engine = {
+      ...engine,
+      migrate: async (client) => {
+        const { rows } = await client.query<{ lock_timeout: string }>('show lock_timeout');
+        waits.push(...rows.map((row) => row.lock_timeout));
+        return engine.migrate(client);
+      },
+    };
+    await migrateTenant(database.address, looking);
+    expect(waits).toEqual(['30s']);
+  });
+
   it('reminds those who came back before the lock was asked for', async () => {
     await migrateTenant(database.address, engine);
     const late: Client[] = [];

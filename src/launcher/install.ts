@@ -1,19 +1,23 @@
 /** Installing, upgrading and removing: what is done in a transaction in which no engine touches the tenant. */
 import { Client, type ClientBase } from 'pg';
 import type { Engine } from '../contract/engine.ts';
-import { onClient, sql } from '../kernel/sql.ts';
+import { isLockTimeout, MillraceError } from '../errors.ts';
+import { type Db, onClient, sql } from '../kernel/sql.ts';
 import { isNewer } from '../kernel/version.ts';
 import { type Address, clientConfig } from '../postgres/address.ts';
 import { proveDatabase } from '../postgres/databases.ts';
-import { drained, type Drained, graceMs } from '../postgres/drained.ts';
+import { drained, type Drained, graceMs, usualLockMs } from '../postgres/drained.ts';
 import { locks } from '../postgres/locks.ts';
 import { notForgotten } from '../postgres/pool.ts';
 import type { Engines } from './engines.ts';
+import { holdersOfTables, howToFree, inWords } from './life/blockers.ts';
 
 /** Those who have to leave are told. */
 export interface Telling {
   readonly onBegin: (who: Drained) => Promise<void>;
   readonly remind: () => void;
+  /** How long somebody's lock on a table is waited for. */
+  readonly lockMs?: number | undefined;
 }
 
 const nobody: Telling = { onBegin: async () => {}, remind: () => {} };
@@ -30,11 +34,38 @@ export function migrateTenant(
 
 /** Work in such a transaction, on a connection of its own. */
 export function inDrained<T>(address: Address, telling: Telling, work: (client: ClientBase) => Promise<T>): Promise<T> {
-  return onConnection(address, (client) => drained(client, { ...telling, graceMs }, work));
+  return onConnection(address, (client) => drainedOn(client, telling, work));
 }
 
 function migrateOn(client: Client, engine: Engine, telling: Telling): Promise<string[]> {
-  return drained(client, { ...telling, graceMs }, (inner) => engine.migrate(inner));
+  return drainedOn(client, telling, (inner) => engine.migrate(inner));
+}
+
+function drainedOn<T>(client: Client, telling: Telling, work: (client: ClientBase) => Promise<T>): Promise<T> {
+  return drained(client, { ...telling, graceMs }, (inner, tx) =>
+    // in a savepoint: no engine comes back, and is taken for who was in the way, before we have seen who it is
+    tx
+      .transaction(() => work(inner))
+      .catch(async (error: unknown) => {
+        throw isLockWait(error) ? await gaveUp(tx, error, telling.lockMs) : error;
+      }),
+  );
+}
+
+/** By itself, or as why a migration failed. */
+function isLockWait(error: unknown): error is Error {
+  return error instanceof Error && (isLockTimeout(error) || isLockTimeout(error.cause));
+}
+
+async function gaveUp(tx: Db, error: Error, lockMs = usualLockMs): Promise<MillraceError> {
+  const holders = await holdersOfTables(tx).catch(() => []);
+  const what = isLockTimeout(error) ? '' : `${error.message}: `;
+  const whose =
+    holders.length === 0
+      ? 'nobody has tables of the schema millrace open now; try again'
+      : `tables of the schema millrace are held by ${holders.map(inWords).join(', ')}; ${howToFree(holders)}, or try again later`;
+  const detail = `${what}a lock was waited for in vain, for ${lockMs / 1_000} s, and nothing was changed; ${whose}`;
+  return new MillraceError('conflict', detail, { cause: error });
 }
 
 /** Whether `migrateTenant` would find anything to do. Locks nothing: a start of many processes disturbs nobody. */

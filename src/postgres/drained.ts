@@ -27,12 +27,16 @@ export interface DrainOptions {
   readonly remind?: () => void;
   /** How long holders may take. */
   readonly graceMs: number;
+  /** How long each further lock is waited for: another migration's, and what somebody holds on tables. */
+  readonly lockMs?: number | undefined;
 }
 
 const firstReminderMs = 20;
 const reminderMs = 500;
 
 export const graceMs = 5_000;
+/** The tenant is down meanwhile: whoever has its tables open for longer is told of, not waited for. */
+export const usualLockMs = 30_000;
 /** Whoever is still there after so many graces cannot be made to leave by us. */
 const mostGraces = 5;
 
@@ -40,20 +44,37 @@ const mostGraces = 5;
 export function drained<T>(
   client: Client,
   options: DrainOptions,
-  work: (client: ClientBase) => Promise<T>,
+  work: (client: ClientBase, tx: Db) => Promise<T>,
 ): Promise<T> {
+  const { lockMs = usualLockMs } = options;
   return onClient(client).transaction(async (tx) => {
     const who = await tx.one<{ xid: string; pid: number }>(sql`
       select pg_current_xact_id()::text as xid, pg_backend_pid() as pid`);
     await options.onBegin(who);
-    await tx.exec(sql`select pg_advisory_xact_lock(${locks.migrate[0]}::integer, ${locks.migrate[1]}::integer)`);
+    await limitWaits(tx, lockMs);
+    await lockMigrate(tx);
+    await limitWaits(tx, options.graceMs);
     await lockDrain(tx, options);
-    return work(client);
+    await limitWaits(tx, lockMs);
+    return work(client, tx);
   });
 }
 
+async function limitWaits(tx: Db, ms: number): Promise<void> {
+  await tx.exec(sql`select set_config('lock_timeout', ${`${ms}ms`}, true)`);
+}
+
+async function lockMigrate(tx: Db): Promise<void> {
+  try {
+    await tx.exec(sql`select pg_advisory_xact_lock(${locks.migrate[0]}::integer, ${locks.migrate[1]}::integer)`);
+  } catch (error) {
+    if (!isLockTimeout(error)) throw error;
+    const detail = 'another migration of this database is under way and does not end; nothing was changed';
+    throw new MillraceError('conflict', `${detail}; try again later`, { cause: error });
+  }
+}
+
 async function lockDrain(tx: Db, options: DrainOptions): Promise<void> {
-  await tx.exec(sql`select set_config('lock_timeout', ${`${options.graceMs}ms`}, true)`);
   for (let graces = 1; ; graces++) {
     try {
       // in a savepoint: a wait that ran out must not end the transaction
@@ -70,7 +91,6 @@ async function lockDrain(tx: Db, options: DrainOptions): Promise<void> {
       if (graces === mostGraces) throw stuck(holders, error);
     }
   }
-  await tx.exec(sql`select set_config('lock_timeout', '0', true)`);
 }
 
 async function reminding<T>(remind: (() => void) | undefined, waiting: Promise<T>): Promise<T> {

@@ -1,14 +1,16 @@
-/** Who is in the way: whose transactions keep a tenant's database from being looked at, and how they are ended. */
+/**
+ * Who is in the way: whose transactions keep a tenant's database from being looked at, or a migration from its tables, and
+ * how they are ended.
+ */
 import { type Db, sql } from '../../kernel/sql.ts';
 import { locks } from '../../postgres/locks.ts';
 import { reasons } from '../reasons.ts';
 
 const named = reasons.waitingOn('').text;
 
-export type Blocker = {
-  /** A migration, a command on the database itself (drop, rename, template), or another that has locked its tables. */
-  what: 'migration' | 'database' | 'tables';
-  /** Its transaction's number, or what it is called as long as it has none. */
+/** A transaction that holds locks. */
+export type Holder = {
+  /** Its number, or what it is called as long as it has none. */
   transaction: string;
   /** Null: a prepared transaction. */
   pid: number | null;
@@ -18,15 +20,41 @@ export type Blocker = {
   since: Date | null;
 };
 
+export type Blocker = Holder & {
+  /**
+   * A migration, a command on the database itself (drop, rename, template), another that has locked its tables, or one
+   * that holds what the migration waits for.
+   */
+  what: 'migration' | 'database' | 'tables' | 'holder';
+};
+
+/** Of a row `lock` of `pg_locks`, with `whose`. */
+const holder = sql`
+  coalesce(own.xid::text, lock.virtualtransaction) as transaction, lock.pid, prepared.gid,
+  coalesce(nullif(activity.application_name, ''), nullif(activity.backend_type, 'client backend')) as application,
+  coalesce(activity.usename, prepared.owner) as user, coalesce(activity.xact_start, prepared.prepared) as since`;
+
+const whose = sql`
+  left join pg_stat_activity activity on activity.pid = lock.pid
+  left join lateral (
+    -- a prepared transaction keeps the virtual number of the session that was in it; of savepoints the outermost is meant
+    select x.transactionid as xid
+      from pg_locks x
+     where x.locktype = 'transactionid' and x.mode = 'ExclusiveLock' and x.granted
+       and x.virtualtransaction = lock.virtualtransaction and x.pid is not distinct from lock.pid
+     order by age(x.transactionid) desc
+     limit 1
+  ) own on true
+  left join pg_prepared_xacts prepared on lock.pid is null and prepared.transaction = own.xid`;
+
 /**
  * Whose transactions keep a tenant from being looked at, on the control database's own server. Of those that have locked
  * tables, which may be nobody's business, the one that the launcher has named.
  */
-export function blockersOf(db: Db, tenantId: string): Promise<Blocker[]> {
-  return db.rows<Blocker>(sql`
+export async function blockersOf(db: Db, tenantId: string): Promise<Blocker[]> {
+  const blockers = await db.rows<Blocker>(sql`
     select distinct case lock.locktype when 'advisory' then 'migration' when 'object' then 'database' else 'tables' end as what,
-           coalesce(own.xid::text, lock.virtualtransaction) as transaction, lock.pid, prepared.gid, nullif(activity.application_name, '') as application,
-           coalesce(activity.usename, prepared.owner) as user, coalesce(activity.xact_start, prepared.prepared) as since
+           ${holder}
       from tenant
       left join launch on launch.tenant_id = tenant.id
       join pg_locks lock on (
@@ -40,22 +68,43 @@ export function blockersOf(db: Db, tenantId: string): Promise<Blocker[]> {
              lock.locktype = 'relation' and lock.database = tenant.database_oid and lock.mode = 'AccessExclusiveLock'
              and lock.granted
            )
-      left join pg_stat_activity activity on activity.pid = lock.pid
-      left join lateral (
-        -- a prepared transaction keeps the virtual number of the session that was in it; of savepoints the outermost is meant
-        select x.transactionid as xid
-          from pg_locks x
-         where x.locktype = 'transactionid' and x.mode = 'ExclusiveLock' and x.granted
-           and x.virtualtransaction = lock.virtualtransaction and x.pid is not distinct from lock.pid
-         order by age(x.transactionid) desc
-         limit 1
-      ) own on true
-      left join pg_prepared_xacts prepared on lock.pid is null and prepared.transaction = own.xid
+      ${whose}
      where tenant.id = ${tenantId}
        and (lock.locktype <> 'relation'
             or launch.reason = ${named} || lock.virtualtransaction || ' (pid ' || lock.pid || ')'
             -- locks know 32 bits of a number
             or mod(substring(launch.reason from '([0-9]+)( \\(prepared\\))?$')::numeric, 4294967296)::text = own.xid::text)
+     order by since`);
+  const migrating = blockers.find(({ what, pid }) => what === 'migration' && pid !== null);
+  return migrating === undefined ? blockers : [...blockers, ...(await awaitedBy(db, migrating.pid))];
+}
+
+/** Whose locks on tables or rows a backend waits for; engines, which it waits for first, leave by themselves or are ended. */
+function awaitedBy(db: Db, pid: number | null): Promise<Blocker[]> {
+  return db.rows<Blocker>(sql`
+    select distinct 'holder' as what, ${holder}
+      from pg_locks waiting
+      join pg_locks lock on lock.granted and lock.locktype = waiting.locktype
+           and lock.database is not distinct from waiting.database
+           and lock.relation is not distinct from waiting.relation
+           and lock.transactionid is not distinct from waiting.transactionid
+           -- a prepared transaction is told of as 0
+           and coalesce(lock.pid, 0) = any(pg_blocking_pids(waiting.pid))
+      ${whose}
+     where waiting.pid = ${pid}::integer and not waiting.granted and waiting.locktype <> 'advisory'
+     order by since`);
+}
+
+/** Everybody else who has a lock on a table of ours, in the tenant's own database. */
+export function holdersOfTables(db: Db): Promise<Holder[]> {
+  return db.rows<Holder>(sql`
+    select distinct ${holder}
+      from pg_locks lock
+      join pg_class c on c.oid = lock.relation and c.relnamespace = to_regnamespace('millrace')
+      ${whose}
+     where lock.locktype = 'relation' and lock.granted and lock.pid is distinct from pg_backend_pid()
+       and lock.database = (select oid from pg_database where datname = current_database())
+       and activity.leader_pid is null
      order by since`);
 }
 
@@ -63,6 +112,7 @@ const doings: Readonly<Record<Blocker['what'], string>> = {
   migration: 'a migration',
   database: 'a command on the database itself',
   tables: 'which has locked its tables',
+  holder: 'whose locks the migration waits for',
 };
 
 export function described({ what, pid, gid, application, since }: Blocker): string {
@@ -74,18 +124,44 @@ export function described({ what, pid, gid, application, since }: Blocker): stri
 }
 
 export function howToEnd({ pid, gid }: Blocker): string {
-  if (pid === null) {
-    const quoted = `'${(gid ?? '').replaceAll("'", "''")}'`;
-    return `commit prepared ${quoted}, or rollback prepared ${quoted}`;
-  }
-  return `commit it or roll it back; ${asRollback(pid)}`;
+  return pid === null ? preparedEnd(gid) : `commit it or roll it back; ${asRollback(pid)}`;
 }
 
-/** What a command of ours has begun ends by itself: to end it is a second thought. */
-export function howToWait(pid: number | null): string {
+/** What a command of ours has begun ends by itself: to end it is a second thought, unless it waits for others. */
+export function howToWait(pid: number | null, blockers: readonly Blocker[] = []): string {
+  const holders = blockers.filter(({ what }) => what === 'holder');
+  if (holders.length > 0)
+    return `it waits for locks of ${holders.map(inWords).join(', ')}, and gives up if they do not come: wait, or ${howToFree(holders)}`;
   return `wait for its end${pid === null ? '' : `; if that must not be, ${asRollback(pid)}`}`;
 }
 
 function asRollback(pid: number): string {
   return `select pg_terminate_backend(${pid}) ends it as a rollback`;
+}
+
+/** Who it is, for whoever is to talk to them. */
+export function inWords({ pid, gid, application, user, since }: Holder): string {
+  const who = pid === null ? `prepared transaction ${literal(gid)}` : `backend ${pid}`;
+  const about = [
+    ...(application === null ? [] : [application]),
+    ...(user === null ? [] : [`role ${user}`]),
+    ...(since === null ? [] : [`in a transaction since ${since.toISOString()}`]),
+  ];
+  return about.length === 0 ? who : `${who} (${about.join(', ')})`;
+}
+
+/** How each of them is ended, by SQL. */
+export function howToFree(holders: readonly Holder[]): string {
+  const statements = holders.map(({ pid, gid }) =>
+    pid === null ? preparedEnd(gid) : `select pg_terminate_backend(${pid})`,
+  );
+  return `end ${holders.length === 1 ? 'it' : 'them'} (${statements.join('; ')})`;
+}
+
+function preparedEnd(gid: string | null): string {
+  return `commit prepared ${literal(gid)}, or rollback prepared ${literal(gid)}`;
+}
+
+function literal(gid: string | null): string {
+  return `'${(gid ?? '').replaceAll("'", "''")}'`;
 }

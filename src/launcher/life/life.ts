@@ -42,6 +42,8 @@ export interface Life {
   readonly discovers: boolean;
   /** `max_background_workers` where nobody has set it. */
   readonly slotLimit: number;
+  /** How long a migration waits for what somebody holds on tables; default: `usualLockMs`. */
+  readonly lockMs?: number;
 }
 
 /** Who does it, for messages and events. */
@@ -167,6 +169,7 @@ export function restarting(
   let sent: number | undefined;
   return {
     onBegin: async (transaction) => {
+    lockMs: life.lockMs,
       sent = await tell(life, row, { kind: 'restart', cause, actor, transaction });
       checkpoint('tenant.told');
     },
