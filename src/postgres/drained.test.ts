@@ -183,4 +183,18 @@ describe('connections of engines', () => {
     expect(await terminateHolders(db)).toEqual({ ended: [pid], left: [] });
     await expect(engine.query('select 1')).rejects.toThrow();
   });
+
+  it('that nobody can make leave are all who is named when a migration gives up', async () => {
+    const engine = await engineConnection();
+    const { pid } = await onClient(engine).one<{ pid: number }>(sql`select pg_backend_pid() as pid`);
+    const role = `limited_${tenant.address.database}`;
+    const client = await connect('a migration');
+    await client.query(`create role ${role}; set role ${role}`);
+    const stuck = drained(client, { onBegin: async () => {}, graceMs: 50 }, bump);
+    await expect(stuck).rejects.toMatchObject({
+      code: 'tenant_unavailable',
+      message: `connections of engines do not leave (of another role, which ours may not end: backends ${pid}); nothing was changed`,
+    });
+    await client.query(`reset role; drop role ${role}`);
+  });
 });

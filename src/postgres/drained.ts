@@ -103,8 +103,10 @@ async function reminding<T>(remind: (() => void) | undefined, waiting: Promise<T
 }
 
 function stuck({ ended, left }: Terminated, cause: unknown): MillraceError {
-  const others = left.length === 0 ? '' : `; of another role, which ours may not end: ${left.join(', ')}`;
-  const detail = `connections of engines do not leave (backends ${ended.join(', ') || 'none'}${others}); nothing was changed`;
+  const ours = ended.length === 0 ? [] : [`backends ${ended.join(', ')}`];
+  const others = left.length === 0 ? [] : [`of another role, which ours may not end: backends ${left.join(', ')}`];
+  const who = [...ours, ...others].join('; ');
+  const detail = `connections of engines do not leave${who === '' ? '' : ` (${who})`}; nothing was changed`;
   return new MillraceError('tenant_unavailable', detail, { cause });
 }
 
