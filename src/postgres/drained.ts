@@ -139,12 +139,15 @@ export async function terminateHolders(
   return terminatedOf(rows);
 }
 
+/** Whether our role may end the backend `a` of `pg_stat_activity`. */
+export const mayEnd = sql`
+  (pg_has_role(a.usesysid, 'usage')
+   or (pg_has_role('pg_signal_backend', 'usage')
+       and not (select rolsuper from pg_roles where pg_roles.oid = a.usesysid)))`;
+
 /** Whether the backend `a` of `pg_stat_activity` was told to end: one that our role may not end raises an error. */
 export const terminated = sql`
-  case when pg_has_role(a.usesysid, 'usage')
-         or (pg_has_role('pg_signal_backend', 'usage')
-             and not (select rolsuper from pg_roles where pg_roles.oid = a.usesysid))
-       then pg_terminate_backend(a.pid) is not null else false end`;
+  case when ${mayEnd} then pg_terminate_backend(a.pid) is not null else false end`;
 
 export function terminatedOf(rows: readonly { readonly pid: number; readonly ended: boolean }[]): Terminated {
   const pids = (ended: boolean): number[] => rows.filter((row) => row.ended === ended).map(({ pid }) => pid);

@@ -2,6 +2,7 @@ import { Client } from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { administer, serverAddress } from '../../../test/harness/postgres-server.ts';
 import { eventsOf, holdDrain, makeTestLife, messagesAbout, type TestLife } from '../../../test/harness/tenant-life.ts';
+import { pause } from '../../kernel/service.ts';
 import { sql } from '../../kernel/sql.ts';
 import { clientConfig } from '../../postgres/address.ts';
 import { createTenant } from './create.ts';
@@ -83,7 +84,10 @@ describe('dropping', () => {
     const name = await make();
     const limited = await asOwner(name);
     const guest = await enter(name);
-    await expect(dropTenant(limited, name, { actor })).rejects.toThrow('(a guest)');
+    const { rows } = await guest.query<{ pid: number }>('select pg_backend_pid() as pid');
+    await expect(dropTenant(limited, name, { actor })).rejects.toThrow(
+      `database "${name}" is being accessed by other users; it is held by backend ${rows[0]?.pid} (a guest)`,
+    );
     expect(await findLifeRow(life.control, name)).toMatchObject({ desired: 'on' });
     expect((await messagesAbout(life, name)).map(({ kind }) => kind)).toEqual(['restart', 'stop', 'start']);
     await guest.end();
@@ -104,6 +108,29 @@ describe('dropping', () => {
     expect(await databaseNamed(life.control, name)).toBeUndefined();
     await administer(life.controlAddress, `drop owned by ${name}; drop role ${name}`);
   }, 30_000);
+
+  it('that a prepared transaction is in the way of names that, and nobody whom it would have disconnected', async () => {
+    const name = await make();
+    const guest = await enter(name);
+    await guest.query(`begin; create table more (); prepare transaction '${name}'`);
+    await expect(dropTenant(life, name, { actor })).rejects.toThrow(
+      new RegExp(`was not dropped: .*prepared transactions; it is held by prepared transaction '${name}'$`),
+    );
+    await guest.query(`rollback prepared '${name}'`);
+    await guest.end();
+  }, 30_000);
+
+  it('of a database that is another’s blames nobody who is in it', async () => {
+    const name = await make();
+    const limited = await asOwner(name);
+    await administer(serverAddress(), `alter database ${name} owner to current_user`);
+    const guest = await enter(name);
+    await expect(dropTenant(limited, name, { actor })).rejects.toThrow(
+      new RegExp(`: must be owner of database ${name}$`),
+    );
+    await guest.end();
+    await administer(life.controlAddress, `drop owned by ${name}; drop role ${name}`);
+  });
 
   it('is refused for the default tenant', async () => {
     await expect(dropTenant(life, 'default', { actor })).rejects.toMatchObject({ code: 'conflict' });
@@ -153,11 +180,16 @@ describe('renaming', () => {
   it('that fails changes nothing, and says who is in the way', async () => {
     const [name, to] = [await make(), life.name()];
     const guest = await enter(name);
-    await expect(renameTenant(life, name, { name: to, actor })).rejects.toThrow('(a guest)');
+    const { rows } = await guest.query<{ pid: number }>('select pg_backend_pid() as pid');
+    // comes while PostgreSQL waits for the second time, and is let in when it has given up
+    const late = pause(7_000).then(() => enter(name));
+    await expect(renameTenant(life, name, { name: to, actor })).rejects.toThrow(
+      new RegExp(`other users; it is held by backend ${rows[0]?.pid} \\(a guest\\)$`),
+    );
     expect(await findLifeRow(life.control, name)).toMatchObject({ database: name, desired: 'on' });
     expect(await findLifeRow(life.control, to)).toBeUndefined();
     expect(await eventsOf(life, to)).toEqual([]);
-    await guest.end();
+    await Promise.all([guest, await late].map((client) => client.end()));
   }, 30_000);
 
   it('refuses names that are taken, and the default tenant', async () => {

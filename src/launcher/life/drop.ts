@@ -4,7 +4,7 @@
  * dies on the way leaves a tenant that is off and marked as leaving: `drop` again completes it, `start` takes it back.
  */
 import type { Client } from 'pg';
-import { isInUse, MillraceError } from '../../errors.ts';
+import { isInUse, MillraceError, sqlStateOf } from '../../errors.ts';
 import { checkpoint } from '../../kernel/checkpoint.ts';
 import { quoted } from '../../postgres/databases.ts';
 import {
@@ -20,6 +20,9 @@ import {
   wishFor,
 } from './life.ts';
 import * as queries from './queries.ts';
+
+/** A session of somebody's. */
+const mayNotEnd = '42501';
 
 export async function dropTenant(life: Life, name: string, { actor }: Actor): Promise<void> {
   refuseDefault(name, 'dropped');
@@ -72,7 +75,10 @@ async function dropDatabase(client: Client, database: string): Promise<void> {
     await client.query(`drop database if exists ${quoted(database)}`);
   } catch (error) {
     if (!isInUse(error)) throw error;
-    await client.query(`drop database if exists ${quoted(database)} with (force)`);
+    await client.query(`drop database if exists ${quoted(database)} with (force)`).catch((again: unknown) => {
+      // that it is in use is why; who those are that our role may not end is told with it
+      throw sqlStateOf(again) === mayNotEnd ? error : again;
+    });
   }
 }
 

@@ -96,9 +96,6 @@ export function refuseDefault(name: string, what: string): void {
   throw new MillraceError('conflict', `the tenant ${defaultTenant} cannot be ${what}: an installation always has one`);
 }
 
-/** To end another's session, say. */
-const mayNotEnd = '42501';
-
 /** What PostgreSQL did not let us do to a database, and who is in the way; what else failed is told as it is. */
 export async function refused(
   client: Client,
@@ -107,8 +104,7 @@ export async function refused(
 ): Promise<unknown> {
   const isAnswer = error instanceof Error && !(error instanceof MillraceError) && sqlStateOf(error) !== undefined;
   if (!isAnswer || isConnectionLoss(error)) return error;
-  const isHeld = isInUse(error) || sqlStateOf(error) === mayNotEnd;
-  const holders = isHeld ? await whoHolds(onClient(client), database).catch(() => []) : [];
+  const holders = isInUse(error) ? await whoHolds(onClient(client), database, what).catch(() => []) : [];
   const held = holders.length === 0 ? '' : `; it is held by ${holders.join(', ')}`;
   const detail = `the database ${database} was not ${what}: ${error.message}${held}`;
   return new MillraceError('conflict', detail, { cause: error });
@@ -169,11 +165,11 @@ export function restarting(
   let sent: number | undefined;
   return {
     onBegin: async (transaction) => {
-    lockMs: life.lockMs,
       sent = await tell(life, row, { kind: 'restart', cause, actor, transaction });
       checkpoint('tenant.told');
     },
     remind: () => hintChanged(life.hub, row.id),
+    lockMs: life.lockMs,
     messageId: () => {
       if (sent === undefined) throw new Error('the transaction has not begun');
       return sent;

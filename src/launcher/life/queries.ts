@@ -1,6 +1,7 @@
 /** Statements of the control database that make, change and end tenants. */
 import { type Db, sql } from '../../kernel/sql.ts';
 import type { TenantRow } from '../control-queries.ts';
+import { mayEnd } from '../../postgres/drained.ts';
 import { isHeld } from '../lease.ts';
 
 export type LifeRow = TenantRow & {
@@ -166,14 +167,22 @@ export async function writeSlotLimit(db: Db, limit: number, by: { at: Date; acto
       value = excluded.value, changed_at = excluded.changed_at, changed_by = excluded.changed_by`);
 }
 
-/** Who is in a database, for people who must make them leave. */
-export async function whoHolds(db: Db, database: string): Promise<string[]> {
+/**
+ * Who keeps a database from being dropped or renamed, for people who must make them leave. Prepared transactions do so;
+ * where it is to be dropped, sessions only if there are none of these and our role may not end them. Whoever has come while
+ * PostgreSQL waited for all to leave was not in the way, and its own workers leave by themselves.
+ */
+export async function whoHolds(db: Db, database: string, what: 'dropped' | 'renamed'): Promise<string[]> {
   const rows = await db.rows<{ holder: string }>(sql`
-    select format('backend %s (%s)', pid, coalesce(nullif(application_name, ''), usename, 'unknown')) as holder
-      from pg_stat_activity
-     where datname = ${database} and pid <> pg_backend_pid()
+    with prepared as (select gid from pg_prepared_xacts where database = ${database})
+    select format('backend %s (%s)', a.pid, coalesce(nullif(a.application_name, ''), a.usename, a.backend_type)) as holder
+      from pg_stat_activity a
+     where a.datname = ${database} and a.pid <> pg_backend_pid() and a.leader_pid is null
+       and a.backend_type is distinct from 'autovacuum worker'
+       and coalesce(a.backend_start, '-infinity') < clock_timestamp() - interval '5 seconds'
+       and (${what} = 'renamed' or (not exists (select from prepared) and not ${mayEnd}))
     union all
-    select format('prepared transaction %L', gid) from pg_prepared_xacts where database = ${database}
+    select format('prepared transaction %L', gid) from prepared
      limit 10`);
   return rows.map(({ holder }) => holder);
 }
