@@ -1,4 +1,4 @@
-/** Why a tenant does not run whose upgrade waits for somebody. */
+/** Why a tenant does not run whose upgrade waits for somebody, or whose database was dropped by half. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { askOf, type Entry, insertLaunch } from '../../test/harness/tenant-calls.ts';
 import { engineOf, inDatabase, makeTestLife, type TestLife } from '../../test/harness/tenant-life.ts';
@@ -42,5 +42,19 @@ it('names whoever keeps an upgrade from the tables that it changes, and how to e
     });
     await client.query('commit');
     expect((await upgrading).status).toBe(200);
+  });
+});
+
+it('proposes another drop, and nothing else, where one was cut short in the database itself', async () => {
+  const { name, launched } = await make();
+  await launched({ reason: reasons.refusesConnections });
+  expect(await explained(name)).toMatchObject({
+    advice: `alter database "${name}" with is_template false allow_connections true`,
+  });
+  await inDatabase(life, 'postgres', (db) =>
+    db.exec(sql`update pg_database set datconnlimit = -2 where datname = ${name}`),
+  );
+  expect(await explained(name)).toMatchObject({
+    advice: expect.stringContaining(`\`millrace tenant drop ${name}\``) as unknown,
   });
 });

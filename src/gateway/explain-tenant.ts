@@ -2,7 +2,7 @@
 import { defaultTenant } from '../contract/tenants.ts';
 import { shellWord } from '../kernel/shell-word.ts';
 import { isNewer } from '../kernel/version.ts';
-import { adoptCommand } from '../launcher/life/advice.ts';
+import { adoptCommand, howToLetIn } from '../launcher/life/advice.ts';
 import type { Life } from '../launcher/life/life.ts';
 import { slotLimit } from '../launcher/life/orders.ts';
 import { type Blocker, blockersOf, described, howToEnd, howToWait } from '../launcher/life/blockers.ts';
@@ -141,12 +141,12 @@ const explanations: Readonly<Record<ReasonCode, Explain>> = {
     sentence: `The database of ${tenant.name} cannot be used: ${detailOf(tenant)}; tried ${times(tenant)}${nextTry(tenant)}.`,
     advice: `${seeTo(tenant)}; \`millrace tenant restart ${shellWord(tenant.name)}\` tries at once`,
   }),
-  not_connectable: ({ tenant: { name, database, reason } }) => ({
+  not_connectable: async ({ life, tenant: { name, database, reason } }) => ({
     sentence: `${name} does not run: ${reason ?? 'its database lets nobody in'}.`,
     advice:
       reason === reasons.isUnnameable.text
         ? `alter database ${quoted(database)} rename to …`
-        : `alter database ${quoted(database)} with is_template false allow_connections true`,
+        : await howToLetIn(life.control, { name, database }),
   }),
   crashed: ({ tenant }) => ({
     sentence: `The scheduler of ${tenant.name} has ended ${times(tenant)}: ${detailOf(tenant)}${nextTry(tenant)}.`,

@@ -1,5 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { adoptCommand, isGivable } from './advice.ts';
+import { administer, serverAddress } from '../../../test/harness/postgres-server.ts';
+import { inDatabase, makeTestLife } from '../../../test/harness/tenant-life.ts';
+import { adoptTenant } from './adopt.ts';
+import { adoptCommand, howToLetIn, isGivable } from './advice.ts';
+import { dropTenant } from './drop.ts';
 
 describe('the command that adopts a database', () => {
   it.each([
@@ -27,3 +31,20 @@ it.each([
   ['a_', false],
   ['a b', false],
 ])('%j can be a name: %s', (name, can) => expect(isGivable(name)).toBe(can));
+
+it('a database whose drop was cut short is dropped, and nothing else is proposed or done', async () => {
+  const life = await makeTestLife();
+  const name = life.name();
+  await administer(serverAddress(), `create database ${name}`);
+  const told = (tenant: string) => howToLetIn(life.control, { name: tenant, database: name });
+  expect(await told(name)).toBe(`alter database "${name}" with is_template false allow_connections true`);
+  await adoptTenant(life, { name, actor: 'ann' });
+  await inDatabase(life, 'postgres', (_, client) =>
+    client.query(`update pg_database set datconnlimit = -2 where datname = '${name}'`),
+  );
+  expect(await told(name)).toMatch(new RegExp(`: \`millrace tenant drop ${name}\`$`));
+  expect(await told('default')).toContain(`: drop database "${name}", then restore it, or restart Millrace`);
+  await expect(adoptTenant(life, { name, actor: 'ann' })).rejects.toThrow('accepts no connections');
+  await dropTenant(life, name, { actor: 'ann' });
+  await life.close();
+});

@@ -1,10 +1,28 @@
 /** What people are told to type: each command can be copied as it stands, whatever tenants and databases are called. */
+import { defaultTenant } from '../../contract/tenants.ts';
 import { shellWord } from '../../kernel/shell-word.ts';
+import type { Db } from '../../kernel/sql.ts';
+import { quoted } from '../../postgres/databases.ts';
+import { isHalfDropped } from './queries.ts';
 
 /** A database that was found may have a name that a tenant cannot be given; then one like it is proposed. */
 export function adoptCommand(name: string, database: string): string {
   const proposed = givable(name);
   return `millrace tenant adopt ${proposed}${proposed === database ? '' : ` --database ${shellWord(database)}`}`;
+}
+
+/** Of a tenant whose database lets nobody in. */
+export async function howToLetIn(
+  control: Db,
+  of: { readonly name: string; readonly database: string },
+): Promise<string> {
+  const database = quoted(of.database);
+  if (!(await isHalfDropped(control, of.database)))
+    return `alter database ${database} with is_template false allow_connections true`;
+  const half = 'a drop of it was cut short, and another one is all that can be done';
+  return of.name === defaultTenant
+    ? `${half}: drop database ${database}, then restore it, or restart Millrace, which makes an empty one`
+    : `${half}: \`millrace tenant drop ${shellWord(of.name)}\``;
 }
 
 const longestName = 63;

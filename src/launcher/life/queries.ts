@@ -30,10 +30,18 @@ export function rowOfDatabase(db: Db, database: { name: string; oid: number }): 
 
 export type DatabaseFact = { name: string; oid: number; isTemplate: boolean; allowsConnections: boolean };
 
+/** One whose drop was interrupted (-2) lets nobody in any more. */
+const isOpen = sql`(datallowconn and datconnlimit <> -2)`;
+
+/** Its drop was interrupted: nothing is left to be done with it but another. */
+export async function isHalfDropped(db: Db, database: string): Promise<boolean> {
+  return (await db.exec(sql`select from pg_database where datname = ${database} and datconnlimit = -2`)) > 0;
+}
+
 /** A database of the control database's server. */
 export function databaseNamed(db: Db, name: string): Promise<DatabaseFact | undefined> {
   return db.maybeOne<DatabaseFact>(sql`
-    select datname as name, oid, datistemplate as "isTemplate", datallowconn as "allowsConnections"
+    select datname as name, oid, datistemplate as "isTemplate", ${isOpen} as "allowsConnections"
       from pg_database
      where datname = ${name}`);
 }
@@ -41,7 +49,7 @@ export function databaseNamed(db: Db, name: string): Promise<DatabaseFact | unde
 /** The tenant's own database, though it was renamed since the row was written; not another that now has its name. */
 export function databaseOf(db: Db, row: LifeRow): Promise<DatabaseFact | undefined> {
   return db.maybeOne<DatabaseFact>(sql`
-    select datname as name, oid, datistemplate as "isTemplate", datallowconn as "allowsConnections"
+    select datname as name, oid, datistemplate as "isTemplate", ${isOpen} as "allowsConnections"
       from pg_database
      where case
              when ${row.databaseOid}::oid is null then datname = ${row.database}
