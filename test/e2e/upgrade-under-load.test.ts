@@ -123,7 +123,7 @@ describe('an upgrade under load', () => {
     expect(seen.asked).toBeGreaterThan(seen.later);
     // every statement is logged when it begins: the first one of the migration itself comes after the grant
     const log = (await serverLog()).slice(before);
-    const granted = log.findIndex(({ text }) => text.includes('create table if not exists migration'));
+    const granted = log.findIndex(({ text }) => text.includes('select min(relname) as found'));
     expect(granted).toBeGreaterThan(0);
     const old = log.slice(granted).filter(({ application }) => application.includes(` ${engineVersion} `));
     expect(old).toEqual([]);
