@@ -27,7 +27,7 @@ const shownMessages = 10;
 export function addTenantViews(tenant: Command, io: Io): void {
   const list = tenant.command('list').description('List tenants with their state, and its reason.');
   list.action(verb(io, noOptions, listTenants));
-  examples(list, [['millrace tenant list --json | jq \'.[] | select(.state != "STARTED")\'', 'those that do not run']]);
+  examples(list, [["millrace tenant list --json | jq '.[] | select(.reason_code != null)'", 'those that do not run']]);
   const show = tenant
     .command('show')
     .description('Show a tenant: state, version, host, and what the launcher was asked to do with it.')
@@ -100,9 +100,10 @@ async function listTenants(session: Session): Promise<void> {
         { title: 'DATABASE', flexible: true },
         { title: 'REASON', flexible: true },
       ],
-      items.map(({ name, state, version, database, reason }) => [
+      items.map(({ name, state, version, database, reason, reason_code: code }) => [
         name,
-        { text: state, style: styles[state] },
+        // one that is only said to run has a reason
+        { text: state, style: state === 'STARTED' && code !== null ? 'red' : styles[state] },
         version ?? '-',
         database,
         reason ?? '',

@@ -8,24 +8,44 @@ import { MillraceError } from '../errors.ts';
 import { onClient, sql } from '../kernel/sql.ts';
 
 /** Indexes and foreign keys that the migrations make, without those of the parts of the event log. */
-export const madeByMigrations = 73;
+export const madeByMigrations: readonly string[] = `
+  active_instant_pkey activity_pkey backfill_job backfill_job_id_fkey backfill_job_id_name_key backfill_open
+  backfill_pkey backfill_trigger_backfill_id_fkey backfill_trigger_pkey backfill_trigger_trigger_id_fkey
+  catchup_pkey catchup_trigger_id_fkey event_people event_pkey event_reader_pkey event_subject event_topic
+  firing_pkey gate_pkey gate_pool global_stash_pkey held_pkey installation_pkey instant_params_pkey job_name
+  job_pkey job_project_id_fkey job_stash_job_id_fkey job_stash_pkey job_version_job_id_fkey job_version_pkey
+  lease_pkey live_cancel live_gate live_held live_parked live_pkey live_ready live_task log_pkey low_water_pkey
+  low_water_to low_water_trigger_id_fkey lowered_pkey migration_pkey project_name project_pkey project_stash_pkey
+  project_stash_project_id_fkey retry_due retry_pkey retry_task run_ended run_failed run_pkey run_task
+  task_edge_child task_edge_child_id_fkey task_edge_parent_id_fkey task_edge_pkey task_job_id_fkey
+  task_job_id_name_key task_pkey token_pkey topic_name_key topic_pkey trigger_edge_pkey trigger_edge_task
+  trigger_edge_task_id_fkey trigger_edge_trigger_id_fkey trigger_job_id_fkey trigger_job_id_name_key trigger_pkey
+`
+  .trim()
+  .split(/\s+/);
+
+const named = 3;
 
 /** Rejects where some are missing. More may be there: somebody may have made an index of their own. */
 export async function refuseUnwhole(client: ClientBase): Promise<void> {
-  const missing = madeByMigrations - (await countParts(client));
-  if (missing <= 0) return;
+  const missing = await missingParts(client);
+  if (missing.length === 0) return;
+  const more = missing.length > named ? ` and ${missing.length - named} more` : '';
   throw new MillraceError(
     'bad_configuration',
-    `${missing} of its indexes and keys are missing: it is still being restored, or somebody has dropped them`,
+    `indexes or keys are missing (${missing.slice(0, named).join(', ')}${more}): it is still being restored, or somebody has dropped them`,
   );
 }
 
-export async function countParts(client: ClientBase): Promise<number> {
-  const { parts } = await onClient(client).one<{ parts: number }>(sql`
-    with relation as (
-      select oid from pg_class where relnamespace = to_regnamespace('millrace') and not relispartition)
-    select (select count(*) from pg_index where indrelid in (select oid from relation) and indisvalid)::integer
-         + (select count(*) from pg_constraint where conrelid in (select oid from relation) and contype = 'f')::integer
-           as parts`);
-  return parts;
+async function missingParts(client: ClientBase): Promise<string[]> {
+  const rows = await onClient(client).rows<{ name: string }>(sql`
+    select name
+      from unnest(${madeByMigrations}::text[]) name
+     where not exists (
+             select from pg_class join pg_index on indexrelid = oid
+              where relname = name and relnamespace = to_regnamespace('millrace') and indisvalid)
+       and not exists (
+             select from pg_constraint
+              where conname = name and connamespace = to_regnamespace('millrace') and contype = 'f')`);
+  return rows.map(({ name }) => name);
 }

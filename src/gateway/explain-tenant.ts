@@ -231,7 +231,8 @@ function shownHolder({ kind, tenant, reason, since }: queries.SlotRow): Facts {
   return { kind, tenant, reason, since: since.toISOString() };
 }
 
-const untilRestored = 'wait for the end of the restore: it is looked at again every few seconds';
+const untilRestored =
+  'wait for the end of the restore; where nobody restores it, bring back what is missing. It is looked at again within a minute';
 const repair =
   'apply and record what is missing, or put the right version in its place: see "By a migration tool of your own" in docs/operations.md';
 

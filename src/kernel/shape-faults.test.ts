@@ -16,6 +16,8 @@ const shape = z.strictObject({
   tags: z.array(z.string()).min(1).max(2).optional(),
   dry: z.literal(true).optional(),
   page: z.coerce.number().int().optional(),
+  share: z.number().positive().lt(1).optional(),
+  env: z.record(z.string().max(3), z.string()).optional(),
   by: z.union([z.string().max(3), z.strictObject({ id: z.int() })]).optional(),
   code: z.string().regex(/^x/).optional(),
 });
@@ -41,6 +43,9 @@ describe('a fault', () => {
     [{ name: 'a', tags: ['a', 'b', 'c'] }, 'body.tags must have at most 2 entries'],
     [{ name: 'a', tags: ['a', 1] }, 'body.tags[1] must be text; put 1 in quotes'],
     [{ name: 'a', dry: false }, 'body.dry must be true'],
+    [{ name: 'a', share: 0 }, 'body.share must be more than 0'],
+    [{ name: 'a', share: 1 }, 'body.share must be less than 1'],
+    [{ name: 'a', env: { long: '' } }, 'body.env.long must be at most 3 characters long'],
     [{ name: 'a', by: 'abcd' }, 'body.by must be at most 3 characters long'],
     [{ name: 'a', by: { id: 'x' } }, 'body.by.id must be a number, not text'],
     [{ name: 'a', by: 4 }, 'body.by is not possible here'],

@@ -25,6 +25,7 @@ export function shapeFaults(
         message: `is not a field here${didYouMean(key, known)}`,
       }));
     }
+    if (issue.code === 'invalid_key') return shapeFaults(issue.issues, path);
     const meant = issue.code === 'invalid_union' ? meantIssues(issue) : undefined;
     if (meant !== undefined) return shapeFaults(meant, path);
     return [{ path: formatPath(path), message: issue.message }];
@@ -66,8 +67,11 @@ const formats = new Map([
 function sentence(issue: RawIssue): string {
   const { input: value } = issue;
   if (issue.code === 'invalid_type') return typeSentence(issue.expected, value);
-  if (issue.code === 'too_big') return `must ${amount(issue.origin, 'at most', Number(issue.maximum))}`;
-  if (issue.code === 'too_small') return `must ${amount(issue.origin, 'at least', Number(issue.minimum))}`;
+  const { inclusive = true } = issue;
+  if (issue.code === 'too_big')
+    return `must ${amount(issue.origin, inclusive ? 'at most' : 'less than', Number(issue.maximum))}`;
+  if (issue.code === 'too_small')
+    return `must ${amount(issue.origin, inclusive ? 'at least' : 'more than', Number(issue.minimum))}`;
   if (issue.code === 'invalid_format') return `must be ${formats.get(issue.format) ?? 'of another form'}`;
   if (issue.code !== 'invalid_value') return 'is not possible here';
   const values = issue.values.map(String);

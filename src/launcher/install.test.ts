@@ -56,7 +56,7 @@ describe('migrating a tenant', () => {
       told.push(who);
       expect(await seen()).toEqual({ kind: 'not_installed' });
     };
-    expect(await migrateTenant(database.address, engine, onBegin)).toEqual(pending);
+    expect(await migrateTenant(database.address, engine, { onBegin })).toEqual(pending);
     expect(told).toHaveLength(1);
     expect(await seen()).toEqual({ kind: 'installed', version: engineVersion });
     expect(await migrateTenant(database.address, engine)).toEqual([]);
@@ -64,9 +64,8 @@ describe('migrating a tenant', () => {
   });
 
   it('does not begin when nobody could be told', async () => {
-    const refusing = migrateTenant(database.address, engine, async () => {
-      throw new Error('the control database is away');
-    });
+    const onBegin = (): Promise<never> => Promise.reject(new Error('the control database is away'));
+    const refusing = migrateTenant(database.address, engine, { onBegin });
     await expect(refusing).rejects.toThrow('the control database is away');
     expect(await seen()).toEqual({ kind: 'not_installed' });
   });
@@ -106,7 +105,7 @@ describe('migrating a tenant', () => {
       late.push(client.on('error', () => (isTerminated = true)));
     };
     const remind = (): void => void late.pop()?.end();
-    await migrateTenant(database.address, engine, onBegin, remind);
+    await migrateTenant(database.address, engine, { onBegin, remind });
     expect(late).toEqual([]);
     // those who stay are
     expect(isTerminated).toBe(false);

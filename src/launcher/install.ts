@@ -23,13 +23,8 @@ export interface Telling {
 const nobody: Telling = { onBegin: async () => {}, remind: () => {} };
 
 /** Answers the names of what was applied. `onBegin` is told the transaction before anybody has to leave. */
-export function migrateTenant(
-  address: Address,
-  engine: Engine,
-  onBegin = nobody.onBegin,
-  remind = nobody.remind,
-): Promise<string[]> {
-  return onConnection(address, (client) => migrateOn(client, engine, { onBegin, remind }));
+export function migrateTenant(address: Address, engine: Engine, telling: Partial<Telling> = {}): Promise<string[]> {
+  return onConnection(address, (client) => migrateOn(client, engine, { ...nobody, ...telling }));
 }
 
 /** Work in such a transaction, on a connection of its own. */
@@ -58,7 +53,7 @@ function isLockWait(error: unknown): error is Error {
 }
 
 async function gaveUp(tx: Db, error: Error, lockMs = usualLockMs): Promise<MillraceError> {
-  const holders = await holdersOfTables(tx).catch(() => []);
+  const holders = await holdersOfTables(tx, lockMs).catch(() => []);
   const what = isLockTimeout(error) ? '' : `${error.message}: `;
   const whose =
     holders.length === 0

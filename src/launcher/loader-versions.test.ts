@@ -77,7 +77,10 @@ async function status(loader: Loader, name: string): Promise<unknown> {
 async function upgrade(row: TenantRow, database: FreshDatabase, version: string): Promise<string[]> {
   const changed = (): void => fleet.hub.send(row.id, 'tenant', 'changed');
   try {
-    return await migrateTenant(database.address, await engineOf(version), async () => changed(), changed);
+    return await migrateTenant(database.address, await engineOf(version), {
+      onBegin: async () => changed(),
+      remind: changed,
+    });
   } finally {
     changed();
   }

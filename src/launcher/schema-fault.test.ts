@@ -46,11 +46,14 @@ it('is not started, and is when its migrations are there', async () => {
   expect(made).toBe(0);
   await move(99, 10);
   const tell = (statement: string) => withClient(address, (client) => client.query(statement));
+  await tell('create table millrace.kept as table millrace.migration; truncate millrace.migration');
+  expect(await ending()).toMatchObject({ code: 'no_engine', message: textWith('it is still being restored') });
+  await tell('insert into millrace.migration table millrace.kept; drop table millrace.kept');
   await tell('alter table millrace.task drop constraint task_job_id_fkey');
   expect(await ending()).toMatchObject({ code: 'no_engine', message: textWith('it is still being restored') });
   await tell('alter table millrace.task add foreign key (job_id) references millrace.job');
   await tell(`alter database ${address.database} set default_transaction_read_only = on`);
-  expect(await ending()).toMatchObject({ code: 'unreachable', message: textWith('it is read-only') });
+  expect(await ending()).toMatchObject({ code: 'crashed', message: textWith('its database is read-only') });
   await tell(`begin read write; alter database ${address.database} reset default_transaction_read_only; commit`);
   expect(made).toBe(0);
   expect(await ending()).toMatchObject({ code: 'crashed', message: 'started' });

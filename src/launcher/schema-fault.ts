@@ -16,7 +16,7 @@ export async function schemaFault(
 ): Promise<string | undefined> {
   try {
     const missing = await engine.pending(client);
-    return missing.length === 0 ? undefined : fault(engine.version, `${missing.join(', ')} ${be(missing)} missing`);
+    return missing.length === 0 ? undefined : fault(engine.version, missingWords(missing));
   } catch (error) {
     const known = knownError(error);
     if (known?.code === 'bad_configuration') return fault(engine.version, known.message);
@@ -26,6 +26,12 @@ export async function schemaFault(
 
 function fault(version: string, detail: string): string {
   return `${schemaFaultStart} ${version}: ${detail}`;
+}
+
+/** A restore fills the table of the version before that of the migrations: whoever applied them then would spoil it. */
+function missingWords(missing: readonly string[]): string {
+  if (missing[0]?.startsWith('0001_') === true) return 'no migration is recorded: it is still being restored';
+  return `${missing.join(', ')} ${be(missing)} missing`;
 }
 
 function be({ length }: readonly string[]): string {

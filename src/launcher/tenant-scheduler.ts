@@ -139,7 +139,7 @@ async function fitness(lock: Client, engine: Engine): Promise<Ending | undefined
   const fault = await schemaFault(lock, engine);
   if (fault !== undefined) return new Ending('no_engine', fault);
   const closed = await writeFault(lock);
-  return closed === undefined ? undefined : new Ending('unreachable', closed);
+  return closed === undefined ? undefined : new Ending('crashed', closed);
 }
 
 /** When it is told to stop, or its lock is lost. */
@@ -224,7 +224,7 @@ async function probe(scheduler: Scheduler, limitMs: number): Promise<Ending | un
     return well ? undefined : new Ending('crashed', `it hangs: no answer to a probe for ${limitMs / 1_000} s`);
   } catch (error) {
     if (isConnectionLoss(error)) return endingOf(error);
-    if (isForbidden(error)) return new Ending('unreachable', textOf(error));
+    if (isForbidden(error)) return new Ending('crashed', textOf(error));
     return new Ending('crashed', `it hangs: ${textOf(error)}`);
   }
 }

@@ -15,11 +15,16 @@ it('is a role that lacks a right to a table or a sequence, and nobody else', asy
     await client.query(`reset role; ${grant}; set local role guest`);
     expect(await writeFault(client)).toMatch(/^the role guest may not write millrace\.\w+_seq$/);
     await client.query('reset role; grant usage on all sequences in schema millrace to guest; set local role guest');
+    expect(await writeFault(client)).toMatch(/_seq$/);
+    await client.query('reset role; grant select on all sequences in schema millrace to guest; set local role guest');
     expect(await writeFault(client)).toBeUndefined();
+    await client.query('reset role; create role dba; create table millrace.kept as table millrace.job');
+    await client.query('alter table millrace.kept owner to dba; set local role guest');
+    expect(await writeFault(client), 'of what is not ours').toBeUndefined();
     await client.query('reset role; revoke update on millrace.live from guest; set local role guest');
     expect(await writeFault(client)).toBe('the role guest may not write millrace.live');
     await client.query('rollback; begin read only');
-    expect(await writeFault(client)).toMatch(/^it is read-only/);
+    expect(await writeFault(client)).toMatch(/^its database is read-only/);
     await client.query('rollback');
   });
   await tenant.close();

@@ -19,10 +19,14 @@ export async function writeFault(client: ClientBase): Promise<string | undefined
            (select min(format('%I.%I', 'millrace', relname))
               from pg_class
              where relnamespace = to_regnamespace('millrace')
+               -- what somebody else has put there is nobody's here; and who writes the log needs no right to its parts
+               and relowner = (select relowner from pg_class where oid = to_regclass('millrace.installation'))
+               and not relispartition
                and case when relkind in ('r', 'p')
                         then not (has_table_privilege(oid, 'select') and has_table_privilege(oid, 'insert')
                                   and has_table_privilege(oid, 'update') and has_table_privilege(oid, 'delete'))
-                        else relkind = 'S' and not has_sequence_privilege(oid, 'usage') end) as closed`);
-  if (isReadOnly) return 'it is read-only (default_transaction_read_only, or a standby)';
+                        else relkind = 'S' and not (has_sequence_privilege(oid, 'usage')
+                                                    and has_sequence_privilege(oid, 'select')) end) as closed`);
+  if (isReadOnly) return 'its database is read-only (default_transaction_read_only, or a standby)';
   return closed === null ? undefined : `the role ${role} may not write ${closed}`;
 }

@@ -34,7 +34,7 @@ export interface Scheduling {
   /** Makes a handler that tells what a processor was doing when it failed. */
   readonly fault: (doing: string) => (error: unknown) => void;
   readonly pulse: Pulse;
-  /** What one of the processors has been told for a while whenever it tried to write. */
+  /** What one of the processors, but for those that tidy up, has been told for a while whenever it tried to write. */
   readonly refusal: () => Error | undefined;
   /** A processor: repeats its pass for ever, and notes that it has come round. Comes round within this time if all is well. */
   readonly processor: (name: string, withinMs: number, doing: string, pass: Pass) => Service;
@@ -43,6 +43,15 @@ export interface Scheduling {
   /** Something is going on. */
   readonly stir: () => void;
 }
+
+interface Refusal {
+  readonly sinceMs: number;
+  readonly lastMs: number;
+  readonly error: Error;
+}
+
+/** Nothing fires the later for it that these cannot do their work. */
+const tidying: ReadonlySet<string> = new Set(['housekeeping', 'vacuum']);
 
 type Pass = (signal: AbortSignal) => Promise<void>;
 
@@ -59,7 +68,7 @@ const tellEveryMs = 60_000;
 
 export function makeScheduling(ctx: EngineContext): Scheduling {
   const pulse = new Pulse(ctx.time, graceMs);
-  const refusals = new Map<string, { readonly sinceMs: number; readonly error: Error }>();
+  const refusals = new Map<string, Refusal>();
   let stirredMs = ctx.time.now();
   const stir = (): void => {
     stirredMs = ctx.time.now();
@@ -100,18 +109,16 @@ export function makeScheduling(ctx: EngineContext): Scheduling {
     },
     fault,
     pulse,
-    refusal: () => {
-      const beforeMs = performance.now() - refusedMs;
-      return [...refusals.values()].find(({ sinceMs }) => sinceMs < beforeMs)?.error;
-    },
+    refusal: () => [...refusals.values()].find(({ sinceMs, lastMs }) => lastMs - sinceMs > refusedMs)?.error,
     processor: (name, withinMs, doing, pass) => {
       const round: Pass = async (signal) => {
         pulse.beat(name, withinMs);
         try {
           await pass(signal);
         } catch (error) {
-          if (!(error instanceof Error && isForbidden(error))) throw error;
-          refusals.set(name, { sinceMs: refusals.get(name)?.sinceMs ?? performance.now(), error });
+          const lastMs = ctx.time.now();
+          if (error instanceof Error && isForbidden(error) && !tidying.has(name))
+            refusals.set(name, { sinceMs: refusals.get(name)?.sinceMs ?? lastMs, lastMs, error });
           throw error;
         }
         refusals.delete(name);

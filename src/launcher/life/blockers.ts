@@ -95,8 +95,11 @@ function awaitedBy(db: Db, pid: number | null): Promise<Blocker[]> {
      order by since`);
 }
 
-/** Everybody else who has a lock on a table of ours, in the tenant's own database. */
-export function holdersOfTables(db: Db): Promise<Holder[]> {
+/**
+ * Everybody else who has had a lock on a table of ours for so long, in the tenant's own database. Who came later stood in
+ * line behind whoever waited for it, and has it only now.
+ */
+export function holdersOfTables(db: Db, forMs: number): Promise<Holder[]> {
   return db.rows<Holder>(sql`
     select distinct ${holder}
       from pg_locks lock
@@ -105,6 +108,7 @@ export function holdersOfTables(db: Db): Promise<Holder[]> {
      where lock.locktype = 'relation' and lock.granted and lock.pid is distinct from pg_backend_pid()
        and lock.database = (select oid from pg_database where datname = current_database())
        and activity.leader_pid is null
+       and coalesce(activity.xact_start, '-infinity') < clock_timestamp() - ${forMs} * interval '1 millisecond'
      order by since`);
 }
 

@@ -21,7 +21,7 @@ import {
 } from './life.ts';
 import * as queries from './queries.ts';
 
-/** A session of somebody's. */
+/** A session of another role, which ours may not end. */
 const mayNotEnd = '42501';
 
 export async function dropTenant(life: Life, name: string, { actor }: Actor): Promise<void> {

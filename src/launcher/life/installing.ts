@@ -19,9 +19,9 @@ const lookMs = 2_000;
 
 /** Answers the RESTART's number. */
 export async function install(life: Life, row: LifeRow, engine: Engine, { actor }: Actor): Promise<number> {
-  const { onBegin, remind, messageId } = restarting(life, row, { cause: `install ${engine.version}`, actor });
+  const { messageId, ...telling } = restarting(life, row, { cause: `install ${engine.version}`, actor });
   try {
-    await migrateTenant(life.addressOf(row), engine, onBegin, remind);
+    await migrateTenant(life.addressOf(row), engine, telling);
   } catch (error) {
     throw migrationFailed(error, row.name);
   }

@@ -183,14 +183,14 @@ export async function writeSlotLimit(db: Db, limit: number, by: { at: Date; acto
 export async function whoHolds(db: Db, database: string, what: 'dropped' | 'renamed'): Promise<string[]> {
   const rows = await db.rows<{ holder: string }>(sql`
     with prepared as (select gid from pg_prepared_xacts where database = ${database})
-    select format('backend %s (%s)', a.pid, coalesce(nullif(a.application_name, ''), a.usename, a.backend_type)) as holder
+    select format('prepared transaction %L', gid) as holder from prepared
+    union all
+    select format('backend %s (%s)', a.pid, coalesce(nullif(a.application_name, ''), a.usename, a.backend_type, 'unknown'))
       from pg_stat_activity a
      where a.datname = ${database} and a.pid <> pg_backend_pid() and a.leader_pid is null
        and a.backend_type is distinct from 'autovacuum worker'
        and coalesce(a.backend_start, '-infinity') < clock_timestamp() - interval '5 seconds'
        and (${what} = 'renamed' or (not exists (select from prepared) and not ${mayEnd}))
-    union all
-    select format('prepared transaction %L', gid) from prepared
      limit 10`);
   return rows.map(({ holder }) => holder);
 }

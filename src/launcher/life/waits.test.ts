@@ -11,6 +11,7 @@ import {
 } from '../../../test/harness/tenant-life.ts';
 import { until } from '../../../test/harness/until.ts';
 import { engine, engineVersion } from '../../engine/engine.ts';
+import { pause } from '../../kernel/service.ts';
 import { sql } from '../../kernel/sql.ts';
 import { clientConfig } from '../../postgres/address.ts';
 import { look } from '../look.ts';
@@ -24,7 +25,7 @@ const actor = 'key:ann';
 const newer = engineOf('2.0.0', ['create table more (a integer); alter table job add column more integer']);
 let life: TestLife;
 beforeAll(async () => {
-  life = await makeTestLife([engine, newer], { lockMs: 700 });
+  life = await makeTestLife([engine, newer], { lockMs: 3_000 });
 });
 afterAll(() => life.close());
 
@@ -71,12 +72,17 @@ describe('an upgrade behind an open reader', () => {
     const elsewhere = await reading(name, 'pg_class');
     // of an engine: it leaves first
     const holder = await holdDrain(addressOf(name), life.hub);
-    const failure = await failureOf(upgrade(name));
+    const failing = failureOf(upgrade(name));
+    await until('it waits', () => holders(name).then(([first]) => first));
+    await pause(1_000);
+    // in line behind the upgrade, and let in by its end
+    const behind = reading(name);
+    const failure = await failing;
     expect(failure).toMatchObject({ code: 'conflict' });
     const { message } = failure as Error;
     const role = roles[0]?.role;
     expect(message).toContain(
-      `migration ${newer.all.at(-1)?.name} failed: a lock was waited for in vain, for 0.7 s, and nothing was changed; tables of the schema millrace are held by `,
+      `migration ${newer.all.at(-1)?.name} failed: a lock was waited for in vain, for 3 s, and nothing was changed; tables of the schema millrace are held by `,
     );
     expect(message).toContain(`backend ${pid} (a report, role ${role}, in a transaction since ${since})`);
     expect(message).toMatch(
@@ -90,7 +96,7 @@ describe('an upgrade behind an open reader', () => {
     expect(await version(name)).toEqual({ kind: 'installed', version: engineVersion });
     expect((await eventsOf(life, name)).at(-1)).toBe('tenant.upgrade_failed');
     await inDatabase(life, name, (_, other) => other.query(`rollback prepared '${name}''s'`));
-    await Promise.all([client.end(), elsewhere.client.end()]);
+    await Promise.all([client.end(), elsewhere.client.end(), (await behind).client.end()]);
     await upgrade(name);
     expect(await version(name)).toEqual({ kind: 'installed', version: newer.version });
   });

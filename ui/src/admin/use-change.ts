@@ -17,6 +17,7 @@ export function useChange<O>({ outdates, change, onDone, key }: Options<O>) {
     ...(key === undefined ? {} : { mutationKey: key }),
     onMutate: () => (key === undefined ? undefined : client.cancelQueries({ queryKey: key })),
     mutationFn: () => once(undefined),
+    onError: () => (key === undefined ? undefined : client.invalidateQueries({ queryKey: key })),
     onSuccess: () => {
       onDone?.();
       return client.invalidateQueries({ queryKey: outdates });
