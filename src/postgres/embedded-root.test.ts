@@ -1,4 +1,4 @@
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import {
   chmodSync,
   cpSync,
@@ -17,6 +17,7 @@ import {
 import { dirname, join } from 'node:path';
 import { Client } from 'pg';
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
+import { until } from '../../test/harness/until.ts';
 import { silent } from '../kernel/log.ts';
 import { connectionFor, type EmbeddedServer, startEmbedded, stopEmbedded } from './embedded.ts';
 import { copyBinaries, findBinaries } from './embedded-binaries.ts';
@@ -43,6 +44,11 @@ function closedFolder(): string {
   const folder = mkdtempSync(join(open, 'closed-'));
   chmodSync(folder, 0o700);
   return folder;
+}
+
+/** Not while a last process of theirs ends, or somebody else changes the password file. */
+function isDeleted(user: string): boolean {
+  return spawnSync('userdel', [user]).status === 0;
 }
 
 async function start(home: string, user?: string): Promise<EmbeddedServer> {
@@ -77,7 +83,7 @@ describe.skipIf(!needsRoot())('started by root, the embedded server', () => {
   it('runs as a user that is made if missing, owns its files, and passes through a private home', async () => {
     const name = `mr-test-${process.pid}`;
     const home = join(open, 'private');
-    cleanups.push(() => execFileSync('userdel', [name]));
+    cleanups.push(() => until('the user is deleted', () => isDeleted(name)));
     const server = await start(home, name);
     const user = await lookUp(name);
     expect(user?.uid).toBeGreaterThan(0);
