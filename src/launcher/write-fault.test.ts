@@ -21,6 +21,12 @@ it('is a role that lacks a right to a table or a sequence, and nobody else', asy
     await client.query('reset role; create role dba; create table millrace.kept as table millrace.job');
     await client.query('alter table millrace.kept owner to dba; set local role guest');
     expect(await writeFault(client), 'of what is not ours').toBeUndefined();
+    await client.query(
+      'reset role; alter sequence millrace.event_seq owner to dba; revoke all on sequence millrace.event_seq from guest',
+    );
+    await client.query('set local role guest');
+    expect(await writeFault(client), 'of ours, though somebody else has it now').toMatch(/event_seq$/);
+    await client.query('reset role; grant usage, select on sequence millrace.event_seq to guest');
     await client.query('reset role; revoke update on millrace.live from guest; set local role guest');
     expect(await writeFault(client)).toBe('the role guest may not write millrace.live');
     await client.query('rollback; begin read only');

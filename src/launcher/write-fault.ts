@@ -19,8 +19,9 @@ export async function writeFault(client: ClientBase): Promise<string | undefined
            (select min(format('%I.%I', 'millrace', relname))
               from pg_class
              where relnamespace = to_regnamespace('millrace')
-               -- what somebody else has put there is nobody's here; and who writes the log needs no right to its parts
-               and relowner = (select relowner from pg_class where oid = to_regclass('millrace.installation'))
+               -- a table that somebody else has put there is nobody's here; and who writes the log needs no right to its parts
+               and (relkind = 'S'
+                    or relowner = (select relowner from pg_class where oid = to_regclass('millrace.installation')))
                and not relispartition
                and case when relkind in ('r', 'p')
                         then not (has_table_privilege(oid, 'select') and has_table_privilege(oid, 'insert')
