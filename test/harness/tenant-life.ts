@@ -157,8 +157,13 @@ export async function holdDrain(address: Address, hub?: WakeHub): Promise<Holder
   return { ended, isAlive: () => alive, close };
 }
 
+/** Of a tenant whose database bears its name. */
+export function addressIn(life: Life, name: string): Address {
+  return onDatabase(life.controlAddress, name);
+}
+
 export function inDatabase<T>(life: Life, name: string, work: (db: Db, client: Client) => Promise<T>): Promise<T> {
-  return withClient(onDatabase(life.controlAddress, name), (client) => work(onClient(client), client));
+  return withClient(addressIn(life, name), (client) => work(onClient(client), client));
 }
 
 export interface Told {

@@ -1,7 +1,14 @@
 import { Client } from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { administer, serverAddress } from '../../../test/harness/postgres-server.ts';
-import { eventsOf, holdDrain, makeTestLife, messagesAbout, type TestLife } from '../../../test/harness/tenant-life.ts';
+import {
+  addressIn,
+  eventsOf,
+  holdDrain,
+  makeTestLife,
+  messagesAbout,
+  type TestLife,
+} from '../../../test/harness/tenant-life.ts';
 import { pause } from '../../kernel/service.ts';
 import { sql } from '../../kernel/sql.ts';
 import { clientConfig } from '../../postgres/address.ts';
@@ -22,7 +29,7 @@ async function make(name = life.name()): Promise<string> {
   await createTenant(life, { name, actor });
   return name;
 }
-const addressOf = (name: string) => life.addressOf({ id: '', name, database: name, desired: 'on' });
+const addressOf = (name: string) => addressIn(life, name);
 
 /** Somebody who is none of ours. */
 async function enter(name: string): Promise<Client> {

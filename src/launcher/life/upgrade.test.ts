@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { administer, serverAddress } from '../../../test/harness/postgres-server.ts';
 import {
+  addressIn,
   engineOf,
   eventsOf,
   holdDrain,
@@ -32,7 +33,7 @@ async function make(): Promise<string> {
   await createTenant(life, { name, actor });
   return name;
 }
-const addressOf = (name: string) => life.addressOf({ id: '', name, database: name, desired: 'on' });
+const addressOf = (name: string) => addressIn(life, name);
 const version = (name: string) => look(addressOf(name), 1_000);
 
 describe('a plan', () => {

@@ -2,6 +2,7 @@
 import { Client } from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {
+  addressIn,
   engineOf,
   eventsOf,
   holdDrain,
@@ -34,7 +35,7 @@ async function make(): Promise<string> {
   await createTenant(life, { name, actor });
   return name;
 }
-const addressOf = (name: string) => life.addressOf({ id: '', name, database: name, desired: 'on' });
+const addressOf = (name: string) => addressIn(life, name);
 const version = (name: string) => look(addressOf(name), 1_000);
 const upgrade = (name: string, over: Partial<TestLife> = {}) =>
   upgradeTenant({ ...life, ...over }, name, { to: newer.version, actor });
