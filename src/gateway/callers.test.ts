@@ -74,6 +74,17 @@ describe('a key', () => {
       await expect(identify(header), header).rejects.toEqual(unknown);
   });
 
+  it('that is empty or too short for a key is nobody, even if its hash is in the table', async () => {
+    for (const [index, short] of ['', ' ', 'x', 'fifteen letters'].entries()) {
+      const key = { id: newId(), name: `short ${index}`, role: 'root' as const, tenantId: null, by: 'installation' };
+      await insertKey(control.db, { ...key, hash: hashOf(short), at: new Date() });
+      await expect(identify(`Bearer ${short}`)).rejects.toEqual(unknown);
+      await expect(identify(basic(`${short}:`))).rejects.toEqual(unknown);
+      expect(await callers.byKey(short)).toBeUndefined();
+    }
+    expect(lookups).toBe(0);
+  });
+
   it('is looked up by its hash; the table holds nothing that would open anything (I12)', async () => {
     const rows = await control.db.rows(sql`select * from key`);
     expect(JSON.stringify(rows)).not.toContain(secret.slice(4));
@@ -113,7 +124,7 @@ describe('a key', () => {
   it('of which thousands are tried does not fill the memory', async () => {
     const none: Db = { ...control.db, maybeOne: async () => undefined };
     const guarded = new Callers({ control: none, secrets, time, cookieName: 'x' });
-    for (let i = 0; i < 20_005; i++) expect(await guarded.byKey(`wrong ${i}`)).toBeUndefined();
+    for (let i = 0; i < 20_005; i++) expect(await guarded.byKey(`a wrong key, number ${i}`)).toBeUndefined();
   });
 });
 
