@@ -4,8 +4,9 @@ import { HandTime } from '../../test/harness/hand-time.ts';
 import { newId } from '../kernel/id.ts';
 import { type Db, sql } from '../kernel/sql.ts';
 import { Callers, hashOf, newSecret, sessionMs } from './callers.ts';
-import { insertKey, insertSession, revokeKey } from './control-queries.ts';
+import { insertKey, revokeKey } from './control-queries.ts';
 import { makeSecrets } from './secrets.ts';
+import { insertSession } from './session-queries.ts';
 
 let control: ControlDatabase;
 let time: HandTime;
@@ -145,8 +146,10 @@ describe('a session', () => {
     const at = new Date(time.now());
     const until = new Date(time.now() + sessionMs);
     await insertSession(control.db, {
+      id: newId(),
       hash: hashOf(cookie),
       keyId,
+      openedWith: 'key',
       role: 'operator',
       actor: 'key:ci',
       at,

@@ -8,8 +8,9 @@ import { MillraceError } from '../errors.ts';
 import { minSecretLength } from '../kernel/secret-text.ts';
 import type { Db } from '../kernel/sql.ts';
 import type { Time } from '../kernel/time.ts';
-import { findKey, type KeyRow, touchSession } from './control-queries.ts';
+import { findKey, type KeyRow } from './control-queries.ts';
 import type { RunSecrets } from './secrets.ts';
+import { touchSession } from './session-queries.ts';
 
 const rememberMs = 5_000;
 const mostRemembered = 10_000;
