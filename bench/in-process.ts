@@ -6,7 +6,7 @@ import { childHosts } from '../src/app/host-processes.ts';
 import { openInstallation } from '../src/app/installation.ts';
 import { prepareDatabases } from '../src/app/preparation.ts';
 import { hostProcessesOf, launcherOf, onHostExit } from '../src/app/launcher-role.ts';
-import { secretKeys } from '../src/app/opening.ts';
+import { readRootKey, readSecretKeys } from '../src/app/opening.ts';
 import { makeServing } from '../src/app/serving.ts';
 import { readConfig } from '../src/config.ts';
 import type { KeyCaller } from '../src/contract/roles.ts';
@@ -33,7 +33,7 @@ export async function startInProcess(home: string, control: Address): Promise<In
     log,
     role: 'bench',
     controlAddress: control,
-    secretKeys: await secretKeys(config, home),
+    secretKeys: await readSecretKeys(config),
     poolSize: 10,
   });
   const ending = new AbortController();
@@ -43,7 +43,7 @@ export async function startInProcess(home: string, control: Address): Promise<In
     ending: ending.signal,
   });
   const launcher = launcherOf(installation, { hosts });
-  const serving = makeServing({ installation, rootKey: undefined, healthy: async () => true });
+  const serving = makeServing({ installation, rootKey: await readRootKey(config), healthy: async () => true });
   await hosts.start();
   hosts.tell({ databaseUrl: control.url }, onHostExit(installation));
   await launcher.start();

@@ -66,17 +66,7 @@ describe('the configuration', () => {
   });
 
   it('takes an empty variable for one that is not set', () => {
-    const names = [
-      'HOME',
-      'DATABASE_URL',
-      'PORT',
-      'MAX_TASKS',
-      'LOG',
-      'ROOT_KEY',
-      'TLS_CERT',
-      'SESSION_POOLER',
-      'HOST',
-    ];
+    const names = ['HOME', 'DATABASE_URL', 'PORT', 'MAX_TASKS', 'LOG', 'TLS_CERT', 'SESSION_POOLER', 'HOST'];
     expect(readConfig(Object.fromEntries(names.map((name) => [`MILLRACE_${name}`, ''])))).toEqual(readConfig({}));
   });
 
@@ -123,6 +113,18 @@ describe('the configuration', () => {
     expect(readConfig({ MILLRACE_SECRET_KEY: `${good},${good} before` }).secretKeys).toEqual([good, `${good} before`]);
     for (const list of [`${good},`, `,${good}`, `${good},short`, `${good},,${good}`])
       expect(faultsOf({ MILLRACE_SECRET_KEY: list }), list).toEqual(['MILLRACE_SECRET_KEY']);
+  });
+
+  it('refuses a root key or secret key that is set and empty, and says how to leave it out', () => {
+    for (const name of ['MILLRACE_ROOT_KEY', 'MILLRACE_SECRET_KEY'])
+      expect(() => readConfig({ [name]: '' })).toThrow(`${name}: is empty: set a key, or unset the variable`);
+  });
+
+  it('refuses a root key that no header can carry, and a secret key with control characters', () => {
+    for (const key of [' '.repeat(20), 'sixteen characters', 'sixteen:characters', '\0'.repeat(20), 'ß'.repeat(20)])
+      expect(faultsOf({ MILLRACE_ROOT_KEY: key }), key).toEqual(['MILLRACE_ROOT_KEY']);
+    for (const key of [' '.repeat(20), '\0'.repeat(20), 'a secret of enough\ncharacters'])
+      expect(faultsOf({ MILLRACE_SECRET_KEY: key }), key).toEqual(['MILLRACE_SECRET_KEY']);
   });
 
   it('does not repeat a secret in what it says (I12)', () => {

@@ -4,6 +4,7 @@ import { z } from 'zod';
 import { type Fault, MillraceError } from './errors.ts';
 import { type Armed, parseCheckpoint } from './kernel/checkpoint.ts';
 import { parseDuration } from './kernel/duration.ts';
+import { findRootKeyFault, findSecretKeyFault } from './kernel/secret-text.ts';
 import { faultWords, shapeFaults } from './kernel/shape-faults.ts';
 
 const text = z.string().min(1);
@@ -52,13 +53,23 @@ const checkpoint = z.string().transform((value, context) => {
   context.addIssue({ code: 'custom', message: 'there is no such checkpoint; src/kernel/checkpoint.ts has them all' });
   return z.NEVER;
 });
-/** It must fit into a header and, as a user name, before a colon. */
-const sendable = /^[!-9;-~]*$/;
-/** Several, comma-separated, newest first. An empty one would be a key that everybody knows. */
+const emptySecret = 'is empty: set a key, or unset the variable to use the file in the home';
+const rootKey = z.string().superRefine((key, context) => {
+  const fault = key === '' ? emptySecret : findRootKeyFault(key);
+  if (fault !== undefined) context.addIssue({ code: 'custom', message: fault });
+});
+/** Several, comma-separated, newest first. */
 const secretKeys = z
   .string()
+  .min(1, { error: emptySecret, abort: true })
   .transform((value) => value.split(',').map((part) => part.trim()))
-  .refine((keys) => keys.every((key) => key.length >= 16), 'every secret key has at least 16 characters');
+  .superRefine((keys, context) => {
+    for (const [index, key] of keys.entries()) {
+      const fault = findSecretKeyFault(key);
+      const which = keys.length === 1 ? '' : `key ${index + 1} of ${keys.length} `;
+      if (fault !== undefined) context.addIssue({ code: 'custom', message: which + fault });
+    }
+  });
 const postgresUrl = z.url({ protocol: /^postgres(ql)?$/, error: 'not a postgres:// address' });
 
 const schema = z.object({
@@ -72,12 +83,7 @@ const schema = z.object({
   MILLRACE_ALLOWED_HOSTS: list,
   MILLRACE_TLS_CERT: text.optional(),
   MILLRACE_TLS_KEY: text.optional(),
-  MILLRACE_ROOT_KEY: z
-    .string()
-    .min(16, 'a root key has at least 16 characters')
-    .max(200, 'a root key has at most 200 characters')
-    .regex(sendable, 'a root key is of visible ASCII characters, without spaces and colons')
-    .optional(),
+  MILLRACE_ROOT_KEY: rootKey.optional(),
   MILLRACE_SECRET_KEY: secretKeys.optional(),
   MILLRACE_MAX_TASKS: count(8, 1, 10_000),
   MILLRACE_MAX_BACKGROUND_WORKERS: count(64, 0, 10_000),
@@ -133,6 +139,8 @@ const told: Readonly<Record<Exclude<Name, 'MILLRACE_CHECKPOINT'>, readonly [abou
   MILLRACE_TENANT: ['the tenant that the command line speaks of', 'default'],
 };
 const secrets: ReadonlySet<string> = new Set(['MILLRACE_ROOT_KEY', 'MILLRACE_SECRET_KEY', 'MILLRACE_KEY']);
+/** Empty, these are refused: a secret that was meant to be set would be replaced by another in silence. */
+const neverEmpty: ReadonlySet<string> = new Set(['MILLRACE_ROOT_KEY', 'MILLRACE_SECRET_KEY']);
 
 interface Setting {
   readonly name: string;
@@ -180,7 +188,9 @@ export interface Config {
 }
 
 export function readConfig(env: Readonly<Record<string, string | undefined>>): Config {
-  const set = Object.fromEntries(Object.entries(env).filter(([name, value]) => name in schema.shape && value !== ''));
+  const set = Object.fromEntries(
+    Object.entries(env).filter(([name, value]) => name in schema.shape && (value !== '' || neverEmpty.has(name))),
+  );
   const parsed = schema.safeParse(set, faultWords);
   const faults = [...shapeFaults(parsed.error?.issues ?? []), ...tlsFaults(set)];
   if (!parsed.success || faults.length > 0) throw faulty(faults);

@@ -1,18 +1,18 @@
 /** The role `api`. */
 import { makeLog } from '../kernel/log.ts';
-import { externalAddress, openExternal } from './opening.ts';
+import { externalAddress, openExternal, readRootKey, readSecretKeys } from './opening.ts';
 import { prepareDatabases } from './preparation.ts';
 import { type Role, unlessAborted, untilAborted } from './role.ts';
-import { rootKeyOf } from './secret-files.ts';
 import { makeServing } from './serving.ts';
 
 export async function runApi({ config, signal, say }: Role): Promise<void> {
   const log = makeLog({ level: config.logLevel, role: 'api' });
-  await unlessAborted(signal, prepareDatabases(config, externalAddress(config), { log }));
+  const address = externalAddress(config);
+  const [secretKeys, rootKey] = [await readSecretKeys(config), await readRootKey(config)];
+  await unlessAborted(signal, prepareDatabases(config, address, { log }));
   if (signal.aborted) return;
-  const installation = await unlessAborted(signal, openExternal(config, log, 'api'));
+  const installation = await unlessAborted(signal, openExternal(config, log, { role: 'api', secretKeys }));
   if (installation === undefined) return;
-  const rootKey = config.rootKey ?? (await rootKeyOf(config.home));
   const serving = makeServing({ installation, rootKey, healthy: async () => true });
   try {
     await serving.start();

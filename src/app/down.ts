@@ -6,7 +6,7 @@ import type { Role } from './role.ts';
 const patienceMs = 15_000;
 
 export async function runDown({ config, say }: Role): Promise<void> {
-  const pid = await stopOwner(config.home, AbortSignal.timeout(patienceMs));
+  const pid = await stopOwner(config.home, patienceMs);
   const orphan = await stopEmbedded(config.home);
   if (pid !== undefined) say(`Millrace (process ${pid}) has stopped.`);
   else say(orphan ? 'A PostgreSQL that was left behind has been stopped.' : `Nothing was running on ${config.home}.`);

@@ -8,7 +8,7 @@ import { type HostOptions as HostSettings, makeHost } from '../launcher/host.ts'
 import { awaitEngine } from '../launcher/host-engine.ts';
 import { type HostOrder, registered } from './host-order.ts';
 import { budgetOf, isElsewhere } from './installation.ts';
-import { externalAddress, openExternal } from './opening.ts';
+import { externalAddress, openExternal, readSecretKeys } from './opening.ts';
 import { prepareControl } from './preparation.ts';
 import { type Role, unlessAborted, untilAborted } from './role.ts';
 
@@ -28,11 +28,13 @@ export async function runHost(
   const log = makeLog({ level: config.logLevel, role: 'host' });
   const told = order && (await Promise.race([order, untilAborted(signal)]));
   if (signal.aborted) return;
+  const address = externalAddress({ ...config, ...told });
+  const secretKeys = await readSecretKeys(config);
   // whoever starts hosts has prepared what they stand on
-  if (!onDemand) await unlessAborted(signal, prepareControl(externalAddress(config)));
+  if (!onDemand) await unlessAborted(signal, prepareControl(address));
   if (signal.aborted) return;
-  const patience = { queryTimeoutMs: lostMs, lockTimeoutMs: lockedMs };
-  const installation = await unlessAborted(signal, openExternal({ ...config, ...told }, log, 'host', patience));
+  const opening = { role: 'host', secretKeys, queryTimeoutMs: lostMs, lockTimeoutMs: lockedMs };
+  const installation = await unlessAborted(signal, openExternal({ ...config, ...told }, log, opening));
   if (installation === undefined) return;
   const host = makeHost({
     ...installation,

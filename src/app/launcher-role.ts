@@ -13,7 +13,7 @@ import { restEntries, retireHosts } from '../launcher/leaving.ts';
 import type { HostsPort } from '../launcher/spawning.ts';
 import { detachedHosts, type HostProcessOptions, hostsElsewhere } from './host-processes.ts';
 import { type Installation, isElsewhere } from './installation.ts';
-import { externalAddress, openExternal } from './opening.ts';
+import { externalAddress, openExternal, readSecretKeys } from './opening.ts';
 import { prepareDatabases } from './preparation.ts';
 import { type Role, unlessAborted, untilAborted } from './role.ts';
 
@@ -23,9 +23,10 @@ const retireMs = 8_000;
 export async function runLauncher({ config, signal, say }: Role, options: LauncherOptions): Promise<void> {
   const log = makeLog({ level: config.logLevel, role: 'launcher' });
   const address = externalAddress(config);
+  const secretKeys = await readSecretKeys(config);
   await unlessAborted(signal, prepareDatabases(config, address, { log }));
   if (signal.aborted) return;
-  const installation = await unlessAborted(signal, openExternal(config, log, 'launcher'));
+  const installation = await unlessAborted(signal, openExternal(config, log, { role: 'launcher', secretKeys }));
   if (installation === undefined) return;
   const { control, hub } = installation;
   const processes = hostProcessesOf(installation);

@@ -1,11 +1,11 @@
-/** How a role that is a process of its own finds its database, and opens the installation there. */
+/** How a role reads its secrets, finds its database, and opens the installation there. */
 import type { Config } from '../config.ts';
 import { MillraceError } from '../errors.ts';
 import type { Log } from '../kernel/log.ts';
 import { type Address, addressOfUrl } from '../postgres/address.ts';
 import { makeHome } from '../postgres/home.ts';
 import { type Installation, type InstallationOptions, openInstallation } from './installation.ts';
-import { secretKeyOf } from './secret-files.ts';
+import { rootKeyOf, secretKeyOf } from './secret-files.ts';
 
 export function externalAddress({ databaseUrl }: Config): Address {
   if (databaseUrl !== undefined) return addressOfUrl(databaseUrl);
@@ -15,26 +15,25 @@ export function externalAddress({ databaseUrl }: Config): Address {
   );
 }
 
-export async function openExternal(
+type Patience = Pick<InstallationOptions, 'queryTimeoutMs' | 'lockTimeoutMs'>;
+
+export function openExternal(
   config: Config,
   log: Log,
-  role: string,
-  more: Pick<InstallationOptions, 'queryTimeoutMs' | 'lockTimeoutMs'> = {},
+  opening: { role: string; secretKeys: SecretKeys } & Patience,
 ): Promise<Installation> {
-  const controlAddress = externalAddress(config);
-  const home = await makeHome(config.home);
-  return openInstallation({
-    config,
-    log,
-    role,
-    controlAddress,
-    secretKeys: await secretKeys(config, home),
-    poolSize: 10,
-    ...more,
-  });
+  return openInstallation({ config, log, controlAddress: externalAddress(config), poolSize: 10, ...opening });
 }
 
-export async function secretKeys({ secretKeys: given }: Config, home: string): Promise<readonly [string, ...string[]]> {
+type SecretKeys = readonly [string, ...string[]];
+
+/** Of the environment, or of the home's file. Read before anything else: a process with a faulty secret does not start. */
+export async function readSecretKeys({ secretKeys: given, home: path }: Config): Promise<SecretKeys> {
+  const home = await makeHome(path);
   const [first, ...older] = given ?? [];
   return first === undefined ? [await secretKeyOf(home)] : [first, ...older];
+}
+
+export async function readRootKey({ rootKey, home }: Config): Promise<string> {
+  return rootKey ?? rootKeyOf(await makeHome(home));
 }

@@ -3,25 +3,20 @@ import { createHash } from 'node:crypto';
 import { tenantEndpoints } from '../api/endpoints/table.ts';
 import { broadcastKind, lanesOf, signalKind } from '../broker/postgres.ts';
 import { engineVersion } from '../engine/engine.ts';
-import { newLink } from '../gateway/access.ts';
 import { Callers, hashOf } from '../gateway/callers.ts';
 import { ClaimDesk } from '../gateway/claim-desk.ts';
 import type { GatewayContext } from '../gateway/context.ts';
-import {
-  insertKey,
-  noteGateway,
-  removeGateway,
-  retireKeysOf,
-  reviveKey,
-  schedulerTallies,
-} from '../gateway/control-queries.ts';
+import { noteGateway, removeGateway, schedulerTallies } from '../gateway/control-queries.ts';
 import { gatewayEndpoints } from '../gateway/endpoints.ts';
 import { Gateway } from '../gateway/gateway.ts';
 import { makeListener } from '../gateway/listener.ts';
 import { makeMetrics } from '../gateway/metrics.ts';
 import { OpenStreams } from '../gateway/open-streams.ts';
+import { Refusals } from '../gateway/refusals.ts';
 import { ReportDesk } from '../gateway/report-desk.ts';
+import { enforceRootKey } from '../gateway/root-key.ts';
 import { Servings } from '../gateway/servings.ts';
+import { newLink } from '../gateway/sessions.ts';
 import { SignalDesk } from '../gateway/signal-desk.ts';
 import { makeTenantDesks } from '../gateway/tenant-desks.ts';
 import { Turns } from '../gateway/turns.ts';
@@ -44,7 +39,7 @@ export interface Serving extends Service {
 
 export interface ServingOptions {
   readonly installation: Installation;
-  readonly rootKey: string | undefined;
+  readonly rootKey: string;
   readonly healthy: () => Promise<boolean>;
 }
 
@@ -66,6 +61,8 @@ export function makeServing(options: ServingOptions): Serving {
     time,
     log,
     callers: new Callers({ control, secrets, time, cookieName }),
+    refusals: new Refusals({ control, time, log }),
+    remote: null,
     streams: new OpenStreams({ control, time, log }),
     claims: new ClaimDesk({ loader, control, servings, turns, log, leaseMs: config.leaseMs }),
     reports: new ReportDesk(loader, turns),
@@ -91,6 +88,7 @@ export function makeServing(options: ServingOptions): Serving {
     wakeUps(installation, context),
     context.claims.service,
     context.streams.service,
+    context.refusals.service,
     rootKey(options),
     listener,
     announcement(installation, () => listener.url()),
@@ -101,7 +99,7 @@ export function makeServing(options: ServingOptions): Serving {
     stop: services.stop,
     gateway,
     url: () => listener.url(),
-    signInLink: async () => (await newLink(context)).url,
+    signInLink: async () => (await newLink(context, hashOf(options.rootKey))).url,
   };
 }
 
@@ -141,21 +139,10 @@ function wakeUps({ hub }: Installation, { claims, signals, callers, streams }: G
   };
 }
 
-/** The installation's own root key; one that was set before and is another now no longer opens anything. */
-function rootKey({ installation: { control, time }, rootKey: secret }: ServingOptions): Service {
-  const createdBy = 'installation';
+function rootKey({ installation, rootKey: secret }: ServingOptions): Service {
   return {
     name: 'root key',
-    async start() {
-      if (secret === undefined) return;
-      const at = new Date(time.now());
-      const hash = hashOf(secret);
-      await control.transaction(async (tx) => {
-        await insertKey(tx, { id: newId(), name: 'root', role: 'root', tenantId: null, hash, at, by: createdBy });
-        await reviveKey(tx, hash);
-        await retireKeysOf(tx, createdBy, hash, at);
-      });
-    },
+    start: () => enforceRootKey(installation, secret),
     async stop() {},
   };
 }

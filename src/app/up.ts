@@ -24,9 +24,9 @@ import { type ChildHosts, childHosts } from './host-processes.ts';
 import { type Installation, openInstallation } from './installation.ts';
 import { type Role, unlessAborted, untilAborted } from './role.ts';
 import { hostProcessesOf, launcherOf, onHostExit } from './launcher-role.ts';
-import { secretKeys } from './opening.ts';
+import { readRootKey, readSecretKeys } from './opening.ts';
 import { prepareDatabases } from './preparation.ts';
-import { nextIncarnation, removeServerFile, rootKeyOf, writeServerFile, workerIdOf } from './secret-files.ts';
+import { nextIncarnation, removeServerFile, writeServerFile, workerIdOf } from './secret-files.ts';
 import { makeServing, type Serving } from './serving.ts';
 
 const controlDatabase = 'millrace';
@@ -42,9 +42,10 @@ export async function runUp(role: Role, options: UpOptions): Promise<void> {
   const ending = AbortSignal.any([role.signal, stopped.signal]);
   const hosts = childHosts({ ...hostProcessesOf({ config, log }), firstVersion: engineVersion, ending });
   try {
+    const secrets = { secretKeys: await readSecretKeys(config), rootKey: await readRootKey(config) };
     await hosts.start();
     const serving = { ...role, config, signal: ending };
-    await withDatabase(serving, log, (address) => serve(serving, options, { log, address, hosts }));
+    await withDatabase(serving, log, (address) => serve(serving, options, { log, address, hosts, ...secrets }));
   } finally {
     await hosts.stop();
     await claim.release();
@@ -85,10 +86,13 @@ interface Ground {
   readonly log: Log;
   readonly address: Address;
   readonly hosts: ChildHosts;
+  readonly secretKeys: readonly [string, ...string[]];
+  readonly rootKey: string;
 }
 
-async function serve(role: Role, options: UpOptions, { log, address, hosts }: Ground): Promise<void> {
+async function serve(role: Role, options: UpOptions, ground: Ground): Promise<void> {
   const { config, signal } = role;
+  const { log, address, hosts, secretKeys } = ground;
   const onUpgrade = embedded(config) ? upgraded(role.say) : undefined;
   await unlessAborted(signal, prepareDatabases(config, address, { log, onUpgrade }));
   if (signal.aborted) return;
@@ -97,7 +101,7 @@ async function serve(role: Role, options: UpOptions, { log, address, hosts }: Gr
     log,
     role: 'up',
     controlAddress: address,
-    secretKeys: await secretKeys(config, config.home),
+    secretKeys,
     poolSize: 10,
   });
   const installation = await unlessAborted(signal, opening);
@@ -106,7 +110,7 @@ async function serve(role: Role, options: UpOptions, { log, address, hosts }: Gr
     // the home is ours, and so is its server: whoever is said to be alive was killed
     if (embedded(config)) await forgetProcesses(installation.control);
     hosts.tell({ databaseUrl: address.url }, onHostExit(installation));
-    await serveInstallation(role, options, installation, hosts);
+    await serveInstallation(role, options, installation, ground);
   } finally {
     await hosts.stop();
     await restEntries(installation.control).catch(() => {});
@@ -129,10 +133,9 @@ async function serveInstallation(
   role: Role,
   options: UpOptions,
   installation: Installation,
-  hosts: ChildHosts,
+  { hosts, rootKey }: Pick<Ground, 'hosts' | 'rootKey'>,
 ): Promise<void> {
   const { config, control } = installation;
-  const rootKey = config.rootKey ?? (await rootKeyOf(config.home));
   const healthy = (): Promise<boolean> => isStarted(control, defaultTenant);
   const serving = makeServing({ installation, rootKey, healthy });
   const worker = options.worker ? [inProcessWorker(installation, serving)] : [];

@@ -62,6 +62,25 @@ const fixed: SomeHandlers = {
     next: null,
   }),
   'DELETE /api/keys/{id}': async () => {},
+  'GET /api/sessions': async () => ({
+    items: [
+      {
+        id: newId(),
+        actor: 'sign-in link',
+        role: 'root',
+        tenant: null,
+        key: { id: newId(), name: 'ann' },
+        opened_with: 'link',
+        created_at: at,
+        used_at: at,
+        expires_at: at,
+        current: false,
+      },
+    ],
+    next: null,
+  }),
+  'DELETE /api/sessions/{id}': async () => {},
+  'DELETE /api/sessions': async () => ({ ended: 7 }),
   'GET /api/stash': async () => [...stash.keys()],
   'PUT /api/stash/{key}': async ({ params, body }) => void stash.set(params.key, body.toString('hex')),
   'DELETE /api/stash/{key}': async ({ params }) => {
@@ -265,6 +284,18 @@ describe('the installation', () => {
     expect((await cli(['key', 'list'])).stdout).toContain('operator');
     expect((await cli(['key', 'revoke', newId()])).code).toBe(0);
     expect(server.calls.every((call) => !call.includes('/t/'))).toBe(true);
+  });
+});
+
+describe('sessions', () => {
+  it('are listed, and ended by id or all at once', async () => {
+    expect((await cli(['session', 'list'])).stdout).toMatch(/sign-in link +ann +root/);
+    const id = newId();
+    expect((await cli(['session', 'end', id])).stdout).toBe(`session ${id} has ended\n`);
+    expect((await cli(['session', 'end', '--all'])).stdout).toBe('sessions ended: 7\n');
+    expect(JSON.parse((await cli(['session', 'end', '--all', '--json'])).stdout)).toEqual({ ended: 7 });
+    for (const wrong of [[], ['x'], [id, '--all']])
+      expect((await cli(['session', 'end', ...wrong])).code, wrong.join(' ')).toBe(2);
   });
 });
 

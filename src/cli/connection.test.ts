@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { chown, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -35,6 +35,26 @@ describe('the home', () => {
 
   it('is where `up` would make it if there is none', async () => {
     expect(await findHome({ cwd: folder, env: {} })).toBe(join(folder, '.millrace'));
+  });
+});
+
+describe.skipIf(process.getuid?.() !== 0)('a home of another user', () => {
+  beforeEach(async () => {
+    await makeHome(join(folder, '.millrace'), running);
+    await chown(join(folder, '.millrace'), 12_345, 12_345);
+  });
+
+  it('that was only found is refused: it would say where to send a key', async () => {
+    const place = { cwd: folder, env: { MILLRACE_KEY: 'mine' } };
+    await expect(findConnection(place)).rejects.toThrow('belongs to user 12345');
+    await expect(findHome(place)).rejects.toThrow(`--home ${join(folder, '.millrace')}`);
+  });
+
+  it('is used if it is named, and ignored if a server is named', async () => {
+    const home = join(folder, '.millrace');
+    expect(await findConnection({ cwd: folder, env: {}, home })).toMatchObject({ key: 'secret' });
+    const env = { MILLRACE_URL: 'http://127.0.0.1:8080' };
+    expect(await findConnection({ cwd: folder, env })).toEqual({ url: 'http://127.0.0.1:8080', key: undefined });
   });
 });
 

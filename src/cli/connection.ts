@@ -3,7 +3,8 @@
  *
  * The server: `--url`, else MILLRACE_URL, else `server.json` in the home, as `millrace up` left it. The key: MILLRACE_KEY,
  * else the home's root key, which is sent to the home's own server and to no other. The home: `--home`, else
- * MILLRACE_HOME, else the nearest `.millrace` from here upwards, as git finds its folder.
+ * MILLRACE_HOME, else the nearest `.millrace` from here upwards, as git finds its folder. One that is found so must be our
+ * own: it names the server that our key is sent to.
  */
 import { readFile, stat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
@@ -36,21 +37,29 @@ export async function findHome(place: Place): Promise<string> {
   if (named !== undefined) return resolve(place.cwd, named);
   for (let folder = resolve(place.cwd); ; folder = dirname(folder)) {
     const home = join(folder, homeName);
-    if (await isFolder(home)) return home;
+    if (await isOwnFolder(home)) return home;
     if (dirname(folder) === folder) return resolve(place.cwd, homeName);
   }
 }
 
 export async function findConnection(place: Place): Promise<Connection> {
-  const home = await findHome(place);
+  const key = given(place.env['MILLRACE_KEY']);
   const named = given(place.url) ?? given(place.env['MILLRACE_URL']);
-  const homeUrl = await readServerUrl(home).catch(named === undefined ? rethrow : () => undefined);
-  const url = named === undefined ? homeUrl : checkUrl(named);
-  if (url === undefined) {
+  if (named === undefined) return ofHome(await findHome(place), key, place.env);
+  const url = checkUrl(named);
+  if (key !== undefined) return { url, key };
+  // the home may be another server's, or nobody's
+  const own = await findHome(place)
+    .then((home) => ofHome(home, undefined, place.env))
+    .catch(() => undefined);
+  return { url, key: own?.url === url ? own.key : undefined };
+}
+
+async function ofHome(home: string, key: string | undefined, env: Environment): Promise<Connection> {
+  const url = await readServerUrl(home);
+  if (url === undefined)
     throw new MillraceError('unreachable', `no server is known: ${home} has no server.json; ${whatToDo}`);
-  }
-  const key = given(place.env['MILLRACE_KEY']) ?? (url === homeUrl ? await readRootKey(home, place.env) : undefined);
-  return { url, key: key?.trim() };
+  return { url, key: key ?? (await readRootKey(home, env))?.trim() };
 }
 
 /** An empty variable is one that is not set. */
@@ -58,11 +67,11 @@ export function given(text: string | undefined): string | undefined {
   return text === undefined || text.trim() === '' ? undefined : text.trim();
 }
 
-async function isFolder(path: string): Promise<boolean> {
-  return stat(path).then(
-    (found) => found.isDirectory(),
-    () => false,
-  );
+async function isOwnFolder(path: string): Promise<boolean> {
+  const found = await stat(path).catch(() => undefined);
+  if (found === undefined || !found.isDirectory()) return false;
+  if (found.uid === (process.getuid?.() ?? found.uid)) return true;
+  throw new UsageError(`${path} belongs to user ${found.uid}. If you trust that user, name it: --home ${path}`);
 }
 
 function checkUrl(text: string): string {
@@ -86,10 +95,6 @@ async function readServerUrl(home: string): Promise<string | undefined> {
     const reason = isErrno(error) ? error.message : `${path} does not name a server`;
     throw new MillraceError('bad_configuration', `${reason}; ${whatToDo}`, { cause: error });
   }
-}
-
-function rethrow(error: unknown): never {
-  throw error;
 }
 
 function isErrno(error: unknown): error is Error {

@@ -148,8 +148,11 @@ describe('roles', () => {
       roles: { worker: async ({ key }: WorkerOptions) => void keys.push(key) },
     };
     await shell(['worker', '--key-file', 'key'], options);
+    await writeFile(join(folder, 'empty'), '\n');
+    const empty = await shell(['worker', '--key-file', 'empty'], options);
     await rm(folder, { recursive: true });
     expect(keys).toEqual(['from-file']);
+    expect([empty.code, empty.stderr]).toEqual([1, expect.stringContaining('/empty is empty') as unknown]);
   });
 
   it('that refuse are told in a line, or as a problem', async () => {

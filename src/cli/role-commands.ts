@@ -4,6 +4,7 @@ import { resolve } from 'node:path';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { z } from 'zod';
 import { type RuntimeName, runtimeNames } from '../contract/wire.ts';
+import { MillraceError } from '../errors.ts';
 import { queueFault } from '../jobs/name.ts';
 import { findConnection, findHome } from './connection.ts';
 import { examples, integer, repeated, wordsOf } from './flags.ts';
@@ -169,14 +170,19 @@ function queues(value: string, previous?: readonly string[]): string[] {
 async function workerOptions(session: Session, flags: z.output<typeof workerFlags>): Promise<WorkerOptions> {
   const { url, key } = await findConnection(session.place);
   const inCwd = (path: string): string => resolve(session.io.cwd, path);
-  const keyFile = flags.keyFile === undefined ? undefined : await readFile(inCwd(flags.keyFile), 'utf8');
   return {
     url,
-    key: keyFile?.trim() ?? key,
+    key: flags.keyFile === undefined ? key : await readKeyFile(inCwd(flags.keyFile)),
     maxTasks: flags.maxTasks,
     queues: flags.queue,
     runtimes: flags.runtime,
     functions: flags.functions === undefined ? undefined : inCwd(flags.functions),
     name: flags.name,
   };
+}
+
+async function readKeyFile(path: string): Promise<string> {
+  const key = (await readFile(path, 'utf8')).trim();
+  if (key !== '') return key;
+  throw new MillraceError('bad_configuration', `the key file ${path} is empty: write the worker's key into it`);
 }

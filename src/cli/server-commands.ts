@@ -1,4 +1,4 @@
-/** Commands about the installation: status, sign-in links, keys, events. */
+/** Commands about the installation: status, sign-in links, sessions, keys, events. */
 import type { Command } from 'commander';
 import { z } from 'zod';
 import { roles } from '../contract/roles.ts';
@@ -10,6 +10,7 @@ import { examples, integer, wordsOf } from './flags.ts';
 import type { Io } from './io.ts';
 import { showTime } from './output.ts';
 import { noOptions, type Session, verb } from './session.ts';
+import { addSessionCommands } from './session-commands.ts';
 import { showStatus } from './status.ts';
 
 export function addServerCommands(program: Command, io: Io): void {
@@ -35,6 +36,7 @@ export function addServerCommands(program: Command, io: Io): void {
     ['millrace events --topic millrace_runs', 'runs as they are made and end'],
     ['millrace events --after 0 --json', 'the whole log, as JSON lines'],
   ]);
+  addSessionCommands(program, io);
   addKeys(program.command('key').description('Make, list and revoke API keys (needs the root key).'), io);
 }
 

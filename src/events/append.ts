@@ -43,8 +43,9 @@ export function recording<T>(db: Db, author: Author, work: (tx: Recording) => Pr
   });
 }
 
-/** The reserved topic of the control database. */
+/** The reserved topics of the control database. */
 export const tenantTopic = 1;
+export const keyTopic = 2;
 
 /** For the control database, whose topics have ids of their own. */
 export async function append(tx: Db, topicId: number, events: readonly EventDraft[], author: Author): Promise<void> {

@@ -1,23 +1,19 @@
-/** Keys, sessions and sign-in links. Making and revoking keys, and signing in, is told in the control database's event log. */
+/** Keys. Each that is made or revoked is an event of the control database. */
 import { defaultTenant } from '../contract/tenants.ts';
 import type { Role } from '../contract/roles.ts';
 import { MillraceError } from '../errors.ts';
-import { append } from '../events/append.ts';
+import { append, keyTopic } from '../events/append.ts';
 import type { Handlers } from '../http/endpoint.ts';
 import { newId } from '../kernel/id.ts';
+import type { Db } from '../kernel/sql.ts';
 import { findTenant } from '../launcher/control-queries.ts';
-import { callerOf, cookieOf, hashOf, newSecret, sessionMs } from './callers.ts';
+import { hashOf, newSecret } from './callers.ts';
 import type { GatewayContext } from './context.ts';
 import * as queries from './control-queries.ts';
 import type { gatewayEndpoints } from './endpoints.ts';
 
-type Keys = Extract<
-  keyof typeof gatewayEndpoints,
-  `${string} /api/keys${string}` | `${string} /api/session${string}` | 'GET /api/me'
->;
+type Keys = Extract<keyof typeof gatewayEndpoints, `${string} /api/keys${string}` | 'GET /api/me'>;
 
-const keyTopic = 2;
-const linkMs = 10 * 60_000;
 /** Roles that serve the whole installation; every other key belongs to one tenant. */
 const untenanted = new Set<Role>(['root', 'worker', 'conductor']);
 
@@ -41,7 +37,7 @@ export const accessHandlers: Handlers<Pick<typeof gatewayEndpoints, Keys>, Gatew
     const actor = caller?.kind === 'task' ? 'task' : (caller?.actor ?? '');
     await control.transaction(async (tx) => {
       const row = await queries.revokeKey(tx, params.id, at);
-      if (row === undefined) throw new MillraceError('not_found', `there is no key ${params.id}`);
+      if (row === undefined) throw await whyNotRevoked(tx, params.id);
       await append(tx, keyTopic, [{ type: 'key.revoked', subject: params.id, body: row }], { actor, at });
     });
     callers.forget();
@@ -53,22 +49,14 @@ export const accessHandlers: Handlers<Pick<typeof gatewayEndpoints, Keys>, Gatew
     const { name } = await loader.byId(caller.tenantId);
     return { role: 'task' as const, tenant: name, actor: `run:${caller.run}` };
   },
-  'POST /api/session': async ({ body }, context) => {
-    const who = 'link' in body ? await byLink(context, body.link) : await byKey(context, body.key);
-    return openSession(context, who);
-  },
-  'DELETE /api/session': async ({ request }, { control, cookieName, secureCookies, hub }) => {
-    const cookie = cookieOf(request, cookieName);
-    const ended = cookie === undefined ? 0 : await queries.deleteSession(control, hashOf(cookie));
-    // everybody may ask for this: who had no session makes nobody look up keys anew
-    if (ended > 0) hub.send('keys', 'revoked');
-    return new Response(null, { status: 204, headers: { 'set-cookie': cookieText(cookieName, '', 0, secureCookies) } });
-  },
-  'POST /api/session/links': async (_, context) => {
-    const link = await newLink(context);
-    return { url: link.url, expires_at: link.expiresAt.toISOString() };
-  },
 };
+
+async function whyNotRevoked(tx: Db, id: string): Promise<MillraceError> {
+  if (!(await queries.isInstallationKey(tx, id))) return new MillraceError('not_found', `there is no key ${id}`);
+  const detail =
+    "this is the installation's own root key, which every start puts in force again. To replace it, set MILLRACE_ROOT_KEY to another key, or remove the file root-key from the home, and restart";
+  return new MillraceError('conflict', detail);
+}
 
 interface NewKey {
   readonly name: string;
@@ -103,58 +91,4 @@ async function createKey({ control, time }: GatewayContext, key: NewKey) {
     });
   });
   return { id, name: key.name, role: key.role, tenant: key.tenant, key: secret };
-}
-
-interface SignedIn {
-  readonly keyId: string | null;
-  readonly role: Role;
-  readonly tenant: string | null;
-  readonly actor: string;
-}
-
-async function byLink({ control, time }: GatewayContext, link: string): Promise<SignedIn> {
-  if (await queries.spendLink(control, hashOf(link), new Date(time.now()))) {
-    return { keyId: null, role: 'root', tenant: null, actor: 'sign-in link' };
-  }
-  throw new MillraceError('unauthenticated', 'this link is spent or too old; `millrace open` makes a new one');
-}
-
-async function byKey({ callers }: GatewayContext, secret: string): Promise<SignedIn> {
-  const key = await callers.byKey(secret);
-  if (key === undefined) throw new MillraceError('unauthenticated', 'this key is not known, or was revoked');
-  return { keyId: key.id, ...callerOf(key) };
-}
-
-async function openSession(
-  { control, time, cookieName, secureCookies }: GatewayContext,
-  who: SignedIn,
-): Promise<Response> {
-  const cookie = newSecret('mrs_');
-  const at = new Date(time.now());
-  const until = new Date(at.getTime() + sessionMs);
-  const { keyId, role, tenant, actor } = who;
-  await control.transaction(async (tx) => {
-    await queries.insertSession(tx, { hash: hashOf(cookie), keyId, role, actor, at, until });
-    await append(tx, keyTopic, [{ type: 'session.opened', subject: keyId, body: { role, tenant } }], { actor, at });
-  });
-  await queries.pruneSessions(control, at);
-  const headers = { 'set-cookie': cookieText(cookieName, cookie, sessionMs, secureCookies) };
-  return Response.json({ role, tenant, actor }, { status: 201, headers });
-}
-
-function cookieText(name: string, value: string, lifeMs: number, secure: boolean): string {
-  return `${name}=${value}; Path=/; HttpOnly; SameSite=Strict; Max-Age=${Math.floor(lifeMs / 1000)}${secure ? '; Secure' : ''}`;
-}
-
-/** The secret is in the fragment, which no server log or prefetch ever sees; the page's POST spends it. */
-export async function newLink({
-  control,
-  time,
-  publicUrl,
-}: Pick<GatewayContext, 'control' | 'time' | 'publicUrl'>): Promise<{ url: string; expiresAt: Date }> {
-  const secret = newSecret('mrl_');
-  const at = new Date(time.now());
-  const expiresAt = new Date(at.getTime() + linkMs);
-  await queries.insertLink(control, hashOf(secret), at, expiresAt);
-  return { url: `${publicUrl()}/signin#${secret}`, expiresAt };
 }

@@ -4,8 +4,9 @@ import { HandTime } from '../../test/harness/hand-time.ts';
 import { newId } from '../kernel/id.ts';
 import { type Db, sql } from '../kernel/sql.ts';
 import { Callers, hashOf, newSecret, sessionMs } from './callers.ts';
-import { insertKey, insertSession, revokeKey } from './control-queries.ts';
+import { insertKey, revokeKey } from './control-queries.ts';
 import { makeSecrets } from './secrets.ts';
+import { insertSession } from './session-queries.ts';
 
 let control: ControlDatabase;
 let time: HandTime;
@@ -74,6 +75,17 @@ describe('a key', () => {
       await expect(identify(header), header).rejects.toEqual(unknown);
   });
 
+  it('that is empty or too short for a key is nobody, even if its hash is in the table', async () => {
+    for (const [index, short] of ['', ' ', 'x', 'fifteen letters'].entries()) {
+      const key = { id: newId(), name: `short ${index}`, role: 'root' as const, tenantId: null, by: 'installation' };
+      await insertKey(control.db, { ...key, hash: hashOf(short), at: new Date() });
+      await expect(identify(`Bearer ${short}`)).rejects.toEqual(unknown);
+      await expect(identify(basic(`${short}:`))).rejects.toEqual(unknown);
+      expect(await callers.byKey(short)).toBeUndefined();
+    }
+    expect(lookups).toBe(0);
+  });
+
   it('is looked up by its hash; the table holds nothing that would open anything (I12)', async () => {
     const rows = await control.db.rows(sql`select * from key`);
     expect(JSON.stringify(rows)).not.toContain(secret.slice(4));
@@ -113,7 +125,7 @@ describe('a key', () => {
   it('of which thousands are tried does not fill the memory', async () => {
     const none: Db = { ...control.db, maybeOne: async () => undefined };
     const guarded = new Callers({ control: none, secrets, time, cookieName: 'x' });
-    for (let i = 0; i < 20_005; i++) expect(await guarded.byKey(`wrong ${i}`)).toBeUndefined();
+    for (let i = 0; i < 20_005; i++) expect(await guarded.byKey(`a wrong key, number ${i}`)).toBeUndefined();
   });
 });
 
@@ -134,8 +146,10 @@ describe('a session', () => {
     const at = new Date(time.now());
     const until = new Date(time.now() + sessionMs);
     await insertSession(control.db, {
+      id: newId(),
       hash: hashOf(cookie),
       keyId,
+      openedWith: 'key',
       role: 'operator',
       actor: 'key:ci',
       at,

@@ -5,17 +5,25 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type { Caller, KeyCaller } from '../contract/roles.ts';
 import { MillraceError } from '../errors.ts';
+import { minSecretLength } from '../kernel/secret-text.ts';
 import type { Db } from '../kernel/sql.ts';
 import type { Time } from '../kernel/time.ts';
-import { findKey, type KeyRow, touchSession } from './control-queries.ts';
+import { findKey, type KeyRow } from './control-queries.ts';
 import type { RunSecrets } from './secrets.ts';
+import { touchSession } from './session-queries.ts';
 
 const rememberMs = 5_000;
 const mostRemembered = 10_000;
 export const sessionMs = 12 * 3_600_000;
 
+/** For secrets of ours. A secret that somebody presents goes through `hashPresented`. */
 export function hashOf(secret: string): Buffer {
   return createHash('sha256').update(secret).digest();
+}
+
+/** The hash to look a presented secret up by. Undefined when it is too short for any secret; an empty one is nobody's. */
+export function hashPresented(secret: string): Buffer | undefined {
+  return secret.length < minSecretLength ? undefined : hashOf(secret);
 }
 
 /** 128 random bits, with a prefix that scanners for leaked secrets can know. */
@@ -55,7 +63,7 @@ export class Callers {
     if (caller === undefined || caller.kind === 'task') return undefined;
     const header = request.headers.get('authorization');
     const secret = header === null ? cookieOf(request, this.#cookieName) : secretOf(header);
-    return secret === undefined ? undefined : hashOf(secret);
+    return secret === undefined ? undefined : hashPresented(secret);
   }
 
   async #byHeader(header: string): Promise<Caller> {
@@ -70,7 +78,8 @@ export class Callers {
   }
 
   async byKey(secret: string): Promise<KeyRow | undefined> {
-    const hash = hashOf(secret);
+    const hash = hashPresented(secret);
+    if (hash === undefined) return undefined;
     const name = hash.toString('base64');
     // what is read while a revocation arrives goes into the map that it threw away
     const remembered = this.#remembered;
@@ -83,8 +92,10 @@ export class Callers {
   }
 
   async #bySession(cookie: string): Promise<Caller | undefined> {
+    const hash = hashPresented(cookie);
+    if (hash === undefined) return undefined;
     const nowMs = this.#time.now();
-    const row = await touchSession(this.#control, hashOf(cookie), new Date(nowMs), new Date(nowMs + sessionMs));
+    const row = await touchSession(this.#control, hash, new Date(nowMs), new Date(nowMs + sessionMs));
     return row && { kind: 'session', ...row };
   }
 }

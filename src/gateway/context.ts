@@ -9,6 +9,7 @@ import type { WakeHub } from '../postgres/wake.ts';
 import type { Callers } from './callers.ts';
 import type { ClaimDesk } from './claim-desk.ts';
 import type { OpenStreams } from './open-streams.ts';
+import type { Refusals } from './refusals.ts';
 import type { ReportDesk } from './report-desk.ts';
 import type { Servings } from './servings.ts';
 import type { SignalDesk } from './signal-desk.ts';
@@ -23,6 +24,9 @@ export interface GatewayContext {
   readonly time: Time;
   readonly log: Log;
   readonly callers: Callers;
+  readonly refusals: Refusals;
+  /** The address that the request came from; null outside of a request, and for one from inside this process. */
+  readonly remote: string | null;
   readonly streams: OpenStreams;
   readonly claims: ClaimDesk;
   readonly reports: ReportDesk;

@@ -1,4 +1,4 @@
-/** Statements of the control database that the gateway needs: keys, sessions, links, workers, gateways. */
+/** Statements of the control database that the gateway needs: keys, workers, gateways. Sessions: session-queries.ts. */
 import type { Role } from '../contract/roles.ts';
 import type { HeartbeatRequest } from '../contract/wire.ts';
 import { type Db, sql } from '../kernel/sql.ts';
@@ -33,94 +33,36 @@ export function listKeys(db: Db): Promise<(Omit<KeyRow, 'tenantId'> & { created_
      order by key.created_at, key.id`);
 }
 
-/** The key's sessions end with it. */
+/** The installation's own root key is not revoked here: it follows its source, and the next start would revive it. */
+export const installationActor = 'installation';
+
+/** The key's sessions and links end with it. */
 export async function revokeKey(db: Db, id: string, at: Date): Promise<{ name: string; role: Role } | undefined> {
   const row = await db.maybeOne<{ name: string; role: Role }>(sql`
-    update key set revoked_at = ${at} where id = ${id} and revoked_at is null returning name, role`);
+    update key set revoked_at = ${at}
+     where id = ${id} and revoked_at is null and created_by <> ${installationActor}
+    returning name, role`);
+  if (row === undefined) return undefined;
   await db.exec(sql`delete from session where key_id = ${id}`);
+  await db.exec(sql`delete from sign_in_link where key_id = ${id}`);
   return row;
 }
 
-/** Other keys made for the same fixed purpose (the root key of an installation) stop working, and their sessions end. */
-export async function retireKeysOf(db: Db, createdBy: string, exceptHash: Buffer, at: Date): Promise<void> {
-  await db.exec(sql`
-    with retired as (
-      update key set revoked_at = ${at}
-       where created_by = ${createdBy} and hash <> ${exceptHash} and revoked_at is null
-      returning id
-    )
-    delete from session
-     using retired
-     where session.key_id = retired.id`);
+export function isInstallationKey(db: Db, id: string): Promise<boolean> {
+  return db
+    .maybeOne(sql`select id from key where id = ${id} and revoked_at is null and created_by = ${installationActor}`)
+    .then((row) => row !== undefined);
+}
+
+/** Root keys that the installation had before stop working. How many there were. */
+export function retireInstallationKeys(db: Db, exceptHash: Buffer, at: Date): Promise<number> {
+  return db.exec(sql`
+    update key set revoked_at = ${at}
+     where created_by = ${installationActor} and hash <> ${exceptHash} and revoked_at is null`);
 }
 
 export function reviveKey(db: Db, hash: Buffer): Promise<number> {
   return db.exec(sql`update key set revoked_at = null where hash = ${hash} and revoked_at is not null`);
-}
-
-export type SessionRow = { role: Role; tenantId: string | null; tenant: string | null; actor: string };
-
-export async function insertSession(
-  db: Db,
-  session: {
-    hash: Buffer;
-    keyId: string | null;
-    role: Role;
-    actor: string;
-    at: Date;
-    until: Date;
-  },
-): Promise<void> {
-  // the tenant is the key's own: a name may have changed since it was looked up
-  await db.exec(sql`
-    insert into session (hash, key_id, role, tenant_id, actor, created_at, expires_at)
-    values (${session.hash}, ${session.keyId}, ${session.role}, (select tenant_id from key where id = ${session.keyId}),
-            ${session.actor}, ${session.at}, ${session.until})`);
-}
-
-/** Slides the session's end, but writes at most once a minute of its life. A revoked key's sessions are over, whenever made. */
-export function touchSession(db: Db, hash: Buffer, at: Date, until: Date): Promise<SessionRow | undefined> {
-  return db.maybeOne<SessionRow>(sql`
-    with slid as (
-      update session
-         set expires_at = ${until}
-       where hash = ${hash} and expires_at > ${at} and expires_at < ${until}::timestamptz - interval '1 minute'
-    )
-    select session.role, session.tenant_id as "tenantId", tenant.name as tenant, session.actor
-      from session
-      left join key on key.id = session.key_id
-      left join tenant on tenant.id = session.tenant_id
-     where session.hash = ${hash} and session.expires_at > ${at} and key.revoked_at is null`);
-}
-
-/** Which of these are hashes of keys that are not revoked, or of sessions that are not over. */
-export async function stillGood(db: Db, hashes: readonly Buffer[], at: Date): Promise<Buffer[]> {
-  const rows = await db.rows<{ hash: Buffer }>(sql`
-    select hash from key where hash = any(${hashes}::bytea[]) and revoked_at is null
-    union all
-    select session.hash
-      from session
-      left join key on key.id = session.key_id
-     where session.hash = any(${hashes}::bytea[]) and session.expires_at > ${at} and key.revoked_at is null`);
-  return rows.map((row) => row.hash);
-}
-
-export function deleteSession(db: Db, hash: Buffer): Promise<number> {
-  return db.exec(sql`delete from session where hash = ${hash}`);
-}
-
-export async function insertLink(db: Db, hash: Buffer, at: Date, until: Date): Promise<void> {
-  await db.exec(sql`insert into sign_in_link (hash, created_at, expires_at) values (${hash}, ${at}, ${until})`);
-}
-
-/** A link is spent by its first use; two at once: one wins. */
-export async function spendLink(db: Db, hash: Buffer, at: Date): Promise<boolean> {
-  return (await db.exec(sql`delete from sign_in_link where hash = ${hash} and expires_at > ${at}`)) > 0;
-}
-
-export async function pruneSessions(db: Db, at: Date): Promise<void> {
-  await db.exec(sql`delete from session where expires_at <= ${at}`);
-  await db.exec(sql`delete from sign_in_link where expires_at <= ${at}`);
 }
 
 /**

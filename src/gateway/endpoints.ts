@@ -27,6 +27,23 @@ const role = z.enum(roles);
 const key = z.object({ id, name: z.string(), role, tenant: z.string().nullable() });
 const me = z.object({ role: z.union([role, z.literal('task')]), tenant: z.string().nullable(), actor: z.string() });
 
+const session = z.object({
+  id,
+  /** How the audit names it. */
+  actor: z.string(),
+  role,
+  tenant: z.string().nullable(),
+  /** The key that it was opened with, or that made the link it was opened with; it ends with this key. */
+  key: z.object({ id, name: z.string() }),
+  opened_with: z.enum(['key', 'link']),
+  created_at: time,
+  /** To the minute. */
+  used_at: time,
+  expires_at: time,
+  /** It is the session that asks. */
+  current: z.boolean(),
+});
+
 const internal = { tag: 'internal', allow: ['worker'] } as const;
 const open = { allow: ['anyone'] } as const;
 
@@ -82,6 +99,7 @@ export const gatewayEndpoints = endpoints({
     params: z.object({ id }),
     status: 204,
     answer: 'none',
+    others: { 409: "it is the installation's own root key, which is replaced by a restart with another" },
   },
   'GET /api/installation': {
     summary: 'What this installation is: its version and, for root, how it is configured, secrets left out',
@@ -97,7 +115,7 @@ export const gatewayEndpoints = endpoints({
     }),
   },
   'GET /api/installation/audit': {
-    summary: 'Who made and revoked keys, signed in and changed tenants, newest first',
+    summary: 'Who made and revoked keys, signed in or was refused, and changed tenants, newest first',
     tag: 'audit',
     allow: ['root'],
     query: auditQuery,
@@ -127,6 +145,26 @@ export const gatewayEndpoints = endpoints({
     allow: ['root'],
     status: 201,
     answer: z.object({ url: z.string(), expires_at: time }),
+  },
+  'GET /api/sessions': {
+    summary: 'Open sessions of browsers, the last used first; at most 1000',
+    tag: 'keys',
+    allow: ['root'],
+    answer: z.object({ items: z.array(session), next: z.string().nullable() }),
+  },
+  'DELETE /api/sessions/{id}': {
+    summary: 'End a session, and the streams that it has open',
+    tag: 'keys',
+    allow: ['root'],
+    params: z.object({ id }),
+    status: 204,
+    answer: 'none',
+  },
+  'DELETE /api/sessions': {
+    summary: 'End all sessions, save the one that asks',
+    tag: 'keys',
+    allow: ['root'],
+    answer: z.object({ ended: z.int() }),
   },
   'POST /int-api/heartbeat': {
     summary: "Waterwheel's worker heartbeat",

@@ -19,6 +19,7 @@ import { installationHandlers } from './installation.ts';
 import { internalHandlers } from './internal.ts';
 import { goesOn } from './open-streams.ts';
 import { refuseForeignOrigin, refuseUnknownHost } from './origin.ts';
+import { sessionHandlers } from './sessions.ts';
 import { serveFile } from './static-files.ts';
 import { tenantHandlers } from './tenants.ts';
 
@@ -37,6 +38,7 @@ const prefix = /^\/t\/([^/]+)(\/.*)?$/;
 const handlers: Handlers<typeof gatewayEndpoints, GatewayContext> = {
   ...healthHandlers,
   ...accessHandlers,
+  ...sessionHandlers,
   ...internalHandlers,
   ...installationHandlers,
   ...tenantHandlers,
@@ -55,10 +57,10 @@ export class Gateway {
     this.#options = options;
   }
 
-  /** Answers a request from outside. Never rejects. */
-  async fetch(request: Request): Promise<Response> {
+  /** Answers a request from outside, which came from the address `remote`. Never rejects. */
+  async fetch(request: Request, remote: string | null = null): Promise<Response> {
     const startedAt = performance.now();
-    const answer = await this.#guarded(request);
+    const answer = await this.#guarded(request, remote);
     const { method } = request;
     const response = method === 'HEAD' ? await headOf(answer) : answer;
     this.#options.telemetry.emit('request', { method, status: response.status, ms: performance.now() - startedAt });
@@ -68,19 +70,19 @@ export class Gateway {
   /** Answers a request from inside this process, whose caller is known. */
   async fetchAs(request: Request, caller: Caller): Promise<Response> {
     try {
-      return await this.#answer(request, caller);
+      return await this.#answer(request, caller, null);
     } catch (error) {
       return problemResponse(error, (fault) => logFault(this.#options.context, fault, request));
     }
   }
 
-  async #guarded(request: Request): Promise<Response> {
+  async #guarded(request: Request, remote: string | null): Promise<Response> {
     try {
       refuseUnknownHost(request, this.#options.hostNames);
       const { callers, streams } = this.#options.context;
-      const caller = await callers.identify(request);
+      const caller = await this.#identify(request, remote);
       refuseForeignOrigin(request, caller);
-      const answer = await this.#answer(request, caller);
+      const answer = await this.#answer(request, caller, remote);
       const hash = goesOn(answer) ? callers.hashFor(request, caller) : undefined;
       return hash === undefined ? answer : streams.keep(answer, hash);
     } catch (error) {
@@ -88,13 +90,23 @@ export class Gateway {
     }
   }
 
-  async #answer(request: Request, caller: Caller | undefined): Promise<Response> {
+  async #identify(request: Request, remote: string | null): Promise<Caller | undefined> {
+    const { callers, refusals } = this.#options.context;
+    try {
+      return await callers.identify(request);
+    } catch (error) {
+      if (error instanceof MillraceError && error.code === 'unauthenticated') refusals.note('header', remote);
+      throw error;
+    }
+  }
+
+  async #answer(request: Request, caller: Caller | undefined, remote: string | null): Promise<Response> {
     const { pathname } = new URL(request.url);
     const target = targetOf(pathname);
     const isOfTenant = target.prefixed && machinePaths.test(target.path);
     if (isOfTenant && caller !== undefined) await this.#admit(target.tenant, caller);
     const inner = target.path === pathname ? request : moved(request, target.path);
-    const own = await route(inner, this.#options.context, caller);
+    const own = await route(inner, { ...this.#options.context, remote }, caller);
     if (own !== undefined) return own;
     if (tenantPaths.test(target.path)) return this.#ofTenant(inner, target.tenant, caller);
     return this.#page(request, target);

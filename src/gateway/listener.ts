@@ -53,7 +53,10 @@ export function makeListener(options: ListenerOptions): Listener {
 }
 
 async function createServer({ gateway, tls }: ListenerOptions, logSocket: LogSocket): Promise<Server> {
-  const handle = getRequestListener((request) => gateway.fetch(request), { overrideGlobalObjects: false });
+  const handle = getRequestListener(
+    (request, { incoming }) => gateway.fetch(request, incoming.socket.remoteAddress ?? null),
+    { overrideGlobalObjects: false },
+  );
   const listener = (...args: Parameters<typeof handle>): void => void handle(...args);
   const server = tls
     ? createHttpsServer({ cert: await readFile(tls.cert), key: await readFile(tls.key) }, listener)

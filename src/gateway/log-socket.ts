@@ -44,7 +44,7 @@ async function answer(gateway: Gateway, server: WebSocketServer, { request, sock
     headers: headersOf(request),
     signal: gone.signal,
   });
-  const response = await gateway.fetch(followed);
+  const response = await gateway.fetch(followed, request.socket.remoteAddress ?? null);
   if (!response.ok || response.body === null) return refuse(socket, response.status);
   const body: ReadableStream<Uint8Array> = response.body;
   if (socket.destroyed) return body.cancel();

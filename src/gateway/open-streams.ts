@@ -7,7 +7,7 @@ import type { Log } from '../kernel/log.ts';
 import { every, type Service } from '../kernel/service.ts';
 import type { Db } from '../kernel/sql.ts';
 import type { Time } from '../kernel/time.ts';
-import { stillGood } from './control-queries.ts';
+import { stillGood } from './session-queries.ts';
 
 const sweepMs = 5_000;
 

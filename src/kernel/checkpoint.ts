@@ -3,7 +3,8 @@
  * nothing is lost or doubled whatever the moment. In production none is armed, and passing one costs a comparison.
  *
  * The table says which role's process passes them; `test/chaos` dies at every one of them: `crash-points` at those that runs
- * pass, `tenant-walk` at those of the launcher, and of an API that makes, changes or ends tenants (`life`).
+ * pass, `tenant-walk` at those of the launcher, and of an API that makes, changes or ends tenants (`life`). Every role passes
+ * those of the home at its first start; `durable-file.test.ts` dies there.
  */
 export const checkpoints = {
   host: [
@@ -87,6 +88,16 @@ export const checkpoints = {
     'tenant.stopped',
     /** Its database is gone, its row is not. */
     'tenant.dropped',
+  ],
+  home: [
+    /** The draft of a file is written, and not synced. */
+    'file.drafted',
+    /** The draft is synced, and has no name that anybody reads. */
+    'file.synced',
+    /** The file has its name, and its folder is not synced. */
+    'file.linked',
+    /** The file is there for good, and its draft is, too. */
+    'file.kept',
   ],
   worker: [
     /** The worker holds runs and has begun none. */

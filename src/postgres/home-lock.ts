@@ -12,6 +12,7 @@
 import { readlink, rm, symlink, unlink } from 'node:fs/promises';
 import { connect, type Socket } from 'node:net';
 import { basename, dirname, join } from 'node:path';
+import { MillraceError } from '../errors.ts';
 import { pause } from '../kernel/service.ts';
 
 /** Who listens at a socket: nobody, or someone with the line it said, if it said one in time. */
@@ -32,6 +33,29 @@ const someoneListens = new Set(['EAGAIN', 'ECONNRESET', 'EPIPE']);
 export function errno(error: unknown): string | undefined {
   const code: unknown = error instanceof Error ? Reflect.get(error, 'code') : undefined;
   return typeof code === 'string' ? code : undefined;
+}
+
+/** Whether a system call failed, rather than a rule of ours. */
+export function isSystemError(error: unknown): boolean {
+  return error instanceof Error && typeof Reflect.get(error, 'errno') === 'number';
+}
+
+const systemErrors: Readonly<Record<string, string>> = {
+  EACCES: 'permission denied',
+  EPERM: 'permission denied',
+  EROFS: 'the file system is read-only',
+  ENOTDIR: 'a part of the path is a file',
+  EEXIST: 'a part of the path is a file',
+  ELOOP: 'its links lead in a circle',
+  ENOSPC: 'the disk is full',
+  EDQUOT: 'the disk quota is used up',
+  ENAMETOOLONG: 'the path is too long',
+};
+
+/** A failed system call in words; its code where there are none. */
+export function describeSystemError(error: unknown): string {
+  const code = errno(error) ?? String(error);
+  return systemErrors[code] ?? code;
 }
 
 /** Turns the errno named into `instead`; every other failure is thrown on. */
@@ -80,8 +104,14 @@ async function makeLink(target: string, path: string): Promise<boolean> {
   return await symlink(target, path).then(() => true, unless('EEXIST', false));
 }
 
+/** `up` makes nothing but links under this name: a file or folder that is there was put by somebody else. */
 async function targetOf(lock: string): Promise<string | undefined> {
-  return await readlink(lock).catch(unless('ENOENT', undefined));
+  return await readlink(lock).catch((error: unknown) => {
+    if (errno(error) === 'ENOENT') return undefined;
+    if (errno(error) !== 'EINVAL') throw error;
+    const detail = `${lock} is in the way: \`millrace up\` keeps a link of that name, not a file or folder. If no \`up\` runs on this home, remove it: rm -r ${lock}`;
+    throw new MillraceError('bad_configuration', detail, { cause: error });
+  });
 }
 
 /** Connects and waits for one line. A frozen holder accepts without a word: it is alive all the same. */

@@ -1,6 +1,17 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { EventEmitter, once } from 'node:events';
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, symlinkSync } from 'node:fs';
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
@@ -25,13 +36,17 @@ async function claim(home: string, onStop: () => void = () => {}): Promise<HomeC
   return taken;
 }
 
-async function refusal(home: string): Promise<MillraceError> {
-  const error: unknown = await claim(home).then(
-    () => 'claimed',
+async function rejection(work: Promise<unknown>): Promise<MillraceError> {
+  const error: unknown = await work.then(
+    () => 'done',
     (e: unknown) => e,
   );
-  if (!(error instanceof MillraceError)) throw new Error('the claim was not refused', { cause: error });
+  if (!(error instanceof MillraceError)) throw new Error('it was not refused', { cause: error });
   return error;
+}
+
+function refusal(home: string): Promise<MillraceError> {
+  return rejection(claim(home));
 }
 
 interface Answer {
@@ -96,12 +111,65 @@ describe('a home', () => {
     expect(statSync(join(folder, 'a')).mode & 0o077).not.toBe(0);
   });
 
-  it('that exists keeps its mode', async () => {
+  it('that is open to other users is refused, with the command that closes it', async () => {
+    for (const mode of [0o777, 0o770, 0o755, 0o750, 0o720, 0o702, 0o704]) {
+      const home = newHome();
+      mkdirSync(home);
+      writeFileSync(join(home, 'root-key'), 'a planted root key');
+      chmodSync(home, mode);
+      const error = await rejection(makeHome(home));
+      expect([error.code, error.message]).toEqual([
+        'bad_configuration',
+        expect.stringContaining(`chmod 700 ${home}`) as unknown,
+      ]);
+      expect(statSync(home).mode & 0o777).toBe(mode);
+    }
+  });
+
+  it('that is empty and others may list is made private, as if it had just been made', async () => {
     const home = newHome();
     mkdirSync(home);
-    chmodSync(home, 0o750);
+    chmodSync(home, 0o755);
     await makeHome(home);
-    expect(statSync(home).mode & 0o777).toBe(0o750);
+    expect(statSync(home).mode & 0o777).toBe(0o700);
+  });
+
+  it('that is empty and others may write to is refused', async () => {
+    const home = newHome();
+    mkdirSync(home);
+    chmodSync(home, 0o777);
+    expect((await rejection(makeHome(home))).message).toContain('may write to');
+  });
+
+  it('that others may only pass through keeps its mode', async () => {
+    for (const mode of [0o700, 0o710, 0o711]) {
+      const home = newHome();
+      mkdirSync(home);
+      chmodSync(home, mode);
+      await makeHome(home);
+      expect(statSync(home).mode & 0o777).toBe(mode);
+    }
+  });
+
+  it.skipIf(process.getuid?.() !== 0)('of another user is refused, even to root', async () => {
+    const home = await makeHome(newHome());
+    chownSync(home, 12_345, 12_345);
+    const { code, message } = await rejection(makeHome(home));
+    expect(code).toBe('bad_configuration');
+    expect(message).toContain('belongs to user 12345');
+    expect(message).toContain(`chown 0 ${home}`);
+  });
+
+  it('that is a file, or below one, or not to be made, is refused in a sentence', async () => {
+    const file = newHome();
+    writeFileSync(file, '');
+    expect((await rejection(makeHome(file))).message).toContain('is not a folder');
+    for (const path of [join(file, 'home'), join(file, 'below', 'home'), '/proc/home', `/${'x'.repeat(300)}`]) {
+      const { code, message } = await rejection(makeHome(path));
+      expect([path, code]).toEqual([path, 'bad_configuration']);
+      expect(message).toContain('MILLRACE_HOME');
+    }
+    expect((await rejection(stopOwner(file, 50))).message).toContain('cannot be used');
   });
 });
 
@@ -197,7 +265,7 @@ describe('the holder of a home', () => {
     expect(await askOwner(home)).toBe(process.pid);
     await first.release();
     expect(await askOwner(home)).toBeUndefined();
-    expect(await stopOwner(home)).toBeUndefined();
+    expect(await stopOwner(home, 5_000)).toBeUndefined();
   });
 
   it('hears the wish to stop, and whoever wished waits until it has let go', async () => {
@@ -206,7 +274,7 @@ describe('the holder of a home', () => {
     const wished = once(wishes, 'stop');
     const first = await claim(home, () => wishes.emit('stop'));
     const order: string[] = [];
-    const stopped = stopOwner(home).then((pid) => order.push(`let go by ${pid}`));
+    const stopped = stopOwner(home, 60_000).then((pid) => order.push(`let go by ${pid}`));
     await wished;
     order.push('wished');
     await first.release();
@@ -214,10 +282,34 @@ describe('the holder of a home', () => {
     expect(order).toEqual(['wished', `let go by ${process.pid}`]);
   });
 
-  it('that does not let go is waited for only as long as the signal allows', async () => {
+  it('that does not let go is waited for only so long; the error names its pid and the remedy', async () => {
     const home = newHome();
-    await claim(home);
-    await expect(stopOwner(home, AbortSignal.timeout(50))).rejects.toThrow();
+    const frozen = await newClaimant();
+    await frozen.claim(home);
+    frozen.child.kill('SIGSTOP');
+    const { code, message } = await rejection(stopOwner(home, 50));
+    expect(code).toBe('already_running');
+    for (const part of [
+      `process ${frozen.child.pid}`,
+      `kill -CONT ${frozen.child.pid}`,
+      `kill -KILL ${frozen.child.pid}`,
+    ])
+      expect(message).toContain(part);
     expect(existsSync(home)).toBe(true);
+  });
+});
+
+describe('the lock of a home', () => {
+  it('that is a file or a folder is refused, with the command that removes it', async () => {
+    for (const put of [(path: string) => writeFileSync(path, ''), (path: string) => mkdirSync(path)]) {
+      const home = await makeHome(newHome());
+      const lock = join(home, 'up.lock');
+      put(lock);
+      for (const { code, message } of [await refusal(home), await rejection(stopOwner(home, 50))]) {
+        expect(code).toBe('bad_configuration');
+        expect(message).toContain(`rm -r ${lock}`);
+      }
+      expect(readdirSync(home)).toEqual(['up.lock']);
+    }
   });
 });

@@ -1,15 +1,17 @@
 /**
  * `$MILLRACE_HOME`: the folder that holds everything of one installation, and the rule that one `up` runs per home.
  *
- * Promises: the folder is private when we make it; the claim on it dies with its process and needs no cleaning up;
- * of any number that claim at once exactly one wins, and the others are told its pid.
+ * Promises: the folder belongs to the user that runs Millrace, and nobody else may list it or write to it; the claim on
+ * it dies with its process and needs no cleaning up; of any number that claim at once exactly one wins, and the others
+ * are told its pid.
  */
 import { createHash, randomBytes } from 'node:crypto';
-import { chmod, lstat, mkdir, realpath, rm, unlink } from 'node:fs/promises';
+import { access, chmod, constants, lstat, mkdir, readdir, realpath, rm, stat, unlink } from 'node:fs/promises';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { dirname, join, resolve } from 'node:path';
 import { MillraceError } from '../errors.ts';
-import { firstLine, type Holder, holderOf, takeLock, unless } from './home-lock.ts';
+import { within } from '../kernel/service.ts';
+import { describeSystemError, firstLine, type Holder, holderOf, isSystemError, takeLock, unless } from './home-lock.ts';
 
 /** What fits in a socket's address on every system we run on, its closing zero not counted. */
 const longestSocketPath = 103;
@@ -26,11 +28,46 @@ export interface HomeClaim {
 /** Makes the home if absent, for its owner alone, and returns its real path: one home has one name. */
 export async function makeHome(path: string): Promise<string> {
   const home = resolve(path);
-  // the parents are nobody's secret: made 0700 they would shut the server's user out
-  await mkdir(dirname(home), { recursive: true });
-  const made = await mkdir(home).then(() => true, unless('EEXIST', false));
-  if (made) await chmod(home, 0o700);
-  return await realpath(home);
+  try {
+    // the parents are nobody's secret: made 0700 they would shut the server's user out
+    await mkdir(dirname(home), { recursive: true });
+    await mkdir(home, { mode: 0o700 }).catch(unless('EEXIST', undefined));
+    const real = await realpath(home);
+    await checkHome(real);
+    return real;
+  } catch (error) {
+    throw isSystemError(error) ? unusableHome(home, error) : error;
+  }
+}
+
+function unusableHome(home: string, cause: unknown): MillraceError {
+  const detail = `the home ${home} cannot be used (${describeSystemError(cause)}): make it writable for this user, or name another folder with --home or MILLRACE_HOME`;
+  return new MillraceError('bad_configuration', detail, { cause });
+}
+
+/**
+ * Whoever owns the home, or may write to it, decides which keys are valid. So both is for our user alone, root included.
+ * Passing through is allowed to others (0710, 0711): the embedded server has a user of its own.
+ */
+async function checkHome(home: string): Promise<void> {
+  const found = await stat(home);
+  if (!found.isDirectory()) throw new MillraceError('bad_configuration', notFolder(home));
+  const uid = process.getuid?.() ?? found.uid;
+  if (found.uid !== uid) {
+    const detail = `the home ${home} belongs to user ${found.uid}, and Millrace runs as user ${uid}: run it as user ${found.uid}, or make the home yours: chown ${uid} ${home}`;
+    throw new MillraceError('bad_configuration', detail);
+  }
+  const mode = found.mode & 0o777;
+  if ((mode & 0o066) === 0) return;
+  // a folder that was made for us, and in which nobody else can have put anything
+  if ((mode & 0o022) === 0 && (await readdir(home)).length === 0) return chmod(home, 0o700);
+  const may = (mode & 0o022) === 0 ? 'list' : 'write to';
+  const detail = `other users may ${may} the home ${home} (mode ${mode.toString(8)}). Look whether its files are yours, then close it: chmod 700 ${home}`;
+  throw new MillraceError('bad_configuration', detail);
+}
+
+function notFolder(home: string): string {
+  return `the home ${home} is not a folder: name another with --home or MILLRACE_HOME`;
 }
 
 /** Names what belongs to this home but cannot live in it. `home` is a real path. */
@@ -69,6 +106,9 @@ function lockFolder(home: string): string {
  */
 export async function claimHome(path: string, onStop: () => void): Promise<HomeClaim> {
   const home = await makeHome(path);
+  await access(home, constants.W_OK).catch((error: unknown) => {
+    throw unusableHome(home, error);
+  });
   const folder = lockFolder(home);
   if (folder !== home) await makePrivate(folder, await ownersOf(home));
   const socket = `up-${process.pid}-${randomBytes(4).toString('hex')}.sock`;
@@ -112,30 +152,36 @@ export async function askOwner(path: string): Promise<number | undefined> {
 }
 
 async function findHolder(path: string): Promise<{ holder: Holder; folder: string } | undefined> {
-  const home = await realpath(path).catch(unless('ENOENT', undefined));
-  if (home === undefined) return undefined;
-  const folder = lockFolder(home);
-  const holder = await holderOf(join(folder, lockName));
-  return holder && { holder, folder };
+  try {
+    const home = await realpath(path).catch(unless('ENOENT', undefined));
+    if (home === undefined) return undefined;
+    const folder = lockFolder(home);
+    const holder = await holderOf(join(folder, lockName));
+    return holder && { holder, folder };
+  } catch (error) {
+    throw isSystemError(error) ? unusableHome(path, error) : error;
+  }
 }
 
-/** Asks the home's `up` to end and waits until it has let go. Its pid, or undefined when none runs. */
-export async function stopOwner(path: string, signal?: AbortSignal): Promise<number | undefined> {
+/** Asks the home's `up` to end and waits until it has let go, for `patienceMs` at most. Its pid, or undefined when none runs. */
+export async function stopOwner(path: string, patienceMs: number): Promise<number | undefined> {
   const found = await findHolder(path);
   if (found === undefined) return undefined;
+  const pid = pidOf(found.holder);
   const socket = connect(join(found.folder, found.holder.socket));
-  const abort = (): void => {
-    socket.destroy(new Error('gave up waiting for it to end', { cause: signal?.reason }));
-  };
-  signal?.addEventListener('abort', abort, { once: true });
-  try {
-    socket.write('stop\n');
-    await closed(socket);
-  } finally {
-    signal?.removeEventListener('abort', abort);
-  }
-  signal?.throwIfAborted();
-  return pidOf(found.holder);
+  socket.write('stop\n');
+  const hasEnded = await within(
+    patienceMs,
+    closed(socket).then(() => true),
+  );
+  socket.destroy();
+  if (hasEnded !== true) throw stillRunning(pid, patienceMs);
+  return pid;
+}
+
+function stillRunning(pid: number, patienceMs: number): MillraceError {
+  const detail = `Millrace (process ${pid}) was asked to stop, and still runs after ${patienceMs / 1000} s. It may wait for running tasks (MILLRACE_DRAIN): then try again. If it is frozen, wake it with \`kill -CONT ${pid}\`, or end it with \`kill -KILL ${pid}\` and run \`millrace down\` again`;
+  return new MillraceError('already_running', detail);
 }
 
 /** Returns when the connection is over, however: a holder that vanished in the middle has let go, too. */

@@ -1,12 +1,14 @@
 /** How a browser signs in and out, and what pages of others cannot make it do. */
 import { createHash } from 'node:crypto';
-import { realpath } from 'node:fs/promises';
+import { realpath, rm } from 'node:fs/promises';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
 import { newId } from '../../src/kernel/id.ts';
 import { ask, bearer, type Reply } from '../harness/ask.ts';
 import { anyText } from '../harness/expected.ts';
 import { millrace, type Product, removeHome, startProduct } from '../harness/product.ts';
+import { until } from '../harness/until.ts';
 
 let product: Product;
 beforeAll(async () => {
@@ -171,6 +173,29 @@ describe('a session', () => {
     expect(await statusOf('/api/projects', other)).toBe(200);
   });
 
+  it('is listed and ended by the command line', async () => {
+    const { key } = await product.call('POST /api/keys', { body: { name: 'lost laptop', role: 'operator' } });
+    const [headers, other] = [await browser({ key }), await browser()];
+    const listed = await millrace(['session', 'list', '--json'], { home: product.home });
+    const found = (JSON.parse(listed.stdout) as { id: string; key: { name: string } }[]).find(
+      (session) => session.key.name === 'lost laptop',
+    );
+    const ended = await millrace(['session', 'end', found?.id ?? ''], { home: product.home });
+    expect([ended.code, ended.stdout]).toEqual([0, `session ${found?.id} has ended\n`]);
+    expect([await statusOf('/api/projects', headers), await statusOf('/api/projects', other)]).toEqual([401, 200]);
+    expect((await millrace(['session', 'end', '--all'], { home: product.home })).code).toBe(0);
+    expect(await statusOf('/api/projects', other)).toBe(401);
+  });
+
+  it('that is refused is in the audit, with the address', async () => {
+    await signIn({ key: 'mrk_that-nobody-has-made' });
+    const refused = await until('the refusal is written', async () => {
+      const { items } = await product.call('GET /api/installation/audit', { query: { actor: 'nobody' } });
+      return items.find(({ type }) => type === 'session.refused');
+    });
+    expect(refused.body).toMatchObject({ address: '127.0.0.1', with: anyText, reason: anyText });
+  });
+
   it('that nobody has opened opens nothing', async () => {
     const [name = ''] = (await browser())['cookie']?.split('=') ?? [];
     for (const cookie of [`${name}=`, `${name}=mrs_x`, `${name}=${product.rootKey}`, `other_${name}=x`]) {
@@ -285,7 +310,7 @@ describe('the installation', () => {
 describe('the root key of an installation', () => {
   it('that was replaced opens nothing any more, and neither do its sessions', async () => {
     const headers = await browser({ key: product.rootKey });
-    const link = await browser();
+    const [link, unspent] = [await browser(), await newLink()];
     await product.stop();
     const key = 'another-root-key-for-the-same-home';
     product = await startProduct({ home: product.home, env: { MILLRACE_ROOT_KEY: key } });
@@ -293,7 +318,28 @@ describe('the root key of an installation', () => {
     // the file still holds the old one
     expect(await statusOf('/api/projects', bearer(product.rootKey))).toBe(401);
     expect(await statusOf('/api/projects', headers)).toBe(401);
-    expect(await statusOf('/api/projects', link)).toBe(200);
+    expect(await statusOf('/api/projects', link)).toBe(401);
+    expect((await signIn({ link: unspent })).status).toBe(401);
+  });
+
+  it('is made anew when its file is removed, and ends every session, too', async () => {
+    const before = { ...bearer('another-root-key-for-the-same-home') };
+    const made = await ask(`${product.url}/api/session/links`, { method: 'POST', headers: before });
+    const reply = await signIn({ link: secretOf((made.json() as { url: string }).url) });
+    const headers = { cookie: cookieOf(reply) };
+    expect(await statusOf('/api/projects', headers)).toBe(200);
+    await product.stop();
+    await rm(join(product.home, 'root-key'));
+    product = await startProduct({ home: product.home });
+    expect(await statusOf('/api/projects', bearer(product.rootKey))).toBe(200);
+    expect([await statusOf('/api/projects', before), await statusOf('/api/projects', headers)]).toEqual([401, 401]);
+  });
+
+  it('cannot be revoked, which would lock everybody out', async () => {
+    const own = (await product.call('GET /api/keys')).items.find((key) => key.created_by === 'installation');
+    const revoked = await millrace(['key', 'revoke', own?.id ?? ''], { home: product.home });
+    expect([revoked.code, revoked.stderr]).toEqual([1, expect.stringContaining('root-key') as unknown]);
+    expect(await statusOf('/api/projects', bearer(product.rootKey))).toBe(200);
   });
 
   it('that could never be sent is refused before anything starts', async () => {

@@ -9,6 +9,7 @@ import { insertKey } from '../../src/gateway/control-queries.ts';
 import { Gateway } from '../../src/gateway/gateway.ts';
 import { makeMetrics } from '../../src/gateway/metrics.ts';
 import { OpenStreams } from '../../src/gateway/open-streams.ts';
+import { Refusals } from '../../src/gateway/refusals.ts';
 import { ReportDesk } from '../../src/gateway/report-desk.ts';
 import { makeSecrets, type RunSecrets } from '../../src/gateway/secrets.ts';
 import { Servings } from '../../src/gateway/servings.ts';
@@ -74,6 +75,8 @@ export function makeTestGateway(fleet: Fleet, loader: Loader = fleet.loader): Te
       slotLimit: 64,
     },
     callers: new Callers({ control, secrets, time, cookieName }),
+    refusals: new Refusals({ control, time, log: silent }),
+    remote: null,
     streams: new OpenStreams({ control, time, log: silent }),
     claims: new ClaimDesk({ loader, control, servings, turns, log: silent, leaseMs }),
     reports: new ReportDesk(loader, turns),

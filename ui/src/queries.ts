@@ -22,6 +22,7 @@ export const keys = {
   /** With what machines did. */
   auditOfAll: ['audit', 'everything'],
   accessKeys: ['access keys'],
+  sessions: ['sessions'],
   /** All that is known of tenants, and of who runs their schedulers. */
   tenants: ['tenants'],
   tenantList: ['tenants', 'list'],

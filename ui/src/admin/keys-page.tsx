@@ -1,4 +1,4 @@
-/** The keys of the installation: who can do what. Only root comes here. */
+/** The keys of the installation and the sessions opened with them. Only root comes here. */
 import { useQuery } from '@tanstack/react-query';
 import { type GatewayAnswer, gateway } from '../client.ts';
 import { ActionDialog, ActionFoot, ActionForm } from '../actions/action-dialog.tsx';
@@ -10,6 +10,7 @@ import { RootOnly } from '../session/root-only.tsx';
 import { Age } from '../time/times.tsx';
 import './admin.css';
 import { NewKey } from './new-key.tsx';
+import { Sessions } from './sessions.tsx';
 import { useChange } from './use-change.ts';
 
 type Key = GatewayAnswer<'GET /api/keys'>['items'][number];
@@ -44,6 +45,7 @@ function Keys() {
       <Answer of={list} what="Reading keys">
         {({ items }) => <KeysTable items={items} />}
       </Answer>
+      <Sessions />
     </>
   );
 }
@@ -78,9 +80,15 @@ function KeysTable({ items }: { readonly items: readonly Key[] }) {
             </td>
             <td className="wide muted">{key.created_by}</td>
             <td className="actions">
-              <ActionDialog label="Revoke" title={`Revoke ${key.name}`} kind="danger">
-                {(close) => <Revoke item={key} close={close} />}
-              </ActionDialog>
+              {key.created_by === 'installation' ? (
+                <ActionDialog label="Replace…" title={`Replace ${key.name}`}>
+                  {(close) => <HowToReplace close={close} />}
+                </ActionDialog>
+              ) : (
+                <ActionDialog label="Revoke" title={`Revoke ${key.name}`} kind="danger">
+                  {(close) => <Revoke item={key} close={close} />}
+                </ActionDialog>
+              )}
             </td>
           </tr>
         ))}
@@ -89,9 +97,21 @@ function KeysTable({ items }: { readonly items: readonly Key[] }) {
   );
 }
 
-const installationKey =
-  'It is the key of the installation itself, which the command line on that machine uses. It comes back when the server ' +
-  'starts again, unless its file root-key, or MILLRACE_ROOT_KEY, is changed.';
+/** The installation's own key is given from outside, and replaced there. */
+function HowToReplace({ close }: { readonly close: () => void }) {
+  return (
+    <ActionForm submit={close}>
+      <div className="preview">
+        <p>
+          This is the installation’s own root key, which the command line on that machine uses. To replace it, set{' '}
+          <code>MILLRACE_ROOT_KEY</code> to another key, or remove the file <code>root-key</code> from the home, and
+          restart the server. All sessions and sign-in links end then.
+        </p>
+      </div>
+      <ActionFoot close={close} />
+    </ActionForm>
+  );
+}
 
 function Revoke({ item, close }: { readonly item: Key; readonly close: () => void }) {
   const revoke = useChange({
@@ -104,7 +124,7 @@ function Revoke({ item, close }: { readonly item: Key; readonly close: () => voi
       <div className="preview">
         <p>
           Whoever uses <strong>{item.name}</strong> is refused from now on, and browsers signed in with it are signed
-          out. {item.created_by === 'installation' ? installationKey : 'A revoked key cannot be brought back.'}
+          out. A revoked key cannot be brought back.
         </p>
       </div>
       <ActionFoot close={close} act="Revoke" kind="danger" disabled={revoke.isPending}>
