@@ -4,7 +4,7 @@
  */
 import type { RuntimeBlock } from '../contract/wire.ts';
 import type { RunFacts } from './contract.ts';
-import { expand } from './templates.ts';
+import type { Expansion } from './templates.ts';
 
 type Declared = Extract<RuntimeBlock, { env: unknown }>['env'];
 
@@ -25,14 +25,14 @@ export function stashNames(declared: Declared): string[] {
 
 export function environmentOf(
   declared: Declared,
-  facts: RunFacts,
+  expansion: Expansion,
   stash: ReadonlyMap<string, Buffer>,
 ): Record<string, string> {
   const env: Record<string, string> = {};
   for (const [name, value] of Object.entries(declared)) {
-    env[name] = typeof value === 'string' ? expand(value, facts) : fromStash(name, value.stash, stash);
+    env[name] = typeof value === 'string' ? expansion.text(value) : fromStash(name, value.stash, stash);
   }
-  return Object.assign(env, added(facts));
+  return Object.assign(env, added(expansion.facts));
 }
 
 /** What every task is given beside what it declares. */
