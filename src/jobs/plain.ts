@@ -9,7 +9,6 @@ import type { Fault } from '../errors.ts';
 import { formatPath, type PathPart } from '../kernel/path.ts';
 
 const deepest = 64;
-const mostValues = 500_000;
 const mostCharacters = 16_000_000;
 const mostFaults = 1_000;
 
@@ -26,7 +25,7 @@ export interface Plainness {
   readonly bounded: boolean;
 }
 
-export function checkPlain(document: unknown): Plainness {
+export function checkPlain(document: unknown, mostValues: number): Plainness {
   const faults: Fault[] = [];
   const stack: Place[] = [{ value: document, key: undefined, parent: undefined, depth: 0 }];
   let [values, characters] = [0, 0];

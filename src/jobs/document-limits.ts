@@ -1,0 +1,67 @@
+/**
+ * How large a job document may be. New documents are held to `documentLimits`; what was applied before these limits
+ * existed stays readable under `storedLimits`. The table in docs/jobs.md lists them.
+ */
+import type { Fault } from '../errors.ts';
+import { isRecord, recordsOf } from '../kernel/path.ts';
+import { paramsFault } from './params.ts';
+
+export interface DocumentLimits {
+  /** Scalars, lists and mappings together. */
+  readonly values: number;
+  readonly tasks: number;
+  readonly triggers: number;
+  /** References of all tasks together. */
+  readonly edges: number;
+  readonly hasParamsLimit: boolean;
+}
+
+export const documentLimits: DocumentLimits = {
+  values: 100_000,
+  tasks: 5_000,
+  triggers: 1_000,
+  edges: 20_000,
+  hasParamsLimit: true,
+};
+
+export const storedLimits: DocumentLimits = {
+  values: 500_000,
+  tasks: 10_000,
+  triggers: 10_000,
+  edges: 500_000,
+  hasParamsLimit: false,
+};
+
+/** What is too much of a document, before anything is done that costs more than counting. */
+export function excessFaults(input: unknown, limits: DocumentLimits): Fault[] {
+  if (!isRecord(input)) return [];
+  const faults: Fault[] = [];
+  for (const list of ['triggers', 'tasks'] as const) {
+    const length = lengthOf(input[list]);
+    if (length > limits[list]) faults.push({ path: list, message: `must not have more than ${limits[list]} entries` });
+  }
+  const edges = edgeCount(input);
+  if (edges > limits.edges) {
+    const message = `have ${edges} references in depends, depends_failure and depends_done; at most ${limits.edges} are allowed`;
+    faults.push({ path: 'tasks', message });
+  }
+  return faults;
+}
+
+/** The params of a plain document. */
+export function paramsExcess(input: unknown, limits: DocumentLimits): Fault[] {
+  const message = limits.hasParamsLimit && isRecord(input) ? paramsFault(input['params']) : undefined;
+  return message === undefined ? [] : [{ path: 'params', message }];
+}
+
+function lengthOf(list: unknown): number {
+  return Array.isArray(list) ? list.length : 0;
+}
+
+function edgeCount(input: Readonly<Record<string, unknown>>): number {
+  return recordsOf(input['tasks']).reduce(
+    (sum, [, task]) =>
+      sum + lengthOf(task['depends']) + lengthOf(task['depends_failure']) + lengthOf(task['depends_done']),
+    0,
+  );
+}
