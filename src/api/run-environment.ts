@@ -21,7 +21,7 @@ type Variable = Environment['variables'][number];
 
 /** What stands for the address where it is not known: the placeholder itself. */
 const asWritten = '{{url}}';
-const addresses: ReadonlySet<string> = new Set(['MILLRACE_URL', 'WATERWHEEL_SERVER_ADDR']);
+const addresses: ReadonlySet<string> = new Set(['MILLRACE_URL', 'MILLRACE_PARAMS_URL', 'WATERWHEEL_SERVER_ADDR']);
 
 export async function environmentOfRun(ctx: ApiContext, run: FullRun): Promise<Environment> {
   const { definition, queue } = await definitionOf(ctx, run);

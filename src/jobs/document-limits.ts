@@ -13,7 +13,8 @@ export interface DocumentLimits {
   readonly triggers: number;
   /** References of all tasks together. */
   readonly edges: number;
-  readonly hasParamsLimit: boolean;
+  /** Whether numbers must be exact, and params and tasks within their limits. */
+  readonly strict: boolean;
 }
 
 export const documentLimits: DocumentLimits = {
@@ -21,7 +22,7 @@ export const documentLimits: DocumentLimits = {
   tasks: 5_000,
   triggers: 1_000,
   edges: 20_000,
-  hasParamsLimit: true,
+  strict: true,
 };
 
 export const storedLimits: DocumentLimits = {
@@ -29,7 +30,7 @@ export const storedLimits: DocumentLimits = {
   tasks: 10_000,
   triggers: 10_000,
   edges: 500_000,
-  hasParamsLimit: false,
+  strict: false,
 };
 
 /** What is too much of a document, before anything is done that costs more than counting. */
@@ -48,10 +49,19 @@ export function excessFaults(input: unknown, limits: DocumentLimits): Fault[] {
   return faults;
 }
 
-/** The params of a plain document. */
-export function paramsExcess(input: unknown, limits: DocumentLimits): Fault[] {
-  const message = limits.hasParamsLimit && isRecord(input) ? paramsFault(input['params']) : undefined;
-  return message === undefined ? [] : [{ path: 'params', message }];
+/** Of a task as JSON: a worker receives the definitions of many tasks in one message. */
+const maxTaskBytes = 256 * 1024;
+
+/** What is too long in a document of plain values. */
+export function lengthFaults(input: unknown, { strict }: DocumentLimits): Fault[] {
+  if (!strict || !isRecord(input)) return [];
+  const faults = recordsOf(input['tasks']).flatMap(([i, task]) => {
+    const bytes = Buffer.byteLength(JSON.stringify(task));
+    if (bytes <= maxTaskBytes) return [];
+    return [{ path: `tasks[${i}]`, message: `takes ${bytes} bytes as JSON; at most ${maxTaskBytes} are allowed` }];
+  });
+  const message = paramsFault(input['params']);
+  return message === undefined ? faults : [...faults, { path: 'params', message }];
 }
 
 function lengthOf(list: unknown): number {

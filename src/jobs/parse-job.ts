@@ -10,7 +10,7 @@ import { cycleWarnings } from './cycle.ts';
 import type { JobDefinition, JsonObject } from './definition.ts';
 import { jobSchema } from './document.ts';
 import { checkDocument } from './document-checks.ts';
-import { type DocumentLimits, documentLimits, excessFaults, paramsExcess } from './document-limits.ts';
+import { type DocumentLimits, documentLimits, excessFaults, lengthFaults } from './document-limits.ts';
 import { faultsOf, mostFaults } from './document-faults.ts';
 import { placeholderWarnings } from './document-placeholders.ts';
 import { checkPlain } from './plain.ts';
@@ -27,14 +27,14 @@ export function parseJobText(text: string, format: DocumentFormat, limits?: Docu
 }
 
 export function parseJob(input: unknown, limits: DocumentLimits = documentLimits): ParsedJob {
-  const plain = checkPlain(input, limits.values);
+  const plain = checkPlain(input, limits);
   if (!plain.bounded) return refused(plain.faults);
   const excess = excessFaults(input, limits);
   if (excess.length > 0) return refused([...plain.faults, ...excess]);
   const parsed = jobSchema.safeParse(input, faultWords);
   const shapeFaults = parsed.success ? [] : faultsOf(input, parsed.error.issues);
   const faults = [...plain.faults, ...shapeFaults, ...checkDocument(input)];
-  if (plain.faults.length === 0) faults.push(...paramsExcess(input, limits));
+  if (plain.faults.length === 0) faults.push(...lengthFaults(input, limits));
   if (!parsed.success || faults.length > 0) return refused(faults);
   // plain and an object, as just proved
   const job = buildJob(parsed.data, input as JsonObject);

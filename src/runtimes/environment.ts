@@ -60,7 +60,7 @@ function ours(facts: RunFacts): Record<string, string> {
     MILLRACE_INSTANT: facts.instant,
     MILLRACE_ATTEMPT: String(facts.attempt),
     MILLRACE_IDEMPOTENCY_KEY: facts.idempotencyKey,
-    MILLRACE_PARAMS: JSON.stringify(facts.params),
+    ...paramsIn(facts),
     MILLRACE_TASK_NAME: facts.task.name,
     MILLRACE_TASK_ID: facts.task.id,
     MILLRACE_JOB_NAME: facts.job.name,
@@ -70,6 +70,15 @@ function ours(facts: RunFacts): Record<string, string> {
     MILLRACE_URL: facts.url,
     MILLRACE_CREDENTIAL: facts.credential,
   };
+}
+
+/** Linux takes at most 128 KiB in one variable. */
+const longestParams = 100 * 1024;
+
+function paramsIn(facts: RunFacts): Record<string, string> {
+  const text = JSON.stringify(facts.params);
+  if (Buffer.byteLength(text) <= longestParams) return { MILLRACE_PARAMS: text };
+  return { MILLRACE_PARAMS_URL: `${facts.url}/api/runs/${facts.run}/environment` };
 }
 
 function waterwheels(facts: RunFacts): Record<string, string> {
