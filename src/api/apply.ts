@@ -2,7 +2,7 @@
 import { MillraceError } from '../errors.ts';
 import { applyJob } from '../jobs/apply.ts';
 import { jobJsonSchema } from '../jobs/json-schema.ts';
-import { parseJobText } from '../jobs/parse-job.ts';
+import { documentParser } from '../jobs/document-parser.ts';
 import type { DocumentText, Input } from '../http/endpoint.ts';
 import { type ApiContext, type ApiHandlers, author } from './context.ts';
 import type { jobEndpoints } from './endpoints/jobs.ts';
@@ -34,7 +34,7 @@ interface How {
 }
 
 async function applyDocument({ body, caller }: Asked, context: ApiContext, { dryRun, after }: How) {
-  const { definition, warnings } = parsed(body);
+  const { definition, warnings } = await parsed(body);
   // what is set off is told by what was there before
   const told = dryRun || definition.triggers.length <= mostTold;
   const outlook = told ? await outlookOfApplying(context, definition, after) : undefined;
@@ -55,8 +55,8 @@ async function check(input: Asked, context: ApiContext): Promise<Response> {
   }
 }
 
-function parsed(body: DocumentText) {
-  const result = parseJobText(body.text, body.format);
+async function parsed(body: DocumentText) {
+  const result = await documentParser.parse(body.text, body.format);
   if (result.ok) return { definition: result.job, warnings: result.warnings };
   const detail = result.faults
     .map((fault) => (fault.path === '' ? fault.message : `${fault.path}: ${fault.message}`))

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { anyText, refusal, textWith } from '../../test/harness/expected.ts';
 import { activate, claim, eventTypes, finish, fire, makeJob, runAll } from '../../test/harness/runs.ts';
-import { makeTenantApi, type TenantApi } from '../../test/harness/tenant-api.ts';
+import { keyOf, makeTenantApi, type TenantApi } from '../../test/harness/tenant-api.ts';
 import { newestPosition } from '../events/queries.ts';
 import { newId } from '../kernel/id.ts';
 import { sql } from '../kernel/sql.ts';
@@ -43,6 +43,22 @@ describe('running a job now', () => {
     const kept = await api.db.rows(sql`select params from instant_params where job_id = ${job.id}`);
     expect(kept).toEqual([{ params: { a: 1, b: [2] } }]);
     expect(await runAll(api)).toHaveLength(2);
+  });
+
+  it.each([
+    ['{"params": {"x": 12345678901234567890}}', 'body.params.x', 'no longer exact'],
+    ['{"params": {"x": [-9007199254740993]}}', 'body.params.x.0', 'no longer exact'],
+    ['{"params": {"x": {"y": 1e400}}}', 'body.params.x.y', 'finite'],
+    ['{"params": {"x": {"__proto__": 1}}}', 'body.params.x.__proto__', 'name that may be used'],
+    ['{"params": {"__proto__": {"x": 1}}}', 'body.params.__proto__', 'name that may be used'],
+    [`{"params": {"x": "${'x'.repeat(262_144)}"}}`, 'body.params', 'at most 262144 are allowed'],
+  ])('refuses params that could not be kept as they are: %.40s', async (body, path, message) => {
+    const job = await makeJob(api);
+    const headers = { 'content-type': 'application/json' };
+    const answer = await api.fetch('POST', `/api/jobs/${job.id}/run`, { caller: keyOf('operator'), body, headers });
+    expect(answer.status).toBe(400);
+    expect(await answer.json()).toMatchObject({ faults: [{ path, message: textWith(message) }] });
+    expect(await api.db.rows(sql`select 1 from instant_params where job_id = ${job.id}`)).toEqual([]);
   });
 
   it('gives each of many runs an instant of its own', async () => {

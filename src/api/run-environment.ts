@@ -10,7 +10,7 @@ import { cacheOf, readQueuedDefinitions } from '../jobs/task-definitions.ts';
 import type { RunFacts, Work } from '../runtimes/contract.ts';
 import { added, declaredIn, secretNames } from '../runtimes/environment.ts';
 import { factsOf } from '../runtimes/facts.ts';
-import { expand, expandBlock, TemplateError } from '../runtimes/templates.ts';
+import { expandBlock, Expansion, TemplateError } from '../runtimes/templates.ts';
 import type { ApiContext } from './context.ts';
 import type { runEndpoints } from './endpoints/runs.ts';
 import type { FullRun } from './run-queries.ts';
@@ -21,18 +21,19 @@ type Variable = Environment['variables'][number];
 
 /** What stands for the address where it is not known: the placeholder itself. */
 const asWritten = '{{url}}';
-const addresses: ReadonlySet<string> = new Set(['MILLRACE_URL', 'WATERWHEEL_SERVER_ADDR']);
+const addresses: ReadonlySet<string> = new Set(['MILLRACE_URL', 'MILLRACE_PARAMS_URL', 'WATERWHEEL_SERVER_ADDR']);
 
 export async function environmentOfRun(ctx: ApiContext, run: FullRun): Promise<Environment> {
   const { definition, queue } = await definitionOf(ctx, run);
   const facts = await factsOfRun(ctx, run, definition);
   const block = definition.runtime;
+  const expansion = new Expansion(facts);
   return {
     runtime: block.kind,
     queue,
-    ...shownWork(orAsWritten(() => expandBlock(block, facts), block)),
+    ...shownWork(orAsWritten(() => expandBlock(block, expansion), block)),
     timeout_seconds: block.kind === 'none' ? null : definition.timeout_ms / 1_000,
-    variables: block.kind === 'none' ? [] : variablesOf(block, facts, ctx.settings.publicUrl !== undefined),
+    variables: block.kind === 'none' ? [] : variablesOf(block, expansion, ctx.settings.publicUrl !== undefined),
     params: { ...facts.params },
   };
 }
@@ -91,13 +92,13 @@ function orAsWritten<T>(expanded: () => T, written: T): T {
 }
 
 /** What Millrace adds goes over what the document declares. */
-function variablesOf(block: RuntimeBlock, facts: RunFacts, isUrlKnown: boolean): Variable[] {
-  const ours = added(facts);
+function variablesOf(block: RuntimeBlock, expansion: Expansion, isUrlKnown: boolean): Variable[] {
+  const ours = added(expansion.facts);
   const declared = Object.entries(declaredIn(block))
     .filter(([name]) => !(name in ours))
     .map(([name, value]): Variable => {
       if (typeof value !== 'string') return { name, value: null, stash: value.stash, from: 'document' };
-      return { name, value: orAsWritten(() => expand(value, facts), value), stash: null, from: 'document' };
+      return { name, value: orAsWritten(() => expansion.text(value), value), stash: null, from: 'document' };
     });
   const more = Object.entries(ours).map(([name, value]): Variable => {
     if (!isUrlKnown && addresses.has(name)) return { name, value: null, stash: null, from: 'worker' };

@@ -238,6 +238,33 @@ describe('the environment of a run', () => {
   });
 });
 
+it('a task with large params is told where to read them, and may read them there, of its own run only', async () => {
+  const job = await makeJob(api, { tasks: [{ name: 'a', process: { command: ['x'] } }, { name: 'b' }] });
+  const params = { x: 'x'.repeat(110_000) };
+  const body = { params, priority: 'high' as const };
+  const { runs } = await api.call('POST /api/jobs/{id}/run', { params: { id: job.id }, body });
+  const ended = await claim(api);
+  const [id = '', other = ''] = runs.toSorted((a) =>
+    ended.find((run) => run.id === a)?.task_id === job.tasks['a'] ? -1 : 1,
+  );
+  const found = await environment(id);
+  expect(found.params).toEqual(params);
+  const variable = (name: string) => found.variables.find((each) => each.name === name)?.value;
+  expect(variable('MILLRACE_PARAMS')).toBeUndefined();
+  expect(variable('MILLRACE_PARAMS_URL')).toBe(`http://127.0.0.1:8080/api/runs/${id}/environment`);
+  const caller = { kind: 'task', tenantId: api.ctx.tenant.id, run: id, lease: 1 } as const;
+  expect((await api.fetch('GET', `/api/runs/${id}/environment`, { caller })).status).toBe(200);
+  expect((await api.fetch('GET', `/api/runs/${other}/environment`, { caller })).status).toBe(403);
+});
+
+it('placeholders that would expand without bound stay as they were written', async () => {
+  const process = { command: ['x', '{{params.x}}'.repeat(10_000)], env: { A: '{{params.x}}', B: '{{attempt}}' } };
+  const job = await makeJob(api, { tasks: [{ name: 'a', process }], params: { x: 'x'.repeat(200_000) } });
+  const found = await environment(await activate(api, job.tasks['a'], day(1)));
+  expect(found.command?.[1]).toBe('{{params.x}}'.repeat(10_000));
+  expect(JSON.stringify(found).length).toBeLessThan(3_000_000);
+});
+
 it('a run that never was has neither history nor attempts nor environment', async () => {
   for (const ask of [history, attempts, environment]) await expect(ask(newId())).rejects.toEqual(refusal(404));
 });

@@ -5,6 +5,7 @@ import { environmentOfRun } from './run-environment.ts';
 import { historyOf } from './run-history.ts';
 import { listAttempts } from './run-view-queries.ts';
 import { knownRun, shown } from './runs.ts';
+import { restrictToOwnRun } from './task-scope.ts';
 
 type Keys = `GET /api/runs/{id}/${'history' | 'attempts' | 'environment'}`;
 
@@ -18,5 +19,8 @@ export const runViewHandlers: ApiHandlers<Pick<typeof runEndpoints, Keys>> = {
     if (task === null || instant === null) return { items: [shown(run)] };
     return { items: (await listAttempts(ctx.db, { task, instant })).map(shown) };
   },
-  'GET /api/runs/{id}/environment': async ({ params }, ctx) => environmentOfRun(ctx, await knownRun(ctx, params.id)),
+  'GET /api/runs/{id}/environment': async ({ params, caller }, ctx) => {
+    restrictToOwnRun(caller, params.id);
+    return environmentOfRun(ctx, await knownRun(ctx, params.id));
+  },
 };

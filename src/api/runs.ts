@@ -12,6 +12,7 @@ import { type ApiContext, type ApiHandlers, author, badRequest } from './context
 import type { runEndpoints } from './endpoints/runs.ts';
 import { findEndFloor, findWindowEnd, firstId, listRuns, listRunsOfTasks, type Place } from './run-list-queries.ts';
 import { findRun, type FullRun } from './run-queries.ts';
+import { restrictToOwnRun } from './task-scope.ts';
 import { type Written, written } from './wire-times.ts';
 
 type Endpoints = typeof runEndpoints;
@@ -132,9 +133,7 @@ async function cancel({ params, caller }: Input<Endpoints['POST /api/runs/{id}/c
 export const runHandlers: ApiHandlers<Pick<Endpoints, Keys>> = {
   'GET /api/runs': list,
   'GET /api/runs/{id}': async ({ params, caller }, ctx) => {
-    if (caller?.kind === 'task' && caller.run !== params.id.toLowerCase()) {
-      throw new MillraceError('forbidden', 'a task may only look at its own run');
-    }
+    restrictToOwnRun(caller, params.id);
     return shown(await knownRun(ctx, params.id));
   },
   'POST /api/runs/{id}/cancel': cancel,

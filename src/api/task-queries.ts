@@ -14,19 +14,18 @@ export type TaskRow = {
   readonly project_name: string;
   readonly threshold: number;
   readonly paused: boolean;
-  /** The document that the task was made from. */
-  readonly definition: unknown;
+  /** Of the document that the task was made from. */
+  readonly version: number;
 };
 
 export function findTask(db: Db, id: string): Promise<TaskRow | undefined> {
   return db.maybeOne<TaskRow>(sql`
     select task.id as task_id, task.name as task_name, job.id as job_id, job.name as job_name,
            project.id as project_id, project.name as project_name, task.threshold, job.paused,
-           job_version.definition
+           task.version
       from task
       join job on job.id = task.job_id
       join project on project.id = job.project_id
-      join job_version on job_version.job_id = job.id and job_version.version = task.version
      where task.id = ${id} and task.removed_at is null and job.deleted_at is null`);
 }
 

@@ -45,6 +45,13 @@ export async function restrictTask(db: Db, caller: Caller | undefined, named: Sc
   if (!mine) throw new MillraceError('forbidden', 'a task may only touch what is its own');
 }
 
+/** Lets keys pass; a task may only look at the run that its credential names. */
+export function restrictToOwnRun(caller: Caller | undefined, run: string): void {
+  if (caller?.kind === 'task' && caller.run !== run.toLowerCase()) {
+    throw new MillraceError('forbidden', 'a task may only look at its own run');
+  }
+}
+
 function sameId(named: string | undefined, own: string): boolean {
   return named === undefined || named.toLowerCase() === own;
 }

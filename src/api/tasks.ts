@@ -1,44 +1,39 @@
 /** Tasks one by one: their definition, activation of one or many tokens, a token's runs; and triggers with their instants. */
 import type { Input } from '../http/endpoint.ts';
-import type { EnvDefinition, TaskDefinition } from '../jobs/definition.ts';
-import { parseJob } from '../jobs/parse-job.ts';
+import { cacheOf, readQueuedDefinitions } from '../jobs/task-definitions.ts';
 import { activate, activateMatching } from './activation.ts';
 import { type ApiContext, type ApiHandlers, found } from './context.ts';
 import { states } from './endpoints/shapes.ts';
 import type { taskEndpoints } from './endpoints/tasks.ts';
 import { listRunsOfToken } from './run-queries.ts';
-import { findTask, findTrigger, listFired, taskExisted, type TaskRow } from './task-queries.ts';
+import { findTask, findTrigger, listFired, taskExisted } from './task-queries.ts';
 import { restrictTask } from './task-scope.ts';
 import { written } from './wire-times.ts';
 
 type Endpoints = typeof taskEndpoints;
 
 async function definitionOf(ctx: ApiContext, id: string) {
-  const { definition, ...row } = found(await findTask(ctx.db, id), 'task', id);
-  const { runtime, queue, timeoutMs } = partOfDocument(definition, row);
+  const { version, ...row } = found(await findTask(ctx.db, id), 'task', id);
+  const keys = [{ tenant: ctx.tenant.id, task: id, version }];
+  const [read] = await readQueuedDefinitions(ctx.db, ctx.tenant.id, keys, cacheOf(ctx.pool));
+  if (read === undefined)
+    throw new Error(`the stored document of job ${row.job_id} does not hold task ${row.task_name}`);
+  const { runtime, timeout_ms: timeoutMs } = read.definition;
   const docker = runtime.kind === 'docker' ? runtime : undefined;
   return {
     ...row,
     runtime: runtime.kind,
-    queue,
+    queue: read.queue,
     image: docker?.image ?? null,
     args: docker ? [...docker.args] : null,
-    env: docker ? docker.env.map(envLine) : null,
+    env: docker ? Object.entries(docker.env).map(envLine) : null,
     timeout: { secs: Math.floor(timeoutMs / 1_000), nanos: (timeoutMs % 1_000) * 1_000_000 },
   };
 }
 
-function partOfDocument(document: unknown, row: Omit<TaskRow, 'definition'>): TaskDefinition {
-  const parsed = parseJob(document);
-  const task = parsed.ok ? parsed.job.tasks.find((candidate) => candidate.name === row.task_name) : undefined;
-  if (task === undefined)
-    throw new Error(`the stored document of job ${row.job_id} does not hold task ${row.task_name}`);
-  return task;
-}
-
 /** A value from the stash is named, never shown (I12). */
-function envLine(env: EnvDefinition): string {
-  return 'stash' in env ? `${env.name}=stash:${env.stash}` : `${env.name}=${env.value}`;
+function envLine([name, value]: readonly [string, string | { stash: string }]): string {
+  return typeof value === 'string' ? `${name}=${value}` : `${name}=stash:${value.stash}`;
 }
 
 const failed = ['failure', 'timeout', 'error'] as const;

@@ -3,6 +3,8 @@ import type { z } from 'zod';
 import type { JobDefinition, TriggerDefinition } from '../jobs/definition.ts';
 import { compileSchedule, nextInstant } from '../jobs/schedule.ts';
 import { localText } from '../jobs/zone-text.ts';
+import { groupBy } from '../kernel/group.ts';
+import { loopShare } from '../kernel/loop-share.ts';
 import type { Db } from '../kernel/sql.ts';
 import { countLeft } from '../scheduler/catchup.ts';
 import { catchupsOfJob } from '../scheduler/catchup-queries.ts';
@@ -49,8 +51,10 @@ type NextFiring = z.input<typeof nextFiring>;
 export async function nextFirings(ctx: ApiContext, jobs: readonly string[]): Promise<Map<string, NextFiring>> {
   const nowMs = ctx.time.now();
   const first = new Map<string, Coming & { trigger: ScheduledTrigger }>();
+  const rest = loopShare();
   for (const trigger of await listScheduled(ctx.db, jobs)) {
     if (trigger.paused) continue;
+    await rest();
     const schedule = compileSchedule(specOf(trigger));
     const [next] = comingFrom(trigger, schedule, nextOf(trigger, schedule, nowMs, true), 1);
     const best = first.get(trigger.job_id);
@@ -76,17 +80,22 @@ export async function outlookOfApplying(
   const nowMs = ctx.time.now();
   const { known, catchups } = await knownOf(ctx.db, definition);
   const paused = definition.paused ?? known.paused;
-  const triggers = definition.triggers.map((wanted) => {
-    const before = known.triggers.find(({ name }) => name === wanted.name);
+  const byName = new Map(known.triggers.map((trigger) => [trigger.name, trigger]));
+  const catchupsOf = groupBy(catchups, (row) => row.trigger_id);
+  const rest = loopShare();
+  const triggers: z.input<typeof outlook>['triggers'] = [];
+  for (const wanted of definition.triggers) {
+    await rest();
+    const before = byName.get(wanted.name);
     const trigger = rowOf(wanted, before, nowMs);
     const schedule = compileSchedule(specOf(trigger));
     const isAlive = before !== undefined && before.removed_at === null && !known.paused;
-    const left = catchups.filter((row) => row.trigger_id === before?.id && before.removed_at === null);
-    return {
+    const left = before !== undefined && before.removed_at === null ? (catchupsOf.get(before.id) ?? []) : [];
+    triggers.push({
       ...writtenOutlook(wanted, outlookOf(trigger, schedule, { nowMs, known: isAlive, afterMs: after?.getTime() })),
       under_way: left.reduce((sum, row) => sum + countLeft(row, trigger, schedule, nowMs), 0),
-    };
-  });
+    });
+  }
   return { paused, triggers };
 }
 

@@ -136,3 +136,15 @@ describe('runs', () => {
     expect((await shell(['runs', '--task', 't'], { env })).code).toBe(2);
   });
 });
+
+describe('run --param', () => {
+  it.each(['x=1e400', 'x=12345678901234567890', `x=${'x'.repeat(262_144)}`])(
+    'refuses what could not be kept as it is: %.24s',
+    async (param) => {
+      const { url } = await start({});
+      const { code, stderr } = await shell(['run', 'p/j', '--url', url, '--param', param]);
+      expect(code).toBe(2);
+      expect(stderr).toMatch(/params (have a number in "x"|take \d+ bytes)/);
+    },
+  );
+});

@@ -4,6 +4,8 @@ import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { z } from 'zod';
 import { priority } from '../api/endpoints/shapes.ts';
+import { paramsFault } from '../jobs/params.ts';
+import { isRecord } from '../kernel/path.ts';
 import { Ended, exitCodes, UsageError } from './exit.ts';
 import { examples, repeated, wordsOf } from './flags.ts';
 import { followRuns } from './follow-runs.ts';
@@ -75,20 +77,24 @@ function showOutcome(out: Output, instant: string, runs: readonly RunItem[]): vo
   if (failed) throw new Ended(exitCodes.failed);
 }
 
-const record = z.record(z.string(), z.unknown());
-
 async function readParams(io: Io, options: z.output<typeof flags>): Promise<Record<string, unknown>> {
   const file = options.params === undefined ? {} : await readParamsFile(resolve(io.cwd, options.params));
-  return { ...file, ...Object.fromEntries(options.param.map(readParam)) };
+  const params = { ...file, ...Object.fromEntries(options.param.map(readParam)) };
+  const fault = paramsFault(params);
+  if (fault !== undefined) throw new UsageError(`params ${fault}`);
+  return params;
 }
 
 async function readParamsFile(path: string): Promise<Record<string, unknown>> {
   const text = await readFile(path, 'utf8');
+  let value: unknown;
   try {
-    return record.parse(JSON.parse(text));
+    value = JSON.parse(text);
   } catch (error) {
     throw new UsageError(`${path} does not hold a JSON object`, { cause: error });
   }
+  if (!isRecord(value)) throw new UsageError(`${path} does not hold a JSON object`);
+  return { ...value };
 }
 
 export function readParam(text: string): [name: string, value: unknown] {

@@ -1,6 +1,7 @@
 /** Reading requests: bounded, typed by their content type, and free of what no database could keep (I11). */
 import type { z } from 'zod';
 import { type Fault, MillraceError } from '../errors.ts';
+import { numberFault } from '../kernel/exact-number.ts';
 import { faultWords, fieldsOf, shapeFaults } from '../kernel/shape-faults.ts';
 import type { DocumentText, Endpoint } from './endpoint.ts';
 
@@ -95,8 +96,10 @@ const deepest = 200;
 function unstorable(value: unknown, path: string, depth: number): Fault | undefined {
   if (depth > deepest) return { path, message: `nested more than ${deepest} deep` };
   if (typeof value === 'string') return unstorableText(value, path);
+  if (typeof value === 'number') return unstorableNumber(value, path);
   if (typeof value !== 'object' || value === null) return undefined;
   for (const [key, item] of Object.entries(value)) {
+    if (key === '__proto__') return { path: `${path}.${key}`, message: 'is not a name that may be used' };
     const fault = unstorableText(key, path) ?? unstorable(item, `${path}.${key}`, depth + 1);
     if (fault) return fault;
   }
@@ -107,4 +110,9 @@ function unstorableText(text: string, path: string): Fault | undefined {
   if (text.includes('\0')) return { path, message: 'holds a NUL character' };
   if (!text.isWellFormed()) return { path, message: 'holds half of a surrogate pair' };
   return undefined;
+}
+
+function unstorableNumber(value: number, path: string): Fault | undefined {
+  const message = numberFault(value);
+  return message === undefined ? undefined : { path, message };
 }

@@ -139,7 +139,7 @@ async function writeParts(tx: Db, job: queries.JobWrite, how: Circumstances): Pr
   const pools = how.dryRun
     ? await queries.missingPools(tx, definition)
     : await workOnRuns(tx, job, { ...how, tasks, gone, lowered: lowered.flatMap(({ name }) => tasks.get(name) ?? []) });
-  return [...lost.map(lostWarning), ...pools.map((pool) => newPoolWarning(definition, pool))];
+  return [...lost.map(lostWarning), ...newPoolWarnings(definition, pools)];
 }
 
 interface Affected extends Circumstances {
@@ -172,9 +172,13 @@ function lostWarning(l: { project: string; job: string; task: string; parent: st
   };
 }
 
-function newPoolWarning({ tasks }: JobDefinition, pool: string): Fault {
-  const path = `tasks[${tasks.findIndex((task) => task.pool === pool)}].pool`;
-  return { path, message: `the pool ${pool} is new and has one place; \`millrace pool set\` gives it more` };
+/** Each at the first task that names it. */
+function newPoolWarnings({ tasks }: JobDefinition, pools: readonly string[]): Fault[] {
+  const first = new Map(tasks.map((task, i) => [task.pool, i] as const).toReversed());
+  return pools.map((pool) => ({
+    path: `tasks[${first.get(pool)}].pool`,
+    message: `the pool ${pool} is new and has one place; \`millrace pool set\` gives it more`,
+  }));
 }
 
 type Ids = ReadonlyMap<string, string>;

@@ -38,3 +38,20 @@ it('does not warn of a cycle that leads to a later instant, nor of a long chain 
   }));
   expect(warningsOf(chain)).toEqual([]);
 });
+
+it('takes a time in proportion to the tasks, also where they stand between cycles', () => {
+  // a search from each task took half a minute for twice as many
+  const last = 4_999;
+  const tasks = Array.from({ length: last + 1 }, (_, i) => ({
+    name: `t${i}`,
+    depends: [`task/t${Math.min(i + 1, last)}`],
+  }));
+  const startedMs = performance.now();
+  expect(warningsOf(tasks)).toEqual([`tasks[${last}] waits for itself at the same instant: task/t4999 ← task/t4999`]);
+  expect(performance.now() - startedMs).toBeLessThan(5_000);
+});
+
+it('shows only a part of a long way round', () => {
+  const tasks = Array.from({ length: 1_000 }, (_, i) => ({ name: `t${i}`, depends: [`task/t${(i + 1) % 1_000}`] }));
+  expect(warningsOf(tasks)).toEqual([expect.stringMatching(/task\/t0 ← .* ← … \(981 more\) ← task\/t0$/) as unknown]);
+});

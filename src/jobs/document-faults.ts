@@ -12,7 +12,7 @@ type Issue = z.core.$ZodIssue;
 export const mostFaults = 1_000;
 
 export function faultsOf(document: unknown, issues: readonly Issue[], prefix: readonly PathPart[] = []): Fault[] {
-  return issues.slice(0, mostFaults).flatMap((issue) => {
+  return issues.slice(0, mostFaults).flatMap((issue, i) => {
     const path = [...prefix, ...pathOf(issue)];
     if (issue.code === 'unrecognized_keys') {
       return issue.keys.slice(0, mostFaults).map((key) => unknownField(path, key));
@@ -21,7 +21,7 @@ export function faultsOf(document: unknown, issues: readonly Issue[], prefix: re
     if (meant !== undefined) return faultsOf(document, meant, path);
     if (issue.code === 'invalid_key') return faultsOf(document, issue.issues, path);
     const value = valueAt(document, path);
-    const zone = path.at(-1) === 'timezone' && typeof value === 'string' ? zoneHint(value) : '';
+    const zone = path.at(-1) === 'timezone' && typeof value === 'string' && i < mostZoneHints ? zoneHint(value) : '';
     return [{ path: formatPath(path), message: `${issue.message}${zone}` }];
   });
 }
@@ -51,6 +51,9 @@ function movedHint(key: string): string {
   const place = moved.get(key);
   return place === undefined ? '' : `; did you mean ${place}?`;
 }
+
+/** A hint compares a name with some 400 zones. */
+const mostZoneHints = 20;
 
 function zoneHint(value: string): string {
   return didYouMean(value, Intl.supportedValuesOf('timeZone'));

@@ -2,7 +2,7 @@
  * Warns of placeholders that mean nothing, in the texts that are expanded when a run starts: it would end in `error`.
  * Whether a run is given a param is not known here.
  */
-import { isPlaceholderName, meansNothing, paramPrefix, placeholder } from '../contract/placeholders.ts';
+import { isPlaceholderName, meansNothing, paramPrefix, scanPlaceholders } from '../contract/placeholders.ts';
 import type { Fault } from '../errors.ts';
 import type { TaskDocument } from './document.ts';
 import { mostFaults } from './document-faults.ts';
@@ -26,9 +26,12 @@ export function placeholderWarnings(tasks: readonly TaskDocument[]): Fault[] {
 }
 
 function unknownIn(text: string): Set<string> {
-  if (!text.includes('{{')) return new Set();
-  const names = [...text.matchAll(placeholder)].flatMap(([, name]) => name ?? []);
-  return new Set(names.filter((name) => !isPlaceholderName(name) && !name.startsWith(paramPrefix)));
+  const unknown = new Set<string>();
+  for (const { name } of scanPlaceholders(text)) {
+    if (name !== undefined && !isPlaceholderName(name) && !name.startsWith(paramPrefix)) unknown.add(name);
+    if (unknown.size === mostFaults) break;
+  }
+  return unknown;
 }
 
 function textsOf({ docker, process, function: called }: TaskDocument): Place[] {

@@ -1,7 +1,8 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Fault } from '../errors.ts';
-import { parseJob } from './parse-job.ts';
+import { storedLimits } from './document-limits.ts';
+import { parseJob, parseJobText } from './parse-job.ts';
 
 const start = '2024-01-01T00:00:00Z';
 const trigger = { name: 'daily', start, period: '1d' };
@@ -41,7 +42,7 @@ describe('a document that means harm', () => {
   });
 
   test('has its faults listed up to a limit, in time that does not run away', () => {
-    const names = Array.from({ length: 9_000 }, (_, i) => ({
+    const names = Array.from({ length: 4_900 }, (_, i) => ({
       name: `task ${i}`,
       depends: [`task/tusk ${i}`, 'x'],
       [`f${i}`]: 1,
@@ -51,7 +52,35 @@ describe('a document that means harm', () => {
     expect(found).toHaveLength(1_001);
     expect(found.at(-1)?.message).toMatch(/^has \d+ more faults/);
     expect(performance.now() - began).toBeLessThan(10_000);
-    expect(faults(job({ tasks: Array.from({ length: 10_001 }, () => ({})) }))).toHaveLength(1);
+  });
+
+  test.each([
+    ['tasks', 'must not have more than 5000 entries', { tasks: Array.from({ length: 5_001 }, () => ({})) }],
+    ['triggers', 'must not have more than 1000 entries', { triggers: Array.from({ length: 1_001 }, () => ({})) }],
+    ['tasks', 'have 20001 references', { tasks: [{ name: 'a', depends: Array.from({ length: 20_001 }, () => 'x') }] }],
+    ['', 'is too large: more than 100000 values', { params: { x: Array.from({ length: 100_001 }, () => 1) } }],
+    [
+      'tasks[1]',
+      'takes 262177 bytes',
+      { tasks: [{ name: 'a' }, { name: 'b', function: { name: 'f', input: 'x'.repeat(262_130) } }] },
+    ],
+    ['params', 'take 262154 bytes as JSON; at most 262144 are allowed', { params: { x: 'é'.repeat(131_073) } }],
+  ])('is refused by path where it has too much: %s %s', (path, message, more) => {
+    expect(faults(job(more))).toEqual([{ path, message: expect.stringContaining(message) as unknown }]);
+  });
+
+  test.each(['json', 'yaml'] as const)('is refused where a number would be stored as another: %s', (format) => {
+    const text = '{"project": "p", "name": "j", "params": {"x": [12345678901234567890], "y": 1e400, "z": 1e15}}';
+    const parsed = parseJobText(text, format);
+    expect(parsed.ok ? [] : parsed.faults).toEqual([
+      { path: 'params.x[0]', message: expect.stringContaining('no longer exact') as unknown },
+      { path: 'params.y', message: expect.stringContaining('finite') as unknown },
+    ]);
+  });
+
+  test('that was applied before these limits existed can still be read', () => {
+    const tasks = Array.from({ length: 5_001 }, (_, i) => ({ name: `t${i}` }));
+    expect(parseJob(job({ tasks, params: { x: 'x'.repeat(300_000) } }), storedLimits).ok).toBe(true);
   });
 
   test('whatever it is, is answered', () => {

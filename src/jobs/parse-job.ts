@@ -4,13 +4,13 @@
  * Nothing here throws for what a document holds, however strange, and nothing costs more than in proportion to its size.
  */
 import type { Fault } from '../errors.ts';
-import { isRecord } from '../kernel/path.ts';
 import { faultWords } from '../kernel/shape-faults.ts';
 import { buildJob } from './build.ts';
 import { cycleWarnings } from './cycle.ts';
 import type { JobDefinition, JsonObject } from './definition.ts';
 import { jobSchema } from './document.ts';
 import { checkDocument } from './document-checks.ts';
+import { type DocumentLimits, documentLimits, excessFaults, lengthFaults } from './document-limits.ts';
 import { faultsOf, mostFaults } from './document-faults.ts';
 import { placeholderWarnings } from './document-placeholders.ts';
 import { checkPlain } from './plain.ts';
@@ -21,19 +21,20 @@ export type ParsedJob =
   | { readonly ok: true; readonly job: JobDefinition; readonly warnings: readonly Fault[] }
   | { readonly ok: false; readonly faults: readonly Fault[] };
 
-export function parseJobText(text: string, format: DocumentFormat): ParsedJob {
+export function parseJobText(text: string, format: DocumentFormat, limits?: DocumentLimits): ParsedJob {
   const read = readDocument(text, format);
-  return read.ok ? parseJob(read.value) : read;
+  return read.ok ? parseJob(read.value, limits) : read;
 }
 
-export function parseJob(input: unknown): ParsedJob {
-  const plain = checkPlain(input);
+export function parseJob(input: unknown, limits: DocumentLimits = documentLimits): ParsedJob {
+  const plain = checkPlain(input, limits);
   if (!plain.bounded) return refused(plain.faults);
-  const long = longLists(input);
-  if (long.length > 0) return refused([...plain.faults, ...long]);
+  const excess = excessFaults(input, limits);
+  if (excess.length > 0) return refused([...plain.faults, ...excess]);
   const parsed = jobSchema.safeParse(input, faultWords);
   const shapeFaults = parsed.success ? [] : faultsOf(input, parsed.error.issues);
   const faults = [...plain.faults, ...shapeFaults, ...checkDocument(input)];
+  if (plain.faults.length === 0) faults.push(...lengthFaults(input, limits));
   if (!parsed.success || faults.length > 0) return refused(faults);
   // plain and an object, as just proved
   const job = buildJob(parsed.data, input as JsonObject);
@@ -51,18 +52,6 @@ function emptyWarnings({ tasks, triggers }: JobDefinition): Fault[] {
   if (tasks.length > 0) return [];
   const unless = triggers.length > 0 ? ', unless tasks of other jobs depend on its triggers' : '';
   return [{ path: 'tasks', message: `there are none: the job does nothing${unless}` }];
-}
-
-/** More is a mistake, or an attack; and a job is one transaction. */
-const longestList = 10_000;
-
-function longLists(input: unknown): Fault[] {
-  if (!isRecord(input)) return [];
-  return ['triggers', 'tasks'].flatMap((path) => {
-    const list = input[path];
-    if (!Array.isArray(list) || list.length <= longestList) return [];
-    return [{ path, message: `must not have more than ${longestList} entries` }];
-  });
 }
 
 function refused(faults: readonly Fault[]): ParsedJob {

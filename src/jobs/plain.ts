@@ -6,10 +6,11 @@
  * nor a bomb of aliases gets further than the limits below.
  */
 import type { Fault } from '../errors.ts';
+import { numberFault } from '../kernel/exact-number.ts';
+import type { DocumentLimits } from './document-limits.ts';
 import { formatPath, type PathPart } from '../kernel/path.ts';
 
 const deepest = 64;
-const mostValues = 500_000;
 const mostCharacters = 16_000_000;
 const mostFaults = 1_000;
 
@@ -26,7 +27,7 @@ export interface Plainness {
   readonly bounded: boolean;
 }
 
-export function checkPlain(document: unknown): Plainness {
+export function checkPlain(document: unknown, { values: mostValues, strict }: DocumentLimits): Plainness {
   const faults: Fault[] = [];
   const stack: Place[] = [{ value: document, key: undefined, parent: undefined, depth: 0 }];
   let [values, characters] = [0, 0];
@@ -39,7 +40,7 @@ export function checkPlain(document: unknown): Plainness {
     if (++values > mostValues || characters > mostCharacters) {
       return tooMuch(faults, undefined, `is too large: more than ${mostValues} values or ${mostCharacters} characters`);
     }
-    const message = keyFault(place.key) ?? valueFault(value);
+    const message = keyFault(place.key) ?? valueFault(value, strict);
     if (message !== undefined) faults.push({ path: pathOf(place), message });
     else pushChildren(stack, place);
   }
@@ -63,9 +64,9 @@ function keyFault(key: PathPart | undefined): string | undefined {
   return typeof key === 'string' && !isStorable(key) ? 'has a name with a NUL or half a character in it' : undefined;
 }
 
-function valueFault(value: unknown): string | undefined {
+function valueFault(value: unknown, strict: boolean): string | undefined {
   if (typeof value === 'string') return isStorable(value) ? undefined : 'must not contain NUL or half a character';
-  if (typeof value === 'number') return Number.isFinite(value) ? undefined : 'must be a finite number';
+  if (typeof value === 'number') return strict || !Number.isFinite(value) ? numberFault(value) : undefined;
   if (value === null || value === undefined || typeof value === 'boolean') return undefined;
   if (Array.isArray(value)) return undefined;
   const prototype: unknown = typeof value === 'object' ? Object.getPrototypeOf(value) : undefined;

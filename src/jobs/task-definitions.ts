@@ -3,7 +3,8 @@ import type { Pool } from 'pg';
 import type { DefinitionKey, RuntimeBlock, TaskDefinition as WireDefinition } from '../contract/wire.ts';
 import { type Db, sql } from '../kernel/sql.ts';
 import type { EnvDefinition, JsonObject, RuntimeDefinition, TaskDefinition } from './definition.ts';
-import { parseJob } from './parse-job.ts';
+import { storedLimits } from './document-limits.ts';
+import { storedParser } from './document-parser.ts';
 
 type Row = {
   task_id: string;
@@ -14,7 +15,7 @@ type Row = {
   project_id: string;
   project_name: string;
 };
-type Version = { job_id: string; version: number; definition: unknown };
+type Version = { job_id: string; version: number; definition: string };
 
 interface CachedJob {
   readonly tasks: ReadonlyMap<string, TaskDefinition>;
@@ -108,16 +109,18 @@ async function documentsOf(db: Db, rows: readonly Row[], cache: DocumentCache): 
 
 async function readVersions(db: Db, rows: readonly Row[]): Promise<(readonly [string, CachedJob])[]> {
   const versions = await db.rows<Version>(sql`
-    select v.job_id, v.version, v.definition
+    select v.job_id, v.version, v.definition::text as definition
       from job_version v
       join unnest(${rows.map((r) => r.job_id)}::uuid[], ${rows.map((r) => r.version)}::integer[]) as k (job_id, version)
         on k.job_id = v.job_id and k.version = v.version`);
-  return versions.flatMap((row) => {
-    const result = parseJob(row.definition);
-    if (!result.ok) return [];
+  const read: (readonly [string, CachedJob])[] = [];
+  for (const row of versions) {
+    const result = await storedParser.parse(row.definition, 'json', storedLimits);
+    if (!result.ok) continue;
     const tasks = new Map(result.job.tasks.map((task) => [task.name, task]));
-    return [[keyOf(row), { tasks, params: result.job.params }] as const];
-  });
+    read.push([keyOf(row), { tasks, params: result.job.params }]);
+  }
+  return read;
 }
 
 function runtimeBlock(runtime: RuntimeDefinition): RuntimeBlock {

@@ -63,6 +63,12 @@ describe('YAML', () => {
     expect(fault('a'.repeat(1_000_001))).toContain('send it as JSON');
   });
 
+  test.each(['"', '[', ',', '-', '\n', '%'])('of nothing but %j is refused before it is tokenized', (mark) => {
+    const startedMs = performance.now();
+    expect(fault(mark.repeat(999_000))).toMatch(/^more than 200000 lines and punctuation marks/);
+    expect(performance.now() - startedMs).toBeLessThan(1_000);
+  });
+
   test('finds a key given twice among very many', () => {
     const keys = Array.from({ length: 20_000 }, (_, i) => `k${i}: 1`).join('\n');
     expect(fault(`${keys}\nk7: 2`)).toBe('line 20001, column 1: "k7" is given twice');

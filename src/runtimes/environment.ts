@@ -4,7 +4,7 @@
  */
 import type { RuntimeBlock } from '../contract/wire.ts';
 import type { RunFacts } from './contract.ts';
-import { expand } from './templates.ts';
+import type { Expansion } from './templates.ts';
 
 type Declared = Extract<RuntimeBlock, { env: unknown }>['env'];
 
@@ -25,14 +25,14 @@ export function stashNames(declared: Declared): string[] {
 
 export function environmentOf(
   declared: Declared,
-  facts: RunFacts,
+  expansion: Expansion,
   stash: ReadonlyMap<string, Buffer>,
 ): Record<string, string> {
   const env: Record<string, string> = {};
   for (const [name, value] of Object.entries(declared)) {
-    env[name] = typeof value === 'string' ? expand(value, facts) : fromStash(name, value.stash, stash);
+    env[name] = typeof value === 'string' ? expansion.text(value) : fromStash(name, value.stash, stash);
   }
-  return Object.assign(env, added(facts));
+  return Object.assign(env, added(expansion.facts));
 }
 
 /** What every task is given beside what it declares. */
@@ -60,7 +60,7 @@ function ours(facts: RunFacts): Record<string, string> {
     MILLRACE_INSTANT: facts.instant,
     MILLRACE_ATTEMPT: String(facts.attempt),
     MILLRACE_IDEMPOTENCY_KEY: facts.idempotencyKey,
-    MILLRACE_PARAMS: JSON.stringify(facts.params),
+    ...paramsIn(facts),
     MILLRACE_TASK_NAME: facts.task.name,
     MILLRACE_TASK_ID: facts.task.id,
     MILLRACE_JOB_NAME: facts.job.name,
@@ -70,6 +70,15 @@ function ours(facts: RunFacts): Record<string, string> {
     MILLRACE_URL: facts.url,
     MILLRACE_CREDENTIAL: facts.credential,
   };
+}
+
+/** Linux takes at most 128 KiB in one variable. */
+const longestParams = 100 * 1024;
+
+function paramsIn(facts: RunFacts): Record<string, string> {
+  const text = JSON.stringify(facts.params);
+  if (Buffer.byteLength(text) <= longestParams) return { MILLRACE_PARAMS: text };
+  return { MILLRACE_PARAMS_URL: `${facts.url}/api/runs/${facts.run}/environment` };
 }
 
 function waterwheels(facts: RunFacts): Record<string, string> {

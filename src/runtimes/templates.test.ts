@@ -1,11 +1,14 @@
 import { describe, expect, it } from 'vitest';
 import { makeTask } from '../../test/conformance/task.ts';
-import { expand, expandBlock, expandValue } from './templates.ts';
+import type { RunFacts } from './contract.ts';
+import { expandBlock, Expansion, longestExpansion } from './templates.ts';
 
 const facts = {
   ...makeTask({ kind: 'none' }).facts,
   params: { x: 'y', n: 5, flag: false, nothing: null, deep: { list: [1, 2], 'a.b': 1 }, 'dotted.name': 'd' },
 };
+
+const expand = (text: string, given: RunFacts): string => new Expansion(given).text(text);
 
 describe('a placeholder in a text', () => {
   it.each([
@@ -50,7 +53,7 @@ it('a value that is one placeholder keeps its type; others become text; keys sta
     c: 1,
     d: { e: '{{params.flag}}' },
   };
-  expect(expandValue(input, facts)).toEqual({
+  expect(new Expansion(facts).value(input)).toEqual({
     a: 5,
     b: [{ list: [1, 2], 'a.b': 1 }, 'n=5'],
     '{{run}}': null,
@@ -61,9 +64,24 @@ it('a value that is one placeholder keeps its type; others become text; keys sta
 
 it('blocks are expanded where a task says what to do, and only there', () => {
   const process = { kind: 'process' as const, command: ['{{job}}', '{{params.n}}'], env: {}, cwd: '/{{task}}' };
-  expect(expandBlock(process, facts)).toEqual({ kind: 'process', command: ['job', '5'], cwd: '/task' });
+  expect(expandBlock(process, new Expansion(facts))).toEqual({ kind: 'process', command: ['job', '5'], cwd: '/task' });
   const docker = { kind: 'docker' as const, image: 'i', args: ['{{task}}'], env: {} };
-  expect(expandBlock(docker, facts)).toEqual({ kind: 'docker', image: 'i', args: ['task'] });
+  expect(expandBlock(docker, new Expansion(facts))).toEqual({ kind: 'docker', image: 'i', args: ['task'] });
   const call = { kind: 'function' as const, name: '{{job}}', input: '{{params.n}}' };
-  expect(expandBlock(call, facts)).toEqual({ kind: 'function', name: '{{job}}', input: 5 });
+  expect(expandBlock(call, new Expansion(facts))).toEqual({ kind: 'function', name: '{{job}}', input: 5 });
+});
+
+describe('the placeholders of one run', () => {
+  const large = { ...facts, params: { x: 'x'.repeat(longestExpansion / 4) } };
+
+  it('may add a bounded number of characters, in all of its texts together', () => {
+    const expansion = new Expansion(large);
+    for (let i = 0; i < 4; i++) expect(expansion.text('{{params.x}}')).toHaveLength(longestExpansion / 4);
+    expect(() => expansion.text('{{attempt}}')).toThrow(/expand to more than 1048576 characters; \{\{attempt\}\}/);
+  });
+
+  it('may not add more as values of a function', () => {
+    const input = Array.from({ length: 100_000 }, () => '{{params.x}}');
+    expect(() => new Expansion(large).value(input)).toThrow(/expand to more than/);
+  });
 });

@@ -3,14 +3,17 @@
  *
  * Blanks inside the braces do not matter. A placeholder that means nothing is an error which names it, never an empty
  * string. Where a value of a function's input is one placeholder and nothing else, it keeps its JSON type.
- * `{{{{` stands for `{{` itself.
+ * `{{{{` stands for `{{` itself. The time is linear in the texts, and the placeholders of one run add a bounded number of
+ * characters.
  */
 import {
   isPlaceholderName,
   meansNothing,
+  onlyPlaceholder,
   paramPrefix,
-  placeholder,
   type PlaceholderName,
+  quotePlaceholder,
+  scanPlaceholders,
 } from '../contract/placeholders.ts';
 import type { RuntimeBlock } from '../contract/wire.ts';
 import type { RunFacts, Work } from './contract.ts';
@@ -39,35 +42,69 @@ const simple: Readonly<Record<PlaceholderName, (facts: RunFacts) => unknown>> = 
   params: (facts) => facts.params,
 };
 
-const onlyPlaceholder = /^\{\{\s*([^{}]*?)\s*\}\}$/;
+/** Characters that placeholders may add to one run, in all of its texts together. */
+export const longestExpansion = 1024 * 1024;
 
-export function expand(text: string, facts: RunFacts): string {
-  if (!text.includes('{{')) return text;
-  return text.replace(placeholder, (whole, name: string | undefined) =>
-    name === undefined ? whole.slice(2) : inText(lookUp(name, facts)),
-  );
-}
+/** Expands the texts of one run, and counts what placeholders add. */
+export class Expansion {
+  readonly facts: RunFacts;
+  #left = longestExpansion;
 
-/** Expands every string inside a JSON value; keys stay as they are. */
-export function expandValue(value: unknown, facts: RunFacts): unknown {
-  if (typeof value === 'string') {
-    const [, name] = onlyPlaceholder.exec(value) ?? [];
-    return name === undefined ? expand(value, facts) : lookUp(name, facts);
+  constructor(facts: RunFacts) {
+    this.facts = facts;
   }
-  if (Array.isArray(value)) return value.map((item) => expandValue(item, facts));
-  if (typeof value !== 'object' || value === null) return value;
-  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, expandValue(item, facts)]));
+
+  text(text: string): string {
+    const pieces: string[] = [];
+    let end = 0;
+    for (const found of scanPlaceholders(text)) {
+      pieces.push(text.slice(end, found.start), found.name === undefined ? '{{' : this.#inText(found.name));
+      end = found.end;
+    }
+    return end === 0 ? text : pieces.join('') + text.slice(end);
+  }
+
+  /** Expands every string inside a JSON value; keys stay as they are. */
+  value(value: unknown): unknown {
+    if (typeof value === 'string') {
+      const name = onlyPlaceholder(value);
+      return name === undefined ? this.text(value) : this.#asValue(name);
+    }
+    if (Array.isArray(value)) return value.map((item) => this.value(item));
+    if (typeof value !== 'object' || value === null) return value;
+    return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, this.value(item)]));
+  }
+
+  #inText(name: string): string {
+    const text = inText(lookUp(name, this.facts));
+    this.#spend(text.length, name);
+    return text;
+  }
+
+  #asValue(name: string): unknown {
+    const value = lookUp(name, this.facts);
+    this.#spend(inText(value).length, name);
+    return value;
+  }
+
+  #spend(characters: number, name: string): void {
+    this.#left -= characters;
+    if (this.#left >= 0) return;
+    throw new TemplateError(
+      `its placeholders expand to more than ${longestExpansion} characters; ${quotePlaceholder(name)} is the first that does not fit`,
+    );
+  }
 }
 
 /** A definition's block as a runtime takes it; its environment is expanded where it is put together. */
-export function expandBlock(block: RuntimeBlock, facts: RunFacts): Work {
+export function expandBlock(block: RuntimeBlock, expansion: Expansion): Work {
   if (block.kind === 'none') return block;
   if (block.kind === 'function') {
-    return { kind: 'function', name: block.name, input: expandValue(block.input, facts) };
+    return { kind: 'function', name: block.name, input: expansion.value(block.input) };
   }
-  const expanded = (parts: readonly string[]): string[] => parts.map((part) => expand(part, facts));
+  const expanded = (parts: readonly string[]): string[] => parts.map((part) => expansion.text(part));
   if (block.kind === 'docker') return { kind: 'docker', image: block.image, args: expanded(block.args) };
-  const cwd = block.cwd === null ? null : expand(block.cwd, facts);
+  const cwd = block.cwd === null ? null : expansion.text(block.cwd);
   return { kind: 'process', command: expanded(block.command), cwd };
 }
 
@@ -88,10 +125,13 @@ function param(name: string, facts: RunFacts): unknown {
   return value;
 }
 
+const mostListed = 20;
+
 function missingParam(name: string, facts: RunFacts): TemplateError {
-  const given = Object.keys(facts.params).join(', ');
+  const names = Object.keys(facts.params);
+  const given = names.slice(0, mostListed).join(', ') + (names.length > mostListed ? ', …' : '');
   return new TemplateError(
-    `the placeholder {{${name}}} has no value: the run was given ${given === '' ? 'no parameters' : `only ${given}`}`,
+    `the placeholder ${quotePlaceholder(name)} has no value: the run was given ${given === '' ? 'no parameters' : `only ${given}`}`,
   );
 }
 

@@ -7,6 +7,7 @@ import { laneOf } from '../contract/lane.ts';
 import { groupBy } from '../kernel/group.ts';
 import { type Db, onPool, sql } from '../kernel/sql.ts';
 import { ClaimFloor } from './claim-floor.ts';
+import { returnRuns } from './return-runs.ts';
 
 /** Most claims find nothing or little. That many places are offered first, and all of them where that is not enough. */
 const smallClaim = 32;
@@ -20,15 +21,27 @@ type ClaimedRow = {
   priority: ClaimedRun['priority'];
   lease: number;
   worker_id: string;
+  /** null where there are none, or where they did not fit. */
   params: Record<string, unknown> | null;
+  /** Of its params, as JSON. */
+  bytes: number;
+  fits: boolean;
   rank: Date;
 };
+
+/**
+ * Params that leave in one claim, in bytes of JSON. A claim's answer is one message; 150 runs with 3.9 MB each made one
+ * that no string could hold. The run that crosses the limit still leaves, so a single run is never too large.
+ */
+const maxClaimBytes = 4 * 1024 * 1024;
 
 /** What is remembered of claims for a set of lanes. */
 interface Memory {
   readonly floor: ClaimFloor;
   /** The last claim found more than a few. */
   busy: boolean;
+  /** Runs asked for in one statement. Less than `largestClaim` while their params are large. */
+  most: number;
 }
 
 const mostMemories = 1_000;
@@ -42,7 +55,7 @@ function memoryOf(pool: Pool, lanes: readonly string[]): Memory {
   const key = JSON.stringify(lanes);
   // workers come and go, and each may have lanes of its own
   if (byLanes.size >= mostMemories) byLanes.clear();
-  const memory = byLanes.get(key) ?? { floor: new ClaimFloor(), busy: false };
+  const memory = byLanes.get(key) ?? { floor: new ClaimFloor(), busy: false, most: largestClaim };
   byLanes.set(key, memory);
   return memory;
 }
@@ -85,36 +98,75 @@ async function claimGroup(db: Db, polls: readonly Poll[], ctx: EngineContext): P
   const lanes = polls[0]?.lanes ?? [];
   const memory = memoryOf(ctx.pool, lanes);
   const places = dealt(polls);
-  const first = places.slice(0, memory.busy ? largestClaim : smallClaim);
-  const rest = places.slice(first.length);
-  const rows = await claimPlaces(db, first, lanes, { ctx, floor: memory.floor });
-  memory.busy = rows.length >= smallClaim;
-  if (rest.length === 0 || rows.length < first.length) return rows;
-  // what is claimed must reach its worker, whatever becomes of the rest
-  const more = await claimPlaces(db, rest, lanes, { ctx, floor: memory.floor }).catch((error: unknown) => {
-    ctx.log.warn({ err: error }, 'the second half of a claim failed');
-    return [];
-  });
-  return [...rows, ...more];
+  const rows: ClaimedRow[] = [];
+  let bytes = 0;
+  let size = Math.min(memory.most, memory.busy ? largestClaim : smallClaim);
+  while (rows.length < places.length) {
+    const wanted = places.slice(rows.length, rows.length + size);
+    // what is claimed must reach its worker, whatever becomes of the rest
+    const found = await claimPlaces(db, wanted, { lanes, ctx, memory, bytes }).catch((error: unknown) => {
+      if (rows.length === 0) throw error;
+      ctx.log.warn({ err: error }, 'the second half of a claim failed');
+      return [];
+    });
+    if (rows.length === 0) memory.busy = found.length >= smallClaim;
+    const fitting = found.filter((row) => row.fits);
+    rows.push(...fitting);
+    bytes += fitting.reduce((sum, row) => sum + row.bytes, 0);
+    if (fitting.length < found.length) await giveBack(db, found, ctx);
+    if (found.length < wanted.length && fitting.length === found.length) break;
+    memory.most = nextMost(memory.most, { bytes, fitting: fitting.length, found: found.length });
+    size = memory.most;
+    if (bytes < maxClaimBytes) continue;
+    // more may be ready, and nobody else says so
+    ctx.broker.offer(ctx.tenant);
+    break;
+  }
+  return rows;
 }
 
-async function claimPlaces(
-  db: Db,
-  places: readonly Poll[],
-  lanes: readonly string[],
-  { ctx, floor }: { ctx: EngineContext; floor: ClaimFloor },
-): Promise<ClaimedRow[]> {
+/** As many as fitted, where some did not; twice as many once they are small again. */
+function nextMost(most: number, last: { bytes: number; fitting: number; found: number }): number {
+  if (last.fitting < last.found) return Math.max(1, last.fitting);
+  return last.bytes <= maxClaimBytes / 4 ? Math.min(largestClaim, most * 2) : most;
+}
+
+/** Runs whose params did not fit go back to the queue, for the next claim. */
+async function giveBack(db: Db, found: readonly ClaimedRow[], ctx: EngineContext): Promise<void> {
+  const excess = found.flatMap(({ id: run, lease, fits }) => (fits ? [] : [{ run, lease }]));
+  await returnRuns(db, excess, new Date(ctx.time.now())).catch((error: unknown) => {
+    ctx.log.warn({ err: error, runs: excess.length }, 'runs could not be given back; they come back as lost');
+  });
+}
+
+interface PieceOptions {
+  readonly lanes: readonly string[];
+  readonly ctx: EngineContext;
+  readonly memory: Memory;
+  /** Of params that leave in this claim already. */
+  readonly bytes: number;
+}
+
+async function claimPlaces(db: Db, places: readonly Poll[], options: PieceOptions): Promise<ClaimedRow[]> {
+  const { lanes, ctx, bytes } = options;
+  const { floor } = options.memory;
   const nowMs = ctx.time.now();
   const startedMs = performance.now();
   const rows = await db.rows<ClaimedRow>(sql`
-    select id, task_id, instant, version, attempt, priority, lease, worker_id, params, rank
-      from claim_runs(
-        ${lanes}::text[],
-        ${places.map((poll) => poll.worker)}::uuid[],
-        ${places.map((poll) => poll.incarnation)}::bigint[],
-        ${new Date(nowMs + ctx.settings.leaseMs)}::timestamptz,
-        ${new Date(nowMs)}::timestamptz,
-        coalesce(${floor.current(startedMs)}::timestamptz, '-infinity'))`);
+    select id, task_id, instant, version, attempt, priority, lease, worker_id,
+           case when before < ${maxClaimBytes - bytes} then params end as params,
+           coalesce(bytes, 0) as bytes, before < ${maxClaimBytes - bytes} as fits, rank
+      from (
+        select claimed.*, octet_length(params::text) as bytes,
+               coalesce(sum(octet_length(params::text)) over (rows between unbounded preceding and 1 preceding), 0) as before
+          from claim_runs(
+            ${lanes}::text[],
+            ${places.map((poll) => poll.worker)}::uuid[],
+            ${places.map((poll) => poll.incarnation)}::bigint[],
+            ${new Date(nowMs + ctx.settings.leaseMs)}::timestamptz,
+            ${new Date(nowMs)}::timestamptz,
+            coalesce(${floor.current(startedMs)}::timestamptz, '-infinity')) as claimed
+      ) as measured`);
   const atMs = performance.now();
   floor.note(db, { atMs, tookMs: atMs - startedMs }, rows[0]?.rank);
   return rows;

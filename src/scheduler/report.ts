@@ -4,6 +4,7 @@ import type { Report } from '../contract/wire.ts';
 import { checkpoint } from '../kernel/checkpoint.ts';
 import { type Db, onPool, sql } from '../kernel/sql.ts';
 import { tellKilled } from './claim.ts';
+import { returnRuns } from './return-runs.ts';
 
 export async function applyReports(ctx: EngineContext, reports: readonly Report[]): Promise<Reported> {
   const db = onPool(ctx.pool);
@@ -36,11 +37,4 @@ function finishRuns(db: Db, reports: readonly Report[], at: Date): Promise<Finis
         ${reports.map((r) => r.exit_code)}::integer[],
         ${reports.map((r) => r.started_at)}::timestamptz[],
         ${at}::timestamptz)`);
-}
-
-async function returnRuns(db: Db, reports: readonly Report[], at: Date): Promise<number> {
-  const [runs, leases] = [reports.map((r) => r.run), reports.map((r) => r.lease)];
-  const { n } = await db.one<{ n: number }>(sql`
-    select return_runs(${runs}::uuid[], ${leases}::integer[], ${at}::timestamptz) as n`);
-  return n;
 }

@@ -27,8 +27,8 @@ interface Miss {
   reject(error: unknown): void;
 }
 
-/** The most that one request may name. */
-const batchSize = 1_000;
+/** Definitions in one request. Each may take 512 KiB: its task, and the params of its job. */
+const batchSize = 250;
 
 export class DefinitionCache {
   readonly #options: DefinitionCacheOptions;

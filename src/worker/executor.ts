@@ -14,7 +14,7 @@ import type { Hold } from './holdings.ts';
 import type { LogShipper } from './log-shipper.ts';
 import { maskText, patternsOf } from './mask.ts';
 import { RunLog } from './run-log.ts';
-import { expandBlock, TemplateError } from '../runtimes/templates.ts';
+import { expandBlock, Expansion, TemplateError } from '../runtimes/templates.ts';
 import { formatDuration } from '../kernel/duration.ts';
 
 export interface ExecutorOptions {
@@ -60,10 +60,11 @@ export class Executor {
   async #run(hold: Hold, definition: TaskDefinition, onEnded: () => void): Promise<Outcome> {
     try {
       const facts = factsOf(hold.run, definition, this.#options.taskUrl);
-      const work = expandBlock(definition.runtime, facts);
+      const expansion = new Expansion(facts);
+      const work = expandBlock(definition.runtime, expansion);
       const declared = declaredIn(definition.runtime);
       const stash = await this.#stash(hold, stashNames(declared));
-      const task = { work, facts, env: environmentOf(declared, facts, stash) };
+      const task = { work, facts, env: environmentOf(declared, expansion, stash) };
       const secrets = patternsOf([Buffer.from(facts.credential), ...stash.values()]);
       return await this.#logged(hold, { task, secrets, onEnded });
     } catch (error) {

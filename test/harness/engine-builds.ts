@@ -84,7 +84,8 @@ async function make(options: BuildOptions): Promise<string> {
   for (const [i, text] of [tables, ...migrations].entries())
     await writeFile(join(to, `${String(have + i + 1).padStart(4, '0')}_build_${i + 1}.sql`), text);
   await writeFile(join(folder, 'package.json'), JSON.stringify(await manifest(version, contract), null, 2));
-  await bundle({ engine: 'src/engine/engine.ts' }, join(folder, 'dist'), [changes(options)]);
+  const entries = { engine: 'src/engine/engine.ts', 'document-thread': 'src/jobs/document-thread.ts' };
+  await bundle(entries, join(folder, 'dist'), [changes(options)]);
   return folder;
 }
 

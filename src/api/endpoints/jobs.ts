@@ -1,6 +1,7 @@
 /** Job documents, and what is seen of a job: its graph, triggers, tokens, runs and durations. */
 import { z } from 'zod';
 import { endpoints } from '../../http/endpoint.ts';
+import { maxParamsBytes, paramsFault } from '../../jobs/params.ts';
 import { nextFiring, outlook } from './triggers.ts';
 import { fault, flag, id, idPath, instant, limit, priority, state, stateList, time } from './shapes.ts';
 
@@ -81,6 +82,14 @@ export const triggerRow = z.object({
   trigger_offset: z.number().nullable(),
   catchup: z.string(),
 });
+
+const runParams = z
+  .record(z.string(), z.unknown())
+  .check((context) => {
+    const message = paramsFault(context.value);
+    if (message !== undefined) context.issues.push({ code: 'custom', input: context.value, message });
+  })
+  .describe(`At most ${maxParamsBytes} bytes of JSON`);
 
 const view = { tag: 'jobs', allow: ['viewer', 'operator'], params: idPath } as const;
 
@@ -165,7 +174,7 @@ export const jobEndpoints = endpoints({
     params: idPath,
     body: z
       .strictObject({
-        params: z.record(z.string(), z.unknown()).default({}),
+        params: runParams.default({}),
         instant: instant.optional(),
         priority: priority.default('high'),
       })

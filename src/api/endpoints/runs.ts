@@ -95,9 +95,10 @@ export const runEndpoints = endpoints({
     answer: z.object({ items: z.array(run) }),
   },
   'GET /api/runs/{id}/environment': {
-    summary: 'What the run is given: command, variables, params; values of secrets are never shown',
+    summary:
+      'What the run is given: command, variables, params; values of secrets are never shown. A task may ask for its own run',
     tag: 'runs',
-    allow: ['viewer', 'operator'],
+    allow: ['viewer', 'operator', 'task'],
     params: idPath,
     answer: environment,
   },
