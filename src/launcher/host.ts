@@ -73,6 +73,8 @@ export interface HostOptions {
   readonly signal?: AbortSignal;
   readonly limits?: SchedulerLimits;
   readonly patience?: Partial<HostPatience>;
+  /** Called when the number of tenants whose schedulers run here, or are about to, may have changed. */
+  readonly onTenants?: (count: number) => void;
 }
 
 interface HostPatience {
@@ -209,6 +211,7 @@ class RunningHost {
     const orders = await ordersFor(this.#options.control, id);
     if (signal.aborted || id !== this.id) return;
     this.#attempts.follow(this.#stopping || this.#lettingGo !== undefined ? { ...orders, orders: [] } : orders);
+    this.#options.onTenants?.(this.#attempts.running.length);
     await this.#orders.wait(beatEveryMs, signal);
   }
 

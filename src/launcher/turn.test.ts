@@ -67,6 +67,7 @@ const world = (more: Partial<World> = {}): World => ({
   known: new Map(),
   isNew: false,
   mostHosts: 9,
+  keepsSpares: false,
   hostFaults: new Map(),
   ...more,
 });
@@ -185,13 +186,96 @@ describe('a tenant that is ending when its host is lost', () => {
   });
 });
 
-it('that its host was lost is a failure of a tenant only when it is alone by then', () => {
-  const failuresAfter = (suspicion: number): number | undefined => {
-    const running = { ...failed, state: 'STARTED', hostId: 'a', ordered: true, failures: 0, suspicion } as const;
-    const hosts = [{ ...host('a'), beatMs: Number.NEGATIVE_INFINITY }];
-    return decide(world({ entries: [entry(running)], hosts })).changes[0]?.launch.failures;
+describe('a lost host', () => {
+  const running = { ...failed, state: 'STARTED', code: null, hostId: 'a', ordered: true, failures: 0 } as const;
+  const [old, other, recent] = [60, 60, 3].map((ago) => entry({ ...running, changedAt: at(-ago) })) as [
+    LaunchEntry,
+    LaunchEntry,
+    LaunchEntry,
+  ];
+  const starting = entry({ ...running, state: 'ALLOCATED', changedAt: at(-60) });
+  const ended = Number.NEGATIVE_INFINITY;
+  const blame = (entries: readonly LaunchEntry[], beatMs = ended) => {
+    const fresh = entries.map((each) => ({ ...each }));
+    decide(world({ entries: fresh, hosts: [{ ...host('a'), beatMs }] }));
+    return fresh.map(({ launch }) => [launch?.suspicion, launch?.failures]);
   };
-  expect([0, 1, 2, 3].map(failuresAfter)).toEqual([0, 0, 0, 1]);
+
+  it.each([
+    ['the only tenant is blamed', [old], [[1, 1]]],
+    [
+      'the tenant that was being started is blamed',
+      [old, starting],
+      [
+        [0, 0],
+        [1, 1],
+      ],
+    ],
+    [
+      'the tenant that was started last is blamed',
+      [old, recent],
+      [
+        [0, 0],
+        [1, 1],
+      ],
+    ],
+    [
+      'of several such tenants all are suspected, and none is blamed',
+      [old, recent, starting],
+      [
+        [0, 0],
+        [1, 0],
+        [1, 0],
+      ],
+    ],
+    [
+      'without such tenants all are suspected, and none is blamed',
+      [old, other],
+      [
+        [1, 0],
+        [1, 0],
+      ],
+    ],
+  ])('%s', (_, entries, expected) => {
+    expect(blame(entries)).toEqual(expected);
+  });
+
+  it('that was silent for a while is put down to the tenant that it was starting when it fell silent', () => {
+    expect(blame([old, recent], at(-9).getTime())).toEqual([
+      [0, 0],
+      [1, 1],
+    ]);
+  });
+
+  it('costs a tenant that is not blamed no pause: it asks for a host in the same turn', () => {
+    const [innocent, guilty] = [{ ...old }, { ...starting }];
+    const plan = decide(world({ entries: [innocent, guilty], hosts: [{ ...host('a'), beatMs: ended }] }));
+    expect([innocent.launch?.state, guilty.launch?.state]).toEqual(['ALLOCATED', 'DISABLED']);
+    expect(plan.looks.map(({ entry: { tenant } }) => tenant.id)).toEqual([innocent.tenant.id]);
+  });
+});
+
+describe('the host that stands by', () => {
+  const running = { ...failed, state: 'STARTED', code: null, hostId: 'a', ordered: true, failures: 0 } as const;
+  const spares = (entries: readonly LaunchEntry[], hosts = [host('a')]) =>
+    decide(world({ entries, hosts, keepsSpares: true }));
+
+  it('is asked for where tenants share a host and all of them run', () => {
+    expect(spares([entry(running), entry(running)]).missing).toEqual(new Map([['1', 1]]));
+    expect(spares([entry(running)]).missing.size).toBe(0);
+    expect(spares([entry(running), entry({ ...running, state: 'ALLOCATED' })]).missing.size).toBe(0);
+  });
+
+  it('stays though it has no tenant; a second one may go', () => {
+    const plan = spares([entry(running), entry(running)], [host('a'), host('b'), host('c')]);
+    expect([plan.missing.size, plan.idle.map(({ id }) => id)]).toEqual([0, ['c']]);
+  });
+
+  it('takes a suspect that shares a host with others', () => {
+    const suspect = entry({ ...running, suspicion: 1 });
+    spares([entry(running), suspect], [host('a'), host('b')]);
+    expect(suspect.launch).toMatchObject({ state: 'ALLOCATED', ending: true });
+  });
 });
 
 it('housekeeping is not given the slot of one that crashed and comes back', () => {

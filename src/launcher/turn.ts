@@ -8,7 +8,7 @@ import { Inbox } from './inbox.ts';
 import type { LaunchHost, OpenMessage, Unsent } from './launch-queries.ts';
 import { type Launch, type LaunchEntry, Ledger, type Told } from './ledger.ts';
 import type { Finding } from './looks.ts';
-import { type Guest, needless, type Room } from './placement.ts';
+import { type Guest, needless, type Room, sparesWanted } from './placement.ts';
 import { type Reason, reasons } from './reasons.ts';
 import { type Slot, type SlotChanges, Slots } from './slots.ts';
 import type { HostFault } from './spawning.ts';
@@ -35,6 +35,8 @@ export interface World {
   readonly isNew: boolean;
   /** Of an engine; those of tenants that have their own do not count. */
   readonly mostHosts: number;
+  /** Where tenants share a host, an empty one of the same engine stands by. */
+  readonly keepsSpares: boolean;
   /** By engine, why hosts of it do not come to be. */
   readonly hostFaults: ReadonlyMap<string, HostFault>;
 }
@@ -83,7 +85,7 @@ export function decide(world: World): Plan {
   const about = inbox.take(ledger);
   const findings = findingsOf(world, about, alive);
   const supervised = supervise(ledger, world, findings);
-  seeToOwnHosts(ledger, alive);
+  seeToOwnHosts(ledger, alive, world.mostHosts);
   const granted = seeToSlots(ledger, alive);
   const sightings = new Map(world.sightings.map((sighting) => [sighting.databaseOid, sighting]));
   const isElsewhere = (entry: LaunchEntry): boolean => world.presenceOf(entry) === 'unlisted';
@@ -102,13 +104,13 @@ export function decide(world: World): Plan {
     unsent,
     sighted,
     hinted: new Set([...hinted, ...changedTenants(ledger)]),
-    idle: idleHosts(ledger, alive),
+    idle: idleHosts(ledger, alive, world.keepsSpares),
     needless: needlessHosts(ledger, alive),
     told: [...ledger.told, ...served.flatMap(toldOf)],
     served: served.flatMap(({ tenantId }) => tenantId ?? []),
     looks: [...looksOf(ledger, starts.looks), ...supervised.looks],
     forget: new Set([...about, ...starts.used, ...supervised.used]),
-    missing: starts.missing,
+    missing: withSpares(ledger, alive, starts.missing, world.keepsSpares),
     dueAt: dueAt(ledger),
   };
 }
@@ -276,14 +278,33 @@ function restartFor({ tenant }: LaunchEntry, { what, pid, xid }: Sighting): Unse
   return { tenantId: tenant.id, tenant: tenant.name, cause: `${doings[what]} (${who})`, xid, pid };
 }
 
-/** Those that run nothing, housekeeping of a scheduler that has gone included. Who was started by hand stays. */
-function idleHosts(ledger: Ledger, alive: readonly LaunchHost[]): LaunchHost[] {
-  const empty = new Set(
-    roomsOf(ledger, alive)
-      .filter(({ guests }) => guests.length === 0)
-      .map(({ hostId }) => hostId),
-  );
-  return alive.filter(({ id, onDemand }) => onDemand && empty.has(id) && !ledger.slots.isHeldBy(id));
+/** Those that run nothing, housekeeping of a scheduler that has gone included. A host started by hand stays, and so does a spare. */
+function idleHosts(ledger: Ledger, alive: readonly LaunchHost[], keepsSpares: boolean): LaunchHost[] {
+  const rooms = roomsOf(ledger, alive);
+  const empty = rooms.filter(({ guests }) => guests.length === 0);
+  const spares = new Set<string>();
+  if (keepsSpares)
+    for (const engine of sparesWanted(rooms.filter(({ guests }) => guests.length > 0)))
+      spares.add(empty.find((room) => room.engine === engine)?.hostId ?? '');
+  const idle = new Set(empty.map(({ hostId }) => hostId).filter((hostId) => !spares.has(hostId)));
+  return alive.filter(({ id, onDemand }) => onDemand && idle.has(id) && !ledger.slots.isHeldBy(id));
+}
+
+/** A spare is asked for when all tenants of its engine run: until then the processor is theirs. */
+function withSpares(
+  ledger: Ledger,
+  alive: readonly LaunchHost[],
+  missing: ReadonlyMap<string, number>,
+  keepsSpares: boolean,
+): ReadonlyMap<string, number> {
+  if (!keepsSpares) return missing;
+  const wanted = new Map(missing);
+  const starting = new Set<string | null>();
+  for (const [, { state, ordered, ending, engine }] of ledger.launches())
+    if (ending || (ordered && state !== 'STARTED')) starting.add(engine);
+  for (const engine of sparesWanted(roomsOf(ledger, alive)))
+    if (!missing.has(engine) && !starting.has(engine)) wanted.set(engine, 1);
+  return wanted;
 }
 
 /** Nobody is sent away from whom something is still to come, and none of an engine while another leaves. */
