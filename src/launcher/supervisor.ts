@@ -46,6 +46,22 @@ const missing: Partial<Record<ReasonCode, (detail: string) => Reason>> = {
   gone: () => reasons.gone,
 };
 
+/** So often a scheduler that fails is tried again in the slot that it has. */
+const triesInSlot = 3;
+
+/** Whether a tenant whose scheduler has failed keeps its slot until it is tried again. Later it goes to the end of the line. */
+export function keepsSlot({
+  state,
+  code,
+  failures,
+}: {
+  state: LaunchState;
+  code: ReasonCode | null;
+  failures: number;
+}): boolean {
+  return state === 'DISABLED' && (code === 'crashed' || code === 'unreachable') && failures <= triesInSlot;
+}
+
 /** What is tried again after a growing pause: until it runs it counts as failed, also while it is being tried. */
 export function isFailing(code: ReasonCode | null): boolean {
   return code === 'crashed' || code === 'unreachable' || code === 'no_engine';

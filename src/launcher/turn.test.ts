@@ -36,7 +36,6 @@ function entry(launch: Launch): LaunchEntry {
     launch,
     word: undefined,
     transactionIsOpen: false,
-    housekeptMs: 0,
   };
 }
 
@@ -77,10 +76,9 @@ const slot = (holder: string, kind: Slot['kind']): Slot => ({
   kind,
   tenantId: newId(),
   holder,
-  reason: 'retention',
+  reason: 'scheduler',
   askedAt: at(-9),
   grantedAt: at(-8),
-  lent: false,
 });
 
 describe('tenants that could not be reached', () => {
@@ -278,12 +276,26 @@ describe('the host that stands by', () => {
   });
 });
 
-it('housekeeping is not given the slot of one that crashed and comes back', () => {
-  const crashed = entry({ ...failed, code: 'crashed', retryAt: at(5) });
-  const waiting = { ...slot('a', 'housekeeping'), askedAt: at(-1), grantedAt: null };
-  const granted = (limit: number) =>
-    decide(world({ entries: [crashed], slots: [waiting], hosts: [host('a')], limit })).served.length;
-  expect([granted(2), granted(3)]).toEqual([0, 1]);
+describe('a scheduler that has failed', () => {
+  const crashed = { ...failed, code: 'crashed', retryAt: at(5) } as const;
+  const slotsAfter = (launch: Launch): readonly string[] => {
+    const [one, waiting] = [entry(launch), entry({ ...failed, state: 'ENABLED', code: 'no_slot', retryAt: null })];
+    const held = { ...slot('a', 'scheduler'), tenantId: one.tenant.id, holder: null };
+    const inLine = { ...slot('a', 'scheduler'), tenantId: waiting.tenant.id, grantedAt: null };
+    decide(world({ entries: [one, waiting], slots: [held, inLine], limit: 2 }));
+    return [one, waiting].map(({ launch: now }) => now?.state ?? '');
+  };
+
+  it('keeps its slot for three tries, though others wait for one', () => {
+    expect([1, 2, 3].map((failures) => slotsAfter({ ...crashed, failures }))).toEqual(
+      Array.from({ length: 3 }, () => ['DISABLED', 'ENABLED']),
+    );
+    expect(slotsAfter({ ...crashed, failures: 4 })).toEqual(['DISABLED', 'ALLOCATED']);
+  });
+
+  it('is started again in the slot that it has kept', () => {
+    expect(slotsAfter({ ...crashed, failures: 2, retryAt: at(-1) })).toEqual(['ALLOCATED', 'ENABLED']);
+  });
 });
 
 describe('a limit that was lowered', () => {
@@ -308,27 +320,30 @@ describe('messages', () => {
     settledAt: null,
   });
 
-  it('are superseded: by a stop or a restart whatever came before, by a start other starts', () => {
-    const [one, other] = [entry({ ...failed }), entry({ ...failed })];
-    const of = (id: number, kind: MessageKind, acknowledged = false): OpenMessage =>
-      message(id, kind, one.tenant.id, acknowledged);
-    const messages = [
-      of(1, 'start', true),
-      of(2, 'start'),
-      message(3, 'start', other.tenant.id),
-      of(4, 'restart'),
-      of(5, 'start'),
-      of(6, 'start'),
-    ];
-    const plan = decide(world({ entries: [one, other], messages }));
-    const outcomes = plan.messages.map(({ id, outcome, detail }) => [id, outcome, outcome === 'superseded' && detail]);
-    expect(outcomes).toEqual([
-      [1, 'superseded', 'by message 2 (start)'],
-      [2, 'superseded', 'by message 4 (restart)'],
-      [3, 'accepted', false],
-      [4, 'accepted', false],
-      [5, 'superseded', 'by message 6 (start)'],
-      [6, 'accepted', false],
+  const outcomesOf = (kinds: readonly MessageKind[], launch: Launch) => {
+    const one = entry(launch);
+    const messages = kinds.map((kind, i) => message(i + 1, kind, one.tenant.id, i === 0));
+    const slots = [{ ...slot('a', 'scheduler'), tenantId: one.tenant.id }];
+    const plan = decide(world({ entries: [one], messages, slots, hosts: [host('a')] }));
+    const changed = new Map(plan.messages.map((each) => [each.id, each]));
+    return messages.map(({ id, outcome }) => changed.get(id)?.outcome ?? outcome);
+  };
+  const running = { ...failed, state: 'STARTED', code: null, reason: null, hostId: 'a', ordered: true } as const;
+
+  it('that want the same share their outcome', () => {
+    expect(outcomesOf(['start', 'start', 'start'], running)).toEqual(['started', 'started', 'started']);
+    expect(outcomesOf(['start', 'start', 'restart'], { ...failed })).toEqual(['accepted', 'accepted', 'accepted']);
+  });
+
+  it('are superseded: starts and restarts by a stop, a stop by a restart', () => {
+    expect(outcomesOf(['start', 'restart', 'stop'], { ...failed })).toEqual(['superseded', 'superseded', 'stopped']);
+    expect(outcomesOf(['stop', 'start'], { ...running, state: 'DISABLED', ordered: false, ending: true })).toEqual([
+      null,
+      'accepted',
+    ]);
+    expect(outcomesOf(['stop', 'restart'], { ...running, state: 'DISABLED', ordered: false, ending: true })).toEqual([
+      'superseded',
+      'accepted',
     ]);
   });
 
@@ -367,9 +382,8 @@ describe('a host that does not beat', () => {
 });
 
 describe('a host without a tenant', () => {
-  it('is idle, but not while it keeps house, nor where it was started by hand', () => {
-    const hosts = [host('a'), host('b'), { ...host('c'), onDemand: false }];
-    const plan = decide(world({ hosts, slots: [slot('b', 'housekeeping')] }));
+  it('is idle, but not where it was started by hand', () => {
+    const plan = decide(world({ hosts: [host('a'), { ...host('c'), onDemand: false }] }));
     expect(plan.idle.map(({ id }) => id)).toEqual(['a']);
   });
 });

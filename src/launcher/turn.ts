@@ -13,7 +13,7 @@ import { type Reason, reasons } from './reasons.ts';
 import { type Slot, type SlotChanges, Slots } from './slots.ts';
 import type { HostFault } from './spawning.ts';
 import { begun, roomsOf, seeToFinding, seeToNote, seeToOwnHosts, seeToStarts } from './starts.ts';
-import { care, isFailing, type Presence } from './supervisor.ts';
+import { care, isFailing, keepsSlot, type Presence } from './supervisor.ts';
 import { keyOf, type Sighting } from './watch.ts';
 
 export interface World {
@@ -64,8 +64,6 @@ export interface Plan {
   readonly hinted: ReadonlySet<string>;
   /** Sightings that are acted upon with this; null: of no tenant. */
   readonly sighted: readonly { readonly key: string; readonly tenantId: string | null }[];
-  /** Housekeeping that was given a slot, by tenant. */
-  readonly served: readonly string[];
   readonly looks: readonly { readonly entry: LaunchEntry; readonly idle: boolean }[];
   readonly forget: ReadonlySet<string>;
   readonly missing: ReadonlyMap<string, number>;
@@ -86,7 +84,7 @@ export function decide(world: World): Plan {
   const findings = findingsOf(world, about, alive);
   const supervised = supervise(ledger, world, findings);
   seeToOwnHosts(ledger, alive, world.mostHosts);
-  const granted = seeToSlots(ledger, alive);
+  seeToSlots(ledger);
   const sightings = new Map(world.sightings.map((sighting) => [sighting.databaseOid, sighting]));
   const isElsewhere = (entry: LaunchEntry): boolean => world.presenceOf(entry) === 'unlisted';
   const { mostHosts, hostFaults } = world;
@@ -95,7 +93,6 @@ export function decide(world: World): Plan {
   inbox.settle(ledger);
   const { unsent, hinted, sighted } = unsentOf(ledger, world);
   if (world.isNew) for (const entry of ledger.entries.values()) noteSoon(entry, ledger);
-  const served = granted.filter(({ kind }) => kind === 'housekeeping');
   return {
     lost,
     changes: changesOf(ledger),
@@ -106,8 +103,7 @@ export function decide(world: World): Plan {
     hinted: new Set([...hinted, ...changedTenants(ledger)]),
     idle: idleHosts(ledger, alive, world.keepsSpares),
     needless: needlessHosts(ledger, alive),
-    told: [...ledger.told, ...served.flatMap(toldOf)],
-    served: served.flatMap(({ tenantId }) => tenantId ?? []),
+    told: ledger.told,
     looks: [...looksOf(ledger, starts.looks), ...supervised.looks],
     forget: new Set([...about, ...starts.used, ...supervised.used]),
     missing: withSpares(ledger, alive, starts.missing, world.keepsSpares),
@@ -128,10 +124,6 @@ function findingsOf(
       .filter(([tenantId]) => !about.has(tenantId))
       .map(([tenantId, finding]) => [tenantId, isRun(finding) ? { ...finding, engine: { ok: true } } : finding]),
   );
-}
-
-function toldOf({ holder, tenantId }: Slot): Told[] {
-  return holder === null || tenantId === null ? [] : [{ hostId: holder, tenantId }];
 }
 
 /** What is to be done without anybody saying so. */
@@ -190,18 +182,14 @@ function isFound(before: Launch | undefined, launch: Launch): boolean {
   return !isSame && isKnown(before, launch);
 }
 
-/** ENABLED → ALLOCATED. Answers what was granted. */
-function seeToSlots(ledger: Ledger, alive: readonly LaunchHost[]): Slot[] {
+/** ENABLED → ALLOCATED. */
+function seeToSlots(ledger: Ledger): void {
   const { slots, entries } = ledger;
-  const hostIds = new Set(alive.map(({ id }) => id));
   const launchOf = (tenantId: string): Launch | undefined => entries.get(tenantId)?.launch;
-  slots.free(
-    (holder) => hostIds.has(holder),
-    (tenantId) => {
-      const launch = launchOf(tenantId);
-      return launch !== undefined && (launch.state !== 'DISABLED' || launch.ending);
-    },
-  );
+  slots.free((tenantId) => {
+    const launch = launchOf(tenantId);
+    return launch !== undefined && (launch.state !== 'DISABLED' || launch.ending || keepsSlot(launch));
+  });
   // a limit that was lowered: the newest go back to the line
   const stays = (tenantId: string): boolean => isUp(launchOf(tenantId));
   for (const tenantId of slots.surplus(stays)) {
@@ -214,21 +202,11 @@ function seeToSlots(ledger: Ledger, alive: readonly LaunchHost[]): Slot[] {
   }
   for (const [entry, { state, ending }] of ledger.launches())
     if (state !== 'DISABLED' && !ending) slots.ask(entry.tenant.id);
-  const granted = slots.grant(
-    new Map([...entries].map(([tenantId, entry]) => [tenantId, entry.housekeptMs])),
-    [...entries.values()].filter(isComingBack).length,
-  );
-  for (const { kind, tenantId } of granted) {
-    const entry = kind === 'scheduler' && tenantId !== null ? entries.get(tenantId) : undefined;
-    if (entry !== undefined) ledger.send(entry, { kind: 'slot_reserved' });
-  }
-  return granted;
-}
-
-/** It has failed and is to be started again: after a restart that nobody asked for it wants a slot, too. */
-function isComingBack({ tenant, launch }: LaunchEntry): boolean {
-  const hasFailed = launch?.code === 'crashed' || launch?.code === 'unreachable';
-  return hasFailed && launch.state === 'DISABLED' && tenant.desired === 'on';
+  slots.grant();
+  // one that has just got a slot, or has kept it since it failed
+  for (const [entry, { state, ending }] of ledger.launches())
+    if (state === 'ENABLED' && !ending && slots.ofScheduler(entry.tenant.id)?.grantedAt)
+      ledger.send(entry, { kind: 'slot_reserved' });
 }
 
 function isUp(launch: Launch | undefined): boolean {
@@ -278,7 +256,7 @@ function restartFor({ tenant }: LaunchEntry, { what, pid, xid }: Sighting): Unse
   return { tenantId: tenant.id, tenant: tenant.name, cause: `${doings[what]} (${who})`, xid, pid };
 }
 
-/** Those that run nothing, housekeeping of a scheduler that has gone included. A host started by hand stays, and so does a spare. */
+/** Those that run nothing. A host started by hand stays, and so does a spare. */
 function idleHosts(ledger: Ledger, alive: readonly LaunchHost[], keepsSpares: boolean): LaunchHost[] {
   const rooms = roomsOf(ledger, alive);
   const empty = rooms.filter(({ guests }) => guests.length === 0);
@@ -287,7 +265,7 @@ function idleHosts(ledger: Ledger, alive: readonly LaunchHost[], keepsSpares: bo
     for (const engine of sparesWanted(rooms.filter(({ guests }) => guests.length > 0)))
       spares.add(empty.find((room) => room.engine === engine)?.hostId ?? '');
   const idle = new Set(empty.map(({ hostId }) => hostId).filter((hostId) => !spares.has(hostId)));
-  return alive.filter(({ id, onDemand }) => onDemand && idle.has(id) && !ledger.slots.isHeldBy(id));
+  return alive.filter(({ id, onDemand }) => onDemand && idle.has(id));
 }
 
 /** A spare is asked for when all tenants of its engine run: until then the processor is theirs. */
