@@ -120,7 +120,7 @@ const told: Readonly<Record<Exclude<Name, 'MILLRACE_CHECKPOINT'>, readonly [abou
   MILLRACE_SECRET_KEY: ["encrypts the stash and signs tasks' credentials; without it, the file secret-key in the home"],
   MILLRACE_MAX_TASKS: ['how many tasks a worker runs at once', '8'],
   MILLRACE_MAX_BACKGROUND_WORKERS: [
-    'how many slots there are for launcher, schedulers and housekeeping, until somebody changes it',
+    'how many slots there are for the launcher and schedulers, until somebody changes it',
     '64',
   ],
   MILLRACE_DISCOVER: [

@@ -4,6 +4,7 @@ import type { Config } from '../config.ts';
 import { engineVersion } from '../engine/engine.ts';
 import { MillraceError } from '../errors.ts';
 import { makeLog } from '../kernel/log.ts';
+import { LoopWatchdog } from '../kernel/loop-watchdog.ts';
 import { type HostOptions as HostSettings, makeHost } from '../launcher/host.ts';
 import { awaitEngine } from '../launcher/host-engine.ts';
 import { type HostOrder, registered } from './host-order.ts';
@@ -18,6 +19,12 @@ const lostMs = 10_000;
 const lockedMs = 1_000;
 /** Of the server's connections, what busy schedulers of a host may have beside the one that each of them keeps. */
 const busyShare = 1 / 40;
+
+/**
+ * Processor time, in milliseconds, that a scheduler may keep the process from all others. Honest schedulers stay below
+ * 100 ms. Its neighbours are late by this, and by about 1 s until they run in another host.
+ */
+const blockedMs = 500;
 
 /** Under `up`, the order says where the database is, and that it is ready. */
 export async function runHost(
@@ -43,6 +50,7 @@ export async function runHost(
     version,
     stays: !onDemand,
     signal,
+    onTenants: endWhenBlocked(),
   });
   try {
     await awaitEngine(installation.engines, version, { waits: !onDemand, signal, log });
@@ -59,6 +67,20 @@ export async function runHost(
     await host.stop();
     await installation.close();
   }
+}
+
+/** A host that its tenants share ends when one of them blocks it. A tenant that is alone harms nobody. */
+function endWhenBlocked(): (tenants: number) => void {
+  const msg = 'a scheduler blocks the host, and the host ends: its other tenants start in another host';
+  const lastWords = `${JSON.stringify({ level: 50, role: 'host', pid: process.pid, msg })}\n`;
+  let watchdog: LoopWatchdog | undefined;
+  return (tenants) => {
+    if (tenants > 1) watchdog ??= new LoopWatchdog({ limitMs: blockedMs, lastWords });
+    else if (watchdog !== undefined) {
+      void watchdog.stop();
+      watchdog = undefined;
+    }
+  };
 }
 
 function hostSettings(

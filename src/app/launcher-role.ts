@@ -31,7 +31,7 @@ export async function runLauncher({ config, signal, say }: Role, options: Launch
   const { control, hub } = installation;
   const processes = hostProcessesOf(installation);
   const hosts = options.hosts ? detachedHosts(processes, onHostExit(installation)) : hostsElsewhere(processes);
-  const launcher = launcherOf(installation, { hosts });
+  const launcher = launcherOf(installation, { hosts, keepsSpares: options.hosts });
   try {
     await launcher.start();
     say('Millrace launcher');
@@ -62,7 +62,7 @@ export function onHostExit({ control, hub, log }: Installation): (pid: number) =
 /** The launcher, and what one process of an installation does beside it. */
 export function launcherOf(
   installation: Installation,
-  { hosts, alone = false }: { hosts: HostsPort; alone?: boolean },
+  { hosts, keepsSpares = true, alone = false }: { hosts: HostsPort; keepsSpares?: boolean; alone?: boolean },
 ): Service {
   const { config, control, controlAddress, hub, time, engines, addressOf, log } = installation;
   const launcher = makeLauncher({
@@ -77,6 +77,7 @@ export function launcherOf(
     maxBackgroundWorkers: config.maxBackgroundWorkers,
     embedded: alone,
     mostHosts: mostHosts(config.hostMemoryMb),
+    keepsSpares,
     version: engineVersion,
     log,
   });

@@ -63,11 +63,7 @@ export function addSlots(program: Command, io: Io): void {
   const slots = program
     .command('slots')
     .description('Show who holds the slots for background work and who waits for one, or change how many there are.')
-    .option(
-      '--limit <n>',
-      'max_background_workers: counts launcher, schedulers and housekeeping',
-      integer(0, mostSlots),
-    )
+    .option('--limit <n>', 'max_background_workers: counts the launcher and schedulers', integer(0, mostSlots))
     .option('--yes', 'do not ask where a lower limit stops schedulers')
     .action(verb(io, slotFlags, showSlots));
   examples(slots, [
@@ -278,7 +274,7 @@ function wayBack({ items, limit, taken }: Slots, stopped: number): string {
 
 /** As the launcher chooses: of those that hold a slot, the newest; its own it keeps. */
 function stoppedBy({ items }: Slots, limit: number): string[] {
-  const lasting = items.filter(({ kind, position }) => position === null && kind !== 'housekeeping');
+  const lasting = items.filter(({ position }) => position === null);
   const schedulers = lasting.filter(({ kind }) => kind === 'scheduler');
   const newestFirst = schedulers.toSorted((a, b) => Date.parse(b.since) - Date.parse(a.since));
   return newestFirst.slice(0, Math.max(0, lasting.length - limit)).map(({ tenant }) => tenant ?? '-');
@@ -302,11 +298,11 @@ function printSlots(out: Output, { limit, taken, items }: Slots): void {
       { title: 'HOLDER', flexible: true },
       { title: 'FOR', flexible: true },
     ],
-    items.map(({ kind, tenant, since, position, holder, reason, lent }) => [
+    items.map(({ kind, tenant, since, position, holder, reason }) => [
       kind,
       tenant ?? '-',
       showTime(since),
-      position !== null ? `waits as ${position}` : lent ? "in its scheduler's" : 'has it',
+      position !== null ? `waits as ${position}` : 'has it',
       holder === null ? '-' : `${holder.machine}, process ${holder.pid}`,
       reason,
     ]),

@@ -122,8 +122,8 @@ export interface EngineContext {
   readonly directory: Directory;
   readonly secrets: Secrets;
   /**
-   * Does work that can wait (retention, vacuum) in a slot of its own; undefined when none was free for long. Many at once
-   * are many slots: one piece of work at a time.
+   * Does work that can wait (retention, vacuum) when it is its turn: a host does a few pieces of work at a time. Undefined
+   * when the scheduler is to end first.
    */
   housekeeping<T>(reason: string, work: () => Promise<T>): Promise<T | undefined>;
 }

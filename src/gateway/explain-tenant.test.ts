@@ -116,7 +116,6 @@ describe('why a tenant does not run', () => {
       life.control.exec(sql`
       insert into slot (id, kind, tenant_id, holder, reason, asked_at, granted_at)
       values (${newId()}, ${kind}, ${tenantId}, ${granted ? hostId : null}, 'to run', ${at}, ${granted ? at : null})`);
-    await slot('housekeeping', id, false);
     await slot('scheduler', await another(), true);
     await slot('scheduler', id, false);
     await ask('PUT /api/slots', { limit: 1 });
@@ -139,7 +138,6 @@ describe('why a tenant does not run', () => {
         { kind: 'scheduler', position: null, holder: { id: hostId } },
         { kind: 'scheduler', position: null, holder: { id: hostId } },
         { kind: 'scheduler', tenant: name, position: 1, holder: null },
-        { kind: 'housekeeping', tenant: name, position: 2 },
       ],
     });
   });

@@ -216,7 +216,7 @@ function lockNumber(xid: string): string {
 async function noSlot({ life, tenant, isRoot }: Ground): Promise<Said> {
   const [limit, slots] = await Promise.all([slotLimit(life), queries.slotRows(life.control)]);
   const position = slots.find((slot) => slot.tenantId === tenant.id && slot.kind === 'scheduler')?.position ?? null;
-  const holders = slots.filter((slot) => slot.position === null && !slot.lent);
+  const holders = slots.filter((slot) => slot.position === null);
   const place = position === null ? '' : ` as number ${position} in the line`;
   // room for those who have one, though the limit was lowered under them, and for the line up to this one
   const enough = Math.max(limit, holders.length) + (position ?? 1);

@@ -191,12 +191,10 @@ export const tenantEndpointsOfGateway = endpoints({
       taken: z.int(),
       items: z.array(
         z.object({
-          kind: z.enum(['launcher', 'scheduler', 'housekeeping']),
+          kind: z.enum(['launcher', 'scheduler']),
           tenant: z.string().nullable(),
           holder: processView.nullable(),
           reason: z.string(),
-          /** Housekeeping in the slot of its tenant's scheduler: counts as none. */
-          lent: z.boolean(),
           since: time,
           /** In the line; null: it has the slot. */
           position: z.int().nullable(),

@@ -62,26 +62,25 @@ export function tenantState(db: Db, by: { name: string } | { id: string }): Prom
 }
 
 export type SlotRow = {
-  kind: 'launcher' | 'scheduler' | 'housekeeping';
+  kind: 'launcher' | 'scheduler';
   tenantId: string | null;
   tenant: string | null;
   holder: Process | null;
   reason: string;
-  lent: boolean;
   since: Date;
   position: number | null;
 };
 
-/** Those that are taken, the oldest first; then the line, schedulers before housekeeping. */
+/** Those that are taken, the oldest first; then the line. */
 export function slotRows(db: Db): Promise<SlotRow[]> {
   return db.rows<SlotRow>(sql`
-    select slot.kind, slot.tenant_id as "tenantId", tenant.name as tenant, slot.reason, slot.lent,
+    select slot.kind, slot.tenant_id as "tenantId", tenant.name as tenant, slot.reason,
            coalesce(slot.granted_at, slot.asked_at) as since,
            case when process.id is not null
                 then json_build_object('id', process.id, 'machine', process.machine, 'pid', process.pid) end as holder,
            case when slot.granted_at is null
                 then (row_number() over (
-                  partition by slot.granted_at is null order by slot.kind = 'housekeeping', slot.asked_at, slot.id
+                  partition by slot.granted_at is null order by slot.asked_at, slot.id
                 ))::integer end as position
       from slot
       left join tenant on tenant.id = slot.tenant_id

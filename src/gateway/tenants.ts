@@ -78,10 +78,10 @@ export const tenantHandlers: Handlers<typeof tenantEndpointsOfGateway, Context> 
   },
   'GET /api/slots': async (_, { life }) => {
     const [limit, rows] = await Promise.all([slotLimit(life), queries.slotRows(life.control)]);
-    const items = rows.map(({ kind, tenant, holder, reason, lent, since, position }) => {
-      return { kind, tenant, holder, reason, lent, since: since.toISOString(), position };
+    const items = rows.map(({ kind, tenant, holder, reason, since, position }) => {
+      return { kind, tenant, holder, reason, since: since.toISOString(), position };
     });
-    return { limit, taken: items.filter(({ position, lent }) => position === null && !lent).length, items };
+    return { limit, taken: items.filter(({ position }) => position === null).length, items };
   },
   'PUT /api/slots': async ({ body: { limit }, caller }, { life }) => {
     await limitSlots(life, { limit, actor: by(caller) });

@@ -7,6 +7,7 @@ import { newId } from '../kernel/id.ts';
 import { within } from '../kernel/service.ts';
 import type { Order, Orders, Word } from './host-queries.ts';
 import { type Ending, endingOf, stopped } from './singleton.ts';
+import { Turns } from './turns.ts';
 
 export interface AttemptOptions {
   /** Carries out the order. */
@@ -136,46 +137,5 @@ export class Attempts {
     } catch (error) {
       return endingOf(error);
     }
-  }
-}
-
-/** At most so many at a time; the others wait in line. */
-class Turns {
-  #free: number;
-  readonly #line = new Set<() => void>();
-
-  constructor(places: number) {
-    this.#free = places;
-  }
-
-  /** Undefined when the signal aborts first. */
-  async take(signal: AbortSignal): Promise<{ over(): void } | undefined> {
-    if (signal.aborted) return undefined;
-    if (this.#free > 0) this.#free--;
-    else if (!(await this.#stand(signal))) return undefined;
-    let over = false;
-    return {
-      over: () => {
-        if (over) return;
-        over = true;
-        const [next] = this.#line;
-        if (next === undefined) this.#free++;
-        else next();
-      },
-    };
-  }
-
-  #stand(signal: AbortSignal): Promise<boolean> {
-    return new Promise((resolve) => {
-      const leave = (): void => settle(false);
-      const admit = (): void => settle(true);
-      const settle = (admitted: boolean): void => {
-        this.#line.delete(admit);
-        signal.removeEventListener('abort', leave);
-        resolve(admitted);
-      };
-      this.#line.add(admit);
-      signal.addEventListener('abort', leave);
-    });
   }
 }

@@ -1,11 +1,14 @@
 /**
- * What hosts say of their orders, or no longer say: their words become events of the state machine. A host that has been
- * silent, or does not obey, is lost, and every scheduler with it; whose host was lost may be to blame.
+ * Reports of hosts on their orders become events of the state machine. A host that is silent, has ended or does not obey is
+ * lost, and every scheduler with it.
+ *
+ * One of its tenants may be to blame. Most likely that is a tenant that the host was starting or ending, or had started
+ * lately: where there are such, they are suspected, otherwise all tenants of the host. A tenant that is the only suspect is
+ * blamed, and waits before it is tried again. All others start again at once.
  */
 import { silentMs } from './host-queries.ts';
 import type { LaunchHost } from './launch-queries.ts';
 import type { Launch, LaunchEntry, Ledger, Word } from './ledger.ts';
-import { isAlone } from './placement.ts';
 import { reasons } from './reasons.ts';
 import { afterRunning } from './supervisor.ts';
 
@@ -40,43 +43,67 @@ function wordOn({ word }: LaunchEntry, { orderNo }: Launch): Word | undefined {
 
 /** `alive`: those that are not lost. */
 export function hear(ledger: Ledger, alive: readonly LaunchHost[], lostOnes: readonly LaunchHost[]): void {
-  const [hosts, lost] = [byId(alive), byId(lostOnes)];
+  const fates: Fates = { hosts: byId(alive), lost: byId(lostOnes), suspects: suspectsOf(ledger, lostOnes) };
   for (const [entry, launch] of ledger.launches()) {
-    if (launch.ending) hearEnding(ledger, entry, launch, { hosts, lost });
-    else if (launch.ordered) hearOrdered(ledger, entry, launch, { hosts, lost });
+    if (launch.ending) hearEnding(ledger, entry, launch, fates);
+    else if (launch.ordered) hearOrdered(ledger, entry, launch, fates);
   }
 }
 
 interface Fates {
   readonly hosts: ReadonlyMap<string | null, LaunchHost>;
   readonly lost: ReadonlyMap<string | null, LaunchHost>;
+  /** Tenants that may have caused the loss of their host; `isBlamed`: no other may. */
+  readonly suspects: ReadonlyMap<string, { readonly isBlamed: boolean }>;
+}
+
+/** A tenant that misbehaves mostly does so as it starts: for this long it is the first to be suspected. */
+const recentMs = 10_000;
+
+function suspectsOf(ledger: Ledger, lost: readonly LaunchHost[]): Fates['suspects'] {
+  const suspects = new Map<string, { isBlamed: boolean }>();
+  for (const host of lost) {
+    const lostMs = hasEnded(host) ? ledger.now.getTime() : host.beatMs;
+    const tenants = [...ledger.launches()].filter(([entry, launch]) => isIn(host, entry, launch));
+    const recent = tenants.filter(([, launch]) => isRecent(launch, lostMs));
+    const suspected = recent.length > 0 ? recent : tenants;
+    for (const [{ tenant }] of suspected) suspects.set(tenant.id, { isBlamed: suspected.length === 1 });
+  }
+  return suspects;
+}
+
+/** Whether the host has it, as far as is known: it has not said that it ended. */
+function isIn({ id }: LaunchHost, entry: LaunchEntry, launch: Launch): boolean {
+  return launch.hostId === id && (launch.ordered || launch.ending) && wordOn(entry, launch)?.phase !== 'ended';
+}
+
+function isRecent({ state, ending, changedAt }: Launch, lostMs: number): boolean {
+  return ending || state !== 'STARTED' || changedAt.getTime() > lostMs - recentMs;
 }
 
 function byId(hosts: readonly LaunchHost[]): Fates['hosts'] {
   return new Map(hosts.map((host) => [host.id, host]));
 }
 
-function hearEnding(ledger: Ledger, entry: LaunchEntry, launch: Launch, { hosts, lost }: Fates): void {
+function hearEnding(ledger: Ledger, entry: LaunchEntry, launch: Launch, { hosts, suspects }: Fates): void {
   const { hostId, suspicion } = launch;
-  const isOver = wordOn(entry, launch)?.phase === 'ended';
-  if (hosts.has(hostId) && !isOver) return;
-  // one that hangs while it ends may be what its host was lost for
-  const isSuspect = !isOver && lost.has(hostId);
+  if (hosts.has(hostId) && wordOn(entry, launch)?.phase !== 'ended') return;
+  const isSuspect = suspects.has(entry.tenant.id);
   ledger.send(entry, { kind: 'scheduler_quit' }, isSuspect ? { suspicion: suspicion + 1 } : {});
 }
 
-function hearOrdered(ledger: Ledger, entry: LaunchEntry, launch: Launch, { hosts, lost }: Fates): void {
+function hearOrdered(ledger: Ledger, entry: LaunchEntry, launch: Launch, { hosts, lost, suspects }: Fates): void {
   const word = wordOn(entry, launch);
-  const lostHost = lost.get(launch.hostId);
   if (word?.phase === 'ended') {
     ledger.quit(entry, {
       code: word.code ?? 'crashed',
       detail: word.reason ?? 'its scheduler has ended',
       ofHost: true,
     });
-  } else if (lostHost !== undefined) {
-    ledger.set(entry, { suspicion: launch.suspicion + 1 });
-    const fate = { isBlamed: isAlone(launch), wasSilent: !hasEnded(lostHost) };
+  } else if (lost.has(launch.hostId)) {
+    const suspect = suspects.get(entry.tenant.id);
+    if (suspect !== undefined) ledger.set(entry, { suspicion: launch.suspicion + 1 });
+    const fate = { isBlamed: suspect?.isBlamed ?? false };
     ledger.quit(entry, { code: 'crashed', detail: 'its host was lost', lost: fate });
   } else if (!hosts.has(launch.hostId)) {
     ledger.quit(entry, { code: 'stopping', detail: 'its host has left' });

@@ -73,6 +73,8 @@ export interface HostOptions {
   readonly signal?: AbortSignal;
   readonly limits?: SchedulerLimits;
   readonly patience?: Partial<HostPatience>;
+  /** Called when the number of tenants whose schedulers run here, or are about to, may have changed. */
+  readonly onTenants?: (count: number) => void;
 }
 
 interface HostPatience {
@@ -114,7 +116,7 @@ class RunningHost {
   readonly #tallies: Tallies;
   readonly #pace = new BeatPace();
   readonly #seldom = new Seldom();
-  readonly #housekeeping: Housekeeping;
+  readonly #housekeeping = new Housekeeping();
   readonly #patience: HostPatience;
   #unsubscribe = (): void => {};
   #end: (how: HostEnd) => void = () => {};
@@ -131,12 +133,10 @@ class RunningHost {
   readonly service: Service;
 
   constructor(options: HostOptions) {
-    const { control, hub, log } = options;
     this.#options = options;
     this.#patience = { ...usualPatience, ...options.patience };
     this.#tallies = new Tallies(options.telemetry);
     this.ended = new Promise((resolve) => (this.#end = resolve));
-    this.#housekeeping = new Housekeeping({ control, hub, hostId: () => this.id, log });
     this.#words = new Words({
       bell: new Bell(runningTime),
       write: (words) => this.#write(words),
@@ -154,7 +154,6 @@ class RunningHost {
       // by themselves: a row that somebody has locked must not make the host look lost
       every(beatEveryMs, 'beats of schedulers', () => this.#beatSchedulers(), this.#onError('telling of schedulers')),
       this.#words.service,
-      this.#housekeeping.service,
       { name: 'schedulers', start: async () => {}, stop: () => this.#attempts.stopAll() },
       steady('orders', (signal) => this.#follow(signal), this.#onError('reading its orders')),
       { name: 'leave-taking', start: async () => {}, stop: () => this.#takeLeave() },
@@ -175,10 +174,7 @@ class RunningHost {
     await registerHost(control, { id: this.id, machine, pid: process.pid, engine, memory, onDemand });
     this.#heardAt = performance.now();
     this.#unsubscribe();
-    this.#unsubscribe = hub.on(this.id, 'orders', () => {
-      this.#orders.ring();
-      this.#housekeeping.wake();
-    });
+    this.#unsubscribe = hub.on(this.id, 'orders', () => this.#orders.ring());
     log.info({ host: this.id, engine }, 'the host is there');
     // whoever waits for a host need not wait until it looks again
     hub.send('launcher', 'words');
@@ -209,6 +205,7 @@ class RunningHost {
     const orders = await ordersFor(this.#options.control, id);
     if (signal.aborted || id !== this.id) return;
     this.#attempts.follow(this.#stopping || this.#lettingGo !== undefined ? { ...orders, orders: [] } : orders);
+    this.#options.onTenants?.(this.#attempts.running.length);
     await this.#orders.wait(beatEveryMs, signal);
   }
 
@@ -333,7 +330,7 @@ class RunningHost {
         isUnwatched: () => !this.#hasLauncher || this.#options.isElsewhere(row),
         onWanted: () => hintChanged(this.#options.hub, row.id),
         isWrittenOff: (application) => this.#wasLost(order, application),
-        contextFor: (pool, over) => ({ ...contextFor(row, pool), housekeeping: this.#housekeeping.of(row, over) }),
+        contextFor: (pool, over) => ({ ...contextFor(row, pool), housekeeping: this.#housekeeping.of(over) }),
         limits: limits ?? usualLimits,
       },
       signal,

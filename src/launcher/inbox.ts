@@ -45,10 +45,14 @@ export class Inbox {
     ledger.send(entry, event, isUp ? {} : fresh(reasons.starting));
   }
 
-  /** A stop or a restart those before it; a start only other starts, for it undoes nothing. Few are left open of each tenant. */
+  /**
+   * A stop supersedes starts and restarts before it, a restart supersedes stops. Messages that want the same have the same
+   * outcome: all starts and restarts of a tenant are settled when it runs, all stops when it has stopped.
+   */
   #supersede(by: OpenMessage): void {
     const before = this.#open.get(by.tenantId) ?? [];
-    const isOver = ({ kind }: OpenMessage): boolean => by.kind !== 'start' || kind === 'start';
+    const isOver = ({ kind }: OpenMessage): boolean =>
+      by.kind !== 'start' && (by.kind === 'stop') !== (kind === 'stop');
     for (const older of before.filter(isOver))
       this.#settle(this.#messages.get(older.id) ?? older, 'superseded', `by message ${by.id} (${by.kind})`);
     this.#open.set(by.tenantId, [...before.filter((older) => !isOver(older)), by]);

@@ -60,7 +60,7 @@ export function readHosts(db: Db): Promise<LaunchHost[]> {
 
 export function readSlots(db: Db): Promise<Slot[]> {
   return db.rows<Slot>(sql`
-    select id, kind, tenant_id as "tenantId", holder, reason, asked_at as "askedAt", granted_at as "grantedAt", lent
+    select id, kind, tenant_id as "tenantId", holder, reason, asked_at as "askedAt", granted_at as "grantedAt"
       from slot`);
 }
 
@@ -94,7 +94,6 @@ type EntryRow = {
   suspicion: number | null;
   retry_at: Date | null;
   changed_at: Date | null;
-  housekept_at: Date | null;
   waits: boolean;
   word_no: number | null;
   word_host: string;
@@ -107,7 +106,7 @@ export async function readEntries(db: Db): Promise<LaunchEntry[]> {
   const rows = await db.rows<EntryRow>(sql`
     select t.id, t.name, t.database, t.database_oid, t.desired, t.discovered, t.own_host,
            l.state, l.code, l.reason, l.wait_on, l.version, l.host_id, l.engine, l.order_no, l.ordered, l.ending,
-           l.failures, l.suspicion, l.retry_at, l.changed_at, l.housekept_at,
+           l.failures, l.suspicion, l.retry_at, l.changed_at,
            case when l.wait_on ~ '^[0-9]{1,19}$'
                 then not pg_visible_in_snapshot(l.wait_on::xid8, pg_current_snapshot()) else false end as waits,
            s.order_no as word_no, s.host_id as word_host, s.phase, s.code as word_code, s.reason as word_reason
@@ -133,7 +132,6 @@ function entryOf(row: EntryRow): LaunchEntry {
     before: launch,
     launch,
     transactionIsOpen: row.waits,
-    housekeptMs: row.housekept_at?.getTime() ?? 0,
     word:
       row.word_no === null
         ? undefined
@@ -199,11 +197,6 @@ export async function writeLaunches(
       suspicion = excluded.suspicion, retry_at = excluded.retry_at, changed_at = excluded.changed_at`);
 }
 
-export async function noteHousekept(tx: Db, tenantIds: readonly string[], at: Date): Promise<void> {
-  await tx.exec(sql`update launch set housekept_at = ${at} where tenant_id = any(${tenantIds}::uuid[])`);
-}
-
-/** A housekeeping slot that was given back meanwhile stays given back. */
 export async function writeSlots(tx: Db, { removed, added, changed }: SlotChanges): Promise<void> {
   if (removed.length > 0) await tx.exec(sql`delete from slot where id = any(${removed.map((s) => s.id)}::uuid[])`);
   if (added.length > 0)
@@ -215,12 +208,11 @@ export async function writeSlots(tx: Db, { removed, added, changed }: SlotChange
         ${added.map((s) => s.askedAt)}::timestamptz[], ${added.map((s) => s.grantedAt)}::timestamptz[])`);
   if (changed.length > 0)
     await tx.exec(sql`
-      update slot set holder = c.holder, reason = c.reason, granted_at = c.granted_at, lent = c.lent
+      update slot set holder = c.holder, reason = c.reason, granted_at = c.granted_at
         from unnest(
           ${changed.map((s) => s.id)}::uuid[], ${changed.map((s) => s.holder)}::uuid[],
-          ${changed.map((s) => s.reason)}::text[], ${changed.map((s) => s.grantedAt)}::timestamptz[],
-          ${changed.map((s) => s.lent)}::boolean[]
-        ) as c (id, holder, reason, granted_at, lent)
+          ${changed.map((s) => s.reason)}::text[], ${changed.map((s) => s.grantedAt)}::timestamptz[]
+        ) as c (id, holder, reason, granted_at)
        where slot.id = c.id`);
 }
 
@@ -280,12 +272,11 @@ export interface Dismissed {
   readonly needless: readonly string[];
 }
 
-/** Answers how many were: those that are idle no more, or keep house, stay. */
+/** Answers how many were: those that are idle no more stay. */
 export function dismissHosts(tx: Db, { idle, needless }: Dismissed): Promise<number> {
   return tx.exec(sql`
     update host set leaving = true
      where not leaving
        and (id = any(${needless}::uuid[])
-            or (id = any(${idle}::uuid[]) and not exists (select from launch where launch.host_id = host.id)))
-       and not exists (select from slot where slot.holder = host.id and slot.kind = 'housekeeping')`);
+            or (id = any(${idle}::uuid[]) and not exists (select from launch where launch.host_id = host.id)))`);
 }

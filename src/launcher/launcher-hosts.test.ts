@@ -82,21 +82,16 @@ describe('a host that is lost', () => {
     await itsOwn.query(`set application_name to 'millrace host ${host.id.slice(-12)} 1.0.0 a'`);
     const others = await session(tenant.address);
     await others.query(`set application_name to 'millrace host ${newId().slice(-12)} 1.0.0 a'`);
-    const housekeeping = newId();
-    await db().exec(sql`
-      insert into slot (id, kind, tenant_id, holder, reason, asked_at)
-      values (${housekeeping}, 'housekeeping', ${tenant.id}, ${host.id}, 'retention', now())`);
     await host.freeze();
     await silence(host.id, '6 seconds');
     expect(await stage.becomes(tenant, 'DISABLED', 'crashed')).toMatchObject({
       suspicion: 1,
-      failures: 0,
+      failures: 1,
       host_id: null,
     });
     expect((await stage.view(tenant))?.reason).toContain('its host was lost');
     expect(stage.killed).toEqual([host.pid]);
     expect(await db().rows(sql`select id from host`)).toEqual([]);
-    expect(await db().rows(sql`select id from slot where kind = 'housekeeping'`)).toEqual([]);
     await expect(itsOwn.query('select 1')).rejects.toThrow();
     await others.query('select 1');
     await others.end();

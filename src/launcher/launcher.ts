@@ -62,6 +62,8 @@ export interface LauncherOptions {
   readonly idleHostMs?: number;
   /** Of one engine there are no more, but for tenants that have their own. */
   readonly mostHosts: number;
+  /** Where tenants share a host, an empty one of the same engine stands by. */
+  readonly keepsSpares: boolean;
   readonly log: Log;
 }
 
@@ -272,6 +274,7 @@ class Launcher {
       known: this.#known,
       isNew: this.#isNew,
       mostHosts: this.#options.mostHosts,
+      keepsSpares: this.#options.keepsSpares,
       hostFaults: this.#spawning.faults(),
     };
   }

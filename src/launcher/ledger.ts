@@ -4,7 +4,7 @@
  */
 import { type Reason, type ReasonCode, reasons } from './reasons.ts';
 import type { Slots } from './slots.ts';
-import { afterQuit, isLeft, isOtherwise, type Quit, whenOtherwise } from './supervisor.ts';
+import { afterQuit, isLeft, isOtherwise, keepsSlot, type Quit, whenOtherwise } from './supervisor.ts';
 import { type Effect, type LaunchEvent, type LaunchState, type Machine, step } from './states.ts';
 
 interface LaunchTenant {
@@ -51,8 +51,6 @@ export interface LaunchEntry {
   readonly word: Word | undefined;
   /** The transaction that its next start waits for has not ended, as far as this server knows. */
   readonly transactionIsOpen: boolean;
-  /** When its housekeeping was last given a slot; 0: never. */
-  readonly housekeptMs: number;
   /** Why it is ALLOCATED and not STARTED, as found in this turn. */
   pending?: Reason;
 }
@@ -154,7 +152,8 @@ export class Ledger {
       case 'reserve_slot':
         return this.slots.ask(id);
       case 'release_slot':
-        return this.slots.release(id);
+        if (entry.launch === undefined || !keepsSlot(entry.launch)) this.slots.release(id);
+        return;
       case 'terminate_scheduler':
         return this.#terminate(entry);
       case 'start_scheduler':

@@ -1,5 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import { type Guest, needless, place as placeWithin, type Placements, type Room } from './placement.ts';
+import {
+  type Guest,
+  needless,
+  place as placeWithin,
+  type Placements,
+  type Room,
+  sparesWanted,
+  suspectsToMove,
+} from './placement.ts';
 
 let made = 0;
 const guest = (more: Partial<Guest> = {}): Guest => ({
@@ -7,6 +15,7 @@ const guest = (more: Partial<Guest> = {}): Guest => ({
   engine: '1',
   suspicion: 0,
   ownHost: false,
+  isBlamed: false,
   failedAt: null,
   ...more,
 });
@@ -27,21 +36,33 @@ describe('placement', () => {
     expect(hostOf(guest({ failedAt: 'a' }), [room('a')])).toBe('a');
   });
 
-  it.each([
-    [0, 256],
-    [1, 32],
-    [2, 4],
-    [3, 1],
-    [9, 1],
-  ])('lets one whose host was lost %i times share a host with %i in all', (suspicion, capacity) => {
-    const { placed, missing } = place(many(capacity + 1, { suspicion }), [room('a')]);
-    expect(placed.size).toBe(capacity);
+  it('lets 256 tenants share a host', () => {
+    const { placed, missing } = place(many(257), [room('a')]);
+    expect(placed.size).toBe(256);
     expect(missing).toEqual(new Map([['1', 1]]));
   });
 
-  it('puts no suspect among many, and not many around a suspect', () => {
-    expect(hostOf(guest({ suspicion: 1 }), [room('a', many(32)), room('b', many(31))])).toBe('b');
-    expect(hostOf(guest(), [room('a', many(32, { suspicion: 1 }))])).toBeUndefined();
+  it('gives a suspect an empty host, and puts nobody beside a suspect', () => {
+    expect(hostOf(guest({ suspicion: 1 }), [room('a', many(3)), room('b')])).toBe('b');
+    expect(hostOf(guest(), [room('a', many(1, { suspicion: 1 }))])).toBeUndefined();
+  });
+
+  it('lets a suspect without a host of its own start among equally suspected tenants, and asks for no host', () => {
+    const { placed, missing } = place(many(4, { suspicion: 1 }), [room('a', many(3)), room('b')]);
+    expect([...placed.values()]).toEqual(['b', 'b', 'b', 'b']);
+    expect(missing.size).toBe(0);
+  });
+
+  it('lets a blamed tenant wait for a host of its own; its neighbours come first', () => {
+    const villain = guest({ suspicion: 1, isBlamed: true });
+    const { placed, missing } = place([villain, ...many(3)], [room('spare')]);
+    expect([...placed.values()]).toEqual(['spare', 'spare', 'spare']);
+    expect(placed.has(villain.tenantId)).toBe(false);
+    expect(missing).toEqual(new Map([['1', 1]]));
+  });
+
+  it('leaves the empty host to stand by where a tenant may share another', () => {
+    expect(hostOf(guest(), [room('a', many(3)), room('b')])).toBe('a');
   });
 
   it('gives one a host of its own, which stays its own', () => {
@@ -92,6 +113,18 @@ class Fleet {
   lose({ hostId, guests }: Room): void {
     this.rooms = this.rooms.filter((each) => each.hostId !== hostId);
     this.start(guests.map((each) => ({ ...each, suspicion: each.suspicion + 1 })));
+    this.#moveSuspects();
+  }
+
+  /** While there may be one more host, it stands by empty, and a suspect moves to it. */
+  #moveSuspects(): void {
+    for (;;) {
+      const spare = room(`host ${++made}`);
+      const [moving] = suspectsToMove([...this.rooms, spare], this.#most, () => true);
+      if (moving === undefined) return;
+      const left = this.rooms.map((each) => ({ ...each, guests: each.guests.filter((other) => other !== moving) }));
+      this.rooms = [...left, { ...spare, guests: [moving] }];
+    }
   }
 }
 
@@ -144,6 +177,26 @@ describe('where there may be only so many hosts', () => {
 
   it('there are as many as it takes for tenants whom nobody suspects', () => {
     expect(place(many(1_000), [], 2).missing).toEqual(new Map([['1', 4]]));
+  });
+});
+
+describe('the host that stands by', () => {
+  it('is wanted where tenants share a host of the engine, and none is empty', () => {
+    expect(sparesWanted([room('a', many(2)), room('b', many(1), '2')])).toEqual(new Set(['1']));
+    expect(sparesWanted([room('a', many(2)), room('b')])).toEqual(new Set());
+    expect(sparesWanted([room('a', many(1)), room('b', many(1))])).toEqual(new Set());
+  });
+
+  it('takes the most suspected tenant of those that share a host, as long as there may be more hosts', () => {
+    const [one, two] = [guest({ suspicion: 1 }), guest({ suspicion: 2 })];
+    const rooms = [room('a', [guest(), one, two]), room('b')];
+    const moved = (most: number, mayMove: (each: Guest) => boolean = () => true): Guest[] =>
+      suspectsToMove(rooms, most, mayMove);
+    expect(moved(2)).toEqual([two]);
+    expect(moved(2, (each) => each !== two)).toEqual([one]);
+    expect(moved(1)).toEqual([]);
+    expect(suspectsToMove([room('a', [one, two])], 9, () => true)).toEqual([]);
+    expect(suspectsToMove([room('a', many(2)), room('b')], 9, () => true)).toEqual([]);
   });
 });
 

@@ -1,10 +1,13 @@
 /**
- * Which host runs which tenant's scheduler. Hosts are of one engine version each; the emptiest that may take it does. A
- * tenant whose host was lost with it may be to blame, and shares a host with ever fewer others.
+ * Which host runs which tenant's scheduler. Hosts are of one engine version each.
  *
- * There are no more hosts of an engine than the machine can bear. Where there would have to be, they are filled beyond what
- * is good, and the most suspected are spread evenly over them: with each loss there are fewer of these, until one is left,
- * which is then alone.
+ * 1. Tenants that nobody suspects share hosts: each goes to the one with the fewest tenants.
+ * 2. A tenant whose host was lost with it is suspected, and gets a host for itself. Until there is one it shares a host
+ *    with equally suspected tenants, so that it fires in time. A tenant that was blamed by itself waits for its own.
+ * 3. There are no more hosts of an engine than the machine can bear. Beyond that number, hosts are filled, and the most
+ *    suspected tenants are spread evenly over them: each loss leaves fewer of these, until one is left, which is alone.
+ * 4. Where tenants share a host, one empty host stands by (`sparesWanted`), so that the tenants of a lost host start
+ *    again without waiting for a process. Suspects move to it one after the other (`suspectsToMove`).
  */
 
 export interface Guest {
@@ -14,6 +17,8 @@ export interface Guest {
   readonly suspicion: number;
   /** Shares its host with no other. */
   readonly ownHost: boolean;
+  /** Its host was lost by its fault, as far as can be told: it waits for a host of its own, and shares none meanwhile. */
+  readonly isBlamed: boolean;
   /** The host where it has just failed: another one comes first. */
   readonly failedAt: string | null;
 }
@@ -31,20 +36,16 @@ export interface Placements {
   readonly missing: ReadonlyMap<string, number>;
 }
 
-const capacities = [256, 32, 4, 1] as const;
+/** Tenants that share a host, where none is suspected. */
+const maxGuests = 256;
 
 function capacity({ suspicion, ownHost }: Guest): number {
-  return ownHost ? 1 : (capacities[Math.min(suspicion, capacities.length - 1)] ?? 1);
-}
-
-/** Its host was lost with it so often that by now nobody shares one with it. */
-export function isAlone({ suspicion }: Pick<Guest, 'suspicion'>): boolean {
-  return suspicion >= capacities.length - 1;
+  return ownHost || suspicion > 0 ? 1 : maxGuests;
 }
 
 /**
  * `rooms` are those of hosts that are alive and not leaving. `mostHosts` of an engine do not count those of tenants that have
- * one of their own. The most suspected are served first; among equals, those that come first.
+ * one of their own. Tenants that nobody suspects are placed first, then the most suspected; among equals, the first ones.
  */
 export function place(
   guests: readonly Guest[],
@@ -55,32 +56,57 @@ export function place(
   const most = limitsOf([...guests, ...rooms.flatMap((room) => room.guests)], mostHosts);
   const placed = new Map<string, string>();
   const missing = new Map<string, number>();
-  for (const guest of guests.toSorted((a, b) => b.suspicion - a.suspicion)) {
+  const put = (guest: Guest, space: Space): void => {
+    space.take(guest);
+    if (space.hostId !== undefined) placed.set(guest.tenantId, space.hostId);
+  };
+  for (const guest of guests.toSorted((a, b) => rankOf(a) - rankOf(b))) {
     const admitting = open.filter((candidate) => candidate.admits(guest));
     const space = emptiest(admitting, guest) ?? beyondLimit(open, guest, most);
-    if (space === undefined) {
-      open.push(new Space(undefined, guest.engine, [guest]));
-      missing.set(guest.engine, (missing.get(guest.engine) ?? 0) + 1);
-    } else {
-      space.take(guest);
-      if (space.hostId !== undefined) placed.set(guest.tenantId, space.hostId);
+    if (space !== undefined) {
+      put(guest, space);
+      continue;
     }
+    const refuge = refugeOf(open, guest);
+    if (refuge === undefined) missing.set(guest.engine, (missing.get(guest.engine) ?? 0) + 1);
+    else put(guest, refuge);
+    // it counts as a host: there are only so many
+    open.push(new Space(undefined, guest.engine, [guest], refuge !== undefined));
   }
   return { placed, missing };
+}
+
+function rankOf({ suspicion }: Guest): number {
+  return suspicion === 0 ? Number.NEGATIVE_INFINITY : -suspicion;
+}
+
+/** Where a suspect starts until it has a host for itself: among tenants that are suspected at least as much. */
+function refugeOf(open: readonly Space[], guest: Guest): Space | undefined {
+  if (guest.suspicion === 0 || guest.isBlamed || guest.ownHost) return undefined;
+  const among = open.filter(
+    (space) =>
+      space.hostId !== undefined &&
+      space.engine === guest.engine &&
+      !space.isOwn &&
+      space.suspects(guest.suspicion) === space.taken,
+  );
+  return least(among, (space) => [hasFailedIn(space, guest), space.taken]);
 }
 
 /** Never fewer than it takes for all when none is suspected. */
 function limitsOf(all: readonly Guest[], mostHosts: (engine: string) => number): (engine: string) => number {
   const sharing = new Map<string, number>();
   for (const { engine, ownHost } of all) if (!ownHost) sharing.set(engine, (sharing.get(engine) ?? 0) + 1);
-  return (engine) => Math.max(1, mostHosts(engine), Math.ceil((sharing.get(engine) ?? 0) / capacities[0]));
+  return (engine) => Math.max(1, mostHosts(engine), Math.ceil((sharing.get(engine) ?? 0) / maxGuests));
 }
 
 /** Where no further host may be: one that is there, though it is full. The most suspected keep apart from each other. */
 function beyondLimit(open: readonly Space[], guest: Guest, most: (engine: string) => number): Space | undefined {
   const shared = open.filter((space) => space.engine === guest.engine && !space.isOwn);
   if (guest.ownHost || shared.length < most(guest.engine)) return undefined;
-  return least(shared, (space) => [
+  const mayWait = guest.isBlamed || !shared.some(({ hostId }) => hostId !== undefined);
+  const candidates = shared.filter(({ hostId, isOnlyCounted }) => hostId !== undefined || (mayWait && !isOnlyCounted));
+  return least(candidates, (space) => [
     Math.max(0, space.suspicion - guest.suspicion),
     space.suspects(Math.max(1, guest.suspicion)),
     hasFailedIn(space, guest),
@@ -92,14 +118,17 @@ function beyondLimit(open: readonly Space[], guest: Guest, most: (engine: string
 class Space {
   readonly hostId: string | undefined;
   readonly engine: string;
+  /** Nobody waits for it: its tenant has found refuge in another host. */
+  readonly isOnlyCounted: boolean;
   readonly #guests: Guest[];
   #capacity: number;
 
-  constructor(hostId: string | undefined, engine: string, guests: readonly Guest[]) {
+  constructor(hostId: string | undefined, engine: string, guests: readonly Guest[], isOnlyCounted = false) {
     this.hostId = hostId;
     this.engine = engine;
+    this.isOnlyCounted = isOnlyCounted;
     this.#guests = [...guests];
-    this.#capacity = Math.min(capacities[0], ...guests.map(capacity));
+    this.#capacity = Math.min(maxGuests, ...guests.map(capacity));
   }
 
   get taken(): number {
@@ -130,9 +159,14 @@ class Space {
   }
 }
 
-/** Hosts that are there before those that are not; the first of those that are equally empty. */
+/** A host that is there; for a tenant that may share, not the one that stands by; then the one with the fewest tenants. */
 function emptiest(spaces: readonly Space[], guest: Guest): Space | undefined {
-  return least(spaces, (space) => [space.hostId === undefined ? 1 : 0, hasFailedIn(space, guest), space.taken]);
+  return least(spaces, (space) => [
+    space.hostId === undefined ? 1 : 0,
+    hasFailedIn(space, guest),
+    space.taken === 0 ? 1 : 0,
+    space.taken,
+  ]);
 }
 
 function hasFailedIn({ hostId }: Space, { failedAt }: Guest): number {
@@ -150,9 +184,32 @@ function compare(a: readonly number[], b: readonly number[]): number {
   return at < 0 ? 0 : (a[at] ?? 0) - (b[at] ?? 0);
 }
 
+/** Engines with a shared host and no empty one. */
+export function sparesWanted(rooms: readonly Room[]): Set<string> {
+  const shared = rooms.filter(({ guests }) => guests.length > 1).map(({ engine }) => engine);
+  const withSpare = new Set(rooms.filter(({ guests }) => guests.length === 0).map(({ engine }) => engine));
+  return new Set(shared.filter((engine) => !withSpare.has(engine)));
+}
+
+/**
+ * One tenant of each engine: the most suspected of those that share a host, where an empty host stands by and there may be
+ * one more. `mayMove`: it runs.
+ */
+export function suspectsToMove(rooms: readonly Room[], mostHosts: number, mayMove: (guest: Guest) => boolean): Guest[] {
+  const found = new Map<string, Guest>();
+  for (const { engine, guests } of rooms) {
+    const same = rooms.filter((room) => room.engine === engine && !room.guests.some(({ ownHost }) => ownHost));
+    const used = same.filter((room) => room.guests.length > 0).length;
+    if (guests.length < 2 || used === same.length || used >= mostHosts) continue;
+    for (const guest of guests)
+      if (guest.suspicion > (found.get(engine)?.suspicion ?? 0) && mayMove(guest)) found.set(engine, guest);
+  }
+  return [...found.values()];
+}
+
 /** So few may have to move, and so many may share a host in the end: far from where hosts are full, or nothing would last. */
 const fewGuests = 32;
-const wellFilled = capacities[0] / 2;
+const wellFilled = maxGuests / 2;
 
 /**
  * Hosts whose tenants might as well run in another of their engine, one of each engine: suspects were given room, and nobody

@@ -74,6 +74,7 @@ async function turn(
     known: new Map(),
     isNew: false,
     mostHosts: 9,
+    keepsSpares: false,
     hostFaults: new Map(),
   });
   return writePlan(on, { plan, epoch: 0, at: now, dismissed: { idle: [], needless: [] }, without, again });
@@ -110,7 +111,7 @@ it('a lost host is forgotten though somebody has the row of one of its tenants, 
   const [locked, other] = [await runningOn(host), await runningOn(host)];
   const written = await holding('launch', 'tenant_id', locked, () => turn());
   expect([...written.refused.keys()]).toEqual([locked]);
-  expect(await states()).toEqual({ [locked]: 'STARTED', [other]: 'DISABLED' });
+  expect(await states()).toEqual({ [locked]: 'STARTED', [other]: 'ALLOCATED' });
   expect(await hosts()).toEqual([]);
   expect([written.plan.lost.map(({ id }) => id), changed(written)]).toEqual([[host], [other]]);
   expect((await turn(new Set([locked]))).plan.changes).toEqual([]);
@@ -139,6 +140,6 @@ it('many who have their rows locked are found without waiting for each of them',
   const written = await holding('launch', 'tenant_id', locked, () => turn(new Set(), [], onPool(patient)));
   expect(new Set(written.refused.keys())).toEqual(new Set(locked));
   expect(performance.now() - startedMs).toBeLessThan(20_000);
-  expect(await states()).toMatchObject({ [other]: 'DISABLED' });
+  expect(await states()).toMatchObject({ [other]: 'ENABLED' });
   await patient.end();
 });

@@ -9,7 +9,6 @@ import {
   dismissHosts,
   fenceHosts,
   holdTenants,
-  noteHousekept,
   sendUnsent,
   writeLaunches,
   writeMessages,
@@ -47,7 +46,7 @@ export interface Written {
 }
 
 /** What is written together. */
-interface Part extends Pick<Plan, 'lost' | 'changes' | 'slots' | 'messages' | 'unsent' | 'served'> {
+interface Part extends Pick<Plan, 'lost' | 'changes' | 'slots' | 'messages' | 'unsent'> {
   readonly dismissed: Dismissed;
 }
 
@@ -96,7 +95,7 @@ function planOf(plan: Plan, isIn: (whose: Whose) => boolean): Plan {
 
 /** `isIn` is asked of null for what is of no tenant. */
 function partOf(whole: Part, isIn: (whose: Whose) => boolean): Part {
-  const { lost, changes, slots, messages, unsent, served, dismissed } = whole;
+  const { lost, changes, slots, messages, unsent, dismissed } = whole;
   const ofSlots = (rows: readonly Slot[]): Slot[] => rows.filter(({ tenantId }) => isIn(tenantId));
   return {
     lost: isIn(null) ? lost : [],
@@ -105,7 +104,6 @@ function partOf(whole: Part, isIn: (whose: Whose) => boolean): Part {
     slots: { removed: ofSlots(slots.removed), added: ofSlots(slots.added), changed: ofSlots(slots.changed) },
     messages: messages.filter(({ tenantId }) => isIn(tenantId)),
     unsent: unsent.filter(({ tenantId }) => isIn(tenantId)),
-    served: served.filter(isIn),
   };
 }
 
@@ -124,7 +122,7 @@ function everybodyIn({ lost, changes, slots, messages, unsent, dismissed }: Part
 }
 
 async function writePart(tx: Db, part: Part, at: Date): Promise<Pick<Written, 'any' | 'left'>> {
-  const { lost, changes, slots, messages, unsent, served, dismissed } = part;
+  const { lost, changes, slots, messages, unsent, dismissed } = part;
   const { left } = await fenceHosts(
     tx,
     lost.map(({ id }) => id),
@@ -138,7 +136,6 @@ async function writePart(tx: Db, part: Part, at: Date): Promise<Pick<Written, 'a
     );
   const added = slots.added.filter(({ tenantId }) => tenantId === null || there.has(tenantId));
   await writeSlots(tx, { ...slots, added });
-  if (served.length > 0) await noteHousekept(tx, served, at);
   if (messages.length > 0) await writeMessages(tx, messages);
   if (unsent.length > 0) await sendUnsent(tx, unsent, at);
   const isAny = dismissed.idle.length + dismissed.needless.length > 0;

@@ -1,7 +1,6 @@
 /**
- * Slots: permission to run one background unit, at most `max_background_workers` in all. Who waits stands in line:
- * schedulers first, in order of asking; then housekeeping, of the tenant that was served longest ago. Where schedulers hold
- * them all, housekeeping would wait for ever: after a while one unit of each host runs in its own scheduler's slot.
+ * Slots: permission to run the launcher or a scheduler, at most `max_background_workers` in all. Schedulers without one
+ * stand in line, in order of asking. Housekeeping runs in the slot of its tenant's scheduler.
  *
  * In memory, for one turn of the launcher: what it has changed is written when the turn is over.
  */
@@ -9,7 +8,7 @@ import { newId } from '../kernel/id.ts';
 
 export interface Slot {
   readonly id: string;
-  readonly kind: 'launcher' | 'scheduler' | 'housekeeping';
+  readonly kind: 'launcher' | 'scheduler';
   readonly tenantId: string | null;
   /** The process it is for. */
   readonly holder: string | null;
@@ -17,12 +16,7 @@ export interface Slot {
   readonly askedAt: Date;
   /** Null: it waits. */
   readonly grantedAt: Date | null;
-  /** Housekeeping that runs in the slot of its tenant's scheduler: it takes none of its own. */
-  readonly lent: boolean;
 }
-
-/** How long housekeeping waits for a slot before it is lent one; its host gives up after a minute. */
-const lentAfterMs = 20_000;
 
 export interface SlotChanges {
   readonly removed: readonly Slot[];
@@ -30,7 +24,7 @@ export interface SlotChanges {
   readonly changed: readonly Slot[];
 }
 
-const blank = { holder: null, grantedAt: null, lent: false } as const;
+const blank = { holder: null, grantedAt: null } as const;
 
 export class Slots {
   readonly #before: ReadonlyMap<string, Slot>;
@@ -84,56 +78,22 @@ export class Slots {
       this.#rows.set(row.id, { ...row, holder, reason });
   }
 
-  /** Whether that process has any, or waits for one. */
-  isHeldBy(holder: string): boolean {
-    return [...this.#rows.values()].some((row) => row.holder === holder);
+  /** Frees those of schedulers that may hold none. */
+  free(mayHold: (tenantId: string) => boolean): void {
+    for (const tenantId of Array.from(this.#schedulers.keys())) if (!mayHold(tenantId)) this.release(tenantId);
   }
 
-  /** Frees what belongs to nobody: housekeeping of processes that are gone, schedulers that hold none. */
-  free(isAlive: (holder: string) => boolean, mayHold: (tenantId: string) => boolean): void {
-    for (const row of Array.from(this.#rows.values())) {
-      if (row.kind === 'housekeeping' && (row.holder === null || !isAlive(row.holder))) this.#rows.delete(row.id);
-      if (row.kind === 'scheduler' && row.tenantId !== null && !mayHold(row.tenantId)) this.release(row.tenantId);
-    }
-  }
-
-  /**
-   * Gives the slots that are free to those in line; answers who got one. So many of them are none of housekeeping's: those
-   * who had them come back soon.
-   */
-  grant(servedAt: ReadonlyMap<string, number>, comingBack = 0): Slot[] {
+  /** Gives the slots that are free to those in line; answers the tenants that got one. */
+  grant(): string[] {
     const free = Math.max(0, this.limit - this.#granted().length);
-    const schedulers = this.#waiting('scheduler').slice(0, free);
-    const left = Math.max(0, free - schedulers.length - comingBack);
-    const housekeeping = this.#housekeeping(servedAt);
-    const granted = [...schedulers, ...housekeeping.slice(0, left)].map((row) => ({ ...row, grantedAt: this.#now }));
-    for (const row of granted) this.#rows.set(row.id, row);
-    return [...granted, ...this.#lend(housekeeping.slice(left))];
+    const granted = this.#waiting().slice(0, free);
+    for (const row of granted) this.#rows.set(row.id, { ...row, grantedAt: this.#now });
+    return granted.flatMap(({ tenantId }) => tenantId ?? []);
   }
 
-  /** One at a time of each host, in the order of the line. */
-  #lend(housekeeping: readonly Slot[]): Slot[] {
-    const busy = new Set([...this.#rows.values()].filter(({ lent }) => lent).map(({ holder }) => holder));
-    const lent: Slot[] = [];
-    for (const row of housekeeping) {
-      const host = row.holder;
-      const isLate = this.#now.getTime() - row.askedAt.getTime() >= lentAfterMs;
-      const scheduler = this.ofScheduler(row.tenantId ?? '');
-      if (host === null || !isLate || busy.has(host) || !scheduler?.grantedAt || scheduler.holder !== host) continue;
-      busy.add(host);
-      lent.push({ ...row, grantedAt: this.#now, lent: true });
-    }
-    for (const row of lent) this.#rows.set(row.id, row);
-    return lent;
-  }
-
-  /**
-   * Tenants whose schedulers hold more slots than there are, the newest first; housekeeping is soon over, and no scheduler is
-   * stopped for it. `stays`: it is not already on its way out.
-   */
+  /** Tenants whose schedulers hold more slots than there are, the newest first. `stays`: it is not already on its way out. */
   surplus(stays: (tenantId: string) => boolean): string[] {
-    const lasting = this.#granted().filter((row) => row.kind !== 'housekeeping');
-    const kept = lasting.filter((row) => row.kind === 'launcher' || stays(row.tenantId ?? ''));
+    const kept = this.#granted().filter((row) => row.kind === 'launcher' || stays(row.tenantId ?? ''));
     const over = Math.max(0, kept.length - this.limit);
     return kept
       .filter((row) => row.kind === 'scheduler')
@@ -144,7 +104,7 @@ export class Slots {
 
   /** tenant → place in the line of schedulers; the first is 1. */
   positions(): ReadonlyMap<string, number> {
-    return new Map(this.#waiting('scheduler').map((row, i) => [row.tenantId ?? '', i + 1]));
+    return new Map(this.#waiting().map((row, i) => [row.tenantId ?? '', i + 1]));
   }
 
   changes(): SlotChanges {
@@ -156,30 +116,13 @@ export class Slots {
     };
   }
 
-  /** Those that count. */
   #granted(): Slot[] {
-    return [...this.#rows.values()].filter((row) => row.grantedAt !== null && !row.lent);
+    return [...this.#rows.values()].filter(({ grantedAt }) => grantedAt !== null);
   }
 
-  #waiting(kind: Slot['kind']): Slot[] {
+  #waiting(): Slot[] {
     return [...this.#rows.values()]
-      .filter((row) => row.kind === kind && row.grantedAt === null)
+      .filter(({ grantedAt }) => grantedAt === null)
       .sort((a, b) => a.askedAt.getTime() - b.askedAt.getTime() || (a.id < b.id ? -1 : 1));
   }
-
-  #housekeeping(servedAt: ReadonlyMap<string, number>): Slot[] {
-    const served = (row: Slot): number => servedAt.get(row.tenantId ?? '') ?? 0;
-    return roundRobin(this.#waiting('housekeeping').sort((a, b) => served(a) - served(b)));
-  }
-}
-
-/** One of each tenant, then a second of each: nobody's many requests come before another's first. */
-function roundRobin(rows: readonly Slot[]): Slot[] {
-  const turns = new Map<string | null, number>();
-  const withTurn = rows.map((row) => {
-    const turn = turns.get(row.tenantId) ?? 0;
-    turns.set(row.tenantId, turn + 1);
-    return { row, turn };
-  });
-  return withTurn.sort((a, b) => a.turn - b.turn).map(({ row }) => row);
 }

@@ -4,11 +4,11 @@
  */
 import { checkpoint } from '../kernel/checkpoint.ts';
 import { performance } from 'node:perf_hooks';
-import { type Backoff, delayMs } from '../kernel/backoff.ts';
 import type { Log } from '../kernel/log.ts';
 import { machine } from '../kernel/machine.ts';
 import { Seldom } from '../kernel/seldom.ts';
 import type { LaunchHost } from './launch-queries.ts';
+import { retryDelayMs } from './retry-backoff.ts';
 
 /** How hosts come to be, and how one that was written off is made sure of. Both return at once, and throw nothing. */
 export interface HostsPort {
@@ -49,7 +49,6 @@ const most = 8;
 const elsewhereMs = 10_000;
 /** A process that is not a host by then never will be. */
 const longestMs = 60_000;
-const backoff: Backoff = { firstMs: 1_000, capMs: 60_000, jitter: 0.2 };
 
 export class Spawning {
   readonly #hosts: HostsPort;
@@ -114,7 +113,7 @@ export class Spawning {
     // one that has been there is missed as a host that is lost
     if (!this.#asked.delete(asked)) return;
     const times = this.#faults.get(asked.engine)?.times ?? 0;
-    const untilMs = this.#clock() + delayMs(backoff, times);
+    const untilMs = this.#clock() + retryDelayMs(times);
     this.#faults.set(asked.engine, { how, times: times + 1, untilMs });
   }
 

@@ -5,7 +5,7 @@
 import type { LaunchHost } from './launch-queries.ts';
 import type { Launch, LaunchEntry, Ledger } from './ledger.ts';
 import type { Finding } from './looks.ts';
-import { type Guest, place, type Room } from './placement.ts';
+import { type Guest, place, type Room, suspectsToMove } from './placement.ts';
 import { type Reason, reasons } from './reasons.ts';
 import type { HostFault } from './spawning.ts';
 import { afterQuit, isFailing, nextNoteAt, type Quit } from './supervisor.ts';
@@ -115,8 +115,9 @@ function quitOf(finding: Finding): Quit {
 
 function guestOf(entry: LaunchEntry, engine: string): Guest {
   const { tenant, launch } = entry;
-  const suspicion = launch?.suspicion ?? 0;
-  return { tenantId: tenant.id, engine, suspicion, ownHost: tenant.ownHost, failedAt: lastHostOf(entry) };
+  const { suspicion = 0, failures = 0 } = launch ?? {};
+  const isBlamed = suspicion > 0 && failures > 0;
+  return { tenantId: tenant.id, engine, suspicion, ownHost: tenant.ownHost, isBlamed, failedAt: lastHostOf(entry) };
 }
 
 /** The host that has just failed it; it may be the host's fault, or its machine's. */
@@ -165,13 +166,14 @@ function giveToHosts(
   return { ordered, missing };
 }
 
-/** Tenants that are to have a host of their own and share one go to another. */
-export function seeToOwnHosts(ledger: Ledger, hosts: readonly LaunchHost[]): void {
-  for (const { guests } of roomsOf(ledger, hosts)) {
-    if (guests.length < 2) continue;
-    for (const { tenantId, ownHost } of guests) {
-      const entry = ledger.entries.get(tenantId);
-      if (ownHost && entry?.launch?.state === 'STARTED') ledger.send(entry, { kind: 'restart', transaction: null });
-    }
+/** Tenants that are to have a host for themselves and share one go to another: by a restart, in the slot they have. */
+export function seeToOwnHosts(ledger: Ledger, hosts: readonly LaunchHost[], mostHosts: number): void {
+  const rooms = roomsOf(ledger, hosts);
+  const isRunning = ({ tenantId }: Guest): boolean => ledger.entries.get(tenantId)?.launch?.state === 'STARTED';
+  const sharing = rooms.filter(({ guests }) => guests.length > 1).flatMap(({ guests }) => guests);
+  const owners = sharing.filter((guest) => guest.ownHost && isRunning(guest));
+  for (const { tenantId } of [...owners, ...suspectsToMove(rooms, mostHosts, isRunning)]) {
+    const entry = ledger.entries.get(tenantId);
+    if (entry !== undefined) ledger.send(entry, { kind: 'restart', transaction: null });
   }
 }

@@ -9,14 +9,11 @@ const most = (): number => 0;
 const wait = (retryAt: Date): number => retryAt.getTime() - now.getTime();
 
 describe('after a scheduler has quit', () => {
-  it.each([
-    ['crashed', 'a minute', [1_000, 2_000, 4_000, 32_000, 60_000, 60_000]],
-    ['unreachable', 'ten seconds', [1_000, 2_000, 4_000, 10_000, 10_000, 10_000]],
-  ] as const)('%s: tried again after a growing pause, at most %s', (code, _, expected) => {
-    const waits = [0, 1, 2, 5, 6, 30].map((failures) =>
+  it.each(['crashed', 'unreachable'] as const)('%s: it is tried again after a growing pause, at most 15 s', (code) => {
+    const waits = [0, 1, 2, 3, 4, 30].map((failures) =>
       wait(afterQuit({ code, detail: 'x' }, failures, now, most).retryAt),
     );
-    expect(waits).toEqual(expected);
+    expect(waits).toEqual([1_000, 2_000, 4_000, 8_000, 15_000, 15_000]);
     expect(wait(afterQuit({ code, detail: 'x' }, 0, now, least).retryAt)).toBe(700);
     const { reason, failures, retryAt } = afterQuit({ code, detail: 'boom' }, 2, now, most);
     expect(failures).toBe(3);
@@ -27,42 +24,48 @@ describe('after a scheduler has quit', () => {
     ['not_installed', 'not installed'],
     ['no_engine', 'no engine: x'],
     ['gone', 'gone: its database does not exist'],
-  ] as const)('%s: looked at again after five seconds, not all at once, and it is no failure', (code, text) => {
+  ] as const)('%s: looked at again after a second, not all at once, and it is no failure', (code, text) => {
     const { reason, failures, retryAt } = afterQuit({ code, detail: 'x' }, 7, now, most);
     expect(reason).toEqual({ code, text });
     expect(failures).toBe(0);
-    expect([wait(retryAt), wait(afterQuit({ code, detail: 'x' }, 7, now, least).retryAt)]).toEqual([5_000, 4_000]);
+    expect([wait(retryAt), wait(afterQuit({ code, detail: 'x' }, 7, now, least).retryAt)]).toEqual([1_000, 700]);
   });
 
   it('an engine that its host cannot use is a failure', () => {
     const quit = { code: 'no_engine', detail: 'x', ofHost: true } as const;
-    expect(afterQuit(quit, 0, now, most)).toMatchObject({ failures: 1, retryAt: after(5_000) });
-    expect(afterQuit(quit, 4, now, most)).toMatchObject({ failures: 5, retryAt: after(16_000) });
+    expect(afterQuit(quit, 0, now, most)).toMatchObject({ failures: 1, retryAt: after(1_000) });
+    expect(afterQuit(quit, 4, now, most)).toMatchObject({ failures: 5, retryAt: after(15_000) });
   });
 
-  it('what stays not installed, and is one of many, is looked at ever more rarely, but within half a minute', () => {
+  it('what stays missing is looked at ever more rarely; one of many databases without Millrace within half a minute', () => {
     const waits = (code: 'not_installed' | 'no_engine', among: number) =>
       [0, 5_000, 10_000, 30_000, 60_000, 3_600_000].map((forMs) =>
         wait(afterQuit({ code, detail: 'x', forMs, among }, 0, now, most).retryAt),
       );
-    expect(waits('not_installed', 200)).toEqual([5_000, 5_000, 5_000, 15_000, 25_000, 25_000]);
-    expect(waits('not_installed', 40)).toEqual([5_000, 5_000, 5_000, 10_000, 10_000, 10_000]);
-    expect(waits('not_installed', 20)).toEqual([5_000, 5_000, 5_000, 5_000, 5_000, 5_000]);
-    expect(waits('no_engine', 200)).toEqual([5_000, 5_000, 5_000, 5_000, 5_000, 5_000]);
+    expect(waits('not_installed', 200)).toEqual([1_000, 4_000, 8_000, 15_000, 25_000, 25_000]);
+    expect(waits('not_installed', 20)).toEqual([1_000, 4_000, 8_000, 15_000, 15_000, 15_000]);
+    expect(waits('no_engine', 200)).toEqual([1_000, 4_000, 8_000, 15_000, 15_000, 15_000]);
   });
 
-  it('a host that is lost is nobody’s failure who may have shared it; of one who is alone with it, it is', () => {
-    const waitsOf = (lost: { isBlamed: boolean; wasSilent: boolean }) =>
-      [0, 1, 2, 5, 6].map((failures) => {
-        const { retryAt, ...after } = afterQuit({ code: 'crashed', detail: 'x', lost }, failures, now, most);
+  it('a lost host is a failure of the tenant that is blamed; the others start again at once', () => {
+    const waitsOf = (isBlamed: boolean) =>
+      [0, 1, 2, 5].map((failures) => {
+        const quit = { code: 'crashed', detail: 'x', lost: { isBlamed } } as const;
+        const { retryAt, ...after } = afterQuit(quit, failures, now, most);
         return [wait(retryAt), after.failures - failures];
       });
-    const atOnce = [1_000, 0];
-    for (const wasSilent of [true, false])
-      expect(waitsOf({ isBlamed: false, wasSilent })).toEqual([atOnce, atOnce, atOnce, atOnce, atOnce]);
-    const growing = (capMs: number) => [1_000, 2_000, 4_000, 32_000, 60_000].map((ms) => [Math.min(capMs, ms), 1]);
-    expect(waitsOf({ isBlamed: true, wasSilent: true })).toEqual(growing(60_000));
-    expect(waitsOf({ isBlamed: true, wasSilent: false })).toEqual(growing(10_000));
+    expect(waitsOf(false)).toEqual([
+      [0, 0],
+      [0, 0],
+      [0, 0],
+      [0, 0],
+    ]);
+    expect(waitsOf(true)).toEqual([
+      [1_000, 1],
+      [2_000, 1],
+      [4_000, 1],
+      [15_000, 1],
+    ]);
   });
 
   it('what its host finds otherwise is looked at again, the first time at once', () => {
@@ -70,7 +73,7 @@ describe('after a scheduler has quit', () => {
     expect(reasonCodes.filter(isOtherwise)).toEqual(['starting', 'waiting_on_transaction']);
     expect(whenOtherwise(0, now)).toBeNull();
     expect(whenOtherwise(1, now, most)).toEqual(after(1_000));
-    expect(whenOtherwise(9, now, most)).toEqual(after(60_000));
+    expect(whenOtherwise(9, now, most)).toEqual(after(15_000));
   });
 
   it('forgives after a minute of running, and trusts again after ten', () => {

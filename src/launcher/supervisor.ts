@@ -1,11 +1,11 @@
 /**
- * What the seed's launcher lacks, beside its state machine and as pure: whoever is wanted is started again. After a crash
- * after a growing pause; where Millrace is not installed, or no engine is there, when that has changed; where the database
- * takes no connections, when it does.
+ * Supervision, a pure function beside the state machine: a tenant that shall run is started again. After a failure, that is
+ * after a pause that grows (`retry-backoff.ts`). Where Millrace or an engine is missing, or the database takes no
+ * connections, it is started once that has changed.
  */
-import { type Backoff, delayMs } from '../kernel/backoff.ts';
 import type { Look } from './look.ts';
 import { type Reason, type ReasonCode, reasons } from './reasons.ts';
+import { lookDelayMs, retryDelayMs } from './retry-backoff.ts';
 import type { LaunchState } from './states.ts';
 
 /** Why a scheduler is not there any more, or never came to be. */
@@ -18,7 +18,7 @@ export interface Quit {
   /** Its host says so, and has tried: it has failed, whatever is missing. */
   readonly ofHost?: boolean;
   /** Its host was lost with it. */
-  readonly lost?: { readonly isBlamed: boolean; readonly wasSilent: boolean };
+  readonly lost?: { readonly isBlamed: boolean };
 }
 
 export interface Retry {
@@ -28,14 +28,10 @@ export interface Retry {
   readonly retryAt: Date;
 }
 
-const backoff: Backoff = { firstMs: 1_000, capMs: 60_000, jitter: 0.3 };
 /**
- * A look costs one connection, and a server that is back is not to blame for having been away often. Nor does it cost much to
- * start a host again that has ended; one that was silent may have kept a processor busy all the while.
+ * Databases without Millrace mostly stay so, and an installation is noticed at once by its lock. Where there are many of
+ * them, four in a second are looked at, and each within 25 s.
  */
-const cheap: Backoff = { ...backoff, capMs: 10_000 };
-const lookAgain: Backoff = { firstMs: 5_000, capMs: 5_000, jitter: 0.2 };
-/** Most databases without Millrace stay so, and an install that lasts is seen at once: where there are many, four looks a second. */
 const longestUnlookedMs = 25_000;
 const unlookedForEachMs = 250;
 /** After running for so long, a failure is the first again; and whose host was lost is no longer suspected of it. */
@@ -50,6 +46,22 @@ const missing: Partial<Record<ReasonCode, (detail: string) => Reason>> = {
   gone: () => reasons.gone,
 };
 
+/** So often a scheduler that fails is tried again in the slot that it has. */
+const triesInSlot = 3;
+
+/** Whether a tenant whose scheduler has failed keeps its slot until it is tried again. Later it goes to the end of the line. */
+export function keepsSlot({
+  state,
+  code,
+  failures,
+}: {
+  state: LaunchState;
+  code: ReasonCode | null;
+  failures: number;
+}): boolean {
+  return state === 'DISABLED' && (code === 'crashed' || code === 'unreachable') && failures <= triesInSlot;
+}
+
 /** What is tried again after a growing pause: until it runs it counts as failed, also while it is being tried. */
 export function isFailing(code: ReasonCode | null): boolean {
   return code === 'crashed' || code === 'unreachable' || code === 'no_engine';
@@ -57,29 +69,21 @@ export function isFailing(code: ReasonCode | null): boolean {
 
 export function afterQuit(quit: Quit, failures: number, now: Date, random: () => number = Math.random): Retry {
   const { code, detail, ofHost = false, lost } = quit;
-  if (lost?.isBlamed === false) return afterNeighbour(detail, failures, later(now, delayMs(backoff, 0, random)));
+  // a neighbour was to blame: no failure of its own, and no reason to wait
+  if (lost?.isBlamed === false) return { reason: reasons.crashed(detail, now), failures, retryAt: now };
   const reasonOf = missing[code];
   const hasFailed = reasonOf === undefined || (ofHost && isFailing(code));
-  const isCheap = code === 'unreachable' || lost?.wasSilent === false;
-  const pauseMs = hasFailed ? delayMs(isCheap ? cheap : backoff, failures, random) : 0;
-  const waitMs = reasonOf === undefined ? pauseMs : Math.max(pauseMs, lookAgainMs(quit, random));
-  const retryAt = later(now, waitMs);
+  const retryAt = later(now, hasFailed ? retryDelayMs(failures, random) : lookAgainMs(quit, random));
   const counted = hasFailed ? failures + 1 : 0;
   if (reasonOf !== undefined) return { reason: reasonOf(detail), failures: counted, retryAt };
   const failed = code === 'unreachable' ? reasons.unreachable : reasons.crashed;
   return { reason: failed(detail, retryAt), failures: counted, retryAt };
 }
 
-/** Another of its host may be to blame: that is no failure of its own. */
-function afterNeighbour(detail: string, failures: number, retryAt: Date): Retry {
-  return { reason: reasons.crashed(detail, retryAt), failures, retryAt };
-}
-
-/** What stays not installed is looked at ever more rarely where it is one of many. */
+/** A database without Millrace is looked at more rarely where it is one of many. */
 function lookAgainMs({ code, forMs = 0, among = 1 }: Quit, random: () => number): number {
-  const grownMs = code === 'not_installed' ? Math.min(forMs / 2, among * unlookedForEachMs, longestUnlookedMs) : 0;
-  const firstMs = Math.max(lookAgain.firstMs, grownMs);
-  return delayMs({ ...lookAgain, firstMs, capMs: firstMs }, 0, random);
+  const fairMs = code === 'not_installed' ? Math.min(forMs / 2, among * unlookedForEachMs, longestUnlookedMs) : 0;
+  return Math.max(lookDelayMs(forMs, random), fairMs);
 }
 
 /** One that is switched off is looked at now and then all the same: people are told which version it is at. */
@@ -103,7 +107,7 @@ export function isOtherwise(code: ReasonCode): boolean {
 
 /** The first time at once. */
 export function whenOtherwise(failures: number, now: Date, random: () => number = Math.random): Date | null {
-  return failures === 0 ? null : later(now, delayMs(backoff, failures - 1, random));
+  return failures === 0 ? null : later(now, retryDelayMs(failures - 1, random));
 }
 
 /** The database as its server lists it; `unlisted`: on another server, or not looked for. */

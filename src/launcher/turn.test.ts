@@ -36,7 +36,6 @@ function entry(launch: Launch): LaunchEntry {
     launch,
     word: undefined,
     transactionIsOpen: false,
-    housekeptMs: 0,
   };
 }
 
@@ -67,6 +66,7 @@ const world = (more: Partial<World> = {}): World => ({
   known: new Map(),
   isNew: false,
   mostHosts: 9,
+  keepsSpares: false,
   hostFaults: new Map(),
   ...more,
 });
@@ -76,10 +76,9 @@ const slot = (holder: string, kind: Slot['kind']): Slot => ({
   kind,
   tenantId: newId(),
   holder,
-  reason: 'retention',
+  reason: 'scheduler',
   askedAt: at(-9),
   grantedAt: at(-8),
-  lent: false,
 });
 
 describe('tenants that could not be reached', () => {
@@ -185,21 +184,118 @@ describe('a tenant that is ending when its host is lost', () => {
   });
 });
 
-it('that its host was lost is a failure of a tenant only when it is alone by then', () => {
-  const failuresAfter = (suspicion: number): number | undefined => {
-    const running = { ...failed, state: 'STARTED', hostId: 'a', ordered: true, failures: 0, suspicion } as const;
-    const hosts = [{ ...host('a'), beatMs: Number.NEGATIVE_INFINITY }];
-    return decide(world({ entries: [entry(running)], hosts })).changes[0]?.launch.failures;
+describe('a lost host', () => {
+  const running = { ...failed, state: 'STARTED', code: null, hostId: 'a', ordered: true, failures: 0 } as const;
+  const [old, other, recent] = [60, 60, 3].map((ago) => entry({ ...running, changedAt: at(-ago) })) as [
+    LaunchEntry,
+    LaunchEntry,
+    LaunchEntry,
+  ];
+  const starting = entry({ ...running, state: 'ALLOCATED', changedAt: at(-60) });
+  const ended = Number.NEGATIVE_INFINITY;
+  const blame = (entries: readonly LaunchEntry[], beatMs = ended) => {
+    const fresh = entries.map((each) => ({ ...each }));
+    decide(world({ entries: fresh, hosts: [{ ...host('a'), beatMs }] }));
+    return fresh.map(({ launch }) => [launch?.suspicion, launch?.failures]);
   };
-  expect([0, 1, 2, 3].map(failuresAfter)).toEqual([0, 0, 0, 1]);
+
+  it.each([
+    ['the only tenant is blamed', [old], [[1, 1]]],
+    [
+      'the tenant that was being started is blamed',
+      [old, starting],
+      [
+        [0, 0],
+        [1, 1],
+      ],
+    ],
+    [
+      'the tenant that was started last is blamed',
+      [old, recent],
+      [
+        [0, 0],
+        [1, 1],
+      ],
+    ],
+    [
+      'of several such tenants all are suspected, and none is blamed',
+      [old, recent, starting],
+      [
+        [0, 0],
+        [1, 0],
+        [1, 0],
+      ],
+    ],
+    [
+      'without such tenants all are suspected, and none is blamed',
+      [old, other],
+      [
+        [1, 0],
+        [1, 0],
+      ],
+    ],
+  ])('%s', (_, entries, expected) => {
+    expect(blame(entries)).toEqual(expected);
+  });
+
+  it('that was silent for a while is put down to the tenant that it was starting when it fell silent', () => {
+    expect(blame([old, recent], at(-9).getTime())).toEqual([
+      [0, 0],
+      [1, 1],
+    ]);
+  });
+
+  it('costs a tenant that is not blamed no pause: it asks for a host in the same turn', () => {
+    const [innocent, guilty] = [{ ...old }, { ...starting }];
+    const plan = decide(world({ entries: [innocent, guilty], hosts: [{ ...host('a'), beatMs: ended }] }));
+    expect([innocent.launch?.state, guilty.launch?.state]).toEqual(['ALLOCATED', 'DISABLED']);
+    expect(plan.looks.map(({ entry: { tenant } }) => tenant.id)).toEqual([innocent.tenant.id]);
+  });
 });
 
-it('housekeeping is not given the slot of one that crashed and comes back', () => {
-  const crashed = entry({ ...failed, code: 'crashed', retryAt: at(5) });
-  const waiting = { ...slot('a', 'housekeeping'), askedAt: at(-1), grantedAt: null };
-  const granted = (limit: number) =>
-    decide(world({ entries: [crashed], slots: [waiting], hosts: [host('a')], limit })).served.length;
-  expect([granted(2), granted(3)]).toEqual([0, 1]);
+describe('the host that stands by', () => {
+  const running = { ...failed, state: 'STARTED', code: null, hostId: 'a', ordered: true, failures: 0 } as const;
+  const spares = (entries: readonly LaunchEntry[], hosts = [host('a')]) =>
+    decide(world({ entries, hosts, keepsSpares: true }));
+
+  it('is asked for where tenants share a host and all of them run', () => {
+    expect(spares([entry(running), entry(running)]).missing).toEqual(new Map([['1', 1]]));
+    expect(spares([entry(running)]).missing.size).toBe(0);
+    expect(spares([entry(running), entry({ ...running, state: 'ALLOCATED' })]).missing.size).toBe(0);
+  });
+
+  it('stays though it has no tenant; a second one may go', () => {
+    const plan = spares([entry(running), entry(running)], [host('a'), host('b'), host('c')]);
+    expect([plan.missing.size, plan.idle.map(({ id }) => id)]).toEqual([0, ['c']]);
+  });
+
+  it('takes a suspect that shares a host with others', () => {
+    const suspect = entry({ ...running, suspicion: 1 });
+    spares([entry(running), suspect], [host('a'), host('b')]);
+    expect(suspect.launch).toMatchObject({ state: 'ALLOCATED', ending: true });
+  });
+});
+
+describe('a scheduler that has failed', () => {
+  const crashed = { ...failed, code: 'crashed', retryAt: at(5) } as const;
+  const slotsAfter = (launch: Launch): readonly string[] => {
+    const [one, waiting] = [entry(launch), entry({ ...failed, state: 'ENABLED', code: 'no_slot', retryAt: null })];
+    const held = { ...slot('a', 'scheduler'), tenantId: one.tenant.id, holder: null };
+    const inLine = { ...slot('a', 'scheduler'), tenantId: waiting.tenant.id, grantedAt: null };
+    decide(world({ entries: [one, waiting], slots: [held, inLine], limit: 2 }));
+    return [one, waiting].map(({ launch: now }) => now?.state ?? '');
+  };
+
+  it('keeps its slot for three tries, though others wait for one', () => {
+    expect([1, 2, 3].map((failures) => slotsAfter({ ...crashed, failures }))).toEqual(
+      Array.from({ length: 3 }, () => ['DISABLED', 'ENABLED']),
+    );
+    expect(slotsAfter({ ...crashed, failures: 4 })).toEqual(['DISABLED', 'ALLOCATED']);
+  });
+
+  it('is started again in the slot that it has kept', () => {
+    expect(slotsAfter({ ...crashed, failures: 2, retryAt: at(-1) })).toEqual(['ALLOCATED', 'ENABLED']);
+  });
 });
 
 describe('a limit that was lowered', () => {
@@ -224,27 +320,30 @@ describe('messages', () => {
     settledAt: null,
   });
 
-  it('are superseded: by a stop or a restart whatever came before, by a start other starts', () => {
-    const [one, other] = [entry({ ...failed }), entry({ ...failed })];
-    const of = (id: number, kind: MessageKind, acknowledged = false): OpenMessage =>
-      message(id, kind, one.tenant.id, acknowledged);
-    const messages = [
-      of(1, 'start', true),
-      of(2, 'start'),
-      message(3, 'start', other.tenant.id),
-      of(4, 'restart'),
-      of(5, 'start'),
-      of(6, 'start'),
-    ];
-    const plan = decide(world({ entries: [one, other], messages }));
-    const outcomes = plan.messages.map(({ id, outcome, detail }) => [id, outcome, outcome === 'superseded' && detail]);
-    expect(outcomes).toEqual([
-      [1, 'superseded', 'by message 2 (start)'],
-      [2, 'superseded', 'by message 4 (restart)'],
-      [3, 'accepted', false],
-      [4, 'accepted', false],
-      [5, 'superseded', 'by message 6 (start)'],
-      [6, 'accepted', false],
+  const outcomesOf = (kinds: readonly MessageKind[], launch: Launch) => {
+    const one = entry(launch);
+    const messages = kinds.map((kind, i) => message(i + 1, kind, one.tenant.id, i === 0));
+    const slots = [{ ...slot('a', 'scheduler'), tenantId: one.tenant.id }];
+    const plan = decide(world({ entries: [one], messages, slots, hosts: [host('a')] }));
+    const changed = new Map(plan.messages.map((each) => [each.id, each]));
+    return messages.map(({ id, outcome }) => changed.get(id)?.outcome ?? outcome);
+  };
+  const running = { ...failed, state: 'STARTED', code: null, reason: null, hostId: 'a', ordered: true } as const;
+
+  it('that want the same share their outcome', () => {
+    expect(outcomesOf(['start', 'start', 'start'], running)).toEqual(['started', 'started', 'started']);
+    expect(outcomesOf(['start', 'start', 'restart'], { ...failed })).toEqual(['accepted', 'accepted', 'accepted']);
+  });
+
+  it('are superseded: starts and restarts by a stop, a stop by a restart', () => {
+    expect(outcomesOf(['start', 'restart', 'stop'], { ...failed })).toEqual(['superseded', 'superseded', 'stopped']);
+    expect(outcomesOf(['stop', 'start'], { ...running, state: 'DISABLED', ordered: false, ending: true })).toEqual([
+      null,
+      'accepted',
+    ]);
+    expect(outcomesOf(['stop', 'restart'], { ...running, state: 'DISABLED', ordered: false, ending: true })).toEqual([
+      'superseded',
+      'accepted',
     ]);
   });
 
@@ -283,9 +382,8 @@ describe('a host that does not beat', () => {
 });
 
 describe('a host without a tenant', () => {
-  it('is idle, but not while it keeps house, nor where it was started by hand', () => {
-    const hosts = [host('a'), host('b'), { ...host('c'), onDemand: false }];
-    const plan = decide(world({ hosts, slots: [slot('b', 'housekeeping')] }));
+  it('is idle, but not where it was started by hand', () => {
+    const plan = decide(world({ hosts: [host('a'), { ...host('c'), onDemand: false }] }));
     expect(plan.idle.map(({ id }) => id)).toEqual(['a']);
   });
 });

@@ -8,12 +8,12 @@ import { Inbox } from './inbox.ts';
 import type { LaunchHost, OpenMessage, Unsent } from './launch-queries.ts';
 import { type Launch, type LaunchEntry, Ledger, type Told } from './ledger.ts';
 import type { Finding } from './looks.ts';
-import { type Guest, needless, type Room } from './placement.ts';
+import { type Guest, needless, type Room, sparesWanted } from './placement.ts';
 import { type Reason, reasons } from './reasons.ts';
 import { type Slot, type SlotChanges, Slots } from './slots.ts';
 import type { HostFault } from './spawning.ts';
 import { begun, roomsOf, seeToFinding, seeToNote, seeToOwnHosts, seeToStarts } from './starts.ts';
-import { care, isFailing, type Presence } from './supervisor.ts';
+import { care, isFailing, keepsSlot, type Presence } from './supervisor.ts';
 import { keyOf, type Sighting } from './watch.ts';
 
 export interface World {
@@ -35,6 +35,8 @@ export interface World {
   readonly isNew: boolean;
   /** Of an engine; those of tenants that have their own do not count. */
   readonly mostHosts: number;
+  /** Where tenants share a host, an empty one of the same engine stands by. */
+  readonly keepsSpares: boolean;
   /** By engine, why hosts of it do not come to be. */
   readonly hostFaults: ReadonlyMap<string, HostFault>;
 }
@@ -62,8 +64,6 @@ export interface Plan {
   readonly hinted: ReadonlySet<string>;
   /** Sightings that are acted upon with this; null: of no tenant. */
   readonly sighted: readonly { readonly key: string; readonly tenantId: string | null }[];
-  /** Housekeeping that was given a slot, by tenant. */
-  readonly served: readonly string[];
   readonly looks: readonly { readonly entry: LaunchEntry; readonly idle: boolean }[];
   readonly forget: ReadonlySet<string>;
   readonly missing: ReadonlyMap<string, number>;
@@ -83,8 +83,8 @@ export function decide(world: World): Plan {
   const about = inbox.take(ledger);
   const findings = findingsOf(world, about, alive);
   const supervised = supervise(ledger, world, findings);
-  seeToOwnHosts(ledger, alive);
-  const granted = seeToSlots(ledger, alive);
+  seeToOwnHosts(ledger, alive, world.mostHosts);
+  seeToSlots(ledger);
   const sightings = new Map(world.sightings.map((sighting) => [sighting.databaseOid, sighting]));
   const isElsewhere = (entry: LaunchEntry): boolean => world.presenceOf(entry) === 'unlisted';
   const { mostHosts, hostFaults } = world;
@@ -93,7 +93,6 @@ export function decide(world: World): Plan {
   inbox.settle(ledger);
   const { unsent, hinted, sighted } = unsentOf(ledger, world);
   if (world.isNew) for (const entry of ledger.entries.values()) noteSoon(entry, ledger);
-  const served = granted.filter(({ kind }) => kind === 'housekeeping');
   return {
     lost,
     changes: changesOf(ledger),
@@ -102,13 +101,12 @@ export function decide(world: World): Plan {
     unsent,
     sighted,
     hinted: new Set([...hinted, ...changedTenants(ledger)]),
-    idle: idleHosts(ledger, alive),
+    idle: idleHosts(ledger, alive, world.keepsSpares),
     needless: needlessHosts(ledger, alive),
-    told: [...ledger.told, ...served.flatMap(toldOf)],
-    served: served.flatMap(({ tenantId }) => tenantId ?? []),
+    told: ledger.told,
     looks: [...looksOf(ledger, starts.looks), ...supervised.looks],
     forget: new Set([...about, ...starts.used, ...supervised.used]),
-    missing: starts.missing,
+    missing: withSpares(ledger, alive, starts.missing, world.keepsSpares),
     dueAt: dueAt(ledger),
   };
 }
@@ -126,10 +124,6 @@ function findingsOf(
       .filter(([tenantId]) => !about.has(tenantId))
       .map(([tenantId, finding]) => [tenantId, isRun(finding) ? { ...finding, engine: { ok: true } } : finding]),
   );
-}
-
-function toldOf({ holder, tenantId }: Slot): Told[] {
-  return holder === null || tenantId === null ? [] : [{ hostId: holder, tenantId }];
 }
 
 /** What is to be done without anybody saying so. */
@@ -188,18 +182,14 @@ function isFound(before: Launch | undefined, launch: Launch): boolean {
   return !isSame && isKnown(before, launch);
 }
 
-/** ENABLED → ALLOCATED. Answers what was granted. */
-function seeToSlots(ledger: Ledger, alive: readonly LaunchHost[]): Slot[] {
+/** ENABLED → ALLOCATED. */
+function seeToSlots(ledger: Ledger): void {
   const { slots, entries } = ledger;
-  const hostIds = new Set(alive.map(({ id }) => id));
   const launchOf = (tenantId: string): Launch | undefined => entries.get(tenantId)?.launch;
-  slots.free(
-    (holder) => hostIds.has(holder),
-    (tenantId) => {
-      const launch = launchOf(tenantId);
-      return launch !== undefined && (launch.state !== 'DISABLED' || launch.ending);
-    },
-  );
+  slots.free((tenantId) => {
+    const launch = launchOf(tenantId);
+    return launch !== undefined && (launch.state !== 'DISABLED' || launch.ending || keepsSlot(launch));
+  });
   // a limit that was lowered: the newest go back to the line
   const stays = (tenantId: string): boolean => isUp(launchOf(tenantId));
   for (const tenantId of slots.surplus(stays)) {
@@ -212,21 +202,11 @@ function seeToSlots(ledger: Ledger, alive: readonly LaunchHost[]): Slot[] {
   }
   for (const [entry, { state, ending }] of ledger.launches())
     if (state !== 'DISABLED' && !ending) slots.ask(entry.tenant.id);
-  const granted = slots.grant(
-    new Map([...entries].map(([tenantId, entry]) => [tenantId, entry.housekeptMs])),
-    [...entries.values()].filter(isComingBack).length,
-  );
-  for (const { kind, tenantId } of granted) {
-    const entry = kind === 'scheduler' && tenantId !== null ? entries.get(tenantId) : undefined;
-    if (entry !== undefined) ledger.send(entry, { kind: 'slot_reserved' });
-  }
-  return granted;
-}
-
-/** It has failed and is to be started again: after a restart that nobody asked for it wants a slot, too. */
-function isComingBack({ tenant, launch }: LaunchEntry): boolean {
-  const hasFailed = launch?.code === 'crashed' || launch?.code === 'unreachable';
-  return hasFailed && launch.state === 'DISABLED' && tenant.desired === 'on';
+  slots.grant();
+  // one that has just got a slot, or has kept it since it failed
+  for (const [entry, { state, ending }] of ledger.launches())
+    if (state === 'ENABLED' && !ending && slots.ofScheduler(entry.tenant.id)?.grantedAt)
+      ledger.send(entry, { kind: 'slot_reserved' });
 }
 
 function isUp(launch: Launch | undefined): boolean {
@@ -276,14 +256,33 @@ function restartFor({ tenant }: LaunchEntry, { what, pid, xid }: Sighting): Unse
   return { tenantId: tenant.id, tenant: tenant.name, cause: `${doings[what]} (${who})`, xid, pid };
 }
 
-/** Those that run nothing, housekeeping of a scheduler that has gone included. Who was started by hand stays. */
-function idleHosts(ledger: Ledger, alive: readonly LaunchHost[]): LaunchHost[] {
-  const empty = new Set(
-    roomsOf(ledger, alive)
-      .filter(({ guests }) => guests.length === 0)
-      .map(({ hostId }) => hostId),
-  );
-  return alive.filter(({ id, onDemand }) => onDemand && empty.has(id) && !ledger.slots.isHeldBy(id));
+/** Those that run nothing. A host started by hand stays, and so does a spare. */
+function idleHosts(ledger: Ledger, alive: readonly LaunchHost[], keepsSpares: boolean): LaunchHost[] {
+  const rooms = roomsOf(ledger, alive);
+  const empty = rooms.filter(({ guests }) => guests.length === 0);
+  const spares = new Set<string>();
+  if (keepsSpares)
+    for (const engine of sparesWanted(rooms.filter(({ guests }) => guests.length > 0)))
+      spares.add(empty.find((room) => room.engine === engine)?.hostId ?? '');
+  const idle = new Set(empty.map(({ hostId }) => hostId).filter((hostId) => !spares.has(hostId)));
+  return alive.filter(({ id, onDemand }) => onDemand && idle.has(id));
+}
+
+/** A spare is asked for when all tenants of its engine run: until then the processor is theirs. */
+function withSpares(
+  ledger: Ledger,
+  alive: readonly LaunchHost[],
+  missing: ReadonlyMap<string, number>,
+  keepsSpares: boolean,
+): ReadonlyMap<string, number> {
+  if (!keepsSpares) return missing;
+  const wanted = new Map(missing);
+  const starting = new Set<string | null>();
+  for (const [, { state, ordered, ending, engine }] of ledger.launches())
+    if (ending || (ordered && state !== 'STARTED')) starting.add(engine);
+  for (const engine of sparesWanted(roomsOf(ledger, alive)))
+    if (!missing.has(engine) && !starting.has(engine)) wanted.set(engine, 1);
+  return wanted;
 }
 
 /** Nobody is sent away from whom something is still to come, and none of an engine while another leaves. */

@@ -39,8 +39,12 @@ export type Mischief =
   | 'hangs'
   /** Starts, and its probe rejects. */
   | 'stuck'
+  /** Keeps the process from doing anything else while it starts, for ever. */
+  | 'spins'
   /** Starts, and soon keeps the process from doing anything else, for ever. */
   | 'blocks'
+  /** As `blocks`, when it has run for 15 s. */
+  | 'blocks-later'
   /** Starts, and takes ever more memory, about 100 MB a second. */
   | 'leaks'
   /** Starts, and soon ends its process. */
@@ -136,8 +140,11 @@ function withMischief(ctx: any, scheduler: any): any {
       kinds = new Set(rows.map((row: { kind: string }) => row.kind));
       if (kinds.has('throws')) throw new Error('mischief: it will not start');
       if (kinds.has('never-starts')) await never();
+      const spin = () => { for (;;); };
+      if (kinds.has('spins')) spin();
       await scheduler.start();
-      if (kinds.has('blocks')) soon(() => { for (;;); });
+      if (kinds.has('blocks')) soon(spin);
+      if (kinds.has('blocks-later')) setTimeout(spin, 15_000);
       if (kinds.has('exits')) soon(() => process.exit(7));
       if (kinds.has('leaks')) setInterval(() => hoard.push(Buffer.alloc(10_000_000, 1)), 100);
     },

@@ -116,6 +116,7 @@ async function stageOn(control: ControlDatabase): Promise<Stage> {
         embedded: false,
         version: engineOne,
         mostHosts: 64,
+        keepsSpares: false,
         log: silent,
         ...more,
       });

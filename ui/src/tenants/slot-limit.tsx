@@ -29,7 +29,7 @@ export function SlotLimit({ slots, close }: { readonly slots: Slots; readonly cl
     <ActionForm submit={() => save.mutate()}>
       <Field
         label="Slots"
-        hint="max_background_workers: launcher, schedulers and housekeeping of all tenants. Takes effect at once."
+        hint="max_background_workers: the launcher and the schedulers of all tenants. Takes effect at once."
         fault={limit === undefined ? 'A whole number, at most 10,000.' : undefined}
       >
         {(wiring) => (

@@ -37,8 +37,8 @@ function SlotsBody() {
         )}
       </TenantsHead>
       <p className="slots-about">
-        A slot is permission to run one thing in the background: the launcher itself, the scheduler of a tenant, or
-        housekeeping. Who finds none free stands in line, schedulers first.
+        A slot is permission to run one thing in the background: the launcher itself, or the scheduler of a tenant with
+        its housekeeping. A tenant that finds none free stands in line.
       </p>
       <Answer of={slots} what="Reading slots">
         {(data) => <Taken slots={data} />}
@@ -95,9 +95,8 @@ function SlotTable({ slots, isLine = false }: { readonly slots: readonly Slot[];
         </tr>
       </thead>
       <tbody>
-        {slots.map((slot, index) => (
-          // a tenant may hold several for housekeeping
-          <tr key={`${slot.kind} ${slot.tenant} ${slot.since} ${index}`}>
+        {slots.map((slot) => (
+          <tr key={`${slot.kind} ${slot.tenant}`}>
             {isLine ? <td>{slot.position}</td> : null}
             <td>{slot.kind}</td>
             <th scope="row">
@@ -107,7 +106,7 @@ function SlotTable({ slots, isLine = false }: { readonly slots: readonly Slot[];
                 <Link href={`/tenants/${encodeURIComponent(slot.tenant)}`}>{slot.tenant}</Link>
               )}
             </th>
-            <td className="muted">{slot.lent ? `${slot.reason}, in its scheduler’s slot` : slot.reason}</td>
+            <td className="muted">{slot.reason}</td>
             <td className="wide">
               <ProcessName of={slot.holder} />
             </td>

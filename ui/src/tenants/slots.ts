@@ -19,15 +19,14 @@ export function standInLine(slots: readonly Slot[]): Standing {
 const kinds = [
   { kind: 'launcher', name: 'launcher', state: 'skipped' },
   { kind: 'scheduler', name: 'schedulers', state: 'success' },
-  { kind: 'housekeeping', name: 'housekeeping', state: 'running' },
 ] as const;
 
-/** How many of each kind are held, but those that are lent: they take none. The colours are those of a bar. */
+/** How many of each kind are held. The colours are those of a bar. */
 export function partsOf(holders: readonly Slot[]) {
   return kinds.map(({ kind, name, state }) => ({
     name,
     state,
-    count: holders.filter((slot) => slot.kind === kind && !slot.lent).length,
+    count: holders.filter((slot) => slot.kind === kind).length,
   }));
 }
 
@@ -51,9 +50,9 @@ export function outlookOf(slots: Slots, wanted: number): string {
   return `Starts ${served.length} of those in line, in its order: ${some(served.map(({ tenant }) => tenant ?? '–'))}.`;
 }
 
-/** Whose schedulers a limit stops, as the launcher chooses: the newest; its own slot it keeps, and housekeeping is soon over. */
+/** Whose schedulers a limit stops, as the launcher chooses: the newest; its own slot it keeps. */
 export function stoppedBy({ items }: Slots, limit: number): readonly string[] {
-  const lasting = standInLine(items).holders.filter(({ kind }) => kind !== 'housekeeping');
+  const lasting = standInLine(items).holders;
   return lasting
     .filter(({ kind }) => kind === 'scheduler')
     .toSorted((one, other) => Date.parse(other.since) - Date.parse(one.since))

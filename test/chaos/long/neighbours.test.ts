@@ -1,0 +1,3 @@
+import { describeNeighbours } from '../neighbours.ts';
+
+describeNeighbours(['spins', 'blocks', 'blocks-later', 'exits', 'leaks']);
