@@ -15,6 +15,7 @@ import {
   reviveKey,
   schedulerTallies,
 } from '../gateway/control-queries.ts';
+import { makeDescription } from '../gateway/description.ts';
 import { gatewayEndpoints } from '../gateway/endpoints.ts';
 import { Gateway } from '../gateway/gateway.ts';
 import { makeListener } from '../gateway/listener.ts';
@@ -80,7 +81,7 @@ export function makeServing(options: ServingOptions): Serving {
     healthy: options.healthy,
     metrics: makeMetrics(telemetry, () => schedulerTallies(control, new Date(time.now() - schedulerLifeMs))),
     settings: config.settings,
-    openapi: once(() => openApi([gatewayEndpoints, tenantEndpoints], engineVersion)),
+    description: makeDescription(() => openApi([gatewayEndpoints, tenantEndpoints], engineVersion)),
   };
   const hostNames = new Set(
     [config.host, ...config.allowedHosts, ...publicHost(config.publicUrl)].map((name) => name.toLowerCase()),
@@ -103,11 +104,6 @@ export function makeServing(options: ServingOptions): Serving {
     url: () => listener.url(),
     signInLink: async () => (await newLink(context)).url,
   };
-}
-
-function once<T>(make: () => T): () => T {
-  let made: { readonly value: T } | undefined;
-  return () => (made ??= { value: make() }).value;
 }
 
 function publicHost(url: string | undefined): string[] {

@@ -170,6 +170,7 @@ export const jobEndpoints = endpoints({
         priority: priority.default('high'),
       })
       .default({ params: {}, priority: 'high' }),
+    bodyBytes: 1024 * 1024,
     status: 201,
     answer: z.object({ instant: time, runs: z.array(id) }),
     others: { 409: 'the job is paused, or that instant has other parameters already' },
