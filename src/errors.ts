@@ -123,6 +123,28 @@ export function isConnectionLoss(error: unknown): boolean {
   return error.message.startsWith('Connection terminated') || lostInWords.has(error.message);
 }
 
+/** By SQLSTATE: what keeps a database that answers from doing its work, in words for people. */
+const databaseTroubles: Readonly<Record<string, string>> = {
+  '25006': 'the database is read-only; it may be a standby',
+  '53000': 'the database is short of resources',
+  '53100': 'the disk of the database is full',
+  '53200': 'the database is out of memory',
+  '53300': 'the database has no connection left',
+  '53400': 'the database has reached a limit of its configuration',
+  '57P01': 'the database is being shut down',
+  '57P02': 'the database has crashed and is restarting',
+  '57P03': 'the database is starting',
+  '58000': 'the system of the database reports an error',
+  '58030': 'the database cannot read or write its files',
+};
+
+/** Why the database cannot do now what it was asked, where the statement itself is right. */
+export function databaseTrouble(error: unknown): string | undefined {
+  const code = sqlStateOf(error);
+  if (code !== undefined && Object.hasOwn(databaseTroubles, code)) return databaseTroubles[code];
+  return isConnectionLoss(error) ? 'the database cannot be reached' : undefined;
+}
+
 /** What PostgreSQL says an error is, or the system's errno; nothing where neither has spoken. */
 export function sqlStateOf(error: unknown): string | undefined {
   const code: unknown = error instanceof Error ? Reflect.get(error, 'code') : undefined;

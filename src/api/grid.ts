@@ -13,6 +13,7 @@ import {
 } from './grid-queries.ts';
 import { instantState, tallied } from './instants.ts';
 import { knownJob } from './jobs.ts';
+import { instantsOnPage } from './page-size.ts';
 import { inOrder } from './task-order.ts';
 
 type Asked = Input<(typeof jobViewEndpoints)['GET /api/jobs/{id}/grid']>;
@@ -26,7 +27,7 @@ export async function gridOf({ params, query }: Asked, ctx: ApiContext) {
   const [known, edges] = await Promise.all([listGridTasks(ctx.db, params.id), listOwnEdges(ctx.db, params.id)]);
   const tasks = inOrder(known, edges);
   const ids = tasks.map((task) => task.id);
-  const limit = Math.max(1, Math.min(query.limit, Math.floor(mostCells / Math.max(1, ids.length))));
+  const limit = instantsOnPage(query.limit, ids.length, mostCells);
   const { before, after } = query;
   const instants = await listGridInstants(ctx.db, ids, { before, after, limit });
   const [rows, beyond] = await Promise.all([

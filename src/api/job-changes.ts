@@ -52,6 +52,9 @@ export async function pauseJob(input: Input<Endpoints['PUT /api/jobs/{id}/paused
 
 type RunInput = Input<Endpoints['POST /api/jobs/{id}/run']>;
 
+/** A job may begin with thousands of tasks. */
+const mostRunsInEvent = 100;
+
 export async function runJobNow(input: RunInput, ctx: ApiContext): Promise<{ instant: string; runs: string[] }> {
   const who = author(ctx, input.caller);
   const { params, priority } = input.body;
@@ -65,7 +68,8 @@ export async function runJobNow(input: RunInput, ctx: ApiContext): Promise<{ ins
         ? await freeInstant(tx, job.id, who.at, params)
         : await wishedInstant(tx, job.id, wished, params);
     const runs = await activateTokens(tx, { tasks, instants: tasks.map(() => instant), priority, ...who });
-    const body = { name: job.name, instant: instant.toISOString(), priority, runs };
+    // readers take hundreds of events at a time, and each run has an event of its own
+    const body = { name: job.name, instant: instant.toISOString(), priority, runs: runs.slice(0, mostRunsInEvent) };
     tx.record('millrace_jobs', { type: 'job.run', subject: job.id, body });
     return { instant: instant.toISOString(), runs };
   });

@@ -5,6 +5,7 @@ import { failingTasks } from './failing-tasks.ts';
 import { tokenTimes } from './instant-queries.ts';
 import { patternsOf, wordsIn } from './name-search.ts';
 import { tokenState } from './token-state.ts';
+import { listedText } from './page-size.ts';
 
 export interface JobFilter {
   readonly words: readonly string[];
@@ -68,7 +69,8 @@ export function listGlances(db: Db, page: GlancePage): Promise<GlanceRow[]> {
     ? sql`(project.name, job.name) > (${page.after[0]}::text, ${page.after[1]}::text)`
     : sql`true`;
   return db.rows<GlanceRow>(sql`
-    select job.id, project.id as project_id, project.name as project, job.name, job.description, job.paused, job.version
+    select job.id, project.id as project_id, project.name as project, job.name,
+           ${listedText(sql`job.description`)} as description, job.paused, job.version
       ${filtered(page)} and ${further}
      order by project.name, job.name
      limit ${page.limit}`);

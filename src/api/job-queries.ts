@@ -2,6 +2,7 @@
 import { type Db, sql } from '../kernel/sql.ts';
 import type { State } from './endpoints/shapes.ts';
 import { type InstantPage, latestInstants } from './latest-instants.ts';
+import { listedText } from './page-size.ts';
 import { runCounts, totals } from './run-counts.ts';
 import { tokenState } from './token-state.ts';
 
@@ -40,8 +41,8 @@ export function listJobs(db: Db, page: JobsPage): Promise<ListedJob[]> {
     ? sql`(project.name, job.name) > (${page.after[0]}::text, ${page.after[1]}::text)`
     : sql`true`;
   return db.rows<ListedJob>(sql`
-    select job.id, job.project_id, job.name, job.description, job.paused, project.name as project, job.version,
-           job.updated_at
+    select job.id, job.project_id, job.name, ${listedText(sql`job.description`)} as description, job.paused,
+           project.name as project, job.version, job.updated_at
       from job
       join project on project.id = job.project_id
      where job.deleted_at is null and ${further}
@@ -88,12 +89,7 @@ export function findJobWithCounts(
      group by job.id, project.name`);
 }
 
-export type VersionRow = {
-  readonly version: number;
-  readonly at: Date;
-  readonly actor: string;
-  readonly definition: unknown;
-};
+export type VersionRow = { readonly version: number; readonly at: Date; readonly actor: string };
 
 export function listVersions(
   db: Db,
@@ -102,11 +98,30 @@ export function listVersions(
 ): Promise<VersionRow[]> {
   const earlier = page.before === undefined ? sql`true` : sql`version < ${page.before}`;
   return db.rows<VersionRow>(sql`
-    select version, at, actor, definition
+    select version, at, actor
       from job_version
      where job_id = ${job} and ${earlier}
      order by version desc
      limit ${page.limit}`);
+}
+
+export function findVersion(
+  db: Db,
+  job: string,
+  version: number,
+): Promise<(VersionRow & { readonly definition: unknown }) | undefined> {
+  return db.maybeOne(sql`
+    select version, at, actor, definition
+      from job_version
+     where job_id = ${job} and version = ${version}`);
+}
+
+export async function countTasks(db: Db, job: string): Promise<number> {
+  const { tasks } = await db.one<{ tasks: number }>(sql`
+    select count(*)::integer as tasks
+      from task
+     where job_id = ${job} and removed_at is null`);
+  return tasks;
 }
 
 export function listTasks(db: Db, job: string): Promise<{ task_id: string; name: string }[]> {

@@ -74,13 +74,32 @@ describe('one job', () => {
     expect(JSON.parse(job.raw_definition)).toMatchObject({ name: 'shown', tasks: [{ name: 'only' }] });
   });
 
+  it('is listed with the beginning of a long description, and shown with all of it', async () => {
+    const description = 'x'.repeat(50_000);
+    const { id } = await makeJob(api, { project: 'described', name: 'long', description });
+    const page = await api.call('GET /api/jobs', { query: { limit: 1000 } });
+    const listed = 'items' in page ? page.items.find((item) => item.id === id) : undefined;
+    expect(listed?.description).toHaveLength(1_000);
+    const overview = await api.call('GET /api/jobs/overview', { query: { q: 'described' } });
+    expect(overview.items[0]?.description).toHaveLength(1_000);
+    expect((await api.call('GET /api/jobs/{id}', { params: { id } })).description).toBe(description);
+  });
+
   it('keeps every version, newest first', async () => {
     const { id } = await makeJob(api, { project: 'versions' });
     for (const name of ['two', 'three']) await makeJob(api, { project: 'versions', tasks: [{ name }] });
     const versions = (query: object) => api.call('GET /api/jobs/{id}/versions', { params: { id }, query });
     const first = await versions({ limit: 2 });
     expect(first.items.map((item) => item.version)).toEqual([3, 2]);
-    expect(first.items[0]).toMatchObject({ actor: 'key:operator', definition: { tasks: [{ name: 'three' }] } });
+    expect(first.items[0]).toEqual({ version: 3, actor: 'key:operator', at: expect.any(String) as string });
+    const one = (version: number) => api.call('GET /api/jobs/{id}/versions/{version}', { params: { id, version } });
+    expect(await one(3)).toMatchObject({
+      version: 3,
+      actor: 'key:operator',
+      definition: { tasks: [{ name: 'three' }] },
+    });
+    expect(await one(1)).toMatchObject({ version: 1 });
+    await expect(one(4)).rejects.toMatchObject({ status: 404 });
     const rest = await versions({ before: first.next });
     expect(rest).toMatchObject({ items: [{ version: 1 }], next: null });
   });

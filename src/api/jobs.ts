@@ -6,6 +6,7 @@ import type { jobEndpoints } from './endpoints/jobs.ts';
 import { listEdges, listJobNames, listNodes } from './graph-queries.ts';
 import { pauseJob, removeJob, runJobNow } from './job-changes.ts';
 import {
+  countTasks,
   findJob,
   findJobNamed,
   findJobWithCounts,
@@ -14,10 +15,12 @@ import {
   listJobs,
   listSeenTasks,
   listTriggers,
+  findVersion,
   listVersions,
 } from './job-queries.ts';
 import { findProjectNamed } from './project-queries.ts';
 import { nextFirings } from './triggers.ts';
+import { instantsOnPage } from './page-size.ts';
 import { written } from './wire-times.ts';
 
 type Endpoints = typeof jobEndpoints;
@@ -87,6 +90,10 @@ export const jobHandlers: ApiHandlers<Omit<Endpoints, OtherKeys>> = {
     const items = rows.slice(0, query.limit).map(written);
     return { items, next: rows.length > query.limit ? String(items.at(-1)?.version) : null };
   },
+  'GET /api/jobs/{id}/versions/{version}': async ({ params }, ctx) => {
+    await knownJob(ctx, params.id);
+    return written(found(await findVersion(ctx.db, params.id, params.version), 'version', String(params.version)));
+  },
   'POST /api/jobs/{id}/run': runJobNow,
   'GET /api/jobs/{id}/tasks': async ({ params }, ctx) => {
     await knownJob(ctx, params.id);
@@ -105,7 +112,8 @@ export const jobHandlers: ApiHandlers<Omit<Endpoints, OtherKeys>> = {
   },
   'GET /api/jobs/{id}/duration': async ({ params, query }, ctx) => {
     await knownJob(ctx, params.id);
-    return { duration: (await listDurations(ctx.db, params.id, query)).map(written) };
+    const limit = instantsOnPage(query.limit, await countTasks(ctx.db, params.id));
+    return { duration: (await listDurations(ctx.db, params.id, { ...query, limit })).map(written) };
   },
   'GET /api/jobs/{id}/triggers': async ({ params }, ctx) => {
     await knownJob(ctx, params.id);

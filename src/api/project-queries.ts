@@ -1,5 +1,6 @@
 /** Statements about projects. A deleted project is only found where a statement says so. */
 import { allOf, type Db, sql } from '../kernel/sql.ts';
+import { listedText } from './page-size.ts';
 import { runCounts, totals } from './run-counts.ts';
 
 export type ProjectRow = { readonly id: string; readonly name: string; readonly description: string };
@@ -7,7 +8,7 @@ export type ProjectRow = { readonly id: string; readonly name: string; readonly 
 export function listProjects(db: Db, page: { limit: number; after: string | undefined }): Promise<ProjectRow[]> {
   const further = page.after === undefined ? sql`true` : sql`name > ${page.after}`;
   return db.rows<ProjectRow>(sql`
-    select id, name, description
+    select id, name, ${listedText(sql`description`)} as description
       from project
      where deleted_at is null and ${further}
      order by name
@@ -79,7 +80,7 @@ export function listProjectJobs(db: Db, project: string, page: ProjectJobsPage):
   const named = page.name === undefined ? [] : [sql`name = ${page.name}`];
   return db.rows<ProjectJob>(sql`
     with page as (
-      select id, name, description, paused
+      select id, name, ${listedText(sql`description`)} as description, paused
         from job
        where project_id = ${project} and deleted_at is null and ${allOf([...further, ...named])}
        order by name

@@ -55,7 +55,9 @@ async function save(tx: Recording, body: UpsertInput['body'], at: Date): Promise
   const before = uuid === undefined ? await lockProjectNamed(tx, name) : await lockProject(tx, uuid);
   const project = { id: before?.id ?? uuid?.toLowerCase() ?? newId(), name, description };
   const record = (type: string): void => {
-    tx.record('millrace_projects', { type, subject: project.id, body: { name, description } });
+    // readers take hundreds of events at a time
+    const beginning = description.slice(0, 1_000).toWellFormed();
+    tx.record('millrace_projects', { type, subject: project.id, body: { name, description: beginning } });
   };
   if (before === undefined) {
     await insertProject(tx, { ...project, config, at });

@@ -14,8 +14,11 @@ function rowsOf(stash: Stash): Sql {
   return sql`job_stash where job_id = ${stash.job} and instant = ${stash.instant}`;
 }
 
+/** Of a list that has no pages. A name has up to 200 characters. */
+const mostNames = 10_000;
+
 export async function listNames(db: Db, stash: Stash): Promise<string[]> {
-  const rows = await db.rows<{ name: string }>(sql`select name from ${rowsOf(stash)} order by name`);
+  const rows = await db.rows<{ name: string }>(sql`select name from ${rowsOf(stash)} order by name limit ${mostNames}`);
   return rows.map((row) => row.name);
 }
 

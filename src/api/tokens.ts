@@ -4,7 +4,9 @@ import type { Input } from '../http/endpoint.ts';
 import { type ApiContext, type ApiHandlers, author, found } from './context.ts';
 import type { jobEndpoints } from './endpoints/jobs.ts';
 import { holdJob } from './job-change-queries.ts';
+import { countTasks } from './job-queries.ts';
 import { knownJob } from './jobs.ts';
+import { instantsOnPage } from './page-size.ts';
 import { listRunsOfInstant } from './run-queries.ts';
 import { clearTokens, listTokens, listTokensAt, type TokenRow } from './token-queries.ts';
 import { written } from './wire-times.ts';
@@ -16,7 +18,8 @@ type ListInput = Pick<Input<Endpoints['GET /api/jobs/{id}/tokens']>, 'params' | 
 
 async function tokensOf(input: ListInput, ctx: ApiContext): Promise<TokenRow[]> {
   await knownJob(ctx, input.params.id);
-  const { state: states, before, limit } = input.query;
+  const { state: states, before } = input.query;
+  const limit = instantsOnPage(input.query.limit, await countTasks(ctx.db, input.params.id));
   return listTokens(ctx.db, input.params.id, { states, before, limit });
 }
 

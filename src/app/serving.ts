@@ -7,6 +7,7 @@ import { Callers, hashOf } from '../gateway/callers.ts';
 import { ClaimDesk } from '../gateway/claim-desk.ts';
 import type { GatewayContext } from '../gateway/context.ts';
 import { noteGateway, removeGateway, schedulerTallies } from '../gateway/control-queries.ts';
+import { makeDescription } from '../gateway/description.ts';
 import { gatewayEndpoints } from '../gateway/endpoints.ts';
 import { Gateway } from '../gateway/gateway.ts';
 import { makeListener } from '../gateway/listener.ts';
@@ -77,7 +78,7 @@ export function makeServing(options: ServingOptions): Serving {
     healthy: options.healthy,
     metrics: makeMetrics(telemetry, () => schedulerTallies(control, new Date(time.now() - schedulerLifeMs))),
     settings: config.settings,
-    openapi: once(() => openApi([gatewayEndpoints, tenantEndpoints], engineVersion)),
+    description: makeDescription(() => openApi([gatewayEndpoints, tenantEndpoints], engineVersion)),
   };
   const hostNames = new Set(
     [config.host, ...config.allowedHosts, ...publicHost(config.publicUrl)].map((name) => name.toLowerCase()),
@@ -101,11 +102,6 @@ export function makeServing(options: ServingOptions): Serving {
     url: () => listener.url(),
     signInLink: async () => (await newLink(context, hashOf(options.rootKey))).url,
   };
-}
-
-function once<T>(make: () => T): () => T {
-  let made: { readonly value: T } | undefined;
-  return () => (made ??= { value: make() }).value;
 }
 
 function publicHost(url: string | undefined): string[] {

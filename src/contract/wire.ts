@@ -36,8 +36,10 @@ export type Signals = z.infer<typeof signals>;
 
 /** By epoch, up to which invalidation a worker knows; so that each is told once. */
 const seen = z
-  .record(z.string().max(100), z.int().min(0))
-  .refine((epochs) => Object.keys(epochs).length <= 100, 'more than 100 epochs');
+  .looseObject({})
+  // before each of them is looked at: a record of very many takes seconds to check
+  .refine((epochs) => Object.keys(epochs).length <= 100, { error: 'more than 100 epochs', abort: true })
+  .pipe(z.record(z.string().max(100), z.int().min(0)));
 export type Seen = z.infer<typeof seen>;
 
 /**

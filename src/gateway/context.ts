@@ -8,6 +8,7 @@ import type { Loader } from '../launcher/loader.ts';
 import type { WakeHub } from '../postgres/wake.ts';
 import type { Callers } from './callers.ts';
 import type { ClaimDesk } from './claim-desk.ts';
+import type { Description } from './description.ts';
 import type { OpenStreams } from './open-streams.ts';
 import type { Refusals } from './refusals.ts';
 import type { ReportDesk } from './report-desk.ts';
@@ -46,5 +47,5 @@ export interface GatewayContext {
   readonly metrics: (tenantId: string | null) => Promise<string>;
   /** How the installation is configured, secrets left out. */
   readonly settings: readonly { name: string; value: string | null; set: boolean; about: string }[];
-  readonly openapi: () => Record<string, unknown>;
+  readonly description: Description;
 }

@@ -20,7 +20,7 @@ import { internalHandlers } from './internal.ts';
 import { goesOn } from './open-streams.ts';
 import { refuseForeignOrigin, refuseUnknownHost } from './origin.ts';
 import { sessionHandlers } from './sessions.ts';
-import { serveFile } from './static-files.ts';
+import { loadStaticFiles, type StaticFiles } from './static-files.ts';
 import { tenantHandlers } from './tenants.ts';
 
 export interface GatewayOptions {
@@ -34,6 +34,17 @@ export interface GatewayOptions {
 const machinePaths = /^\/(api|int-api|bus|internal|t|healthz|readyz|metrics|healthcheck|openapi\.json|docs)(\/|$)/;
 const tenantPaths = /^\/(api|int-api|bus)\/|^\/healthcheck$/;
 const prefix = /^\/t\/([^/]+)(\/.*)?$/;
+
+/**
+ * On every answer, unless it has its own: browsers take the content type as it is said, frame nothing, send no referrer, and
+ * run or load nothing from what they show. Task output and stash values are answers, too.
+ */
+const guards = Object.entries({
+  'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
+  'referrer-policy': 'no-referrer',
+  'x-content-type-options': 'nosniff',
+  'x-frame-options': 'DENY',
+});
 
 const handlers: Handlers<typeof gatewayEndpoints, GatewayContext> = {
   ...healthHandlers,
@@ -52,6 +63,7 @@ function logFault(context: GatewayContext, error: unknown, request: Request): vo
 
 export class Gateway {
   readonly #options: GatewayOptions;
+  #files: Promise<StaticFiles> | undefined;
 
   constructor(options: GatewayOptions) {
     this.#options = options;
@@ -63,6 +75,7 @@ export class Gateway {
     const answer = await this.#guarded(request, remote);
     const { method } = request;
     const response = method === 'HEAD' ? await headOf(answer) : answer;
+    for (const [name, value] of guards) if (!response.headers.has(name)) response.headers.set(name, value);
     this.#options.telemetry.emit('request', { method, status: response.status, ms: performance.now() - startedAt });
     return response;
   }
@@ -135,9 +148,18 @@ export class Gateway {
     const page = target.prefixed && !machinePaths.test(target.path);
     if (machinePaths.test(pathname) && !page) throw new MillraceError('not_found', `nothing is served at ${pathname}`);
     if (!isRead(request)) throw new MillraceError('method_not_allowed', 'a page can only be read');
-    const file = await serveFile(this.#options.uiFolder, target.path, request.headers.get('accept-encoding'));
-    if (file !== undefined) return file;
+    const answer = (await this.#loadFiles())(target.path);
+    if (answer !== undefined) return answer(request);
     throw new MillraceError('not_found', `there is no page at ${pathname}`);
+  }
+
+  /** A folder that cannot be read is tried again by the next request. */
+  #loadFiles(): Promise<StaticFiles> {
+    this.#files ??= loadStaticFiles(this.#options.uiFolder).catch((error: unknown) => {
+      this.#files = undefined;
+      throw error;
+    });
+    return this.#files;
   }
 }
 

@@ -2,7 +2,6 @@
 import { defaultTenant } from '../contract/tenants.ts';
 import { MillraceError } from '../errors.ts';
 import type { Handlers } from '../http/endpoint.ts';
-import { docsPage } from '../http/docs-page.ts';
 import { sql } from '../kernel/sql.ts';
 import type { Life } from '../launcher/life/life.ts';
 import { isLauncherActive } from '../launcher/life/queries.ts';
@@ -27,14 +26,8 @@ export const healthHandlers: Handlers<Pick<typeof gatewayEndpoints, Keys>, Gatew
     new Response(await metrics(caller?.tenantId ?? null), {
       headers: { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' },
     }),
-  'GET /openapi.json': async (_, { openapi }) => openapi(),
-  'GET /docs': async (_, { openapi }) => {
-    const headers = {
-      'content-type': 'text/html; charset=utf-8',
-      'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'",
-    };
-    return new Response(docsPage(openapi()), { headers });
-  },
+  'GET /openapi.json': async ({ request }, { description }) => description.openapi(request),
+  'GET /docs': async ({ request }, { description }) => description.docs(request),
 };
 
 /** Everybody may ask, so that a reason's code is told in words, and not what a server or an engine has said. */

@@ -1,13 +1,20 @@
-/** The listening socket: HTTP or HTTPS, with the WebSocket of logs. Stops by refusing new requests and ending idle ones. */
+/**
+ * The listening socket: HTTP or HTTPS, with the WebSocket of logs.
+ *
+ * 1. What a client may hold is bounded: the time to send headers and body, and the requests that wait on a connection.
+ * 2. Only a WebSocket handshake for a log is an upgrade. Any other `Upgrade` header (`h2c`, say) is ignored, as HTTP asks.
+ * 3. It stops by refusing new requests and ending idle connections; streams that are followed get half a second.
+ */
 import { readFile } from 'node:fs/promises';
-import { createServer as createHttpServer, type Server } from 'node:http';
+import { createServer as createHttpServer, IncomingMessage, type Server, type ServerOptions } from 'node:http';
 import { createServer as createHttpsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { getRequestListener } from '@hono/node-server';
 import { MillraceError } from '../errors.ts';
 import type { Service } from '../kernel/service.ts';
 import type { Gateway } from './gateway.ts';
-import { type LogSocket, makeLogSocket } from './log-socket.ts';
+import { isLogSocket, type LogSocket, makeLogSocket } from './log-socket.ts';
+import { oneAtATime } from './pipelining.ts';
 
 export interface ListenerOptions {
   readonly gateway: Gateway;
@@ -20,6 +27,17 @@ export interface Listener extends Service {
   /** Where it listens; only once it has started. */
   readonly url: () => string;
 }
+
+const listenerTimes = {
+  /** An idle connection stays open for this long. Longer than the 60 s of common proxies, which reuse connections. */
+  keepAliveTimeout: 65_000,
+  /** From the connection, or the last answer, to the end of the headers. */
+  headersTimeout: 15_000,
+  /** The same to the end of the body. 4 MiB at 70 KB/s take this long. */
+  requestTimeout: 60_000,
+  /** How often the two before are checked. */
+  connectionsCheckingInterval: 5_000,
+};
 
 export function makeListener(options: ListenerOptions): Listener {
   let server: Server | undefined;
@@ -52,21 +70,36 @@ export function makeListener(options: ListenerOptions): Listener {
   };
 }
 
+/**
+ * A server with a listener for upgrades gets every request that has an `Upgrade` header as one, and Node 20 has no option
+ * to choose (`shouldUpgradeCallback` came with 24.9). Node decides by this property, once the headers are read.
+ */
+class Incoming extends IncomingMessage {
+  #asksForUpgrade = false;
+
+  get upgrade(): boolean {
+    return #asksForUpgrade in this && this.#asksForUpgrade && isLogSocket(this);
+  }
+
+  set upgrade(asked: boolean) {
+    // Node's constructor sets it too, before this class has its fields
+    if (#asksForUpgrade in this) this.#asksForUpgrade = asked;
+  }
+}
+
 async function createServer({ gateway, tls }: ListenerOptions, logSocket: LogSocket): Promise<Server> {
   const handle = getRequestListener(
     (request, { incoming }) => gateway.fetch(request, incoming.socket.remoteAddress ?? null),
     { overrideGlobalObjects: false },
   );
-  const listener = (...args: Parameters<typeof handle>): void => void handle(...args);
+  const listener = oneAtATime((request, response) => void handle(request, response));
+  const options: ServerOptions = { ...listenerTimes, IncomingMessage: Incoming };
   const server = tls
-    ? createHttpsServer({ cert: await readFile(tls.cert), key: await readFile(tls.key) }, listener)
-    : createHttpServer(listener);
+    ? createHttpsServer({ ...options, cert: await readFile(tls.cert), key: await readFile(tls.key) }, listener)
+    : createHttpServer(options, listener);
   server.on('upgrade', logSocket.upgrade);
   // a client's broken handshake, or a want of file descriptors: not the end of serving
   server.on('error', () => {});
-  server.keepAliveTimeout = 65_000;
-  // a client that drips its headers in holds a connection for no longer than this
-  server.headersTimeout = 15_000;
   return server;
 }
 

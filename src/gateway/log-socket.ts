@@ -9,6 +9,15 @@ const path = /^((?:\/t\/[^/]+)?\/api)\/task_runs\/([^/]+)\/logs$/;
 /** Beyond this many unsent bytes the pump waits for the client. */
 const mostBuffered = 1 << 20;
 
+/** Whether a request with an `Upgrade` header is the handshake of a log's WebSocket. */
+export function isLogSocket({ method, url, headers }: IncomingMessage): boolean {
+  return method === 'GET' && headers.upgrade?.toLowerCase() === 'websocket' && matchPath(url) !== null;
+}
+
+function matchPath(url: string | undefined): RegExpExecArray | null {
+  return URL.canParse(url ?? '', 'http://internal') ? path.exec(new URL(url ?? '', 'http://internal').pathname) : null;
+}
+
 export interface LogSocket {
   readonly upgrade: (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
   /** Ends every follower: an HTTP server does not count sockets that were upgraded among its own. */
@@ -35,7 +44,7 @@ interface Upgrade {
 }
 
 async function answer(gateway: Gateway, server: WebSocketServer, { request, socket, head }: Upgrade): Promise<void> {
-  const match = path.exec(new URL(request.url ?? '/', 'http://internal').pathname);
+  const match = matchPath(request.url);
   if (match === null) return refuse(socket, 404);
   if (isForeign(request)) return refuse(socket, 403);
   const gone = new AbortController();
@@ -81,7 +90,9 @@ async function pump(body: ReadableStream<Uint8Array>, client: WebSocket): Promis
   const decoder = new TextDecoder();
   let rest = '';
   for (let read = await reader.read(); !read.done; read = await reader.read()) {
-    const lines = (rest + decoder.decode(read.value, { stream: true })).split('\n');
+    // only what is new is searched: a line may be as long as the log
+    const [first = '', ...others] = decoder.decode(read.value, { stream: true }).split('\n');
+    const lines = [rest + first, ...others];
     rest = lines.pop() ?? '';
     for (const line of lines) await send(client, line);
   }

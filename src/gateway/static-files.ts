@@ -1,6 +1,12 @@
-/** The web interface: files of `ui/dist`, and its index for every path that is a page of it. */
-import { readFile } from 'node:fs/promises';
-import { extname, join, normalize } from 'node:path';
+/**
+ * The web interface: files of `ui/dist`, and its index for every path that is a page of it.
+ *
+ * The folder is read once, as a whole. A request looks a path up among the files that were read, so that no path leads out
+ * of the folder, and the pages and scripts that a process serves belong together even while a new build is written.
+ */
+import { readdir, readFile } from 'node:fs/promises';
+import { extname, join, relative, sep } from 'node:path';
+import { type FixedAnswer, makeFixedAnswer } from '../http/fixed-answer.ts';
 
 const types: Readonly<Record<string, string>> = {
   '.html': 'text/html; charset=utf-8',
@@ -17,62 +23,47 @@ const types: Readonly<Record<string, string>> = {
  * Nothing from elsewhere, nothing inline, no framing: a page that shows what tasks print must not run it. Only `style`
  * attributes are let through, which the editor writes and which can run nothing.
  */
-const guard = {
-  'content-security-policy':
-    "default-src 'self'; style-src 'self'; style-src-attr 'unsafe-inline'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'; form-action 'self'",
-  'x-content-type-options': 'nosniff',
-  'referrer-policy': 'no-referrer',
-  'x-frame-options': 'DENY',
-};
+const policy =
+  "default-src 'self'; style-src 'self'; style-src-attr 'unsafe-inline'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'; form-action 'self'";
 
-/**
- * Answers `undefined` for a file that is not there; a path without an extension is a page. Who takes gzip (`accepts` is the
- * request's Accept-Encoding) gets what the build has compressed.
- */
-export async function serveFile(
-  folder: string,
-  path: string,
-  accepts: string | null = null,
-): Promise<Response | undefined> {
-  const asked = decode(path);
-  if (asked === undefined || asked.includes('\0')) return undefined;
-  const inside = normalize(join('/', asked));
-  const extension = extname(inside);
-  const file = extension === '' ? 'index.html' : inside;
-  const whole = join(folder, file);
-  const small = takesGzip(accepts) ? await bytesOf(`${whole}.gz`) : undefined;
-  const body = small ?? (await bytesOf(whole));
-  if (body === undefined) return undefined;
-  const encoding: Record<string, string> = small === undefined ? {} : { 'content-encoding': 'gzip' };
-  return new Response(body, { headers: { ...guard, ...headersFor(file), vary: 'accept-encoding', ...encoding } });
-}
+/** Answers for the files of the folder, by path. A path without an extension is a page, which the index answers. */
+export type StaticFiles = (path: string) => FixedAnswer | undefined;
 
-async function bytesOf(file: string): Promise<Uint8Array<ArrayBuffer> | undefined> {
-  try {
-    return new Uint8Array(await readFile(file));
-  } catch {
-    return undefined;
+/** A folder that does not exist has no files. Files that end in `.gz` are the compressed form of others. */
+export async function loadStaticFiles(folder: string): Promise<StaticFiles> {
+  const contents = new Map<string, Uint8Array>();
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true }).catch(() => []);
+  for (const entry of entries) {
+    if (!entry.isFile()) continue;
+    const file = join(entry.parentPath, entry.name);
+    contents.set(`/${relative(folder, file).split(sep).join('/')}`, await readFile(file));
   }
-}
-
-/** `gzip;q=0` is a refusal. */
-function takesGzip(accepts: string | null): boolean {
-  return (accepts ?? '').split(',').some((each) => /^\s*gzip\s*(;\s*q=(1|0\.\d*[1-9])\d*\s*)?$/i.test(each));
+  const answers = new Map<string, FixedAnswer>();
+  for (const [path, plain] of contents) {
+    if (path.endsWith('.gz')) continue;
+    answers.set(path, makeFixedAnswer({ plain, gzipped: contents.get(`${path}.gz`), headers: headersFor(path) }));
+  }
+  return (path) => {
+    const asked = decode(path);
+    return asked === undefined ? undefined : answers.get(extname(asked) === '' ? '/index.html' : asked);
+  };
 }
 
 function decode(path: string): string | undefined {
   try {
-    return decodeURIComponent(path);
+    const decoded = decodeURIComponent(path);
+    return decoded.includes('\0') ? undefined : decoded;
   } catch {
     return undefined;
   }
 }
 
 /** Built assets carry a hash of their content in their name. */
-function headersFor(file: string): Record<string, string> {
-  const hashed = file.startsWith('/assets/');
+function headersFor(path: string): Record<string, string> {
+  const isHashed = path.startsWith('/assets/');
   return {
-    'content-type': types[extname(file)] ?? 'application/octet-stream',
-    'cache-control': hashed ? 'public, max-age=31536000, immutable' : 'no-cache',
+    'content-security-policy': policy,
+    'content-type': types[extname(path)] ?? 'application/octet-stream',
+    'cache-control': isHashed ? 'public, max-age=31536000, immutable' : 'no-cache',
   };
 }

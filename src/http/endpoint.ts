@@ -20,7 +20,7 @@ export interface Endpoint {
   readonly params?: z.ZodObject;
   readonly query?: z.ZodObject;
   readonly body?: z.ZodType | RawBody;
-  /** How long its body may be, where that is more than the usual. */
+  /** Bytes of its body, where the defaults (`body.ts`) do not fit. */
   readonly bodyBytes?: number;
   /** Status and shape of the ordinary answer. */
   readonly status?: number;

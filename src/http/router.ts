@@ -1,6 +1,6 @@
 /** Serves a table of endpoints: finds the entry, checks who calls, parses, calls the handler, turns errors into problems. */
 import type { Caller } from '../contract/roles.ts';
-import { isConnectionLoss, isStaleEngine, knownError, MillraceError } from '../errors.ts';
+import { databaseTrouble, isStaleEngine, knownError, MillraceError } from '../errors.ts';
 import { checked, readBody } from './body.ts';
 import type { Access, Endpoint, EndpointKey, EndpointTable, Handler, Handlers } from './endpoint.ts';
 import { makeMatcher } from './matcher.ts';
@@ -96,7 +96,8 @@ function staleError(error: unknown): MillraceError | undefined {
 }
 
 function translate(error: unknown): MillraceError {
-  if (isConnectionLoss(error))
-    return new MillraceError('database_unavailable', 'the database cannot be reached; try again', { cause: error });
+  const trouble = databaseTrouble(error);
+  if (trouble !== undefined)
+    return new MillraceError('database_unavailable', `${trouble}; try again later`, { cause: error });
   return new MillraceError('internal', 'this is a fault of ours; the log has the details', { cause: error });
 }

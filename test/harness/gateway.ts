@@ -6,6 +6,8 @@ import { Callers, hashOf, newSecret } from '../../src/gateway/callers.ts';
 import { ClaimDesk } from '../../src/gateway/claim-desk.ts';
 import type { GatewayContext } from '../../src/gateway/context.ts';
 import { insertKey } from '../../src/gateway/control-queries.ts';
+import { makeDescription } from '../../src/gateway/description.ts';
+import { gatewayEndpoints } from '../../src/gateway/endpoints.ts';
 import { Gateway } from '../../src/gateway/gateway.ts';
 import { makeMetrics } from '../../src/gateway/metrics.ts';
 import { OpenStreams } from '../../src/gateway/open-streams.ts';
@@ -17,6 +19,7 @@ import { SignalDesk } from '../../src/gateway/signal-desk.ts';
 import { makeTenantDesks } from '../../src/gateway/tenant-desks.ts';
 import { Turns } from '../../src/gateway/turns.ts';
 import { engine, engineVersion, migrationsFolder } from '../../src/engine/engine.ts';
+import { openApi } from '../../src/http/openapi.ts';
 import { newId } from '../../src/kernel/id.ts';
 import { Seldom } from '../../src/kernel/seldom.ts';
 import { silent } from '../../src/kernel/log.ts';
@@ -88,7 +91,7 @@ export function makeTestGateway(fleet: Fleet, loader: Loader = fleet.loader): Te
     healthy: async () => true,
     metrics: makeMetrics(telemetry, async () => []),
     settings: [],
-    openapi: () => ({}),
+    description: makeDescription(() => openApi([gatewayEndpoints], engineVersion)),
   };
   const uiFolder = join(tmpdir(), `no-pages-${newId()}`);
   const gateway = new Gateway({ context, telemetry, uiFolder, hostNames: new Set() });

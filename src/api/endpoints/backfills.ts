@@ -80,6 +80,7 @@ export const backfillEndpoints = endpoints({
         limit: limit(100).describe('how many instants a dry run lists'),
       })
       .refine((body) => body.first <= body.last, { path: ['last'], error: 'lies before first' }),
+    bodyBytes: 1024 * 1024,
     status: 201,
     answer: z.union([backfill, preview]),
     others: {

@@ -65,7 +65,12 @@ export const fleetEndpoints = endpoints({
       }),
     ),
   },
-  'GET /api/stash': { ...view, summary: 'The names in the global stash', tag: 'stash', answer: z.array(z.string()) },
+  'GET /api/stash': {
+    ...view,
+    summary: 'The names in the global stash, the first ten thousand',
+    tag: 'stash',
+    answer: z.array(z.string()),
+  },
   'PUT /api/stash/{key}': {
     summary: 'Keep bytes in the global stash, encrypted',
     tag: 'stash',

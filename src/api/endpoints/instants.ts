@@ -64,6 +64,7 @@ export const instantEndpoints = endpoints({
           [tasks, states, first, last, instants].some((part) => part !== undefined),
         { error: 'give at least one of tasks, states, first, last and instants' },
       ),
+    bodyBytes: 1024 * 1024,
     answer: z.object({
       dry_run: z.boolean(),
       /** How many were activated, or would be. */

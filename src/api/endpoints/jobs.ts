@@ -90,6 +90,7 @@ const runParams = z
     if (message !== undefined) context.issues.push({ code: 'custom', input: context.value, message });
   })
   .describe(`At most ${maxParamsBytes} bytes of JSON`);
+const version = z.object({ version: z.int(), at: time, actor: z.string() });
 
 const view = { tag: 'jobs', allow: ['viewer', 'operator'], params: idPath } as const;
 
@@ -160,12 +161,22 @@ export const jobEndpoints = endpoints({
   },
   'GET /api/jobs/{id}/versions': {
     ...view,
-    summary: 'Every version of the document, newest first',
+    summary: 'The versions of the document, newest first: when each was written, and by whom',
     query: z.object({ limit: limit(50), before: z.coerce.number().int().min(1).optional() }),
-    answer: z.object({
-      items: z.array(z.object({ version: z.int(), at: time, actor: z.string(), definition: z.unknown() })),
-      next: z.string().nullable(),
+    answer: z.object({ items: z.array(version), next: z.string().nullable() }),
+  },
+  'GET /api/jobs/{id}/versions/{version}': {
+    ...view,
+    summary: 'One version of the document',
+    params: z.object({
+      id,
+      version: z.coerce
+        .number()
+        .int()
+        .min(1)
+        .max(2 ** 31 - 1),
     }),
+    answer: z.object({ ...version.shape, definition: z.unknown() }),
   },
   'POST /api/jobs/{id}/run': {
     summary: 'Run the job now: every task that waits for no other task of the job gets a run at `instant`',
@@ -179,6 +190,7 @@ export const jobEndpoints = endpoints({
         priority: priority.default('high'),
       })
       .default({ params: {}, priority: 'high' }),
+    bodyBytes: 1024 * 1024,
     status: 201,
     answer: z.object({ instant: time, runs: z.array(id) }),
     others: { 409: 'the job is paused, or that instant has other parameters already' },
@@ -226,7 +238,7 @@ export const jobEndpoints = endpoints({
   },
   'GET /api/jobs/{id}/duration': {
     ...view,
-    summary: 'How long each task took at the latest instants, in seconds',
+    summary: 'How long each task took at the latest instants, in seconds; of many tasks fewer instants',
     query: z.object({ before: instant.optional(), limit: limit(31) }),
     answer: z.object({
       duration: z.array(z.object({ trigger_datetime: time, duration: z.number(), task_name: z.string() })),
@@ -234,13 +246,13 @@ export const jobEndpoints = endpoints({
   },
   'GET /api/jobs/{id}/tokens': {
     ...view,
-    summary: 'Tokens of the latest instants',
+    summary: 'Tokens of the latest instants; of many tasks fewer instants',
     query: tokenQuery(200),
     answer: z.array(tokenRow),
   },
   'GET /api/jobs/{id}/tokens-overview': {
     ...view,
-    summary: 'Instants by tasks, newest first',
+    summary: 'Instants by tasks, newest first; of many tasks fewer instants',
     query: tokenQuery(200),
     answer: z.object({
       tokens: z.array(

@@ -22,6 +22,7 @@ const upsert = {
     description: z.string().max(10_000).default(''),
     config: config.optional(),
   }),
+  bodyBytes: 1024 * 1024,
   status: 201,
   answer: project,
   others: { 409: 'another project has that name' },

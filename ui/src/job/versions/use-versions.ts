@@ -1,5 +1,6 @@
 /** Data of a job's versions: the list, and one by its number. */
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
+import { CallFailed } from '../../../../src/http/client.ts';
 import { type TenantAnswer, tenant } from '../../client.ts';
 import { keys } from '../../queries.ts';
 
@@ -18,11 +19,15 @@ export function useVersion(job: string, version: number | undefined) {
   return useQuery({
     queryKey: ['job version', job, version],
     queryFn: async ({ signal }) => {
-      const query = { limit: 1, before: (version ?? 0) + 1 };
-      const { items } = await tenant('GET /api/jobs/{id}/versions', { params: { id: job }, query, signal });
-      return items.find((item) => item.version === version) ?? null;
+      const params = { id: job, version: version ?? 0 };
+      return tenant('GET /api/jobs/{id}/versions/{version}', { params, signal }).catch(nullIfMissing);
     },
     enabled: version !== undefined && Number.isInteger(version) && version > 0,
     staleTime: Number.POSITIVE_INFINITY,
   });
+}
+
+function nullIfMissing(error: unknown): null {
+  if (error instanceof CallFailed && error.status === 404) return null;
+  throw error;
 }
