@@ -86,6 +86,7 @@ const schema = z.object({
   MILLRACE_ROOT_KEY: rootKey.optional(),
   MILLRACE_SECRET_KEY: secretKeys.optional(),
   MILLRACE_MAX_TASKS: count(8, 1, 10_000),
+  MILLRACE_TASK_USER: text.optional(),
   MILLRACE_MAX_BACKGROUND_WORKERS: count(64, 0, 10_000),
   MILLRACE_DISCOVER: z.enum(['all', 'registered']).optional(),
   MILLRACE_HOST_MEMORY: count(512, 32, 1_048_576),
@@ -119,6 +120,9 @@ const told: Readonly<Record<Exclude<Name, 'MILLRACE_CHECKPOINT'>, readonly [abou
   MILLRACE_ROOT_KEY: ['the root key; without it, the file root-key in the home'],
   MILLRACE_SECRET_KEY: ["encrypts the stash and signs tasks' credentials; without it, the file secret-key in the home"],
   MILLRACE_MAX_TASKS: ['how many tasks a worker runs at once', '8'],
+  MILLRACE_TASK_USER: [
+    'the account, or the range of user numbers, that tasks run as where the worker is root; without it, a number for each',
+  ],
   MILLRACE_MAX_BACKGROUND_WORKERS: [
     'how many slots there are for the launcher and schedulers, until somebody changes it',
     '64',
@@ -141,6 +145,13 @@ const told: Readonly<Record<Exclude<Name, 'MILLRACE_CHECKPOINT'>, readonly [abou
 const secrets: ReadonlySet<string> = new Set(['MILLRACE_ROOT_KEY', 'MILLRACE_SECRET_KEY', 'MILLRACE_KEY']);
 /** Empty, these are refused: a secret that was meant to be set would be replaced by another in silence. */
 const neverEmpty: ReadonlySet<string> = new Set(['MILLRACE_ROOT_KEY', 'MILLRACE_SECRET_KEY']);
+
+/** Variables that hold a secret, or an address with a password: a process erases them once it has read them. */
+export const secretVariables: readonly string[] = [
+  ...secrets,
+  'MILLRACE_DATABASE_URL',
+  'MILLRACE_DEFAULT_DATABASE_URL',
+];
 
 interface Setting {
   readonly name: string;
@@ -166,6 +177,8 @@ export interface Config {
   /** The first seals, all open. */
   readonly secretKeys: readonly string[] | undefined;
   readonly maxTasks: number;
+  /** An account, or a range of user numbers. */
+  readonly taskUser: string | undefined;
   /** Where nobody has set another number in the control database. */
   readonly maxBackgroundWorkers: number;
   /** Which databases of the control database's server are tenants. */
@@ -214,6 +227,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
     rootKey: e.MILLRACE_ROOT_KEY,
     secretKeys: e.MILLRACE_SECRET_KEY,
     maxTasks: e.MILLRACE_MAX_TASKS,
+    taskUser: e.MILLRACE_TASK_USER,
     maxBackgroundWorkers: e.MILLRACE_MAX_BACKGROUND_WORKERS,
     discover: e.MILLRACE_DISCOVER ?? (e.MILLRACE_DATABASE_URL === undefined ? 'all' : 'registered'),
     hostMemoryMb: e.MILLRACE_HOST_MEMORY,

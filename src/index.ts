@@ -16,6 +16,7 @@ import { faultWords, shapeFaults } from './kernel/shape-faults.ts';
 import type { TaskFunctions } from './runtimes/function.ts';
 import { loadFunctions } from './runtimes/function-file.ts';
 import { makeRuntimes } from './runtimes/runtimes.ts';
+import { TaskUsers } from './runtimes/task-users.ts';
 import { makeWorker } from './worker/worker.ts';
 
 export type { FunctionContext, TaskFunction, TaskFunctions } from './runtimes/function.ts';
@@ -34,6 +35,8 @@ export interface CreateWorkerOptions {
   readonly queues?: readonly string[];
   /** `none` and `function` unless told; `none` and `process` where there are no functions. */
   readonly runtimes?: readonly RuntimeName[];
+  /** The account, or the range of user numbers, that `process` tasks run as where this process is root. */
+  readonly taskUser?: string;
   /** As people see it; the machine's name unless told. */
   readonly name?: string;
   /** From pino's levels; `warn` unless told. */
@@ -57,6 +60,7 @@ const checked = z.object({
     .max(100)
     .optional(),
   runtimes: z.array(z.enum(runtimeNames)).min(1).optional(),
+  taskUser: z.string().min(1).optional(),
   name: z.string().min(1).max(200).optional(),
 });
 
@@ -66,15 +70,22 @@ export function createWorker(options: CreateWorkerOptions): RunningWorker {
   const usual: RuntimeName[] = Object.keys(functions).length > 0 ? ['none', 'function'] : ['none', 'process'];
   const names = options.runtimes ?? usual;
   const log = makeLog({ level: options.logLevel ?? 'warn', role: 'worker' });
+  const users = new TaskUsers({ wish: options.taskUser, log });
   const worker = makeWorker({
     ...options,
     id: newId(),
     name: options.name ?? hostname(),
     version: packageVersion,
     log,
-    runtimes: makeRuntimes({ names, functions, environment: process.env, log }),
+    runtimes: makeRuntimes({ names, functions, environment: process.env, users, log }),
   });
-  return { start: () => worker.start(), stop: () => worker.stop() };
+  return {
+    start: () => worker.start(),
+    async stop() {
+      await worker.stop();
+      await users.stop();
+    },
+  };
 }
 
 function check(options: CreateWorkerOptions): void {

@@ -3,8 +3,9 @@
 import { readFileSync } from 'node:fs';
 import type { RoleCommands } from './cli/role-commands.ts';
 import { runCli } from './cli/program.ts';
-import { readConfig } from './config.ts';
+import { readConfig, secretVariables } from './config.ts';
 import { arm } from './kernel/checkpoint.ts';
+import { eraseEnvironment } from './kernel/erase-environment.ts';
 import type { HostOrder } from './app/host-order.ts';
 import type { Role } from './app/role.ts';
 
@@ -60,6 +61,7 @@ function roleFor(flags: {
   const set = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
   const say = (line: string): void => void process.stdout.write(`${line}\n`);
   const config = readConfig({ ...process.env, ...set });
+  eraseEnvironment(secretVariables);
   if (config.checkpoint !== undefined) arm(config.checkpoint);
   return { config, signal: ending.signal, say };
 }

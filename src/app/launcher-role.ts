@@ -45,8 +45,15 @@ export async function runLauncher({ config, signal, say }: Role, options: Launch
   }
 }
 
+/** Hosts are given the secrets that they need: this process has erased its own variables. */
 export function hostProcessesOf({ config, log }: Pick<Installation, 'config' | 'log'>): HostProcessOptions {
-  const env = { MILLRACE_HOME: config.home };
+  const { home, databaseUrl, defaultDatabaseUrl, secretKeys } = config;
+  const env = {
+    MILLRACE_HOME: home,
+    ...(databaseUrl === undefined ? {} : { MILLRACE_DATABASE_URL: databaseUrl }),
+    ...(defaultDatabaseUrl === undefined ? {} : { MILLRACE_DEFAULT_DATABASE_URL: defaultDatabaseUrl }),
+    ...(secretKeys === undefined ? {} : { MILLRACE_SECRET_KEY: secretKeys.join() }),
+  };
   return { main: packageFile('dist', 'main.js'), log, memoryMb: config.hostMemoryMb, env };
 }
 

@@ -18,6 +18,7 @@ import { type Address, addressOfSocket, addressOfUrl } from '../postgres/address
 import { claimHome, makeHome } from '../postgres/home.ts';
 import { supervised } from '../postgres/supervised.ts';
 import { makeRuntimes } from '../runtimes/runtimes.ts';
+import { TaskUsers } from '../runtimes/task-users.ts';
 import { inProcess } from '../worker/carrier.ts';
 import { makeWorker } from '../worker/worker.ts';
 import { type ChildHosts, childHosts } from './host-processes.ts';
@@ -135,15 +136,17 @@ async function serveInstallation(
   installation: Installation,
   { hosts, rootKey }: Pick<Ground, 'hosts' | 'rootKey'>,
 ): Promise<void> {
-  const { config, control } = installation;
+  const { config, control, log } = installation;
+  const users = new TaskUsers({ wish: config.taskUser, log });
+  const separation = options.worker ? await users.separation() : undefined;
   const healthy = (): Promise<boolean> => isStarted(control, defaultTenant);
   const serving = makeServing({ installation, rootKey, healthy });
-  const worker = options.worker ? [inProcessWorker(installation, serving)] : [];
+  const worker = options.worker ? [inProcessWorker(installation, serving, users)] : [];
   const launcher = launcherOf(installation, { hosts, alone: embedded(config) });
   const services = all('up', [launcher, serving, announced(installation, serving), ...worker]);
   try {
     await services.start();
-    await greet(role, serving);
+    await greet(role, serving, separation?.about);
     await untilAborted(role.signal);
     role.say('Stopping; running tasks may take a few seconds to end.');
   } finally {
@@ -163,16 +166,17 @@ function announced(installation: Installation, serving: Serving): Service {
 }
 
 /** Made when it starts: only then is the address known that tasks are told. */
-function inProcessWorker(installation: Installation, serving: Serving): Service {
+function inProcessWorker(installation: Installation, serving: Serving, users: TaskUsers): Service {
   let worker: Service | undefined;
   return {
     name: 'worker',
     async start() {
-      worker ??= await makeInProcessWorker(installation, serving);
+      worker ??= await makeInProcessWorker(installation, serving, users);
       await worker.start();
     },
     async stop() {
       await worker?.stop();
+      await users.stop();
     },
   };
 }
@@ -181,7 +185,11 @@ function always<T>(value: T): () => T {
   return () => value;
 }
 
-async function makeInProcessWorker({ config, log }: Installation, serving: Serving): Promise<Service> {
+async function makeInProcessWorker(
+  { config, log }: Installation,
+  serving: Serving,
+  users: TaskUsers,
+): Promise<Service> {
   const caller: KeyCaller = { kind: 'key', role: 'worker', tenantId: null, tenant: null, actor: 'worker of up' };
   const own = log.child({ part: 'worker' });
   return makeWorker({
@@ -193,7 +201,7 @@ async function makeInProcessWorker({ config, log }: Installation, serving: Servi
     key: 'in-process',
     carry: inProcess((request) => serving.gateway.fetchAs(request, caller)),
     taskUrl: config.publicUrl ?? serving.url(),
-    runtimes: makeRuntimes({ names: runtimeNames, functions: {}, environment: process.env, log: own }),
+    runtimes: makeRuntimes({ names: runtimeNames, functions: {}, environment: process.env, users, log: own }),
     log: own,
     maxTasks: config.maxTasks,
     drainMs: config.drainMs,
@@ -201,9 +209,11 @@ async function makeInProcessWorker({ config, log }: Installation, serving: Servi
   });
 }
 
-async function greet({ config, say }: Role, serving: Serving): Promise<void> {
+/** `tasks` says what separates tasks from this process. */
+async function greet({ config, say }: Role, serving: Serving, tasks: string | undefined): Promise<void> {
   say(`Millrace ${engineVersion} at ${serving.url()}`);
   say(`  sign in   ${await serving.signInLink()}`);
   say(`  home      ${config.home}`);
+  if (tasks !== undefined) say(`  tasks     ${tasks}`);
   say('  stop      Ctrl-C, or `millrace down`');
 }

@@ -9,6 +9,7 @@ import { newId } from '../kernel/id.ts';
 import { makeLog } from '../kernel/log.ts';
 import { packageVersion } from '../kernel/package-files.ts';
 import { makeRuntimes, type RuntimeTable } from '../runtimes/runtimes.ts';
+import { TaskUsers } from '../runtimes/task-users.ts';
 import { makeWorker } from '../worker/worker.ts';
 import { type Role, untilAborted } from './role.ts';
 
@@ -36,6 +37,11 @@ function checkRuntimes(wished: readonly RuntimeName[], runtimes: RuntimeTable): 
   throw new MillraceError('bad_configuration', told.join('; '));
 }
 
+/** Whether tasks run on the machine itself. */
+function runsPrograms(runtimes: RuntimeTable): boolean {
+  return runtimes.has('process') || runtimes.has('function');
+}
+
 export async function runWorker({ config, signal, say }: Role, options: WorkerOptions): Promise<void> {
   const log = makeLog({ level: config.logLevel, role: 'worker' });
   if (options.key === undefined)
@@ -44,8 +50,10 @@ export async function runWorker({ config, signal, say }: Role, options: WorkerOp
       'set MILLRACE_KEY to a key of the role worker: `millrace key create --name … --role worker`',
     );
   const { functions = {}, runtimes: names = runtimeNames } = options;
-  const runtimes = makeRuntimes({ names, functions, environment: process.env, log });
+  const users = new TaskUsers({ wish: config.taskUser, log });
+  const runtimes = makeRuntimes({ names, functions, environment: process.env, users, log });
   checkRuntimes(options.runtimes ?? [], runtimes);
+  const { about } = await users.separation();
   await checkKey(options.url, options.key);
   const worker = makeWorker({
     id: newId(),
@@ -62,6 +70,8 @@ export async function runWorker({ config, signal, say }: Role, options: WorkerOp
   });
   await worker.start();
   say(`Millrace worker for ${options.url}`);
+  if (runsPrograms(runtimes)) say(`  tasks     ${about}`);
   await untilAborted(signal);
   await worker.stop();
+  await users.stop();
 }

@@ -10,7 +10,8 @@ import { newId } from '../kernel/id.ts';
 import { pause } from '../kernel/service.ts';
 import { failed, graceMs, type Outcome, type Output, type RunFacts } from './contract.ts';
 import { descriptors, LineReader, type Order, type Word } from './function-wire.ts';
-import { markVariable, TaskProcesses } from './task-processes.ts';
+import { markVariable, preferForOom, TaskProcesses } from './task-processes.ts';
+import type { TaskUser, TaskUsers } from './task-users.ts';
 import type { Watcher } from './watcher.ts';
 
 const word: z.ZodType<Word> = z.union([
@@ -30,6 +31,8 @@ export interface FunctionProcessOptions {
   readonly graceMs: number;
   /** For the functions to be loaded. */
   readonly loadMs: number;
+  /** Without it, functions run as this process does. */
+  readonly users?: TaskUsers | undefined;
 }
 
 /**
@@ -79,31 +82,44 @@ export class FunctionProcess {
   /** Resolves once its functions are loaded; throws why they cannot be. */
   static async start(options: FunctionProcessOptions, watcher: Watcher): Promise<FunctionProcess> {
     const mark = newId();
+    const user = await options.users?.take();
     watcher.announce(mark);
+    const release = (): void => {
+      watcher.ended(mark);
+      options.users?.give(user);
+    };
+    let started: FunctionProcess | undefined;
     try {
-      const started = await FunctionProcess.#spawned(options, mark);
+      started = await FunctionProcess.#spawned(options, mark, user);
       watcher.began(mark, started.#processes.leader);
-      void started.gone.then(() => watcher.ended(mark));
+      void started.gone.then(release);
       await started.#loaded();
       return started;
     } catch (error) {
-      watcher.ended(mark);
-      throw error;
+      if (started === undefined) release();
+      throw user === undefined ? error : withUser(error, user, options);
     }
   }
 
-  static async #spawned(options: FunctionProcessOptions, mark: string): Promise<FunctionProcess> {
+  static async #spawned(
+    options: FunctionProcessOptions,
+    mark: string,
+    user: TaskUser | undefined,
+  ): Promise<FunctionProcess> {
     const passed = Object.entries(options.environment).filter(([name]) => !name.startsWith(withheld));
-    const env: NodeJS.ProcessEnv = { ...Object.fromEntries(passed), [markVariable]: mark };
+    const env: NodeJS.ProcessEnv = { ...Object.fromEntries(passed), ...user?.env, [markVariable]: mark };
     const child = spawn(process.execPath, [options.program, options.file], {
       env,
       detached: true,
       stdio: ['ignore', 'inherit', 'inherit', 'pipe', 'pipe'],
+      ...(user === undefined ? {} : { uid: user.uid, gid: user.gid }),
+      ...(user?.cwd === undefined ? {} : { cwd: user.cwd }),
     });
     await new Promise<void>((resolve, reject) => {
       child.once('spawn', resolve);
       child.once('error', reject);
     });
+    if (child.pid !== undefined) preferForOom(child.pid);
     return new FunctionProcess(options, child, mark);
   }
 
@@ -235,4 +251,11 @@ function endingOf(code: number | null, signal: NodeJS.Signals | null): string {
   if (signal === null) return `ended with exit code ${code}`;
   const hint = signal === 'SIGABRT' || signal === 'SIGKILL' ? ' (perhaps it was short of memory)' : '';
   return `was ended by ${signal}${hint}`;
+}
+
+/** A file that root alone can read is the likeliest reason why a user of tasks cannot load it. */
+function withUser(error: unknown, { uid }: TaskUser, { file, program }: FunctionProcessOptions): MillraceError {
+  const why = error instanceof Error ? error.message : String(error);
+  const needed = `functions run as user ${uid}, who must be able to read ${file}, ${program} and ${process.execPath}`;
+  return new MillraceError('bad_configuration', `${why} (${needed}; see docs/security.md)`, { cause: error });
 }

@@ -8,6 +8,7 @@ import type { Service } from '../kernel/service.ts';
 import { failed, faulty, mismatch, type Runtime } from './contract.ts';
 import { messageOf } from './function.ts';
 import { FunctionProcess } from './function-process.ts';
+import type { TaskUsers } from './task-users.ts';
 import { Watcher } from './watcher.ts';
 
 export interface FunctionFileOptions {
@@ -19,6 +20,7 @@ export interface FunctionFileOptions {
   readonly loadMs?: number;
   /** How long a process is kept for the next call. One is always kept. */
   readonly idleMs?: number;
+  readonly users?: TaskUsers | undefined;
   readonly log?: Log | undefined;
 }
 

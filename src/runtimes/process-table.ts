@@ -35,6 +35,15 @@ export function processesWith(variable: string): Promise<number[]> {
   });
 }
 
+/** The users of this range, both ends included, who have a process. One that forks while we look may be missed. */
+export async function usersWithProcesses({ first, last }: { first: number; last: number }): Promise<Set<number>> {
+  const users = await inSlices((pid) => {
+    const status = read(`/proc/${pid}/status`)?.toString('latin1') ?? '';
+    return Number(/^Uid:\s+(\d+)/m.exec(status)?.[1] ?? -1);
+  });
+  return new Set(users.filter((uid) => uid >= first && uid <= last));
+}
+
 const sliceSize = 50;
 
 async function inSlices<T>(look: (pid: string) => T | undefined): Promise<T[]> {

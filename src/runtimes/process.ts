@@ -1,16 +1,17 @@
 /**
  * The runtime `process`: a command in a process group of its own, on the worker's machine.
  *
- * 1. The run is over when the main process has ended. What it left in its group or session is ended too; what should
- *    outlive the run must leave both (`setsid`).
+ * 1. The run is over when the main process has ended. What it left in its group or session is ended too. A process that
+ *    left both (`setsid`) outlives the run, unless the task had a user of its own: then everything of that user is killed.
  * 2. A kill is soft (SIGTERM), then hard (SIGKILL) after a grace, always of the whole group; on Linux also of what left
  *    the group, found by its session or its environment.
  * 3. When the worker dies, its watcher does the same (I4).
  * 4. The environment is what is declared, the documented variables, and of the worker's own only `inherited`.
  * 5. Standard output and standard error are one pipe: only so is their order kept.
+ * 6. It runs as the user that `task-users.ts` gives it, and is ended before Millrace where memory runs out.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
-import { closeSync, existsSync } from 'node:fs';
+import { closeSync, existsSync, fchownSync } from 'node:fs';
 import type { Log } from '../kernel/log.ts';
 import type { Service } from '../kernel/service.ts';
 import {
@@ -27,7 +28,8 @@ import {
 import { Leftovers } from './leftovers.ts';
 import { PipeStock } from './pipes.ts';
 import { Pump } from './pump.ts';
-import { markVariable, TaskProcesses } from './task-processes.ts';
+import { markVariable, preferForOom, TaskProcesses } from './task-processes.ts';
+import type { TaskUser, TaskUsers } from './task-users.ts';
 import { Watcher } from './watcher.ts';
 
 /** What a process inherits of its worker's environment. */
@@ -41,10 +43,12 @@ export interface ProcessOptions {
   readonly orphanGraceMs?: number;
   /** For what the main process left behind: to end its output, then to end. */
   readonly lingerMs?: number;
+  /** Without it, tasks run as this process does. */
+  readonly users?: TaskUsers | undefined;
   readonly log?: Log | undefined;
 }
 
-type Process = Extract<Task['work'], { kind: 'process' }>;
+type Process = Extract<Task['work'], { kind: 'process' }> & { readonly user: TaskUser | undefined };
 type Ending = { readonly code: number | null; readonly signal: NodeJS.Signals | null };
 
 /** What there is while the runtime's service is up. */
@@ -62,8 +66,14 @@ export function processRuntime(options: ProcessOptions): Runtime & { readonly se
     async run(task, output, signal) {
       if (task.work.kind !== 'process') return mismatch('process', task.work);
       if (signal.aborted) return failed('it was stopped before it began');
-      const started = await new Execution(options, await equip(), task, task.work).start(output);
-      return 'state' in started ? started : await started.finish(signal);
+      const equipped = await equip();
+      const user = await options.users?.take();
+      try {
+        const started = await new Execution(options, equipped, task, { ...task.work, user }).start(output);
+        return 'state' in started ? started : await started.finish(signal);
+      } finally {
+        options.users?.give(user);
+      }
     },
     service: {
       name: 'processes',
@@ -130,8 +140,12 @@ class Execution {
   async #spawn(output: Output): Promise<Started> {
     const pipe = await this.#equipment.stock.take();
     try {
+      const { user } = this.#work;
+      // a task that opens /dev/stderr opens this pipe anew
+      if (user !== undefined) fchownSync(pipe.write, user.uid, user.gid);
       const child = this.#child(pipe.write);
       const leader = child.pid ?? (await spawnFailure(child));
+      preferForOom(leader);
       const ending = new Promise<Ending>((resolve) => child.once('exit', (code, signal) => resolve({ code, signal })));
       return { processes: new TaskProcesses(leader, this.#mark), ending, pump: new Pump(pipe.read, output) };
     } catch (error) {
@@ -149,9 +163,12 @@ class Execution {
       const value = this.#options.environment[name];
       if (value !== undefined) env[name] = value;
     }
-    Object.assign(env, this.#task.env, { [markVariable]: this.#mark });
-    const cwd = this.#work.cwd;
-    return spawn(file, args, { env, detached: true, stdio: ['ignore', out, out], ...(cwd === null ? {} : { cwd }) });
+    const { user } = this.#work;
+    Object.assign(env, user?.env, this.#task.env, { [markVariable]: this.#mark });
+    const cwd = this.#work.cwd ?? user?.cwd;
+    const identity = user === undefined ? {} : { uid: user.uid, gid: user.gid };
+    const place = cwd === undefined ? {} : { cwd };
+    return spawn(file, args, { env, detached: true, stdio: ['ignore', out, out], ...place, ...identity });
   }
 
   #refusal(error: unknown): Outcome {
@@ -160,7 +177,9 @@ class Execution {
     if (cwd !== null && !existsSync(cwd)) return faulty(`the folder "${cwd}" (cwd) does not exist on this worker`);
     const code: unknown = error instanceof Error ? Reflect.get(error, 'code') : undefined;
     const known = typeof code === 'string' ? refusals[code] : undefined;
-    return faulty(`the command "${command}" ${known ?? `could not be started: ${String(error)}`}`);
+    const { user } = this.#work;
+    const as = code === 'EACCES' && user !== undefined ? `; tasks run as user ${user.uid} (docs/security.md)` : '';
+    return faulty(`the command "${command}" ${known ?? `could not be started: ${String(error)}`}${as}`);
   }
 
   async #finish(signal: AbortSignal, { ending, processes, pump }: Started): Promise<Outcome> {
@@ -195,7 +214,7 @@ class Execution {
 
 const refusals: Readonly<Record<string, string>> = {
   ENOENT: 'was not found (or the interpreter that its first line names)',
-  EACCES: 'may not be executed: it is not an executable file, or this worker may not read it',
+  EACCES: 'may not be executed: it is not an executable file, or the user of the task may not read it',
   ENOEXEC: 'is not a program for this machine',
   E2BIG: 'has more arguments and environment than this machine allows; large parameters are better read from the API',
   ERR_INVALID_ARG_VALUE: 'cannot be started: it is empty, or an argument, the folder or a variable holds a NUL byte',

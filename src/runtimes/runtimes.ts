@@ -8,6 +8,7 @@ import { functionRuntime, type TaskFunctions } from './function.ts';
 import { functionProcesses } from './function-processes.ts';
 import { none } from './none.ts';
 import { processRuntime } from './process.ts';
+import type { TaskUsers } from './task-users.ts';
 
 export type RuntimeTable = ReadonlyMap<RuntimeName, Runtime>;
 
@@ -18,6 +19,8 @@ export interface RuntimeOptions {
   readonly functions: TaskFunctions | string;
   /** The worker's own environment, of which a process inherits a few variables. */
   readonly environment: Readonly<Record<string, string | undefined>>;
+  /** Whom tasks run as; without it, as the worker itself does. */
+  readonly users?: TaskUsers | undefined;
   readonly log?: Log | undefined;
 }
 
@@ -25,12 +28,12 @@ const program = packageFile('dist', 'function-host.js');
 
 const makers: Record<RuntimeName, (options: RuntimeOptions) => Runtime | undefined> = {
   none: () => none,
-  function: ({ functions, environment, log }) => {
-    if (typeof functions === 'string') return functionProcesses({ file: functions, program, environment, log });
+  function: ({ functions, environment, users, log }) => {
+    if (typeof functions === 'string') return functionProcesses({ file: functions, program, environment, users, log });
     // without a single function its runs are better left to a worker that has some
     return Object.keys(functions).length > 0 ? functionRuntime({ functions }) : undefined;
   },
-  process: ({ environment, log }) => processRuntime({ environment, log }),
+  process: ({ environment, users, log }) => processRuntime({ environment, users, log }),
   docker: () => dockerMissing,
   kubernetes: () => undefined,
 };

@@ -3,6 +3,7 @@
  * Linux these are found by the session they are still in, or by the mark in their environment. One that left the
  * session and cleared its environment, or changed user, is out of reach.
  */
+import { writeFileSync } from 'node:fs';
 import { pause } from '../kernel/service.ts';
 import { livingProcesses, processesWith } from './process-table.ts';
 
@@ -79,6 +80,18 @@ export class TaskProcesses {
       if (strays.size === 0) return;
       for (const pid of strays) signalOne(pid, 'SIGKILL');
     }
+  }
+}
+
+/** Of 1,000: far above what Millrace and PostgreSQL have, so that a machine short of memory loses tasks first. */
+const oomScore = 500;
+
+/** The task's main process and all that it starts are the first that the kernel ends for want of memory. Linux only. */
+export function preferForOom(pid: number): void {
+  try {
+    writeFileSync(`/proc/${pid}/oom_score_adj`, String(oomScore));
+  } catch {
+    // it has ended already, or this system knows nothing of the kind
   }
 }
 

@@ -16,6 +16,7 @@ import { addressOfSocket } from '../../src/postgres/address.ts';
 import { type EmbeddedServer, startEmbedded } from '../../src/postgres/embedded.ts';
 import { openPool } from '../../src/postgres/pool.ts';
 import type { Endpoints } from '../harness/product.ts';
+import { makeTaskFile, makeTaskFolder } from '../harness/task-folder.ts';
 import { until } from '../harness/until.ts';
 import { faultsOf, type Plan, whenQuiet } from './oracle.ts';
 import { RoleProcess } from './role-process.ts';
@@ -46,14 +47,23 @@ export class ChaosInstallation {
   readonly db: Db;
   readonly #plans = new Map<string, Plan>();
   readonly #home: string;
+  /** What functions read and write. */
+  readonly #folder: string;
   readonly #control: Pool;
   readonly #pool: Pool;
   readonly #call: Client<Endpoints>;
   #server: EmbeddedServer;
   #databaseAway = 0;
 
-  private constructor(home: string, server: EmbeddedServer, port: number, options: InstallationOptions) {
+  private constructor(
+    places: { home: string; folder: string },
+    server: EmbeddedServer,
+    port: number,
+    options: InstallationOptions,
+  ) {
+    const { home, folder } = places;
     this.#home = home;
+    this.#folder = folder;
     this.#server = server;
     const pool = (database: string, schema: 'control' | 'millrace'): Pool =>
       openPool({ address: addressOfSocket(server.connection, database), schema, ...plain });
@@ -78,7 +88,7 @@ export class ChaosInstallation {
     };
     const role = (name: string, ...args: readonly string[]): RoleProcess =>
       new RoleProcess({ name, args, env, mayEnd: () => this.#databaseAway > 0 });
-    const functions = join(home, 'functions.mjs');
+    const functions = join(folder, 'functions.mjs');
     this.api = role('api', 'api', '--port', String(port));
     this.launcher = role('launcher', 'launcher', '--no-hosts');
     this.hosts = numbered('host', options.hosts).map((name) => role(name, 'host'));
@@ -89,9 +99,11 @@ export class ChaosInstallation {
 
   static async start(options: InstallationOptions): Promise<ChaosInstallation> {
     const home = await mkdtemp(join(tmpdir(), 'millrace-chaos-'));
-    await writeFile(join(home, 'functions.mjs'), taskFunctions);
+    const folder = await makeTaskFolder();
+    await writeFile(join(folder, 'functions.mjs'), taskFunctions);
+    await makeTaskFile(join(folder, 'evidence'));
     const server = await startEmbedded({ home, log: silent, settings });
-    const installation = new ChaosInstallation(home, server, await freePort(), options);
+    const installation = new ChaosInstallation({ home, folder }, server, await freePort(), options);
     try {
       await installation.call('PUT /api/projects', { body: { name: chaosProject } });
       await installation.call('PUT /api/pools/{name}', {
@@ -210,7 +222,7 @@ export class ChaosInstallation {
   }
 
   get #evidenceFile(): string {
-    return join(this.#home, 'evidence');
+    return join(this.#folder, 'evidence');
   }
 
   /** A hand-out is executed once at most, and a success was executed under the lease that counted. */
@@ -240,6 +252,7 @@ export class ChaosInstallation {
     await Promise.all([this.#pool.end(), this.#control.end()]);
     await this.#server.stop('immediate');
     await rm(this.#home, { recursive: true, force: true });
+    await rm(this.#folder, { recursive: true, force: true });
   }
 }
 

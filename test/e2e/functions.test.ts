@@ -1,17 +1,20 @@
 /** Functions as tasks: `millrace worker --functions FILE.js` and `createWorker` against the real server, over HTTP. */
 import { type ChildProcess, spawn } from 'node:child_process';
-import { writeFile } from 'node:fs/promises';
+import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { createWorker } from '../../src/index.ts';
 import { type Product, productMain, productNode, removeHome, startProduct } from '../harness/product.ts';
+import { makeTaskFolder } from '../harness/task-folder.ts';
 import { until } from '../harness/until.ts';
 
 let product: Product;
 let key: string;
+let folder: string;
 const children: ChildProcess[] = [];
 
 beforeAll(async () => {
+  folder = await makeTaskFolder();
   product = await startProduct({ args: ['--no-worker'] });
   await product.call('PUT /api/projects', { body: { name: 'functions' } });
   ({ key } = await product.call('POST /api/keys', { body: { name: 'box', role: 'worker' } }));
@@ -20,6 +23,7 @@ afterAll(async () => {
   for (const child of children) child.kill('SIGKILL');
   await product.stop();
   await removeHome(product.home);
+  await rm(folder, { recursive: true });
 });
 
 /** Runs a one-task job and waits for its end. */
@@ -37,7 +41,7 @@ async function run(name: string, task: object, params: Record<string, unknown> =
 }
 
 it('a worker with a file of functions runs them with input, params and log', async () => {
-  const file = join(product.home, 'functions.mjs');
+  const file = join(folder, 'functions.mjs');
   await writeFile(
     file,
     `export function greet(input, { log, params, attempt }) { log('hello ' + input.who + ', ' + params.mood + ' ' + attempt); }

@@ -1,7 +1,6 @@
 /** Tenants from their making to their end, as a person and a program do it, against the whole product. */
 import { existsSync } from 'node:fs';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -14,6 +13,7 @@ import { withClient } from '../../src/postgres/databases.ts';
 import { bearer } from '../harness/ask.ts';
 import { type Answer, type Endpoints, millrace, type Product, removeHome, startProduct } from '../harness/product.ts';
 import { controlAddress } from '../harness/second-tenant.ts';
+import { makeTaskFolder } from '../harness/task-folder.ts';
 import { until } from '../harness/until.ts';
 
 let product: Product;
@@ -83,7 +83,7 @@ describe('a tenant', () => {
 
   it('that is renamed while a run is under way hears of its end, and of its heartbeats until then', async () => {
     await product.call('POST /api/tenants', { body: { name: 'slow' } });
-    const folder = await mkdtemp(join(tmpdir(), 'millrace-rename-'));
+    const folder = await makeTaskFolder();
     const call = below('slow');
     await call('PUT /api/projects', { body: { name: 'p' } });
     // it calls by its own credential, at the address that it was given, when its tenant has another name already

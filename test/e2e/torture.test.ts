@@ -6,6 +6,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { logOf, printedBy, runTask, shell, startTask, endOf } from '../harness/one-task.ts';
 import { isAlive } from '../harness/process-tree.ts';
 import { type Product, removeHome, startProduct } from '../harness/product.ts';
+import { makeTaskFile, makeTaskFolder } from '../harness/task-folder.ts';
 import { until } from '../harness/until.ts';
 
 let product: Product;
@@ -13,7 +14,7 @@ let folder: string;
 
 beforeAll(async () => {
   product = await startProduct();
-  folder = await mkdtemp(join(tmpdir(), 'millrace-torture-'));
+  folder = await makeTaskFolder();
 });
 afterEach(async () => {
   // whatever it was, the next run goes on as if nothing had been
@@ -193,6 +194,7 @@ describe('a task', () => {
   });
 
   it('is one of eight at most, and fifty of them all get their turn', async () => {
+    await makeTaskFile(join(folder, 'turns'));
     const script = `echo + >> ${folder}/turns; sleep 0.05; echo - >> ${folder}/turns`;
     const runs = await Promise.all(Array.from({ length: 50 }, () => startTask(product, shell(script))));
     for (const run of runs) expect(await endOf(product, run)).toMatchObject({ state: 'success' });
@@ -212,7 +214,7 @@ it('its worker’s death is its own: kill -9 of `up` ends it, and after a restar
   const first = await startProduct({ home });
   const run = await startTask(
     first,
-    shell('echo pid $$; trap "" TERM; [ -e once ] || { : > once; while :; do sleep 0.05; done; }', { cwd: home }),
+    shell('echo pid $$; trap "" TERM; [ -e once ] || { : > once; while :; do sleep 0.05; done; }', { cwd: folder }),
   );
   const pid = Number(await printedBy(first, run, /pid (\d+)/));
   first.child.kill('SIGKILL');

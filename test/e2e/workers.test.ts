@@ -9,6 +9,7 @@ import { lastingPort } from '../harness/lasting-port.ts';
 import { endOf, logOf, printedBy, runTask, shell, startTask } from '../harness/one-task.ts';
 import { isAlive } from '../harness/process-tree.ts';
 import { type Product, removeHome, startProduct } from '../harness/product.ts';
+import { makeTaskFolder } from '../harness/task-folder.ts';
 import { until } from '../harness/until.ts';
 import { startWorkerProcess, type WorkerProcess, type WorkerProcessOptions } from '../harness/worker-process.ts';
 
@@ -22,7 +23,7 @@ const workers: WorkerProcess[] = [];
 
 beforeAll(async () => {
   product = await startProduct({ args: ['--no-worker'], env: lease });
-  folder = await mkdtemp(join(tmpdir(), 'millrace-workers-'));
+  folder = await makeTaskFolder();
 });
 afterEach(async () => {
   await Promise.all(workers.splice(0).map((worker) => worker.end('SIGKILL')));

@@ -33,6 +33,8 @@ export interface ProductOptions {
   readonly home?: string;
   readonly env?: Readonly<Record<string, string>>;
   readonly args?: readonly string[];
+  /** Where it is started. */
+  readonly cwd?: string;
 }
 
 export async function makeHomeFolder(): Promise<string> {
@@ -43,6 +45,7 @@ export async function startProduct(options: ProductOptions = {}): Promise<Produc
   const home = options.home ?? (await makeHomeFolder());
   const child = spawn(productNode, [productMain, 'up', '--home', home, '--port', '0', ...(options.args ?? [])], {
     env: { ...process.env, MILLRACE_LOG: 'warn', ...options.env },
+    cwd: options.cwd,
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let output = '';

@@ -1,0 +1,192 @@
+/**
+ * The users that tasks run as, taken for each task and given back after it.
+ *
+ * Where each task has a user of its own (`task-separation.ts`):
+ *
+ * 1. No two tasks of this machine have the same user at the same time: numbers are taken in blocks, and a block is locked
+ *    for the life of the worker.
+ * 2. When a user is given again, no process of the task before is left, whatever it did to hide, and its folder is empty.
+ *    Both are done by a process of that user: `kill -1` misses no process that forks meanwhile, and root never walks
+ *    through a folder that tasks can change.
+ * 3. A user that cannot be cleaned up is not given again.
+ */
+import { spawn } from 'node:child_process';
+import { chmodSync, readdirSync } from 'node:fs';
+import { type Log, silent } from '../kernel/log.ts';
+import { MillraceError } from '../errors.ts';
+import { usersWithProcesses } from './process-table.ts';
+import {
+  type AccountSeparation,
+  findSeparation,
+  makeUserFolder,
+  type OwnSeparation,
+  type TaskSeparation,
+} from './task-separation.ts';
+import { UserBlocks } from './user-blocks.ts';
+
+export interface TaskUser {
+  readonly uid: number;
+  readonly gid: number;
+  /** Above what is inherited, beneath what the task declares. */
+  readonly env: Readonly<Record<string, string>>;
+  /** Where a task begins that names no folder; undefined: where the worker runs. */
+  readonly cwd: string | undefined;
+}
+
+export interface TaskUsersOptions {
+  /** MILLRACE_TASK_USER. */
+  readonly wish: string | undefined;
+  readonly log?: Log | undefined;
+}
+
+/** What programs find as the name of a user without an account. */
+const userName = 'millrace-task';
+
+export class TaskUsers {
+  readonly #options: TaskUsersOptions;
+  #separation: Promise<TaskSeparation> | undefined;
+  #own: OwnUsers | undefined;
+
+  constructor(options: TaskUsersOptions) {
+    this.#options = options;
+  }
+
+  /** Who tasks run as; found out once. */
+  separation(): Promise<TaskSeparation> {
+    this.#separation ??= findSeparation(this.#options.wish);
+    return this.#separation;
+  }
+
+  /** Undefined: tasks run as the worker's own user. */
+  async take(): Promise<TaskUser | undefined> {
+    const separation = await this.separation();
+    if (separation.kind === 'same') return undefined;
+    if (separation.kind === 'account') return accountUser(separation);
+    this.#own ??= new OwnUsers(separation, this.#options.log ?? silent);
+    return await this.#own.take();
+  }
+
+  /** The task is over: whatever it left is killed and removed. */
+  give(user: TaskUser | undefined): void {
+    if (user !== undefined) this.#own?.give(user.uid);
+  }
+
+  /** Lets all users go, once the last is cleaned up. */
+  async stop(): Promise<void> {
+    const own = this.#own;
+    this.#own = undefined;
+    await own?.stop();
+  }
+}
+
+function accountUser({ uid, gid, name, home }: AccountSeparation): TaskUser {
+  return { uid, gid, env: { HOME: home, USER: name, LOGNAME: name }, cwd: undefined };
+}
+
+class OwnUsers {
+  readonly #separation: OwnSeparation;
+  readonly #log: Log;
+  readonly #blocks: UserBlocks;
+  /** Clean; the one that was used longest ago comes first. */
+  readonly #free: number[] = [];
+  /** Of a block that was just taken: something of a worker that died may be left. */
+  readonly #unknown: number[] = [];
+  readonly #cleaning = new Set<Promise<void>>();
+  readonly #waiting: (() => void)[] = [];
+  #growing: Promise<boolean> | undefined;
+
+  constructor(separation: OwnSeparation, log: Log) {
+    this.#separation = separation;
+    this.#log = log;
+    this.#blocks = new UserBlocks(separation.folder, separation.range);
+  }
+
+  async take(): Promise<TaskUser> {
+    for (;;) {
+      const clean = this.#free.shift();
+      if (clean !== undefined) return this.#user(clean);
+      const unknown = this.#unknown.shift();
+      if (unknown !== undefined) {
+        if (await this.#clean(unknown)) return this.#user(unknown);
+      } else if (!(await this.#grow())) await this.#nextFree();
+    }
+  }
+
+  give(uid: number): void {
+    const cleaning = this.#clean(uid).then((isClean) => {
+      this.#cleaning.delete(cleaning);
+      if (!isClean) return;
+      this.#free.push(uid);
+      this.#waiting.shift()?.();
+    });
+    this.#cleaning.add(cleaning);
+  }
+
+  async stop(): Promise<void> {
+    await this.#growing;
+    while (this.#cleaning.size > 0) await Promise.all(this.#cleaning);
+    await this.#blocks.release();
+  }
+
+  #user(uid: number): TaskUser {
+    const { folder, reachesCwd } = this.#separation;
+    const own = makeUserFolder(folder, uid);
+    const env = { HOME: own, TMPDIR: own, USER: userName, LOGNAME: userName };
+    return { uid, gid: uid, env, cwd: reachesCwd ? undefined : own };
+  }
+
+  /** Takes another block; false where there is none. */
+  #grow(): Promise<boolean> {
+    this.#growing ??= this.#takeBlock().finally(() => (this.#growing = undefined));
+    return this.#growing;
+  }
+
+  async #takeBlock(): Promise<boolean> {
+    const block = await this.#blocks.take();
+    if (block === undefined) return false;
+    const left = await usersWithProcesses(block);
+    for (let uid = block.first; uid <= block.last; uid++) {
+      // what a worker that died has left is ended now, not when its user is needed
+      if (left.has(uid)) this.give(uid);
+      else this.#unknown.push(uid);
+    }
+    return true;
+  }
+
+  #nextFree(): Promise<void> {
+    if (this.#cleaning.size === 0 && !this.#blocks.hasAny) {
+      const { first, last } = this.#separation.range;
+      const message = `all users from ${first} to ${last} are taken by other workers; give this one a range by MILLRACE_TASK_USER`;
+      return Promise.reject(new MillraceError('bad_configuration', message));
+    }
+    return new Promise((resolve) => this.#waiting.push(resolve));
+  }
+
+  /** Whether nothing of this user is left. */
+  async #clean(uid: number): Promise<boolean> {
+    const folder = makeUserFolder(this.#separation.folder, uid);
+    chmodSync(folder, 0o700);
+    const isEmpty = (): boolean => readdirSync(folder).length === 0;
+    const problem =
+      (await runAs(uid, killAll, folder)) ?? (isEmpty() ? undefined : await runAs(uid, removeAll, folder));
+    if (problem === undefined && isEmpty()) return true;
+    const why = problem ?? `something in ${folder} cannot be removed`;
+    this.#log.warn({ user: uid, why }, 'a user of tasks cannot be cleaned up and is not used again');
+    return false;
+  }
+}
+
+/** Every process that this user may signal, but the shell itself. It fails where there is none. */
+const killAll = 'kill -s KILL -- -1 2>/dev/null';
+/** A folder without write permission, such as one of Go's modules, would keep its content. */
+const removeAll = 'cd -- "$0" && chmod -R u+rwx . && find . -mindepth 1 -delete';
+
+/** Why it could not be run. How it ended says nothing: there may have been nothing to do. */
+function runAs(uid: number, script: string, argument: string): Promise<string | undefined> {
+  return new Promise((resolve) => {
+    const how = { uid, gid: uid, cwd: '/', env: { PATH: '/usr/bin:/bin' }, stdio: 'ignore', detached: true } as const;
+    const child = spawn('/bin/sh', ['-c', script, argument], how);
+    child.once('error', (error) => resolve(error.message));
+    child.once('exit', () => resolve(undefined));
+  });
+}

@@ -1,0 +1,17 @@
+/** Folders and files that tasks may read and write, whatever user they run as: under root each has a user of its own. */
+import { chmod, mkdtemp, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+/** The caller removes it. */
+export async function makeTaskFolder(): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'millrace-tasks-'));
+  await chmod(folder, 0o777);
+  return folder;
+}
+
+/** An empty file that several tasks may append to. */
+export async function makeTaskFile(path: string): Promise<void> {
+  await writeFile(path, '');
+  await chmod(path, 0o666);
+}
