@@ -152,6 +152,10 @@ const explanations: Readonly<Record<ReasonCode, Explain>> = {
     sentence: `The scheduler of ${tenant.name} has ended ${times(tenant)}: ${detailOf(tenant)}${nextTry(tenant)}.`,
     advice: `the log of its host says more; \`millrace tenant restart ${shellWord(tenant.name)}\` tries at once`,
   }),
+  failing: ({ tenant }) => ({
+    sentence: `The scheduler of ${tenant.name} was ended because a part of it does not work: ${detailOf(tenant)}${nextTry(tenant)}.`,
+    advice: `see to the cause in the database ${tenant.database}; \`millrace tenant restart ${shellWord(tenant.name)}\` tries at once`,
+  }),
   gone: ({ tenant: { name, database } }) => ({
     sentence: `The database ${database} of ${name} does not exist.`,
     advice:
@@ -163,7 +167,7 @@ const explanations: Readonly<Record<ReasonCode, Explain>> = {
 
 /** A reason carries its time before the colon; people are told that apart. */
 function detailOf({ reason }: queries.TenantState): string {
-  return (reason ?? 'unknown').replace(/^(?:crashed|unreachable) until [^ ]+: /, '');
+  return (reason ?? 'unknown').replace(/^(?:crashed|failing|unreachable) until [^ ]+: /, '');
 }
 
 function seeTo({ reason, database }: queries.TenantState): string {

@@ -335,6 +335,7 @@ class RunningHost {
         isWrittenOff: (application) => this.#wasLost(order, application),
         contextFor: (pool, over) => ({ ...contextFor(row, pool), housekeeping: this.#housekeeping.of(row, over) }),
         limits: limits ?? usualLimits,
+        hasFailed: order.hasFailed ?? false,
       },
       signal,
     );

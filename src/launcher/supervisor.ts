@@ -31,7 +31,8 @@ export interface Retry {
 const backoff: Backoff = { firstMs: 1_000, capMs: 60_000, jitter: 0.3 };
 /**
  * A look costs one connection, and a server that is back is not to blame for having been away often. Nor does it cost much to
- * start a host again that has ended; one that was silent may have kept a processor busy all the while.
+ * start a host again that has ended; one that was silent may have kept a processor busy all the while. A scheduler with a
+ * failing part has tried for 20 s before it ends, so a short pause is enough.
  */
 const cheap: Backoff = { ...backoff, capMs: 10_000 };
 const lookAgain: Backoff = { firstMs: 5_000, capMs: 5_000, jitter: 0.2 };
@@ -52,7 +53,7 @@ const missing: Partial<Record<ReasonCode, (detail: string) => Reason>> = {
 
 /** What is tried again after a growing pause: until it runs it counts as failed, also while it is being tried. */
 export function isFailing(code: ReasonCode | null): boolean {
-  return code === 'crashed' || code === 'unreachable' || code === 'no_engine';
+  return code === 'crashed' || code === 'failing' || code === 'unreachable' || code === 'no_engine';
 }
 
 export function afterQuit(quit: Quit, failures: number, now: Date, random: () => number = Math.random): Retry {
@@ -60,13 +61,13 @@ export function afterQuit(quit: Quit, failures: number, now: Date, random: () =>
   if (lost?.isBlamed === false) return afterNeighbour(detail, failures, later(now, delayMs(backoff, 0, random)));
   const reasonOf = missing[code];
   const hasFailed = reasonOf === undefined || (ofHost && isFailing(code));
-  const isCheap = code === 'unreachable' || lost?.wasSilent === false;
+  const isCheap = code === 'unreachable' || code === 'failing' || lost?.wasSilent === false;
   const pauseMs = hasFailed ? delayMs(isCheap ? cheap : backoff, failures, random) : 0;
   const waitMs = reasonOf === undefined ? pauseMs : Math.max(pauseMs, lookAgainMs(quit, random));
   const retryAt = later(now, waitMs);
   const counted = hasFailed ? failures + 1 : 0;
   if (reasonOf !== undefined) return { reason: reasonOf(detail), failures: counted, retryAt };
-  const failed = code === 'unreachable' ? reasons.unreachable : reasons.crashed;
+  const failed = code === 'unreachable' || code === 'failing' ? reasons[code] : reasons.crashed;
   return { reason: failed(detail, retryAt), failures: counted, retryAt };
 }
 
@@ -143,7 +144,7 @@ export function care({ desired, presence, state, ending, code, retryAt }: Circum
   if (state === undefined) return { kind: 'register' };
   if (state !== 'DISABLED' || ending) return nothing;
   if (code === 'gone' && presence !== 'unlisted') return { kind: 'start' };
-  if (code === 'crashed') return due ? { kind: 'start' } : nothing;
+  if (code === 'crashed' || code === 'failing') return due ? { kind: 'start' } : nothing;
   if (code === 'unreachable' || (code !== null && code in missing)) return due ? { kind: 'look' } : nothing;
   return { kind: 'start' };
 }

@@ -225,7 +225,7 @@ function seeToSlots(ledger: Ledger, alive: readonly LaunchHost[]): Slot[] {
 
 /** It has failed and is to be started again: after a restart that nobody asked for it wants a slot, too. */
 function isComingBack({ tenant, launch }: LaunchEntry): boolean {
-  const hasFailed = launch?.code === 'crashed' || launch?.code === 'unreachable';
+  const hasFailed = launch?.code === 'crashed' || launch?.code === 'failing' || launch?.code === 'unreachable';
   return hasFailed && launch.state === 'DISABLED' && tenant.desired === 'on';
 }
 

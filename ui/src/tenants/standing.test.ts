@@ -23,6 +23,7 @@ const reasonCodes: readonly Code[] = [
   'unreachable',
   'not_connectable',
   'crashed',
+  'failing',
   'gone',
 ];
 
@@ -50,6 +51,7 @@ test('somebody should look at what ought to run and cannot', () => {
     'unreachable',
     'not_connectable',
     'crashed',
+    'failing',
     'gone',
   ]);
   expect(reasonCodes.filter((code) => needsLook(disabled(code, 'off')))).toEqual([]);

@@ -24,6 +24,7 @@ const tones: Readonly<Record<NonNullable<Tenant['reason_code']>, Tone>> = {
   unreachable: 'bad',
   not_connectable: 'bad',
   crashed: 'bad',
+  failing: 'bad',
   gone: 'bad',
   silent: 'bad',
 };
