@@ -13,7 +13,7 @@ export async function runApi({ config, signal, say }: Role): Promise<void> {
   const installation = await unlessAborted(signal, openExternal(config, log, 'api'));
   if (installation === undefined) return;
   const rootKey = config.rootKey ?? (await rootKeyOf(config.home));
-  const serving = makeServing({ installation, rootKey, healthy: async () => true });
+  const serving = makeServing({ installation, rootKey });
   try {
     await serving.start();
     say(`Millrace API at ${serving.url()}`);
