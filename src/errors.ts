@@ -172,12 +172,6 @@ export function isInUse(error: unknown): boolean {
   return sqlStateOf(error) === '55006';
 }
 
-/** What is there may not be written: none of it, in a read-only transaction, or not by this role. */
-export function isForbidden(error: unknown): boolean {
-  const code = sqlStateOf(error);
-  return code === '25006' || code === '42501';
-}
-
 /** A schema or a table that the statement names is not there. */
 export function isMissingTable(error: unknown): boolean {
   const code = sqlStateOf(error);

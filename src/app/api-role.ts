@@ -13,7 +13,7 @@ export async function runApi({ config, signal, say }: Role): Promise<void> {
   if (signal.aborted) return;
   const installation = await unlessAborted(signal, openExternal(config, log, { role: 'api', secretKeys }));
   if (installation === undefined) return;
-  const serving = makeServing({ installation, rootKey, healthy: async () => true });
+  const serving = makeServing({ installation, rootKey });
   try {
     await serving.start();
     say(`Millrace API at ${serving.url()}`);

@@ -6,8 +6,12 @@ import type { Life } from '../launcher/life/life.ts';
 import { readMigrations } from '../postgres/migrate.ts';
 import { type Installation, isElsewhere } from './installation.ts';
 
-export function makeLife({ config, control, controlAddress, hub, time, engines, addressOf }: Installation): Life {
+export function makeLife(
+  { config, control, controlAddress, hub, time, engines, addressOf }: Installation,
+  databaseFault: Life['databaseFault'] = () => undefined,
+): Life {
   return {
+    databaseFault,
     control,
     controlAddress,
     hub,

@@ -28,6 +28,8 @@ import { newId } from '../kernel/id.ts';
 import { Seldom } from '../kernel/seldom.ts';
 import { packageFile } from '../kernel/package-files.ts';
 import { all, every, type Service } from '../kernel/service.ts';
+import { openPool } from '../postgres/pool.ts';
+import { DatabaseVitals } from '../postgres/vitals.ts';
 import { anything } from '../postgres/wake.ts';
 import type { Installation } from './installation.ts';
 import { makeLife } from './life.ts';
@@ -41,11 +43,14 @@ export interface Serving extends Service {
 export interface ServingOptions {
   readonly installation: Installation;
   readonly rootKey: string;
-  readonly healthy: () => Promise<boolean>;
+  /** Of the default tenant, for which `up` speaks; undefined: this process speaks for itself. */
+  readonly healthy?: () => Promise<boolean>;
 }
 
 /** A scheduler that has not been heard of for this long is not told of. */
 const schedulerLifeMs = 10_000;
+/** A statement that is not answered for so long is given up, with its connection. */
+const vitalsGiveUpMs = 5_000;
 const uiFolder = packageFile('ui', 'dist');
 
 export function makeServing(options: ServingOptions): Serving {
@@ -54,10 +59,11 @@ export function makeServing(options: ServingOptions): Serving {
   const cookieName = `millrace_${createHash('sha256').update(config.home).digest('hex').slice(0, 8)}`;
   const servings = new Servings(control, log);
   const turns = new Turns();
+  const { vitals, watching } = makeVitals(installation);
   const context: GatewayContext = {
     control,
     loader,
-    life: makeLife(installation),
+    life: makeLife(installation, () => vitals.fault),
     hub,
     time,
     log,
@@ -75,7 +81,8 @@ export function makeServing(options: ServingOptions): Serving {
     publicUrl: () => config.publicUrl ?? listener.url(),
     secureCookies: config.tls !== undefined || (config.publicUrl?.startsWith('https:') ?? false),
     cookieName,
-    healthy: options.healthy,
+    healthy: options.healthy ?? (async () => true),
+    speaksForTenant: options.healthy !== undefined,
     metrics: makeMetrics(telemetry, () => schedulerTallies(control, new Date(time.now() - schedulerLifeMs))),
     settings: config.settings,
     description: makeDescription(() => openApi([gatewayEndpoints, tenantEndpoints], engineVersion)),
@@ -86,13 +93,14 @@ export function makeServing(options: ServingOptions): Serving {
   const gateway = new Gateway({ context, telemetry, uiFolder, hostNames });
   const listener = makeListener({ gateway, host: config.host, port: config.port, tls: config.tls });
   const services = all('api', [
+    watching,
     wakeUps(installation, context),
     context.claims.service,
     context.streams.service,
     context.refusals.service,
     rootKey(options),
     listener,
-    announcement(installation, () => listener.url()),
+    announcement(installation, { url: () => listener.url(), vitals }),
   ]);
   return {
     name: 'api',
@@ -143,14 +151,50 @@ function rootKey({ installation, rootKey: secret }: ServingOptions): Service {
   };
 }
 
-function announcement({ config, control, time, log }: Installation, url: () => string): Service {
+/** What this process observes of its control database, by a connection of its own that no other work can keep busy. */
+function makeVitals({ config, controlAddress, time, log }: Installation): {
+  readonly vitals: DatabaseVitals;
+  readonly watching: Service;
+} {
+  const pool = openPool({
+    address: controlAddress,
+    schema: 'control',
+    application: 'millrace vitals',
+    max: 1,
+    queryTimeoutMs: vitalsGiveUpMs,
+    allowPooler: config.sessionPooler,
+    onError: (error) => log.debug({ err: error }, 'the connection that watches the control database was lost'),
+  });
+  const vitals = new DatabaseVitals({
+    read: () => pool.query('select 1'),
+    now: () => time.now(),
+    onChange: (fault) => {
+      if (fault === undefined) log.info('the control database answers and takes writes again');
+      else log.error({ reason: fault.detail }, 'the control database is not usable');
+    },
+  });
+  const { name, start, stop } = vitals.service;
+  const close = async (): Promise<void> => {
+    await stop();
+    await pool.end().catch(() => {});
+  };
+  return { vitals, watching: { name, start, stop: close } };
+}
+
+function announcement(
+  { config, control, time, log }: Installation,
+  { url, vitals }: { readonly url: () => string; readonly vitals: DatabaseVitals },
+): Service {
   const id = newId();
   const { gatewayBeatMs, gatewayLifeMs: lifeMs } = leaseTimes(config.leaseMs);
-  const note = (): Promise<void> =>
-    noteGateway(control, { id, addr: url(), version: engineVersion, at: new Date(time.now()), lifeMs });
-  const beat = every(gatewayBeatMs, 'gateway beat', note, (error) =>
-    log.debug({ err: error }, 'the control database is out of reach'),
-  );
+  const note = async (): Promise<void> => {
+    await noteGateway(control, { id, addr: url(), version: engineVersion, at: new Date(time.now()), lifeMs });
+    vitals.noteWrite();
+  };
+  const beat = every(gatewayBeatMs, 'gateway beat', note, (error) => {
+    vitals.noteWrite(error);
+    log.debug({ err: error }, 'the gateway could not announce itself');
+  });
   return {
     name: 'announcement',
     async start() {

@@ -32,6 +32,9 @@ const fixed: SomeHandlers = {
   },
   'GET /api/explain/tenant/{name}': async ({ params: { name } }) => ({
     tenant: name,
+    standing: stopped === null && !isSilent ? 'runs' : stopped === 'stopped_by_user' ? 'off' : 'will_run',
+    summary:
+      stopped === null && !isSilent ? (isLaunching ? 'runs' : 'runs, but no launcher is active') : `not: ${name}`,
     state: stopped === null ? 'STARTED' : 'DISABLED',
     reason_code: isSilent ? 'silent' : stopped,
     sentence: `${name} is as it is.`,
@@ -229,12 +232,12 @@ describe('the installation', () => {
   });
 
   it('tells the state of the tenant, of which one that does not run is not well unless a person has stopped it', async () => {
-    expect((await cli(['status'])).stdout).toMatch(/^tenant: +default\nscheduler: +STARTED\nengine/m);
+    expect((await cli(['status'])).stdout).toMatch(/^tenant: +default\nscheduler: +runs\nstate: +STARTED\nengine/m);
     stopped = 'crashed';
     const crashed = await cli(['status', '--tenant', 'shop']);
     expect(crashed.code).toBe(1);
     expect(crashed.stdout).toMatch(
-      /^tenant: +shop\nscheduler: +DISABLED: shop is as it is\.\nwhat to do: +look at it$/m,
+      /^tenant: +shop\nscheduler: +not: shop\nwhy: +shop is as it is\.\nwhat to do: +look at it$/m,
     );
     stopped = 'stopped_by_user';
     const byHand = await cli(['status', '--json']);
@@ -248,14 +251,14 @@ describe('the installation', () => {
     const silent = await cli(['status', '--tenant', 'shop']);
     expect(silent.code).toBe(1);
     expect(silent.stdout).toMatch(
-      /^health: +not ok: the scheduler of shop does not run\ntenant: +shop\nscheduler: +STARTED: shop is as it is\.$/m,
+      /^health: +not ok: the scheduler of shop does not run\ntenant: +shop\nscheduler: +not: shop\nwhy: +shop is as it is\.$/m,
     );
     isSilent = false;
     isLaunching = false;
     const alone = await cli(['status']);
     expect([alone.code, alone.stdout]).toEqual([
       0,
-      expect.stringMatching(/^scheduler: +STARTED: default is as it is\.$/m),
+      expect.stringMatching(/^scheduler: +runs, but no launcher is active$/m),
     ]);
     stopped = 'crashed';
     expect(JSON.parse((await cli(['status', '--json'])).stdout)).toMatchObject({

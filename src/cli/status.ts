@@ -9,19 +9,26 @@ import type { Session } from './session.ts';
 
 async function fetchStatus(server: Server) {
   const { url, tenantName: name } = server;
-  const [health, tenant, version, counts, workers, schedulers] = await Promise.all([
-    fetchHealth(server),
+  const [tenant, version, counts, workers, schedulers] = await Promise.all([
     server.gateway('GET /api/explain/tenant/{name}', { params: { name } }),
     fetchVersion(server),
     server.tenant('GET /api/status'),
     server.tenant('GET /api/workers'),
     server.tenant('GET /api/schedulers'),
   ]);
-  return { url, health: healthWith(health, tenant), tenant, version, counts, workers, schedulers };
+  return { url, tenant, version, counts, workers, schedulers };
+}
+
+/** Undefined: the server answers that it cannot, as while its database is frozen. */
+async function unlessUnavailable(status: ReturnType<typeof fetchStatus>) {
+  return status.catch((error: unknown) => {
+    if (error instanceof CallFailed && error.problem?.code === 'database_unavailable') return undefined;
+    throw error;
+  });
 }
 
 type TenantWhy = CallAnswer<GatewayEndpoints['GET /api/explain/tenant/{name}']>;
-type Status = Awaited<ReturnType<typeof fetchStatus>>;
+type Status = Awaited<ReturnType<typeof fetchStatus>> & { readonly health: Health };
 
 interface Health {
   readonly ok: boolean;
@@ -61,7 +68,10 @@ async function fetchVersion(server: Server): Promise<string | null> {
 }
 
 export async function showStatus(session: Session): Promise<void> {
-  const status = await fetchStatus(await session.connect());
+  const server = await session.connect();
+  const [health, found] = await Promise.all([fetchHealth(server), unlessUnavailable(fetchStatus(server))]);
+  if (found === undefined) return showUnavailable(session, server.url, health);
+  const status = { ...found, health: healthWith(health, found.tenant) };
   session.out.answer(status, () => {
     showFacts(session.out, status);
     showWorkers(session.out, status.workers);
@@ -70,25 +80,34 @@ export async function showStatus(session: Session): Promise<void> {
   if (!isWell(status)) throw new Ended(exitCodes.failed);
 }
 
+/** Only the health is known. */
+function showUnavailable({ out }: Session, url: string, health: Health): never {
+  const reason = health.reason ?? 'the database does not answer';
+  out.answer({ url, health: { ...health, ok: false, reason } }, () =>
+    out.facts([
+      ['server', url],
+      ['health', `not ok: ${reason}`],
+    ]),
+  );
+  throw new Ended(exitCodes.failed);
+}
+
 function showFacts(out: Output, { url, health, tenant, version, counts }: Status): void {
   out.facts([
     ['server', url],
     ['server version', version ?? '-'],
     ['health', health.ok ? 'ok' : `not ok: ${health.reason}`],
     ['tenant', tenant.tenant],
-    ['scheduler', isPlain(tenant) ? tenant.state : `${tenant.state}: ${tenant.sentence}`],
+    ['scheduler', tenant.summary],
+    ...(tenant.summary === 'runs' ? [] : [['why', tenant.sentence] as const]),
     ...(tenant.advice === null ? [] : [['what to do', tenant.advice] as const]),
     ...(tenant.facts['launcher_active'] === false ? [['launcher', 'none is active'] as const] : []),
+    ['state', tenant.state],
     ['engine', versionIn(tenant.facts)],
     ['projects', String(counts.num_projects)],
     ['workers', String(counts.num_workers)],
     ['running tasks', String(counts.running_tasks)],
   ]);
-}
-
-/** That it runs is all there is to say. */
-function isPlain({ state, reason_code: code, facts }: TenantWhy): boolean {
-  return state === 'STARTED' && code === null && facts['launcher_active'] !== false;
 }
 
 /** Of the tenant's engine, which need not be the server's. */

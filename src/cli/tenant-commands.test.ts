@@ -86,14 +86,14 @@ describe('millrace tenant', () => {
   it('makes, lists, shows, explains, orders, upgrades, renames and drops', async () => {
     const [name, then] = [life.name(), life.name()];
     const made = await cli(['tenant', 'create', name, '--own-host']);
-    expect(made).toMatchObject({ code: 0, stdout: expect.stringContaining(`${name} is ENABLED`) as unknown });
+    expect(made).toMatchObject({ code: 0, stdout: expect.stringContaining(`${name} will run`) as unknown });
     expect(made.stderr).toContain(`millrace tenant why ${name}`);
     await started(name);
-    expect((await cli(['tenant', 'list'])).stdout).toMatch(new RegExp(`${name} +STARTED +${engineVersion}`));
+    expect((await cli(['tenant', 'list'])).stdout).toMatch(new RegExp(`${name} +runs +STARTED +${engineVersion}`));
     const shown = await cli(['tenant', 'show', name]);
     expect(shown.stdout).toMatch(/state: +STARTED[^]*restart +install .*started/);
     expect((await cli(['tenant', 'why', name])).stdout).toBe(
-      `The scheduler of ${name} runs at version ${engineVersion} on box7, process 4711.\n`,
+      `runs\n  The scheduler of ${name} runs at version ${engineVersion} on box7, process 4711.\n`,
     );
     await life.control.exec(sql`update message set detail = ${`at ${engineVersion}`} where tenant = ${name}`);
     expect((await cli(['tenant', 'show', name])).stdout).toContain(`started at ${engineVersion}`);

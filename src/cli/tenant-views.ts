@@ -25,9 +25,11 @@ const mostSlots = 10_000;
 const shownMessages = 10;
 
 export function addTenantViews(tenant: Command, io: Io): void {
-  const list = tenant.command('list').description('List tenants with their state, and its reason.');
+  const list = tenant
+    .command('list')
+    .description('List tenants: which run, which will run and why not yet, which are off and by whom.');
   list.action(verb(io, noOptions, listTenants));
-  examples(list, [["millrace tenant list --json | jq '.[] | select(.reason_code != null)'", 'those that do not run']]);
+  examples(list, [['millrace tenant list --json | jq \'.[] | select(.standing != "runs")\'', 'those that do not run']]);
   const show = tenant
     .command('show')
     .description('Show a tenant: state, version, host, and what the launcher was asked to do with it.')
@@ -72,16 +74,16 @@ export function addSlots(program: Command, io: Io): void {
   ]);
 }
 
-const styles: Readonly<Record<Tenant['state'], Style>> = {
-  STARTED: 'green',
-  ALLOCATED: 'cyan',
-  ENABLED: 'yellow',
-  DISABLED: 'red',
-};
+/** A tenant that runs with something wrong is not green, and one that a person stopped is not red. */
+function standingStyle({ standing, summary, reason_code: code }: Tenant): Style {
+  if (standing === 'runs') return summary === 'runs' ? 'green' : 'yellow';
+  if (standing === 'off') return code === 'stopped_by_user' || code === 'stopping' ? 'dim' : 'red';
+  return code === 'starting' || code === 'no_slot' || code === 'waiting_on_transaction' ? 'cyan' : 'red';
+}
 
-export function stateLine({ name, state, reason, version }: Tenant): string {
-  const at = version === null ? '' : ` at ${version}`;
-  return `${name} is ${state}${at}${reason === null ? '' : `: ${reason}`}`;
+export function stateLine({ name, standing, summary, version }: Tenant): string {
+  const at = version === null ? '' : ` (version ${version})`;
+  return `${name} ${standing === 'off' ? 'is ' : ''}${summary}${at}`;
 }
 
 async function listTenants(session: Session): Promise<void> {
@@ -91,18 +93,17 @@ async function listTenants(session: Session): Promise<void> {
     session.out.table(
       [
         { title: 'TENANT', flexible: true },
+        { title: 'STANDING', flexible: true },
         { title: 'STATE' },
         { title: 'VERSION' },
         { title: 'DATABASE', flexible: true },
-        { title: 'REASON', flexible: true },
       ],
-      items.map(({ name, state, version, database, reason, reason_code: code }) => [
-        name,
-        // one that is only said to run has a reason
-        { text: state, style: state === 'STARTED' && code !== null ? 'red' : styles[state] },
-        version ?? '-',
-        database,
-        reason ?? '',
+      items.map((tenant) => [
+        tenant.name,
+        { text: tenant.summary, style: standingStyle(tenant) },
+        tenant.state,
+        tenant.version ?? '-',
+        tenant.database,
       ]),
     );
   });
@@ -142,6 +143,7 @@ function showFacts(out: Output, tenant: Tenant): void {
   const { host, reason } = tenant;
   out.facts([
     ['tenant', tenant.name],
+    ['standing', tenant.summary],
     ['id', tenant.id],
     ['state', `${tenant.state}${reason === null ? '' : ` (${reason})`}, since ${showTime(tenant.changed_at)}`],
     ['desired', tenant.desired],
@@ -157,7 +159,8 @@ async function showWhy(session: Session, [name = '']: readonly string[]): Promis
   const server = await session.connect();
   const why = await server.gateway('GET /api/explain/tenant/{name}', { params: { name } });
   session.out.answer(why, () => {
-    session.out.line(why.sentence);
+    session.out.line(why.summary);
+    session.out.line(`  ${why.sentence}`);
     if (why.advice !== null) session.out.line(`  ${session.out.paint('dim', 'what to do:')} ${why.advice}`);
   });
 }

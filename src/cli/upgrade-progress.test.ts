@@ -21,6 +21,8 @@ beforeAll(async () => {
       const facts = { blockers };
       return {
         tenant: params.name,
+        standing: 'will_run',
+        summary: 'will run: waiting on transaction 7',
         state: 'ALLOCATED',
         reason_code: 'waiting_on_transaction',
         sentence: '',

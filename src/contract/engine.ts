@@ -151,9 +151,25 @@ export interface Reported {
   readonly created: number;
 }
 
+/** A part of a scheduler that has failed at every attempt since its last success. */
+export interface PartFault {
+  /** What the part does: "firing triggers". */
+  readonly doing: string;
+  /** False: it only tidies up, and nothing fires later because of it. */
+  readonly isVital: boolean;
+  /** Its first failure, by the database server's clock. */
+  readonly since: Date;
+  /** From its first failure to its last. */
+  readonly failingMs: number;
+  /** The last error. */
+  readonly message: string;
+}
+
 export interface Scheduler extends Service {
   /** Resolves when each of its parts has come round lately, and its database answers; rejects with what is stuck. */
   probe(): Promise<void>;
+  /** Parts that fail now. An engine without this reports none. */
+  faults?(): readonly PartFault[];
 }
 
 export interface Engine {

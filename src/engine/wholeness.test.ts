@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { makeInstalledTenant } from '../../test/harness/fresh-database.ts';
 import { withClient } from '../postgres/databases.ts';
 import { engine } from './engine.ts';
-import { madeByMigrations } from './wholeness.ts';
+import { functions, indexesAndKeys, tables } from './wholeness.ts';
 
 let tenant: Awaited<ReturnType<typeof makeInstalledTenant>>;
 beforeAll(async () => {
@@ -19,7 +19,15 @@ it('knows all that the migrations make', () =>
       select relname as name from pg_class join pg_index on indexrelid = oid where indrelid in (table relation)
       union all
       select conname from pg_constraint where conrelid in (table relation) and contype = 'f'`);
-    expect(rows.map(({ name }) => name).toSorted()).toEqual([...madeByMigrations].toSorted());
+    expect(rows.map(({ name }) => name).toSorted()).toEqual([...indexesAndKeys].toSorted());
+    const { rows: others } = await client.query<{ kind: string; name: string }>(`
+      select distinct 'function' as kind, proname as name from pg_proc where pronamespace = to_regnamespace('millrace')
+      union all
+      select 'table', relname from pg_class
+       where relnamespace = to_regnamespace('millrace') and relkind in ('r', 'p') and not relispartition`);
+    const namesOf = (wanted: string) => others.filter(({ kind }) => kind === wanted).map(({ name }) => name);
+    expect(namesOf('function').toSorted()).toEqual([...functions].toSorted());
+    expect(namesOf('table').toSorted()).toEqual([...tables].toSorted());
   }));
 
 it('is whole with further parts of the event log, and with indexes of somebodyâ€™s own', () =>
@@ -34,7 +42,9 @@ it('is whole with further parts of the event log, and with indexes of somebodyâ€
 it.each([
   ['a foreign key', 'alter table millrace.task drop constraint task_job_id_fkey', 'task_job_id_fkey'],
   ['an index', 'drop index millrace.run_failed; create index own on millrace.job (name)', 'run_failed'],
-  ['much', 'drop schema millrace cascade; $', 'active_instant_pkey, activity_pkey, backfill_job and 70 more'],
+  ['a function', 'alter function millrace.fire_triggers rename to lost', 'function fire_triggers'],
+  ['a table', 'alter table millrace.live rename to lost', 'table live'],
+  ['much', 'drop schema millrace cascade; $', 'table active_instant, table activity, table backfill and 166 more'],
 ])('is not whole without %s', (_, statement, told) =>
   withClient(tenant.address, async (client) => {
     await client.query('begin');
@@ -43,7 +53,7 @@ it.each([
       await client.query(`create temporary table ${table} on commit drop as table millrace.${table}`);
     await client.query(statement.replace('$', `create schema millrace; ${records.join(';')}`));
     await expect(engine.pending(client)).rejects.toThrow(
-      `indexes or keys are missing (${told}): it is still being restored, or somebody has dropped them`,
+      `parts are missing (${told}): it is still being restored, or somebody has dropped or renamed them`,
     );
     await client.query('rollback');
     expect(await engine.pending(client)).toEqual([]);

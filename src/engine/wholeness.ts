@@ -1,14 +1,17 @@
 /**
- * Whether a tenant's schema is whole. A restore makes the tables, fills them one after the other, and makes indexes and keys
- * last: before that, the version and all migrations are there while triggers and tasks are not, and nothing keeps a row from
- * being written twice. Whoever works in it then reads half of it, and makes the restore fail.
+ * Whether a tenant's schema is whole: every table, function, index and foreign key of the migrations is there under its name.
+ *
+ * A restore makes the tables, fills them one after the other, and makes indexes and keys last. Until then the version and all
+ * migrations are recorded, triggers and tasks are not there yet, and nothing keeps a row from being written twice. A scheduler
+ * that worked in it would read half of it, and make the restore fail. A table or function that somebody has renamed or dropped
+ * makes every use of it fail.
  */
 import type { ClientBase } from 'pg';
 import { MillraceError } from '../errors.ts';
 import { onClient, sql } from '../kernel/sql.ts';
 
 /** Indexes and foreign keys that the migrations make, without those of the parts of the event log. */
-export const madeByMigrations: readonly string[] = `
+export const indexesAndKeys: readonly string[] = `
   active_instant_pkey activity_pkey backfill_job backfill_job_id_fkey backfill_job_id_name_key backfill_open
   backfill_pkey backfill_trigger_backfill_id_fkey backfill_trigger_pkey backfill_trigger_trigger_id_fkey
   catchup_pkey catchup_trigger_id_fkey event_people event_pkey event_reader_pkey event_subject event_topic
@@ -24,6 +27,28 @@ export const madeByMigrations: readonly string[] = `
   .trim()
   .split(/\s+/);
 
+export const functions: readonly string[] = `
+  above_low_water activate_tokens add_activity add_event_partition append_events append_run_events
+  backfill_range begin_migration cancel_backfill_runs cancel_queued cancel_run claim_runs clear_tokens
+  count_tokens delete_jobs drop_event_partition end_body end_instants end_of_time end_waits finish_migration
+  finish_runs fire_backfill fire_triggers forget_instants forget_runs forget_tokens give_up_runs head_start
+  hold_full_tokens holds_drain lock_runs lost_runs move_triggers new_id open_event_log overlap_instants
+  park_runs pass_instants pass_runs permits_of queue_retries queue_runs raise_low_water record_migration
+  regate_tasks release_tokens renew_leases retention_age retire_strays retire_tasks return_runs ripe_backfills
+  run_body set_limits settle_backfill status sweep_firings sweep_gates sweep_instants sweep_lowered sweep_tokens
+  take_back_runs tally_backfill version_order work_gates
+`
+  .trim()
+  .split(/\s+/);
+
+export const tables: readonly string[] = `
+  active_instant activity backfill backfill_trigger catchup event event_reader firing gate global_stash held
+  installation instant_params job job_stash job_version lease live log low_water lowered migration project
+  project_stash retry run task task_edge token topic trigger trigger_edge
+`
+  .trim()
+  .split(/\s+/);
+
 const named = 3;
 
 /** Rejects where some are missing. More may be there: somebody may have made an index of their own. */
@@ -33,19 +58,30 @@ export async function refuseUnwhole(client: ClientBase): Promise<void> {
   const more = missing.length > named ? ` and ${missing.length - named} more` : '';
   throw new MillraceError(
     'bad_configuration',
-    `indexes or keys are missing (${missing.slice(0, named).join(', ')}${more}): it is still being restored, or somebody has dropped them`,
+    `parts are missing (${missing.slice(0, named).join(', ')}${more}): it is still being restored, or somebody has dropped or renamed them`,
   );
 }
 
+/** Tables and functions first: what is made of a table goes with it. */
 async function missingParts(client: ClientBase): Promise<string[]> {
   const rows = await onClient(client).rows<{ name: string }>(sql`
-    select name
-      from unnest(${madeByMigrations}::text[]) name
+    with schema as (select to_regnamespace('millrace') as oid)
+    select 1 as rank, 'table ' || name as name
+      from unnest(${tables}::text[]) name, schema
      where not exists (
-             select from pg_class join pg_index on indexrelid = oid
-              where relname = name and relnamespace = to_regnamespace('millrace') and indisvalid)
+             select from pg_class where relname = name and relnamespace = schema.oid and relkind in ('r', 'p'))
+     union all
+    select 2, 'function ' || name
+      from unnest(${functions}::text[]) name, schema
+     where not exists (select from pg_proc where proname = name and pronamespace = schema.oid)
+     union all
+    select 3, name
+      from unnest(${indexesAndKeys}::text[]) name, schema
+     where not exists (
+             select from pg_class join pg_index on indexrelid = pg_class.oid
+              where relname = name and relnamespace = schema.oid and indisvalid)
        and not exists (
-             select from pg_constraint
-              where conname = name and connamespace = to_regnamespace('millrace') and contype = 'f')`);
+             select from pg_constraint where conname = name and connamespace = schema.oid and contype = 'f')
+     order by rank, name`);
   return rows.map(({ name }) => name);
 }

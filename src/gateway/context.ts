@@ -43,6 +43,8 @@ export interface GatewayContext {
   readonly cookieName: string;
   /** Whether this installation does its work; under `up`, that the default tenant is STARTED. */
   readonly healthy: () => Promise<boolean>;
+  /** Whether `/healthz` speaks for the default tenant, as under `up`, or for this process alone. */
+  readonly speaksForTenant: boolean;
   /** Of all tenants, or of one. */
   readonly metrics: (tenantId: string | null) => Promise<string>;
   /** How the installation is configured, secrets left out. */

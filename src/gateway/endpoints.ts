@@ -53,15 +53,19 @@ export const gatewayEndpoints = endpoints({
     ...open,
     summary: '200 once this process serves and, under `up`, the default tenant is STARTED',
     tag: 'health',
-    answer: z.object({ status: z.literal('ok') }),
+    answer: z.object({
+      status: z.literal('ok'),
+      /** What is wrong all the same. */
+      warnings: z.array(z.string()).optional(),
+    }),
     others: { 503: 'it is not, and why: `tenant_stopped` where a person has stopped the tenant' },
   },
   'GET /readyz': {
     ...open,
-    summary: '200 while the database answers',
+    summary: '200 while the database answers and takes writes',
     tag: 'health',
     answer: z.object({ status: z.literal('ok') }),
-    others: { 503: 'the database cannot be reached' },
+    others: { 503: 'the database does not answer, or refuses writes: why, and since when' },
   },
   'GET /metrics': { summary: 'Prometheus metrics', tag: 'health', allow: ['viewer', 'operator'], answer: 'text' },
   'GET /openapi.json': {

@@ -58,6 +58,10 @@ describe('why a tenant does not run', () => {
       { reason: reasons.crashed('boom', at), failures: 1, retryAt: at },
       /has ended once: boom; the next try is at 2030/,
     ],
+    failing: [
+      { reason: reasons.failing('firing triggers fails since noon: no such function', at), failures: 2, retryAt: at },
+      /a part of it does not work: firing triggers fails since noon: no such function; the next try is at 2030/,
+    ],
     gone: [{ reason: reasons.gone }, /does not exist/],
   };
 

@@ -13,6 +13,7 @@ import { messagesOf, type SentMessage } from '../launcher/messages.ts';
 import { type ReasonCode, reasons } from '../launcher/reasons.ts';
 import { schemaFaultStart } from '../launcher/schema-fault.ts';
 import { quoted } from '../postgres/databases.ts';
+import type { DatabaseFault } from '../postgres/vitals.ts';
 import { type Absence, absenceOf } from './absence.ts';
 import * as queries from './tenant-queries.ts';
 import { messageView, tenantView } from './tenant-views.ts';
@@ -45,20 +46,40 @@ export async function explainTenant(life: Life, tenant: queries.TenantState, isR
   ]);
   const [last] = messages;
   const lastStop = messages.find(({ kind }) => kind === 'stop');
-  const view = tenantView(tenant, active);
+  const fault = life.databaseFault();
+  const view = tenantView(tenant, { launcherActive: active, fault });
   const ground = { life, tenant, messages, lastStop, isRoot };
-  const said = view.state === 'STARTED' ? started(tenant, active) : await notStarted(ground);
-  const { sentence, advice } = active ? said : unattended(said, messages);
+  const said = await say(ground, active, fault);
+  const { sentence, advice } = active || fault !== undefined ? said : unattended(said, messages);
   const { desired, version, host, failures, retry_at } = view;
   const facts = { desired, version, host, failures, retry_at, launcher_active: active };
   const message = last === undefined ? null : messageView(last);
   return {
     tenant: tenant.name,
+    standing: view.standing,
+    summary: view.summary,
     state: view.state,
     reason_code: view.reason_code,
     sentence,
     advice,
     facts: { ...facts, ...said.facts, last_message: message },
+  };
+}
+
+/** While the control database takes no writes, nobody can say what has become of a tenant. */
+function say(ground: Ground, active: boolean, fault: DatabaseFault | undefined): Said | Promise<Said> {
+  const { tenant } = ground;
+  if (fault !== undefined && tenant.desired === 'on') return unknowable(tenant, fault);
+  return tenant.state === 'STARTED' ? started(tenant, active) : notStarted(ground);
+}
+
+function unknowable({ name, state }: queries.TenantState, { detail, since }: DatabaseFault): Said {
+  const last = state === null ? '' : `; the last known state is ${state}`;
+  return {
+    sentence: `The state of ${name} cannot be kept up to date: ${detail}${last}.`,
+    advice: 'see to the server of the control database; everything goes on by itself once it takes writes',
+    facts: { database_fault_since: since.toISOString() },
+    tellsOfLauncher: true,
   };
 }
 
@@ -73,9 +94,13 @@ function started(tenant: queries.TenantState, active: boolean): Said {
   return absence === undefined ? running(tenant) : absent(tenant, absence, active);
 }
 
-function running({ name, version, host }: queries.TenantState): Said {
+function running({ name, version, host, trouble, database }: queries.TenantState): Said {
   const where = host === null ? '' : ` on ${host.machine}, process ${host.pid}`;
-  return { sentence: `The scheduler of ${name} runs at version ${version ?? 'unknown'}${where}.`, advice: null };
+  const but = trouble === null ? '' : `, but ${trouble}`;
+  return {
+    sentence: `The scheduler of ${name} runs at version ${version ?? 'unknown'}${where}${but}.`,
+    advice: trouble === null ? null : `see to the cause in the database ${database}`,
+  };
 }
 
 /** It says itself whether anybody will do something about it. */
@@ -152,6 +177,10 @@ const explanations: Readonly<Record<ReasonCode, Explain>> = {
     sentence: `The scheduler of ${tenant.name} has ended ${times(tenant)}: ${detailOf(tenant)}${nextTry(tenant)}.`,
     advice: `the log of its host says more; \`millrace tenant restart ${shellWord(tenant.name)}\` tries at once`,
   }),
+  failing: ({ tenant }) => ({
+    sentence: `The scheduler of ${tenant.name} was ended because a part of it does not work: ${detailOf(tenant)}${nextTry(tenant)}.`,
+    advice: `see to the cause in the database ${tenant.database}; \`millrace tenant restart ${shellWord(tenant.name)}\` tries at once`,
+  }),
   gone: ({ tenant: { name, database } }) => ({
     sentence: `The database ${database} of ${name} does not exist.`,
     advice:
@@ -163,7 +192,7 @@ const explanations: Readonly<Record<ReasonCode, Explain>> = {
 
 /** A reason carries its time before the colon; people are told that apart. */
 function detailOf({ reason }: queries.TenantState): string {
-  return (reason ?? 'unknown').replace(/^(?:crashed|unreachable) until [^ ]+: /, '');
+  return (reason ?? 'unknown').replace(/^(?:crashed|failing|unreachable) until [^ ]+: /, '');
 }
 
 function seeTo({ reason, database }: queries.TenantState): string {

@@ -8,6 +8,7 @@ import { MillraceError } from '../errors.ts';
 import type { Telemetry } from '../kernel/telemetry.ts';
 import type { Handlers } from '../http/endpoint.ts';
 import { makeRouter, problemResponse } from '../http/router.ts';
+import { within } from '../kernel/service.ts';
 import type { TenantRow } from '../launcher/control-queries.ts';
 import { unlessGone } from '../launcher/loader.ts';
 import { accessHandlers } from './access.ts';
@@ -33,6 +34,12 @@ export interface GatewayOptions {
 /** Below these every unknown path is a 404; everything else is a page of the web interface. */
 const machinePaths = /^\/(api|int-api|bus|internal|t|healthz|readyz|metrics|healthcheck|openapi\.json|docs)(\/|$)/;
 const tenantPaths = /^\/(api|int-api|bus)\/|^\/healthcheck$/;
+const healthPaths = /^\/(?:healthz|readyz)$/;
+/** Answered within 2 s, whatever the database does. */
+const promptPaths =
+  /^(?:\/t\/[^/]+)?\/(?:healthz|readyz|api\/(?:tenants|explain\/tenant|overview|status|workers|schedulers|launcher|slots)(?:\/[^/]*)?)$/;
+const promptMs = 1_500;
+const identifyMs = 2_000;
 const prefix = /^\/t\/([^/]+)(\/.*)?$/;
 
 /**
@@ -72,7 +79,8 @@ export class Gateway {
   /** Answers a request from outside, which came from the address `remote`. Never rejects. */
   async fetch(request: Request, remote: string | null = null): Promise<Response> {
     const startedAt = performance.now();
-    const answer = await this.#guarded(request, remote);
+    const isPrompt = isRead(request) && promptPaths.test(new URL(request.url).pathname);
+    const answer = isPrompt ? await this.#promptly(request, remote) : await this.#guarded(request, remote);
     const { method } = request;
     const response = method === 'HEAD' ? await headOf(answer) : answer;
     for (const [name, value] of guards) if (!response.headers.has(name)) response.headers.set(name, value);
@@ -89,6 +97,18 @@ export class Gateway {
     }
   }
 
+  /** What people look at when something is wrong does not wait for a database that is frozen. */
+  async #promptly(request: Request, remote: string | null): Promise<Response> {
+    const answer = await within(promptMs, this.#guarded(request, remote));
+    return answer ?? problemResponse(this.#unanswered(promptMs), () => {});
+  }
+
+  #unanswered(waitedMs: number): MillraceError {
+    const fault = this.#options.context.life.databaseFault();
+    const summary = fault?.summary ?? `the database has not answered within ${waitedMs / 1_000} s`;
+    return new MillraceError('database_unavailable', summary);
+  }
+
   async #guarded(request: Request, remote: string | null): Promise<Response> {
     try {
       refuseUnknownHost(request, this.#options.hostNames);
@@ -103,10 +123,20 @@ export class Gateway {
     }
   }
 
+  /** A page is for anybody, so nobody is looked up for it. A look-up without an answer says nothing about the key. */
   async #identify(request: Request, remote: string | null): Promise<Caller | undefined> {
-    const { callers, refusals } = this.#options.context;
+    const { callers, refusals, life } = this.#options.context;
+    const { path } = targetOf(new URL(request.url).pathname);
+    if (isRead(request) && !machinePaths.test(path)) return undefined;
+    if (life.databaseFault()?.kind === 'silent') {
+      if (healthPaths.test(path)) return undefined;
+      throw this.#unanswered(0);
+    }
     try {
-      return await callers.identify(request);
+      const identified = callers.identify(request).then((caller) => ({ caller }));
+      const found = await within(identifyMs, identified);
+      if (found === undefined) throw this.#unanswered(identifyMs);
+      return found.caller;
     } catch (error) {
       if (error instanceof MillraceError && error.code === 'unauthenticated') refusals.note('header', remote);
       throw error;

@@ -6,12 +6,15 @@ import { newId } from '../kernel/id.ts';
 import { sql } from '../kernel/sql.ts';
 import { type Reason, reasons } from '../launcher/reasons.ts';
 import { insertTenant } from '../launcher/life/queries.ts';
+import type { DatabaseFault } from '../postgres/vitals.ts';
 import type { GatewayContext } from './context.ts';
 import { gatewayEndpoints } from './endpoints.ts';
 import { healthHandlers } from './health.ts';
 
 let life: TestLife;
 let isHealthy: boolean;
+let speaksForTenant: boolean;
+let fault: DatabaseFault | undefined;
 const id = newId();
 beforeAll(async () => {
   life = await makeTestLife();
@@ -20,17 +23,26 @@ beforeAll(async () => {
 afterAll(() => life.close());
 beforeEach(() => {
   isHealthy = false;
+  speaksForTenant = true;
+  fault = undefined;
 });
 
-const route = makeRouter<{ 'GET /healthz': (typeof gatewayEndpoints)['GET /healthz'] }, GatewayContext>(
-  { 'GET /healthz': gatewayEndpoints['GET /healthz'] },
-  { 'GET /healthz': healthHandlers['GET /healthz'] },
+type Asked = 'GET /healthz' | 'GET /readyz';
+const route = makeRouter<Pick<typeof gatewayEndpoints, Asked>, GatewayContext>(
+  { 'GET /healthz': gatewayEndpoints['GET /healthz'], 'GET /readyz': gatewayEndpoints['GET /readyz'] },
+  { 'GET /healthz': healthHandlers['GET /healthz'], 'GET /readyz': healthHandlers['GET /readyz'] },
   () => {},
 );
 
-async function healthz(): Promise<{ status: number | undefined; body: unknown }> {
-  const context = { life, healthy: async () => isHealthy } as Partial<GatewayContext> as GatewayContext;
-  const response = await route(new Request('http://here/healthz'), context, undefined);
+async function healthz(path = '/healthz'): Promise<{ status: number | undefined; body: unknown }> {
+  const ours = { ...life, databaseFault: () => fault };
+  const context = {
+    life: ours,
+    control: life.control,
+    healthy: async () => isHealthy,
+    speaksForTenant,
+  } as Partial<GatewayContext>;
+  const response = await route(new Request(`http://here${path}`), context as GatewayContext, undefined);
   return { status: response?.status, body: await response?.json() };
 }
 
@@ -77,4 +89,21 @@ it('says of one that is said to be STARTED that it is not heard of', async () =>
   expect(await healthz()).toMatchObject({
     body: { detail: 'the scheduler of the tenant default has not been heard of for ten seconds' },
   });
+});
+
+it('is not well while the database refuses writes, whatever the last known state is', async () => {
+  isHealthy = true;
+  expect(await healthz()).toEqual({ status: 200, body: { status: 'ok' } });
+  const summary = 'the database refuses writes since 2026-06-01T12:03:00.000Z (its disk is full)';
+  fault = { kind: 'no_writes', since: new Date('2026-06-01T12:03:00Z'), summary, detail: `${summary}: on 10.0.0.7` };
+  const unwell = { status: 503, body: { code: 'database_unavailable', detail: summary } };
+  expect(await healthz()).toMatchObject(unwell);
+  expect(await healthz('/readyz')).toMatchObject(unwell);
+});
+
+it('a process that speaks for itself alone is alive without its database, and says what is wrong', async () => {
+  speaksForTenant = false;
+  fault = { kind: 'silent', since: new Date(), summary: 'the database has not answered', detail: '' };
+  expect(await healthz()).toEqual({ status: 200, body: { status: 'ok', warnings: ['the database has not answered'] } });
+  expect(await healthz('/readyz')).toMatchObject({ status: 503 });
 });

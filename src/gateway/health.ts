@@ -13,11 +13,17 @@ import { tenantView } from './tenant-views.ts';
 type Keys = 'GET /healthz' | 'GET /readyz' | 'GET /metrics' | 'GET /openapi.json' | 'GET /docs';
 
 export const healthHandlers: Handlers<Pick<typeof gatewayEndpoints, Keys>, GatewayContext> = {
-  'GET /healthz': async (_, { healthy, life }) => {
+  'GET /healthz': async (_, { healthy, speaksForTenant, life }) => {
+    const fault = life.databaseFault();
+    // a process that serves is alive, whatever its database does: to restart it would help nobody
+    if (!speaksForTenant) return { status: 'ok' as const, ...(fault && { warnings: [fault.summary] }) };
+    if (fault !== undefined) throw new MillraceError('database_unavailable', fault.summary);
     if (await healthy().catch(() => false)) return { status: 'ok' as const };
     throw await unwell(life);
   },
-  'GET /readyz': async (_, { control }) => {
+  'GET /readyz': async (_, { control, life }) => {
+    const fault = life.databaseFault();
+    if (fault !== undefined) throw new MillraceError('database_unavailable', fault.summary);
     await control.exec(sql`select 1`);
     return { status: 'ok' as const };
   },
@@ -47,7 +53,10 @@ async function unwell(life: Life): Promise<MillraceError> {
   return new MillraceError('tenant_unavailable', `the scheduler of the tenant ${defaultTenant} ${why}`);
 }
 
-async function readState({ control }: Life) {
-  const [row, active] = await Promise.all([tenantState(control, { name: defaultTenant }), isLauncherActive(control)]);
-  return row && tenantView(row, active);
+async function readState({ control, databaseFault }: Life) {
+  const [row, launcherActive] = await Promise.all([
+    tenantState(control, { name: defaultTenant }),
+    isLauncherActive(control),
+  ]);
+  return row && tenantView(row, { launcherActive, fault: databaseFault() });
 }

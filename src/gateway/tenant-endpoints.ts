@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { reasonCodes } from '../launcher/reasons.ts';
 import { endpoints } from '../http/endpoint.ts';
+import { standings } from './standing.ts';
 
 const id = z.guid({ error: 'not a UUID' });
 const time = z.iso.datetime({ offset: true });
@@ -17,8 +18,11 @@ const name = z
 const database = z.string().min(1, 'a database needs a name').max(63, 'a name has at most 63 characters').optional();
 const tenantPath = z.object({ name: z.string().min(1).max(200, 'no tenant has a name of more than 200 characters') });
 
-/** `silent`: the launcher has left it as STARTED, and its host is not heard of any more. */
-const shownCode = z.enum([...reasonCodes, 'silent']);
+/**
+ * `silent`: the launcher has left it as STARTED, and its host is not heard of any more. `database`: the control database does
+ * not answer or takes no writes, so that nobody can say otherwise.
+ */
+const shownCode = z.enum([...reasonCodes, 'silent', 'database']);
 const processView = z.object({ id, machine: z.string(), pid: z.int() });
 
 export const tenantView = z.object({
@@ -26,6 +30,9 @@ export const tenantView = z.object({
   name: z.string(),
   database: z.string(),
   desired: z.enum(['on', 'off']),
+  /** How it stands, and the same in words: "runs", "runs, but …", "will run: why", "off: by whom or why". */
+  standing: z.enum(standings),
+  summary: z.string(),
   state: z.enum(['ENABLED', 'ALLOCATED', 'STARTED', 'DISABLED']),
   /** Why it is not STARTED; or that it is only said to be, and is not heard of; and that no launcher is active. */
   reason: z.string().nullable(),
@@ -35,6 +42,8 @@ export const tenantView = z.object({
   /** Where its scheduler runs, or ran when it was last heard of. */
   host: processView.nullable(),
   own_host: z.boolean(),
+  /** Parts of a scheduler that runs which fail all the same. */
+  trouble: z.string().nullable(),
   /** Failures in a row, and when it is tried again. */
   failures: z.int(),
   retry_at: time.nullable(),
@@ -175,6 +184,8 @@ export const tenantEndpointsOfGateway = endpoints({
     params: tenantPath,
     answer: z.object({
       tenant: z.string(),
+      standing: z.enum(standings),
+      summary: z.string(),
       state: z.enum(['ENABLED', 'ALLOCATED', 'STARTED', 'DISABLED']),
       reason_code: shownCode.nullable(),
       sentence: z.string(),

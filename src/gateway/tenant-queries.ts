@@ -34,6 +34,10 @@ export type TenantState = {
   endedAt: Date | null;
   endedCode: ReasonCode | null;
   endedBecause: string | null;
+  /** Its host's last word on the order that holds, of a scheduler that runs: parts of it that fail. */
+  trouble: string | null;
+  /** Who sent the last stop. */
+  stoppedBy: string | null;
 };
 
 const columns = sql`
@@ -44,7 +48,11 @@ const columns = sql`
   coalesce(${isSilent}, false) as "hostIsSilent", greatest(nullif(host.beat_at, '-infinity'), word.beat_at) as "heardAt",
   case when word.phase = 'ended' then word.changed_at end as "endedAt",
   case when word.phase = 'ended' then word.code end as "endedCode",
-  case when word.phase = 'ended' then word.reason end as "endedBecause"`;
+  case when word.phase = 'ended' then word.reason end as "endedBecause",
+  case when word.phase = 'running' then word.reason end as trouble,
+  case when tenant.desired = 'off'
+       then (select sender from message where tenant_id = tenant.id and kind = 'stop' order by id desc limit 1)
+  end as "stoppedBy"`;
 
 const joined = sql`
   from tenant

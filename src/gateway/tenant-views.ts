@@ -3,24 +3,30 @@ import type { z } from 'zod';
 import type { SentMessage } from '../launcher/messages.ts';
 import { reasons } from '../launcher/reasons.ts';
 import { absenceOf } from './absence.ts';
+import { type Circumstances, standingOf } from './standing.ts';
 import type { messageView as messageShape, tenantView as tenantShape } from './tenant-endpoints.ts';
 import type { TenantState } from './tenant-queries.ts';
 
 type TenantView = z.input<typeof tenantShape>;
 type MessageView = z.input<typeof messageShape>;
 
-/** Every state has a reason, but STARTED where its scheduler runs; and while no launcher is active, that is part of it. */
-export function tenantView(tenant: TenantState, launcherActive: boolean): TenantView {
+/**
+ * Every state has a reason, except STARTED of a scheduler that runs. A missing launcher is part of every reason. While the
+ * control database takes no writes, states are old, and that is the reason of those that say STARTED.
+ */
+export function tenantView(tenant: TenantState, circumstances: Circumstances): TenantView {
   const { id, name, database, desired, version, host, retryAt, changedAt, createdAt } = tenant;
   return {
     id,
     name,
     database,
     desired,
-    ...stateOf(tenant, launcherActive),
+    ...standingOf(tenant, circumstances),
+    ...stateOf(tenant, circumstances),
     version,
     host,
     own_host: tenant.ownHost,
+    trouble: tenant.trouble,
     failures: tenant.failures ?? 0,
     retry_at: retryAt?.toISOString() ?? null,
     changed_at: (changedAt ?? createdAt).toISOString(),
@@ -28,9 +34,13 @@ export function tenantView(tenant: TenantState, launcherActive: boolean): Tenant
   };
 }
 
-function stateOf(tenant: TenantState, launcherActive: boolean): Pick<TenantView, 'state' | 'reason' | 'reason_code'> {
+function stateOf(
+  tenant: TenantState,
+  { launcherActive, fault }: Circumstances,
+): Pick<TenantView, 'state' | 'reason' | 'reason_code'> {
   const { state, code, desired } = tenant;
   const said = (reason: string | null): string | null => withLauncher(reason, launcherActive);
+  if (state === 'STARTED' && fault !== undefined) return { state, reason: fault.detail, reason_code: 'database' };
   if (state === 'STARTED') {
     const absence = absenceOf(tenant);
     return { state, reason: said(absence?.reason ?? null), reason_code: absence?.code ?? null };

@@ -28,8 +28,12 @@ const by = (caller: Caller | undefined): string => (caller === undefined ? '' : 
 
 export const tenantHandlers: Handlers<typeof tenantEndpointsOfGateway, Context> = {
   'GET /api/tenants': async (_, { life }) => {
-    const [rows, active] = await Promise.all([queries.tenantStates(life.control), isLauncherActive(life.control)]);
-    return { items: rows.map((row) => tenantView(row, active)), next: null };
+    const [rows, launcherActive] = await Promise.all([
+      queries.tenantStates(life.control),
+      isLauncherActive(life.control),
+    ]);
+    const circumstances = { launcherActive, fault: life.databaseFault() };
+    return { items: rows.map((row) => tenantView(row, circumstances)), next: null };
   },
   'POST /api/tenants': async ({ body, caller }, { life }) => {
     const { name, database, version, own_host: ownHost } = body;
@@ -132,8 +136,8 @@ async function shown(life: Life, { tenantId, message }: Ordered) {
 type Which = { readonly name: string } | { readonly id: string };
 
 async function viewOf(life: Life, which: Which) {
-  const [row, active] = await Promise.all([stateOf(life, which), isLauncherActive(life.control)]);
-  return tenantView(row, active);
+  const [row, launcherActive] = await Promise.all([stateOf(life, which), isLauncherActive(life.control)]);
+  return tenantView(row, { launcherActive, fault: life.databaseFault() });
 }
 
 async function stateOf({ control }: Life, which: Which): Promise<queries.TenantState> {

@@ -20,6 +20,8 @@ export interface AttemptOptions {
 export interface AttemptHooks {
   readonly onWait: (reason: string) => void;
   readonly onRunning: () => void;
+  /** Parts of its scheduler fail and do not end it; null: none does any more. */
+  readonly onTrouble: (trouble: string | null) => void;
 }
 
 interface Attempt {
@@ -123,6 +125,7 @@ export class Attempts {
         turn.over();
         say('running', null, null);
       },
+      onTrouble: (trouble: string | null) => say('running', null, trouble),
     };
     const running = this.#run(order, hooks, signal);
     void within(longestTurnMs, running).then(() => turn.over());

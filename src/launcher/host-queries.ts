@@ -90,6 +90,8 @@ export interface Order {
   readonly row: TenantRow;
   readonly engine: string;
   readonly orderNo: number;
+  /** Its last attempt ended because a part of its scheduler failed. */
+  readonly hasFailed?: boolean;
   /** The host that had it running last, and the one that spoke of it last, which may have been about to. */
   readonly lastHosts?: readonly string[];
 }
@@ -101,12 +103,19 @@ export interface Orders {
   readonly withdrawn: readonly Order[];
 }
 
-type OrderRow = TenantRow & { engine: string | null; order_no: number; ordered: boolean; last_hosts: string[] };
+type OrderRow = TenantRow & {
+  engine: string | null;
+  order_no: number;
+  ordered: boolean;
+  has_failed: boolean;
+  last_hosts: string[];
+};
 
 export async function ordersFor(db: Db, hostId: string): Promise<Orders> {
   const rows = await db.rows<OrderRow>(sql`
     select tenant.id, tenant.name, tenant.database, tenant.desired, tenant.database_oid as "databaseOid",
-           launch.engine, launch.order_no, launch.ordered, array_remove(array[scheduler.ran_on, scheduler.host_id], null) as last_hosts
+           launch.engine, launch.order_no, launch.ordered, launch.code is not distinct from 'failing' as has_failed,
+           array_remove(array[scheduler.ran_on, scheduler.host_id], null) as last_hosts
       from launch
       join tenant on tenant.id = launch.tenant_id
       left join scheduler on scheduler.tenant_id = tenant.id
@@ -118,9 +127,10 @@ export async function ordersFor(db: Db, hostId: string): Promise<Orders> {
   };
 }
 
-function orderOf({ id, name, database, databaseOid, desired, engine, order_no, last_hosts }: OrderRow): Order {
+function orderOf({ id, name, database, databaseOid, desired, ...order }: OrderRow): Order {
   const row = { id, name, database, databaseOid: databaseOid ?? null, desired };
-  return { row, engine: engine ?? '', orderNo: order_no, lastHosts: last_hosts };
+  const { engine, order_no: orderNo, has_failed: hasFailed, last_hosts: lastHosts } = order;
+  return { row, engine: engine ?? '', orderNo, hasFailed, lastHosts };
 }
 
 /** What a host says of an order. */
@@ -132,6 +142,7 @@ export interface Word {
   readonly engine: string;
   readonly phase: 'starting' | 'running' | 'ended';
   readonly code: ReasonCode | null;
+  /** Of one that runs: which of its parts fail. */
   readonly reason: string | null;
 }
 

@@ -332,6 +332,7 @@ class RunningHost {
         isWrittenOff: (application) => this.#wasLost(order, application),
         contextFor: (pool, over) => ({ ...contextFor(row, pool), housekeeping: this.#housekeeping.of(over) }),
         limits: limits ?? usualLimits,
+        hasFailed: order.hasFailed ?? false,
       },
       signal,
     );

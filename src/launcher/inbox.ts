@@ -124,5 +124,6 @@ const outcomes = {
   unreachable: 'unreachable',
   not_connectable: 'unreachable',
   crashed: 'crashed',
+  failing: 'crashed',
   gone: 'gone',
 } as const satisfies Record<ReasonCode, Outcome>;

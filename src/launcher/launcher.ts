@@ -38,6 +38,7 @@ import { hintChanged } from './messages.ts';
 import { writePlan } from './plan-writes.ts';
 import { Refusals } from './refusals.ts';
 import { type HostsPort, Spawning } from './spawning.ts';
+import { isFailing } from './supervisor.ts';
 import { type Change, decide, type Plan, type World } from './turn.ts';
 import { readSightings, Watch } from './watch.ts';
 
@@ -336,7 +337,7 @@ function nameIn({ entries }: World, tenantId: string): string {
 
 function tellOf(log: Log, { entry: { tenant }, launch }: Change): void {
   const fields = { tenant: tenant.name, state: launch.state, reason: launch.reason };
-  if (launch.code === 'crashed' || launch.code === 'unreachable') log.warn(fields, 'a tenant is not running');
+  if (isFailing(launch.code)) log.warn(fields, 'a tenant is not running');
   else if (launch.code === 'starting' || launch.code === 'stopping') log.debug(fields, 'a tenant is on its way');
   else if (launch.state === 'STARTED') log.info({ tenant: tenant.name }, 'a tenant is running');
   else log.info(fields, 'a tenant is not running');

@@ -11,6 +11,7 @@ export const reasonCodes = [
   'unreachable',
   'not_connectable',
   'crashed',
+  'failing',
   'gone',
 ] as const;
 
@@ -48,6 +49,10 @@ export const reasons = {
   crashed: (detail: string, retryAt: Date): Reason => ({
     code: 'crashed',
     text: `crashed until ${retryAt.toISOString()}: ${detail}`,
+  }),
+  failing: (detail: string, retryAt: Date): Reason => ({
+    code: 'failing',
+    text: `failing until ${retryAt.toISOString()}: ${detail}`,
   }),
   gone: { code: 'gone', text: 'gone: its database does not exist' },
 } as const;

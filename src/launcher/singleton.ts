@@ -152,7 +152,8 @@ function sentence(holder: Holder | undefined): string {
 export function textOf(error: unknown): string {
   try {
     const said: unknown = error instanceof Error ? Reflect.get(error, 'message') : error;
-    return String(said);
+    const cause: unknown = error instanceof Error ? error.cause : undefined;
+    return cause instanceof Error ? `${String(said)}: ${textOf(cause)}` : String(said);
   } catch {
     return 'an error that cannot be told';
   }

@@ -59,12 +59,12 @@ export function keepsSlot({
   code: ReasonCode | null;
   failures: number;
 }): boolean {
-  return state === 'DISABLED' && (code === 'crashed' || code === 'unreachable') && failures <= triesInSlot;
+  return state === 'DISABLED' && isFailing(code) && code !== 'no_engine' && failures <= triesInSlot;
 }
 
 /** What is tried again after a growing pause: until it runs it counts as failed, also while it is being tried. */
 export function isFailing(code: ReasonCode | null): boolean {
-  return code === 'crashed' || code === 'unreachable' || code === 'no_engine';
+  return code === 'crashed' || code === 'failing' || code === 'unreachable' || code === 'no_engine';
 }
 
 export function afterQuit(quit: Quit, failures: number, now: Date, random: () => number = Math.random): Retry {
@@ -76,7 +76,7 @@ export function afterQuit(quit: Quit, failures: number, now: Date, random: () =>
   const retryAt = later(now, hasFailed ? retryDelayMs(failures, random) : lookAgainMs(quit, random));
   const counted = hasFailed ? failures + 1 : 0;
   if (reasonOf !== undefined) return { reason: reasonOf(detail), failures: counted, retryAt };
-  const failed = code === 'unreachable' ? reasons.unreachable : reasons.crashed;
+  const failed = code === 'unreachable' || code === 'failing' ? reasons[code] : reasons.crashed;
   return { reason: failed(detail, retryAt), failures: counted, retryAt };
 }
 
@@ -147,7 +147,7 @@ export function care({ desired, presence, state, ending, code, retryAt }: Circum
   if (state === undefined) return { kind: 'register' };
   if (state !== 'DISABLED' || ending) return nothing;
   if (code === 'gone' && presence !== 'unlisted') return { kind: 'start' };
-  if (code === 'crashed') return due ? { kind: 'start' } : nothing;
+  if (code === 'crashed' || code === 'failing') return due ? { kind: 'start' } : nothing;
   if (code === 'unreachable' || (code !== null && code in missing)) return due ? { kind: 'look' } : nothing;
   return { kind: 'start' };
 }

@@ -6,7 +6,7 @@
  */
 import type { Client, Pool } from 'pg';
 import type { Engine, EngineContext, Scheduler } from '../contract/engine.ts';
-import { isConnectionLoss, isForbidden } from '../errors.ts';
+import { isConnectionLoss } from '../errors.ts';
 import { checkpoint } from '../kernel/checkpoint.ts';
 import { pause, within } from '../kernel/service.ts';
 import type { ConnectionBudget } from '../postgres/connection-budget.ts';
@@ -16,6 +16,7 @@ import { locks } from '../postgres/locks.ts';
 import { VersionMismatch } from '../postgres/pool.ts';
 import { presentVersion } from '../postgres/recorded-version.ts';
 import type { EngineSource } from './engines.ts';
+import { awaitProof, type FaultLimits, usualFaultLimits, watchParts } from './failing-parts.ts';
 import { schemaFault } from './schema-fault.ts';
 import { Ending, endingOf, guardFor, holdTenant, type Holding, stopped, textOf } from './singleton.ts';
 import { writeFault } from './write-fault.ts';
@@ -29,6 +30,9 @@ export interface SchedulerLimits {
   readonly probeMs: number;
   /** How often its recorded version is read. */
   readonly versionEveryMs: number;
+  /** How often its schema is compared with its engine's. */
+  readonly schemaEveryMs: number;
+  readonly faults: FaultLimits;
 }
 
 export const usualLimits: SchedulerLimits = {
@@ -38,6 +42,8 @@ export const usualLimits: SchedulerLimits = {
   probeEveryMs: 5_000,
   probeMs: 10_000,
   versionEveryMs: 2_000,
+  schemaEveryMs: 15_000,
+  faults: usualFaultLimits,
 };
 
 export interface TenantSchedulerOptions extends Holding {
@@ -51,9 +57,13 @@ export interface TenantSchedulerOptions extends Holding {
   /** Asked now and then: no launcher sees who wants to migrate this tenant. `onWanted`: somebody does. */
   readonly isUnwatched?: () => boolean;
   readonly onWanted?: () => void;
+  /** Its last attempt ended because a part of it failed: this one has to prove itself before it is called running. */
+  readonly hasFailed?: boolean;
   /** While it starts: why it has not started yet. */
   readonly onWait: (reason: string) => void;
   readonly onRunning: () => void;
+  /** While it runs: parts that fail and do not end it; null: none. */
+  readonly onTrouble?: (trouble: string | null) => void;
 }
 
 const closeMs = 1_000;
@@ -123,7 +133,7 @@ async function runLocked(
     const unfit = await Promise.race([told, fitness(lock, engine)]);
     if (unfit !== undefined) return await windDown(options, scheduler, kept, unfit);
     scheduler = engine.scheduler(options.contextFor(kept.pool, over.signal));
-    const changed = change(kept.pool, options, over.signal);
+    const changed = change(kept.pool, engine, options, over.signal);
     const ending = await untilOver(options, scheduler, Promise.race([told, changed]), over.signal);
     over.abort();
     return await windDown(options, scheduler, kept, ending);
@@ -152,20 +162,35 @@ function endOf(lock: Client, signal: AbortSignal): Promise<Ending> {
 }
 
 /**
- * When its recorded version is another, or none: somebody has changed the tenant without taking `drain`. Or somebody waits
- * for that, of whom no launcher will tell us. Whatever else fails here is for others to notice.
+ * When its recorded version is another, or none, or its schema is no longer its engine's: somebody has changed the tenant
+ * without taking `drain`. Or somebody waits for `drain`, and no launcher will tell us. Other faults are noticed elsewhere.
  */
-async function change(pool: Pool, options: TenantSchedulerOptions, over: AbortSignal): Promise<Ending> {
+async function change(pool: Pool, engine: Engine, options: TenantSchedulerOptions, over: AbortSignal): Promise<Ending> {
   const { version, limits, isUnwatched, onWanted } = options;
   const db = onPool(pool);
+  let comparedMs = performance.now();
   for (;;) {
     await pause(limits.versionEveryMs, over);
     if (over.aborted) return stopped();
     const ending = await presentVersion(db).then((recorded) => changeTo(recorded, version), endingOf);
     if (ending?.code === 'not_installed' || ending?.code === 'starting') return ending;
+    if (performance.now() - comparedMs >= limits.schemaEveryMs) {
+      comparedMs = performance.now();
+      const fault = await schemaFaultIn(pool, engine).catch(() => undefined);
+      if (fault !== undefined) return new Ending('no_engine', fault);
+    }
     if (isUnwatched?.() !== true || !(await isWanted(db).catch(() => false))) continue;
     onWanted?.();
     return new Ending('starting', 'a transaction is changing it');
+  }
+}
+
+async function schemaFaultIn(pool: Pool, engine: Engine): Promise<string | undefined> {
+  const client = await pool.connect();
+  try {
+    return await schemaFault(client, engine);
+  } finally {
+    client.release();
   }
 }
 
@@ -186,7 +211,7 @@ function changeTo(recorded: string | null | undefined, version: string): Ending 
 }
 
 async function untilOver(
-  { limits, onRunning }: TenantSchedulerOptions,
+  { limits, hasFailed = false, onWait, onRunning, onTrouble = () => {} }: TenantSchedulerOptions,
   scheduler: Scheduler,
   told: Promise<Ending>,
   over: AbortSignal,
@@ -196,8 +221,11 @@ async function untilOver(
   const early = await within(limits.startMs, Promise.race([started, told]));
   if (early === undefined) return new Ending('crashed', `it did not start within ${limits.startMs / 1_000} s`);
   if (early instanceof Ending) return early;
+  const proof = awaitProof({ scheduler, limits: limits.faults, hasFailed, onWait }, over);
+  const unproven = await Promise.race([told, proof]);
+  if (unproven !== undefined) return unproven;
   onRunning();
-  return Promise.race([told, sickness(scheduler, limits, over)]);
+  return Promise.race([told, sickness(scheduler, limits, over), watchParts(scheduler, limits.faults, onTrouble, over)]);
 }
 
 /** Two probes in a row that fail: it hangs, or cannot work. */
@@ -224,7 +252,6 @@ async function probe(scheduler: Scheduler, limitMs: number): Promise<Ending | un
     return well ? undefined : new Ending('crashed', `it hangs: no answer to a probe for ${limitMs / 1_000} s`);
   } catch (error) {
     if (isConnectionLoss(error)) return endingOf(error);
-    if (isForbidden(error)) return new Ending('crashed', textOf(error));
     return new Ending('crashed', `it hangs: ${textOf(error)}`);
   }
 }

@@ -61,7 +61,7 @@ export function housekeeping({ ctx, processor }: Scheduling): Service {
   const pruner = new Pruner(ctx, { whole: false });
   // who starts has better things to do
   let waitMs = firstMs * (1 + Math.random());
-  return processor('housekeeping', roundMs, 'pruning', async (signal) => {
+  return processor('housekeeping', roundMs, 'forgetting old runs', async (signal) => {
     await pause(waitMs, signal);
     // those of many tenants that were started together do not come together for ever
     waitMs = everyMs * (0.8 + 0.4 * Math.random());

@@ -36,12 +36,10 @@ export function makeScheduler(ctx: EngineContext): Scheduler {
     status,
     housekeeping(scheduling),
   ]);
-  return { ...services, probe: () => probe(scheduling) };
+  return { ...services, probe: () => probe(scheduling), faults: () => scheduling.faults.current() };
 }
 
-async function probe({ ctx, pulse, refusal }: Scheduling): Promise<void> {
-  const refused = refusal();
-  if (refused !== undefined) throw refused;
+async function probe({ ctx, pulse }: Scheduling): Promise<void> {
   const stuck = pulse.stuck().map(({ part, forMs }) => `${part} (${Math.round(forMs / 1_000)} s)`);
   if (stuck.length > 0) throw new Error(`these have not come round: ${stuck.join(', ')}`);
   await ctx.pool.query('select 1');

@@ -3,7 +3,7 @@
  * state: everything is recoverable from the database at the start, and a bell that rings for nothing costs one look.
  */
 import type { EngineContext } from '../contract/engine.ts';
-import { isConnectionLoss, isForbidden } from '../errors.ts';
+import { isConnectionLoss } from '../errors.ts';
 import { Bell } from '../kernel/bell.ts';
 import { Channel } from '../kernel/channel.ts';
 import { Pulse } from '../kernel/pulse.ts';
@@ -11,6 +11,7 @@ import { type Service, steady } from '../kernel/service.ts';
 import { type Db, onPool } from '../kernel/sql.ts';
 import type { Time } from '../kernel/time.ts';
 import { tellKilled } from './claim.ts';
+import { PartFaults } from './part-faults.ts';
 
 export interface Scheduling {
   readonly ctx: EngineContext;
@@ -34,8 +35,7 @@ export interface Scheduling {
   /** Makes a handler that tells what a processor was doing when it failed. */
   readonly fault: (doing: string) => (error: unknown) => void;
   readonly pulse: Pulse;
-  /** What one of the processors, but for those that tidy up, has been told for a while whenever it tried to write. */
-  readonly refusal: () => Error | undefined;
+  readonly faults: PartFaults;
   /** A processor: repeats its pass for ever, and notes that it has come round. Comes round within this time if all is well. */
   readonly processor: (name: string, withinMs: number, doing: string, pass: Pass) => Service;
   /** How long a sweep waits: as usual, or longer in a tenant where nothing has happened for a while. */
@@ -44,21 +44,13 @@ export interface Scheduling {
   readonly stir: () => void;
 }
 
-interface Refusal {
-  readonly sinceMs: number;
-  readonly lastMs: number;
-  readonly error: Error;
-}
-
-/** Nothing fires the later for it that these cannot do their work. */
+/** Nothing fires later because these fail. */
 const tidying: ReadonlySet<string> = new Set(['housekeeping', 'vacuum']);
 
 type Pass = (signal: AbortSignal) => Promise<void>;
 
 /** A processor that is late by this much hangs. */
 const graceMs = 60_000;
-/** Whoever may not write for so long will not, until somebody has seen to it. */
-const refusedMs = 20_000;
 const idleAfterMs = 10_000;
 /** What a lost wake-up missed is found by then, in an idle tenant, too. */
 const longestSweepMs = 5_000;
@@ -68,7 +60,7 @@ const tellEveryMs = 60_000;
 
 export function makeScheduling(ctx: EngineContext): Scheduling {
   const pulse = new Pulse(ctx.time, graceMs);
-  const refusals = new Map<string, Refusal>();
+  const faults = new PartFaults(ctx.time);
   let stirredMs = ctx.time.now();
   const stir = (): void => {
     stirredMs = ctx.time.now();
@@ -109,19 +101,12 @@ export function makeScheduling(ctx: EngineContext): Scheduling {
     },
     fault,
     pulse,
-    refusal: () => [...refusals.values()].find(({ sinceMs, lastMs }) => lastMs - sinceMs > refusedMs)?.error,
+    faults,
     processor: (name, withinMs, doing, pass) => {
-      const round: Pass = async (signal) => {
+      const part = { doing, isVital: !tidying.has(name) };
+      const round: Pass = (signal) => {
         pulse.beat(name, withinMs);
-        try {
-          await pass(signal);
-        } catch (error) {
-          const lastMs = ctx.time.now();
-          if (error instanceof Error && isForbidden(error) && !tidying.has(name))
-            refusals.set(name, { sinceMs: refusals.get(name)?.sinceMs ?? lastMs, lastMs, error });
-          throw error;
-        }
-        refusals.delete(name);
+        return faults.attempt(part, () => pass(signal));
       };
       return steady(name, round, fault(doing));
     },

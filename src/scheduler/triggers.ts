@@ -30,6 +30,8 @@ const reloaded = 500;
 /** At most so many triggers that entered the queue are settled in one commit. */
 const settled = 5_000;
 const longestNapMs = 30_000;
+/** A part of its own: reading triggers succeeds although none can be fired. */
+const firing = { doing: 'firing triggers', isVital: true };
 /** How many of the next triggers it tells of. */
 const told = 20;
 
@@ -47,7 +49,7 @@ export class TriggerProcessor {
 
   constructor(scheduling: Scheduling) {
     this.#scheduling = scheduling;
-    const run = scheduling.processor('triggers', longestNapMs, 'firing triggers', (signal) => this.#turn(signal));
+    const run = scheduling.processor('triggers', longestNapMs, 'reading triggers', (signal) => this.#turn(signal));
     this.service = {
       name: 'triggers',
       start: async () => {
@@ -124,7 +126,7 @@ export class TriggerProcessor {
   }
 
   async #fire(onTime: readonly Due<Trigger>[]): Promise<void> {
-    const { db, time, ctx } = this.#scheduling;
+    const { db, time, ctx, faults } = this.#scheduling;
     this.#isWarm = true;
     try {
       const firings = onTime.map((entry) => ({ triggerId: entry.id, instantMs: entry.instantMs }));
@@ -132,7 +134,7 @@ export class TriggerProcessor {
       const dues = onTime.map((entry) => new Date(entry.dueMs));
       // not when the turn began: of many, these may have waited for others
       const how = { priority: 'normal', at: new Date(time.now()), dues } as const;
-      const { fired, created, killed, lanes } = await fireTriggers(db, firings, how);
+      const { fired, created, killed, lanes } = await faults.attempt(firing, () => fireTriggers(db, firings, how));
       checkpoint('triggers.fired');
       this.#scheduling.ready(created, lanes);
       await this.#scheduling.killed(killed);

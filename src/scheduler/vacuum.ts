@@ -24,7 +24,7 @@ export function vacuumService({ ctx, db, sweepMs, processor }: Scheduling): Serv
   let waitMs = everyMs;
   let swept = 0;
   let seen = 0;
-  return processor('vacuum', roundMs, 'sweeping the queue’s table', async (signal) => {
+  return processor('vacuum', roundMs, 'vacuuming the queue', async (signal) => {
     await pause(sweepMs(waitMs), signal);
     if (signal.aborted) return;
     const { changed, rows } = await countRows(db);

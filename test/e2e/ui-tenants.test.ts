@@ -50,7 +50,7 @@ describe.skipIf(!needs('chromium'))('tenants in the web interface', () => {
     expect(await seriousFaults(page)).toEqual([]);
     await page.keyboard.press('Enter');
     await page.getByRole('heading', { name: 'acme' }).waitFor();
-    await inState('STARTED');
+    await inState('runs');
     await page.getByRole('table').getByText('started', { exact: true }).first().waitFor();
     await page.getByRole('link', { name: 'Its jobs and runs' }).click();
     await page.getByRole('heading', { name: 'Home' }).waitFor();
@@ -94,7 +94,7 @@ describe.skipIf(!needs('chromium'))('tenants in the web interface', () => {
     await at('/tenants/acme');
     await button('Stop').click();
     await dialog().getByRole('button', { name: 'Stop' }).click();
-    await inState('DISABLED');
+    await inState('off');
     await wall.getByText('Meanwhile nothing fires').waitFor();
     expect(await wall.getByRole('button', { name: /^Start/ }).count()).toBe(0);
     expect(viewer.faults).toEqual([]);

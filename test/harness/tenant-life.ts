@@ -93,6 +93,7 @@ export async function makeTestLife(
     isElsewhere: () => false,
     discovers: false,
     slotLimit: 64,
+    databaseFault: () => undefined,
     ...more,
     database,
     launcher,

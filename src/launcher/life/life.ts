@@ -18,6 +18,7 @@ import { withClient } from '../../postgres/databases.ts';
 import { locks } from '../../postgres/locks.ts';
 import type { Migration } from '../../postgres/migrate.ts';
 import { notForgotten } from '../../postgres/pool.ts';
+import type { DatabaseFault } from '../../postgres/vitals.ts';
 import type { WakeHub } from '../../postgres/wake.ts';
 import type { TenantRow } from '../control-queries.ts';
 import type { Engines } from '../engines.ts';
@@ -42,6 +43,8 @@ export interface Life {
   readonly discovers: boolean;
   /** `max_background_workers` where nobody has set it. */
   readonly slotLimit: number;
+  /** What this process observes of the control database; undefined: it answers, and takes writes. */
+  readonly databaseFault: () => DatabaseFault | undefined;
   /** How long a migration waits for what somebody holds on tables; default: `usualLockMs`. */
   readonly lockMs?: number;
 }

@@ -5,8 +5,9 @@ import {
   isUnderWay,
   needsLook,
   nextTryOf,
-  reasonWords,
   sentenceWords,
+  standingWhy,
+  standingWord,
   type Tenant,
   toneOf,
 } from './standing.ts';
@@ -23,6 +24,7 @@ const reasonCodes: readonly Code[] = [
   'unreachable',
   'not_connectable',
   'crashed',
+  'failing',
   'gone',
 ];
 
@@ -50,6 +52,7 @@ test('somebody should look at what ought to run and cannot', () => {
     'unreachable',
     'not_connectable',
     'crashed',
+    'failing',
     'gone',
   ]);
   expect(reasonCodes.filter((code) => needsLook(disabled(code, 'off')))).toEqual([]);
@@ -77,11 +80,18 @@ test('a detail that only repeats the outcome is left out', () => {
   expect(detailOf({ outcome: 'crashed', detail: 'out of memory' })).toBe('out of memory');
 });
 
-test('the time of the next try is taken out of the words', () => {
-  expect(reasonWords('crashed until 2026-11-16T10:00:05.123Z: out of memory')).toBe('crashed: out of memory');
-  expect(reasonWords('unreachable until 2026-11-16T10:00:05Z: refused')).toBe('unreachable: refused');
-  expect(reasonWords('no slot (position 3)')).toBe('no slot (position 3)');
-  expect(reasonWords('no engine: none until 0.2.0 is added')).toBe('no engine: none until 0.2.0 is added');
+test('the first word says whether it runs, the rest says why', () => {
+  const shown = (standing: Tenant['standing'], summary: string) => [
+    standingWord({ standing, summary }),
+    standingWhy({ standing, summary }),
+  ];
+  expect(shown('runs', 'runs')).toEqual(['runs', null]);
+  expect(shown('runs', 'runs, but forgetting old runs fails')).toEqual(['runs, but', 'forgetting old runs fails']);
+  expect(shown('off', 'off: stopped by key:anna')).toEqual(['off', 'stopped by key:anna']);
+  expect(shown('will_run', 'will run: crashed: boom; next try at 2026-11-16T10:00:05.123Z')).toEqual([
+    'will run',
+    'crashed: boom',
+  ]);
 });
 
 test('times in a sentence are written as everywhere, and names stay as they are', () => {

@@ -24,14 +24,28 @@ const tones: Readonly<Record<NonNullable<Tenant['reason_code']>, Tone>> = {
   unreachable: 'bad',
   not_connectable: 'bad',
   crashed: 'bad',
+  failing: 'bad',
   gone: 'bad',
   silent: 'bad',
+  database: 'bad',
 };
 
 export function toneOf({ state, reason_code }: Pick<Standing, 'state' | 'reason_code'>): Tone {
   // the launcher may have left it as STARTED, and died: there is a reason then
   if (state === 'STARTED') return reason_code === null ? 'well' : 'bad';
   return reason_code === null ? 'busy' : tones[reason_code];
+}
+
+/** The word that is shown first: whether it runs. */
+export function standingWord({ standing, summary }: Pick<Tenant, 'standing' | 'summary'>): string {
+  if (standing === 'runs') return summary === 'runs' ? 'runs' : 'runs, but';
+  return standing === 'off' ? 'off' : 'will run';
+}
+
+/** The rest of the summary: what is wrong, why not yet, or who stopped it. Null where there is nothing to say. */
+export function standingWhy({ standing, summary }: Pick<Tenant, 'standing' | 'summary'>): string | null {
+  const rest = summary.slice(standingWord({ standing, summary }).length).replace(/^:? /, '');
+  return rest === '' ? null : rest.replace(/; next try at \S+Z/, '');
 }
 
 /** It should run and does not, and that will not change within a moment. */
@@ -69,11 +83,6 @@ export function detailOf({ outcome, detail }: Pick<Message, 'outcome' | 'detail'
 
 export function outcomeWords(outcome: Message['outcome']): string {
   return outcome === null ? 'not heard yet' : outcome.replaceAll('_', ' ');
-}
-
-/** The reason without the time of the next try, which is shown as it comes nearer. */
-export function reasonWords(reason: string): string {
-  return reason.replace(/ until \d{4}-[\d:.T-]+Z(?=:|$)/, '');
 }
 
 /** The server's sentence, with times as they are written everywhere here. */

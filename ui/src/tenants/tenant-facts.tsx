@@ -8,6 +8,7 @@ export function TenantFacts({ tenant }: { readonly tenant: Tenant }) {
   const nextTryAt = nextTryOf(tenant);
   return (
     <Facts>
+      <Fact term="State">{tenant.state}</Fact>
       <Fact term="Desired">{tenant.desired}</Fact>
       <Fact term="Version">{tenant.version ?? 'not installed'}</Fact>
       <Fact term="Host">

@@ -38,7 +38,7 @@ function TenantBody({ name }: { readonly name: string }) {
             <header className="page-head">
               <h1>{data.name}</h1>
               <span role="status">
-                <TenantState state={data.state} reason_code={data.reason_code} />
+                <TenantState tenant={data} />
               </span>
               <TenantActions tenant={data} />
             </header>

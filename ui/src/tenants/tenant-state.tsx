@@ -1,6 +1,6 @@
-/** How a tenant stands: a shape, the launcher's word, and a colour that says whether that is well. */
+/** How a tenant stands: a shape, whether it runs, and a colour that says whether that is well. */
 import { Due } from '../time/times.tsx';
-import { nextTryOf, reasonWords, sentenceWords, type Tenant, type Tone, toneOf } from './standing.ts';
+import { nextTryOf, sentenceWords, standingWhy, standingWord, type Tenant, type Tone, toneOf } from './standing.ts';
 import './tenants.css';
 
 const ring = 'M8 13.5a5.5 5.5 0 1 0 0-11 5.5 5.5 0 0 0 0 11Z';
@@ -21,29 +21,31 @@ const meanings: Readonly<Record<Tenant['state'], string>> = {
 
 const notHeardOf = 'its scheduler ran when it was last heard of';
 
-export function TenantState({ state, reason_code }: Pick<Tenant, 'state' | 'reason_code'>) {
-  const tone = toneOf({ state, reason_code });
+type Shown = Pick<Tenant, 'state' | 'reason_code' | 'standing' | 'summary'>;
+
+export function TenantState({ tenant }: { readonly tenant: Shown }) {
+  const { state, standing, summary } = tenant;
+  // it runs, and somebody should look all the same
+  const tone = standing === 'runs' && summary !== 'runs' ? 'waits' : toneOf(tenant);
+  const meaning = tone === 'bad' && state === 'STARTED' ? notHeardOf : meanings[state];
   return (
-    <span
-      className="tenant-state"
-      data-tone={tone}
-      title={tone === 'bad' && state === 'STARTED' ? notHeardOf : meanings[state]}
-    >
+    <span className="tenant-state" data-tone={tone} title={`${state}: ${meaning}`}>
       <svg className="icon" viewBox="0 0 16 16" aria-hidden="true">
         <path d={shapes[tone]} />
       </svg>
-      {state}
+      {standingWord(tenant)}
     </span>
   );
 }
 
-/** Why it is not STARTED, or not heard of, and when it is tried again. */
-export function Reason({ tenant }: { readonly tenant: Pick<Tenant, 'reason' | 'reason_code' | 'retry_at'> }) {
+/** What is wrong, why it does not run yet or who stopped it, and when it is tried again. */
+export function Reason({ tenant }: { readonly tenant: Shown & Pick<Tenant, 'retry_at'> }) {
   const nextTryAt = nextTryOf(tenant);
-  if (tenant.reason === null) return null;
+  const why = standingWhy(tenant);
+  if (why === null) return null;
   return (
     <>
-      {sentenceWords(reasonWords(tenant.reason))}
+      {sentenceWords(why)}
       {nextTryAt === null ? null : (
         <>
           {'; '}

@@ -11,10 +11,10 @@ export function TenantsTable({ tenants }: { readonly tenants: readonly Tenant[] 
       <thead>
         <tr>
           <th scope="col">Tenant</th>
-          <th scope="col">State</th>
+          <th scope="col">Standing</th>
           <th scope="col">Why</th>
           <th scope="col" className="wide">
-            Desired
+            State
           </th>
           <th scope="col" className="wide">
             Version
@@ -46,12 +46,12 @@ function Row({ tenant }: { readonly tenant: Tenant }) {
         <Link href={`/tenants/${encodeURIComponent(tenant.name)}`}>{tenant.name}</Link>
       </th>
       <td>
-        <TenantState state={tenant.state} reason_code={tenant.reason_code} />
+        <TenantState tenant={tenant} />
       </td>
       <td className="tenant-reason muted">
         <Reason tenant={tenant} />
       </td>
-      <td className="wide">{tenant.desired}</td>
+      <td className="wide muted">{tenant.state}</td>
       <td className="wide muted">{tenant.version ?? '–'}</td>
       <td className="tenant-database wide muted">{tenant.database}</td>
       <td className="wide">

@@ -1,0 +1,56 @@
+import { afterEach, expect, it } from 'vitest';
+import { until } from '../../test/harness/until.ts';
+import { type DatabaseFault, DatabaseVitals } from './vitals.ts';
+
+let vitals: DatabaseVitals | undefined;
+afterEach(() => vitals?.service.stop());
+
+const full = Object.assign(new Error('could not extend file: No space left on device'), { code: '53100' });
+const since = '2026-06-01T12:03:00.000Z';
+const now = (): number => Date.parse(since);
+
+it('A database that does not answer is silent since the first read without an answer, until it answers', async () => {
+  let release = (): void => {};
+  let isFrozen = true;
+  const told: (DatabaseFault | undefined)[] = [];
+  const read = (): Promise<void> => (isFrozen ? new Promise((resolve) => (release = resolve)) : Promise.resolve());
+  vitals = new DatabaseVitals({ read, now, answerMs: 20, onChange: (fault) => told.push(fault) });
+  await vitals.service.start();
+  await until('it is silent', () => vitals?.fault);
+  expect(vitals.fault).toMatchObject({
+    kind: 'silent',
+    since: new Date(since),
+    summary: `the database has not answered since ${since}`,
+  });
+  isFrozen = false;
+  release();
+  await until('it answers', () => vitals?.fault === undefined || undefined);
+  expect(told.map((fault) => fault?.kind)).toEqual(['silent', undefined]);
+});
+
+it('A database that cannot be reached is told with the error to those who may know', async () => {
+  const read = () => Promise.reject(new Error('connect ECONNREFUSED 10.0.0.7:5432'));
+  vitals = new DatabaseVitals({ read, now });
+  await vitals.service.start();
+  await until('it is unreachable', () => vitals?.fault);
+  expect(vitals.fault).toMatchObject({
+    kind: 'unreachable',
+    summary: expect.not.stringContaining('10.0.0.7') as unknown,
+  });
+  expect(vitals.fault?.detail).toContain('10.0.0.7');
+});
+
+it('A database that refuses two writes in a row takes none, until it takes one', () => {
+  vitals = new DatabaseVitals({ read: async () => {}, now });
+  vitals.noteWrite(full);
+  expect(vitals.fault).toBe(undefined);
+  vitals.noteWrite(full);
+  expect(vitals.fault).toEqual({
+    kind: 'no_writes',
+    since: new Date(since),
+    summary: `the database refuses writes since ${since} (its disk is full)`,
+    detail: `the database refuses writes since ${since} (its disk is full): ${full.message}`,
+  });
+  vitals.noteWrite();
+  expect(vitals.fault).toBe(undefined);
+});

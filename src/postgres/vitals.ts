@@ -1,0 +1,126 @@
+/**
+ * Whether a database answers and takes writes, as this process observes it. Reading the record takes no query, so it answers
+ * at once while the server is frozen.
+ *
+ * - Reads are tried twice a second, on a connection of their own. One that is not answered within a second means silence.
+ * - Writes are those that the process makes anyway: whoever makes them notes how they ended.
+ *
+ * A fault lasts from the first failure until the next success.
+ */
+import { performance } from 'node:perf_hooks';
+import { isConnectionLoss, sqlStateOf } from '../errors.ts';
+import { every, type Service, within } from '../kernel/service.ts';
+
+export interface DatabaseFault {
+  /** `silent`: no answer. `unreachable`: no connection. `no_writes`: it answers, and refuses to write. */
+  readonly kind: 'silent' | 'unreachable' | 'no_writes';
+  readonly since: Date;
+  /** One sentence without the server's words, for anybody who asks. */
+  readonly summary: string;
+  /** The same with the server's words. */
+  readonly detail: string;
+}
+
+export interface VitalsOptions {
+  /** Any statement that only reads. */
+  readonly read: () => Promise<unknown>;
+  /** The time that faults are dated by, in milliseconds since the epoch. */
+  readonly now?: () => number;
+  readonly onChange?: (fault: DatabaseFault | undefined) => void;
+  readonly answerMs?: number;
+}
+
+const readEveryMs = 500;
+const usualAnswerMs = 1_000;
+/** One write may fail for a reason of its own: a row that somebody has locked. */
+const fewestWrites = 2;
+
+interface Failing {
+  readonly sinceMs: number;
+  readonly times: number;
+  readonly error: unknown;
+}
+
+const silence = Symbol('silence');
+
+export class DatabaseVitals {
+  readonly #now: () => number;
+  readonly #onChange: (fault: DatabaseFault | undefined) => void;
+  #reading: Failing | undefined;
+  #writing: Failing | undefined;
+  #told: DatabaseFault['kind'] | undefined;
+  readonly service: Service;
+
+  constructor({ read, now = Date.now, onChange = () => {}, answerMs = usualAnswerMs }: VitalsOptions) {
+    this.#now = now;
+    this.#onChange = onChange;
+    const look = async (): Promise<void> => {
+      const sentMs = now();
+      const began = performance.now();
+      const ended = read().then(
+        () => ({ error: undefined }),
+        (error: unknown) => ({ error }),
+      );
+      const { error } = (await within(answerMs, ended)) ?? { error: silence };
+      // this process may have stood still itself, with the answer waiting for it
+      if (error === silence && performance.now() - began > 2 * answerMs) return;
+      this.#reading = error === undefined ? undefined : again(this.#reading, error, sentMs);
+      this.#tell();
+    };
+    this.service = every(readEveryMs, 'vitals', look, () => {});
+  }
+
+  /** A write has ended: well, or with this error. */
+  noteWrite(error?: unknown): void {
+    // a lost connection says nothing of writes; reads tell of it
+    if (error !== undefined && isConnectionLoss(error)) return;
+    this.#writing = error === undefined ? undefined : again(this.#writing, error, this.#now());
+    this.#tell();
+  }
+
+  get fault(): DatabaseFault | undefined {
+    if (this.#reading !== undefined) return readFault(this.#reading);
+    if (this.#writing !== undefined && this.#writing.times >= fewestWrites) return writeFault(this.#writing);
+    return undefined;
+  }
+
+  #tell(): void {
+    const { fault } = this;
+    if (fault?.kind === this.#told) return;
+    this.#told = fault?.kind;
+    this.#onChange(fault);
+  }
+}
+
+function again(before: Failing | undefined, error: unknown, atMs: number): Failing {
+  return { sinceMs: before?.sinceMs ?? atMs, times: (before?.times ?? 0) + 1, error };
+}
+
+function readFault({ sinceMs, error }: Failing): DatabaseFault {
+  const since = new Date(sinceMs);
+  if (error === silence) {
+    const summary = `the database has not answered since ${since.toISOString()}`;
+    return { kind: 'silent', since, summary, detail: summary };
+  }
+  const summary = `the database cannot be reached since ${since.toISOString()}`;
+  return { kind: 'unreachable', since, summary, detail: `${summary}: ${messageOf(error)}` };
+}
+
+/** SQLSTATE → what people say. */
+const refusals: Readonly<Record<string, string>> = {
+  '25006': 'it is read-only',
+  '42501': 'the role lacks a right',
+  '53100': 'its disk is full',
+  '53200': 'it is out of memory',
+};
+
+function writeFault({ sinceMs, error }: Failing): DatabaseFault {
+  const since = new Date(sinceMs);
+  const code = sqlStateOf(error) ?? 'unknown';
+  const summary = `the database refuses writes since ${since.toISOString()} (${refusals[code] ?? `SQLSTATE ${code}`})`;
+  return { kind: 'no_writes', since, summary, detail: `${summary}: ${messageOf(error)}` };
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
