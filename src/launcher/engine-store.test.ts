@@ -144,7 +144,7 @@ describe('adding an engine', () => {
       string,
       string,
     ];
-    for (const each of [old, young]) await mkdir(each, { recursive: true });
+    for (const each of [old, young]) await mkdir(each, { recursive: true, mode: 0o700 });
     await utimes(old, new Date(0), new Date(0));
     await addEngine(home, await engineBuild({ version }));
     expect((await inside()).toSorted()).toEqual(['.removed-young', version]);

@@ -234,5 +234,24 @@ describe.skipIf(!needs('chromium'))('actions in the web interface', () => {
     await viewer.context().close();
   });
 
+  it('lists who is signed in, and ends the session of another browser', async () => {
+    const { key } = await product.call('POST /api/keys', { body: { name: 'lost laptop', role: 'viewer' } });
+    const lost = await open(key);
+    await page.goto(`${product.url}/keys`);
+    const sessions = page.getByRole('region', { name: 'Sessions' });
+    const row = (name: string) => sessions.getByRole('row').filter({ hasText: name });
+    await row('this browser').waitFor();
+    expect(await row('this browser').getByRole('button').count()).toBe(0);
+    expect(await seriousFaults(page)).toEqual([]);
+    await row('lost laptop').getByRole('button', { name: 'End' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'End session' }).click();
+    await row('lost laptop').waitFor({ state: 'detached' });
+    expect((await lost.request.get(`${product.url}/api/me`)).status()).toBe(401);
+    await page.getByRole('row').filter({ hasText: 'installation' }).getByRole('button', { name: 'Replace…' }).click();
+    await page.getByRole('dialog').getByText('MILLRACE_ROOT_KEY').waitFor();
+    await page.keyboard.press('Escape');
+    await lost.context().close();
+  });
+
   it('reports no fault on its console', () => expect(faults).toEqual([]));
 });
