@@ -11,6 +11,7 @@ import { makeRouter, problemResponse } from '../http/router.ts';
 import type { TenantRow } from '../launcher/control-queries.ts';
 import { unlessGone } from '../launcher/loader.ts';
 import { accessHandlers } from './access.ts';
+import { BodyBudget } from './body-budget.ts';
 import { refuseStranger } from './callers.ts';
 import type { GatewayContext } from './context.ts';
 import { gatewayEndpoints } from './endpoints.ts';
@@ -61,6 +62,7 @@ function logFault(context: GatewayContext, error: unknown, request: Request): vo
 
 export class Gateway {
   readonly #options: GatewayOptions;
+  readonly #bodies = new BodyBudget();
   #files: Promise<StaticFiles> | undefined;
 
   constructor(options: GatewayOptions) {
@@ -93,11 +95,22 @@ export class Gateway {
       const { callers, streams } = this.#options.context;
       const caller = await callers.identify(request);
       refuseForeignOrigin(request, caller);
-      const answer = await this.#answer(request, caller);
+      const answer = await this.#answerWithin(request, caller);
       const hash = goesOn(answer) ? callers.hashFor(request, caller) : undefined;
       return hash === undefined ? answer : streams.keep(answer, hash);
     } catch (error) {
       return problemResponse(error, (fault) => logFault(this.#options.context, fault, request));
+    }
+  }
+
+  /** Whoever has no key may send 4 KiB, which need no budget. */
+  async #answerWithin(request: Request, caller: Caller | undefined): Promise<Response> {
+    if (caller === undefined) return this.#answer(request, caller);
+    const giveBack = this.#bodies.take(request, caller);
+    try {
+      return await this.#answer(request, caller);
+    } finally {
+      giveBack();
     }
   }
 
