@@ -22,7 +22,7 @@ const table = {
   method_not_allowed: [405, 'That method is not for this path'],
   migration_failed: [500, 'The migration failed, and nothing was changed'],
   internal: [500, 'Something went wrong here'],
-  busy: [503, 'The server has too much to do now'],
+  overloaded: [503, 'The server has too much to do now'],
   no_engine: [503, 'No engine of this version is installed'],
   not_installed: [503, 'Millrace is not installed in the database of this tenant'],
   tenant_unavailable: [503, 'The tenant cannot be served now'],

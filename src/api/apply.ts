@@ -1,20 +1,30 @@
 /** Applying job documents over HTTP, and the schema they follow. */
+import { gzipSync } from 'node:zlib';
 import { MillraceError } from '../errors.ts';
 import { applyJob } from '../jobs/apply.ts';
 import { jobJsonSchema } from '../jobs/json-schema.ts';
 import { documentParser } from '../jobs/document-parser.ts';
 import type { DocumentText, Input } from '../http/endpoint.ts';
+import { type FixedAnswer, makeFixedAnswer } from '../http/fixed-answer.ts';
 import { type ApiContext, type ApiHandlers, author } from './context.ts';
 import type { jobEndpoints } from './endpoints/jobs.ts';
 import { outlookOfApplying } from './triggers.ts';
 
 type Keys = 'POST /api/jobs' | 'PUT /api/jobs' | 'POST /api/jobs/check' | 'GET /api/jobs/schema';
 
+/** Everybody may read it, so that it is made once. */
+let schema: FixedAnswer | undefined;
+
+function makeSchema(): FixedAnswer {
+  const plain = Buffer.from(JSON.stringify(jobJsonSchema()));
+  return makeFixedAnswer({ plain, gzipped: gzipSync(plain), headers: { 'content-type': 'application/json' } });
+}
+
 export const applyHandlers: ApiHandlers<Pick<typeof jobEndpoints, Keys>> = {
   'POST /api/jobs': apply,
   'PUT /api/jobs': apply,
   'POST /api/jobs/check': check,
-  'GET /api/jobs/schema': async () => jobJsonSchema(),
+  'GET /api/jobs/schema': async ({ request }) => (schema ??= makeSchema())(request),
 };
 
 /** Of more triggers, who asks for no outlook does not wait for one: some thousands take seconds. */

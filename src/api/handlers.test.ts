@@ -23,7 +23,7 @@ const entries: Entry[] = Object.entries(tenantEndpoints).map(([key, endpoint]) =
 });
 
 const fill = (path: string, id: string): string =>
-  path.replace('{id}', id).replace('{instant}', '2026-01-01T00:00:00Z').replace('{key}', 'k');
+  path.replace('{id}', id).replace('{instant}', '2026-01-01T00:00:00Z').replace('{key}', 'k').replace('{version}', '1');
 
 async function status(entry: Entry, caller?: Parameters<TenantApi['as']>[0]): Promise<number> {
   const path = fill(entry.path, newId());

@@ -12,6 +12,7 @@ import { within } from '../kernel/service.ts';
 import type { TenantRow } from '../launcher/control-queries.ts';
 import { unlessGone } from '../launcher/loader.ts';
 import { accessHandlers } from './access.ts';
+import { BodyBudget } from './body-budget.ts';
 import { refuseStranger } from './callers.ts';
 import type { GatewayContext } from './context.ts';
 import { gatewayEndpoints } from './endpoints.ts';
@@ -70,6 +71,7 @@ function logFault(context: GatewayContext, error: unknown, request: Request): vo
 
 export class Gateway {
   readonly #options: GatewayOptions;
+  readonly #bodies = new BodyBudget();
   #files: Promise<StaticFiles> | undefined;
 
   constructor(options: GatewayOptions) {
@@ -115,7 +117,7 @@ export class Gateway {
       const { callers, streams } = this.#options.context;
       const caller = await this.#identify(request, remote);
       refuseForeignOrigin(request, caller);
-      const answer = await this.#answer(request, caller, remote);
+      const answer = await this.#answerWithin(request, caller, remote);
       const hash = goesOn(answer) ? callers.hashFor(request, caller) : undefined;
       return hash === undefined ? answer : streams.keep(answer, hash);
     } catch (error) {
@@ -140,6 +142,17 @@ export class Gateway {
     } catch (error) {
       if (error instanceof MillraceError && error.code === 'unauthenticated') refusals.note('header', remote);
       throw error;
+    }
+  }
+
+  /** Whoever has no key may send 4 KiB, which need no budget. */
+  async #answerWithin(request: Request, caller: Caller | undefined, remote: string | null): Promise<Response> {
+    if (caller === undefined) return this.#answer(request, caller, remote);
+    const giveBack = this.#bodies.take(request, caller);
+    try {
+      return await this.#answer(request, caller, remote);
+    } finally {
+      giveBack();
     }
   }
 

@@ -84,7 +84,7 @@ function referenceResult(lines: readonly string[], context: CompletionContext): 
   const typed = context.matchBefore(/[^\s[\],-][^[\],]*$|$/);
   if (typed === null) return null;
   const options = lines.flatMap((line, i): Completion[] => {
-    const name = /^\s*-?\s*name:\s*(["']?)(.+?)\1\s*$/.exec(line)?.[2];
+    const name = /^-?\s*name:\s*(["']?)(.+?)\1$/.exec(line.trim())?.[2];
     const [kind] = name === undefined ? [] : wayTo(lines, i);
     if (kind !== 'tasks' && kind !== 'triggers') return [];
     return [{ label: `${kind.slice(0, -1)}/${name}` }];

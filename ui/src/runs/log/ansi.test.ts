@@ -39,3 +39,11 @@ test('a style goes on until it is reset', () => {
   expect(styleAfter(`${escape}[31mx${escape}[0m${escape}[4m`, { bold: true })).toEqual({ underline: true });
   expect(styleAfter('nothing', { bold: true })).toEqual({ bold: true });
 });
+
+test('the time for a code does not grow faster than its length', () => {
+  // what a task prints is read by every viewer's browser: a block of these took seconds
+  const codes = `${escape}[${'38;'.repeat(300_000)}m`;
+  const before = process.cpuUsage();
+  expect(styleAfter(codes, plain)).toEqual({});
+  expect(process.cpuUsage(before).user / 1_000).toBeLessThan(3_000);
+});

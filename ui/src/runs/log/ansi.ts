@@ -110,7 +110,7 @@ function applied(style: Style, parameters: string): Style {
   for (let i = 0; i < numbers.length; i++) {
     const number = numbers[i] ?? 0;
     if (number === 38 || number === 48) {
-      const { colour, used } = exactColour(numbers.slice(i + 1));
+      const { colour, used } = exactColour(numbers.slice(i + 1, i + 5));
       if (colour !== undefined) next = changed(next, number === 38 ? { ink: colour } : { ground: colour });
       i += used;
     } else if (number === 0) next = plain;

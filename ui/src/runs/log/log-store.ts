@@ -142,14 +142,14 @@ export class LogStore {
     const rows: Row[] = [];
     for (let row = first; row < last; row++) {
       const text = this.#utf8.decode(this.#bytesOf(row));
-      rows.push({ row, ...this.#lineOf(row), text: text.replace(/\r*\n$/, ''), style });
+      rows.push({ row, ...this.#lineOf(row), text: withoutEnd(text), style });
       if (this.#hasCodes) style = styleAfter(text, style);
     }
     return rows;
   }
 
   textOf(row: number): string {
-    return this.#utf8.decode(this.#bytesOf(row)).replace(/\r*\n$/, '');
+    return withoutEnd(this.#utf8.decode(this.#bytesOf(row)));
   }
 
   /** The row that a line begins with, or the nearest there is. */
@@ -237,4 +237,12 @@ function lastWhere<T>(items: readonly T[], holds: (item: T) => boolean): number 
     else high = middle - 1;
   }
   return low;
+}
+
+/** The row without its line ending. By hand: `/\r*\n$/` is quadratic in a row of carriage returns. */
+function withoutEnd(text: string): string {
+  if (!text.endsWith('\n')) return text;
+  let end = text.length - 1;
+  while (end > 0 && text[end - 1] === '\r') end--;
+  return text.slice(0, end);
 }
