@@ -38,6 +38,14 @@ function wordOn({ word }: LaunchEntry, { orderNo }: Launch): Word | undefined {
   return word?.orderNo === orderNo ? word : undefined;
 }
 
+/** A host that is about to end by itself says why of each of its schedulers: a word that it runs, with the code of an end. */
+function howLost(host: LaunchHost, word: Word | undefined): string {
+  if (word?.phase === 'running' && word.code === 'crashed' && word.reason !== null) return word.reason;
+  if (host.fate !== undefined) return `its host ${host.fate}`;
+  if (hasEnded(host)) return 'its host has ended';
+  return `its host was lost: it was silent for ${silentMs / 1_000} s, or did not obey`;
+}
+
 /** `alive`: those that are not lost. */
 export function hear(ledger: Ledger, alive: readonly LaunchHost[], lostOnes: readonly LaunchHost[]): void {
   const [hosts, lost] = [byId(alive), byId(lostOnes)];
@@ -77,7 +85,7 @@ function hearOrdered(ledger: Ledger, entry: LaunchEntry, launch: Launch, { hosts
   } else if (lostHost !== undefined) {
     ledger.set(entry, { suspicion: launch.suspicion + 1 });
     const fate = { isBlamed: isAlone(launch), wasSilent: !hasEnded(lostHost) };
-    ledger.quit(entry, { code: 'crashed', detail: 'its host was lost', lost: fate });
+    ledger.quit(entry, { code: 'crashed', detail: howLost(lostHost, word), lost: fate });
   } else if (!hosts.has(launch.hostId)) {
     ledger.quit(entry, { code: 'stopping', detail: 'its host has left' });
   } else if (launch.state === 'STARTED') {

@@ -37,7 +37,7 @@ describe('after a scheduler has quit', () => {
   it('an engine that its host cannot use is a failure', () => {
     const quit = { code: 'no_engine', detail: 'x', ofHost: true } as const;
     expect(afterQuit(quit, 0, now, most)).toMatchObject({ failures: 1, retryAt: after(5_000) });
-    expect(afterQuit(quit, 4, now, most)).toMatchObject({ failures: 5, retryAt: after(16_000) });
+    expect(afterQuit(quit, 4, now, most)).toMatchObject({ failures: 5, retryAt: after(10_000) });
   });
 
   it('what stays not installed, and is one of many, is looked at ever more rarely, but within half a minute', () => {

@@ -61,7 +61,7 @@ export function afterQuit(quit: Quit, failures: number, now: Date, random: () =>
   if (lost?.isBlamed === false) return afterNeighbour(detail, failures, later(now, delayMs(backoff, 0, random)));
   const reasonOf = missing[code];
   const hasFailed = reasonOf === undefined || (ofHost && isFailing(code));
-  const isCheap = code === 'unreachable' || code === 'failing' || lost?.wasSilent === false;
+  const isCheap = code !== 'crashed' || lost?.wasSilent === false;
   const pauseMs = hasFailed ? delayMs(isCheap ? cheap : backoff, failures, random) : 0;
   const waitMs = reasonOf === undefined ? pauseMs : Math.max(pauseMs, lookAgainMs(quit, random));
   const retryAt = later(now, waitMs);
