@@ -7,6 +7,7 @@
  * their own, in a session of their own: neither its end nor a signal to its group reaches them, and its successor adopts them.
  */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import type { Log } from '../kernel/log.ts';
@@ -39,7 +40,55 @@ function start({ main, memoryMb, env }: HostProcessOptions, version: string, bes
 
 const notStarted = 'a host could not be started';
 
-function watch(child: ChildProcess, version: string, log: Log, onExit: OnExit, missed = (): boolean => true): void {
+/** How processes that this one started have ended, by their number. The newest are remembered. */
+class Ends {
+  readonly #byPid = new Map<number, string>();
+
+  note(pid: number, fate: string): void {
+    this.#byPid.delete(pid);
+    this.#byPid.set(pid, fate);
+    const [oldest] = this.#byPid.keys();
+    if (this.#byPid.size > mostEnds && oldest !== undefined) this.#byPid.delete(oldest);
+  }
+
+  of(pid: number): string | undefined {
+    return this.#byPid.get(pid);
+  }
+}
+
+const mostEnds = 1_000;
+const ends = new Ends();
+
+/** Node aborts a process at the limit of its heap. */
+const aborts = new Set<unknown>(['SIGABRT', 'SIGTRAP', 133, 134]);
+
+function formatFate(code: number | null, killedBy: NodeJS.Signals | null, memoryMb: number): string {
+  if (aborts.has(killedBy ?? code)) return `ran out of memory (heap limit ${memoryMb} MiB)`;
+  if (killedBy === 'SIGKILL') return 'was killed (SIGKILL), by a person or by the system for lack of memory';
+  return killedBy === null ? `exited with code ${code}` : `was killed (${killedBy})`;
+}
+
+/** How a host of this machine has ended, whoever started it. A number that is another process by now tells nothing. */
+function fateOf({ machine: where, pid }: HostProcess): string | undefined {
+  if (where !== machine || pid === process.pid || process.platform !== 'linux' || isRunning(pid)) return undefined;
+  return ends.of(pid) ?? 'is gone: there is no such process any more';
+}
+
+/** A process that waits to be reaped has ended. */
+function isRunning(pid: number): boolean {
+  try {
+    return !/^[ZX]/.test(fieldsOf(readFileSync(`/proc/${pid}/stat`, 'utf8'))[1] ?? '');
+  } catch {
+    return false;
+  }
+}
+
+function watch(
+  child: ChildProcess,
+  { version, memoryMb, log }: { readonly version: string; readonly memoryMb: number; readonly log: Log },
+  onExit: OnExit,
+  missed = (): boolean => true,
+): void {
   // for all its life: one that cannot be started says so twice, and unheard it would end us
   child.on('error', (error) => {
     if (child.pid === undefined) log.error({ err: error, engine: version }, notStarted);
@@ -49,7 +98,9 @@ function watch(child: ChildProcess, version: string, log: Log, onExit: OnExit, m
     const fields = { host: child.pid, engine: version, code: killedBy ?? code };
     if (code === 0 || !missed()) log.debug(fields, 'a host has ended');
     else log.error(fields, 'a host has ended unasked');
-    if (child.pid !== undefined) onExit(child.pid);
+    if (child.pid === undefined) return;
+    ends.note(child.pid, formatFate(code, killedBy, memoryMb));
+    onExit(child.pid);
   });
 }
 
@@ -82,13 +133,14 @@ function orTold(
 export function detachedHosts(options: HostProcessOptions, onExit: OnExit): HostsPort {
   const begin = (version: string): ChildProcess => {
     const child = start(options, version, 'alone');
-    watch(child, version, options.log, onExit);
+    watch(child, { ...options, version }, onExit);
     child.unref();
     return child;
   };
   return {
     spawn: (version, onEnd) => orTold(options.log, version, () => begin(version), onEnd)?.pid,
     kill: (host) => void killHost(host, options.log),
+    fate: fateOf,
   };
 }
 
@@ -103,6 +155,7 @@ export function hostsElsewhere({ log }: HostProcessOptions): HostsPort {
       return undefined;
     },
     kill: (host) => void killHost(host, log),
+    fate: fateOf,
   };
 }
 
@@ -133,7 +186,7 @@ export function childHosts(options: ChildHostOptions): ChildHosts {
     const child = start(options, version, 'child');
     children.add(child);
     const onExit = (pid: number): void => told?.onExit(pid);
-    watch(child, version, options.log, onExit, () => !isEnding());
+    watch(child, { ...options, version }, onExit, () => !isEnding());
     const notSpare = (): void => {
       if (spare === child) spare = undefined;
     };
@@ -168,6 +221,7 @@ export function childHosts(options: ChildHostOptions): ChildHosts {
       return ready.pid;
     },
     kill: (host) => void killHost(host, options.log),
+    fate: fateOf,
     tell(order, onExit) {
       told = { order, onExit };
       for (const child of children) send(child, order);
@@ -218,8 +272,12 @@ async function ageOf(pid: number): Promise<number | undefined> {
 
 async function beganAt(pid: number | 'self'): Promise<number | undefined> {
   const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => undefined);
-  // the 22nd field; the second is a name, which may hold anything
-  return stat === undefined ? undefined : Number(stat.slice(stat.lastIndexOf(')')).split(' ')[20]);
+  return stat === undefined ? undefined : Number(fieldsOf(stat)[20]);
+}
+
+/** From the third on, which is at 1; the second is a name, which may hold anything. */
+function fieldsOf(stat: string): string[] {
+  return stat.slice(stat.lastIndexOf(')')).split(' ');
 }
 
 function isHost(command: readonly string[]): boolean {

@@ -104,8 +104,9 @@ export class ClaimDesk {
     this.#deal();
   }
 
-  /** Bells may have been missed. */
+  /** Bells may have been missed: the server was out of reach, and is back. */
   lookAgain(): void {
+    this.#pace.forgive();
     this.#hot.forgetOld(performance.now());
     this.#hot.heatAll();
     this.#candidates.outdate();

@@ -29,6 +29,14 @@ export class TenantPace {
     this.#prompt.delete(tenantId);
   }
 
+  /** The server that tenants share is back: their pauses are over. */
+  forgive(): void {
+    for (const pace of this.#slow.values()) {
+      pace.failures = 0;
+      pace.notBeforeMs = 0;
+    }
+  }
+
   /** What was long ago says nothing any more: a tenant may be gone, and nobody asked it since. */
   forgetOld(nowMs: number): void {
     for (const [tenantId, atMs] of this.#prompt) if (nowMs - atMs >= rememberMs) this.#prompt.delete(tenantId);

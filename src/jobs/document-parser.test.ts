@@ -48,7 +48,7 @@ test('a document that takes too long is refused, and the next one is parsed', as
 test('documents take turns, and one too many is refused', async () => {
   const parser = parserWith({ waiting: 2 });
   const parses = [small, small, small].map((text) => parser.parse(text, 'yaml'));
-  await expect(parser.parse(small, 'yaml')).rejects.toMatchObject({ code: 'busy', status: 503 });
+  await expect(parser.parse(small, 'yaml')).rejects.toMatchObject({ code: 'overloaded', status: 503 });
   expect((await Promise.all(parses)).map(({ ok }) => ok)).toEqual([true, true, true]);
   expect((await parser.parse(small, 'yaml')).ok).toBe(true);
 });

@@ -8,7 +8,8 @@ export interface Backoff {
   readonly jitter: number;
 }
 
-export const reconnect: Backoff = { firstMs: 50, capMs: 5_000, jitter: 0.5 };
+/** A server that is back is found within 2 s. */
+export const reconnect: Backoff = { firstMs: 50, capMs: 2_000, jitter: 0.5 };
 
 export function delayMs(backoff: Backoff, attempt: number, random: () => number = Math.random): number {
   const full = Math.min(backoff.capMs, backoff.firstMs * 2 ** Math.min(attempt, 30));

@@ -57,12 +57,14 @@ export function every(
 
 /**
  * A service that repeats a pass for ever, each waiting by itself for something to do. A pass that fails is told and
- * tried again after a growing pause, so that a lost connection heals and a lasting fault does not flood the log.
+ * tried again after a growing pause, so that a lost connection heals and a lasting fault does not flood the log. Others wait
+ * for some of these services after an outage: their pauses stay short.
  */
 export function steady(
   name: string,
   pass: (signal: AbortSignal) => Promise<void>,
   onError: (e: unknown) => void,
+  longestPauseMs = 5_000,
 ): Service {
   return loop(
     name,
@@ -75,7 +77,7 @@ export function steady(
         } catch (error) {
           if (signal.aborted) return;
           onError(error);
-          await pause(Math.min(5_000, 50 * 2 ** Math.min(failures++, 10)), signal);
+          await pause(Math.min(longestPauseMs, 50 * 2 ** Math.min(failures++, 10)), signal);
         }
       }
     },

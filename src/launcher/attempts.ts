@@ -47,8 +47,8 @@ export class Attempts {
   }
 
   /** Those that are under way, by tenant. */
-  get running(): readonly { readonly tenantId: string; readonly id: string }[] {
-    return [...this.#running].map(([tenantId, { id }]) => ({ tenantId, id }));
+  get running(): readonly { readonly tenantId: string; readonly id: string; readonly orderNo: number }[] {
+    return [...this.#running].map(([tenantId, { id, order }]) => ({ tenantId, id, orderNo: order.orderNo }));
   }
 
   /** Makes it so that these are carried out, and no others. Returns at once. */

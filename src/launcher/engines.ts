@@ -18,6 +18,8 @@ import {
   readEnginePackage,
 } from './engine-package.ts';
 
+import { tryEngine } from './engine-trial.ts';
+
 export type FoundEngine =
   | { readonly ok: true; readonly engine: Engine }
   /** Why there is none, or why it cannot be used. */
@@ -93,6 +95,17 @@ export class Engines implements EngineSource {
     const known = (await this.list()).find((each) => each.version === version);
     if (known?.fault === null) return { ok: true };
     return { ok: false, detail: known?.fault ?? (await this.#missing(version)) };
+  }
+
+  /** Why its code cannot be loaded, by loading it in a process of its own; undefined: it can. */
+  async diagnose(version: string): Promise<string | undefined> {
+    if (version === this.#running.version || !(await this.#isHere(version))) return undefined;
+    try {
+      await tryEngine(join(this.#folder, version));
+      return undefined;
+    } catch (error) {
+      return `engine ${version} cannot be used: ${error instanceof Error ? error.message : String(error)}`;
+    }
   }
 
   list(): Promise<InstalledEngine[]> {

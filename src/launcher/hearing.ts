@@ -41,6 +41,14 @@ function wordOn({ word }: LaunchEntry, { orderNo }: Launch): Word | undefined {
   return word?.orderNo === orderNo ? word : undefined;
 }
 
+/** A host that is about to end by itself says why of each of its schedulers: a word that it runs, with the code of an end. */
+function howLost(host: LaunchHost, word: Word | undefined): string {
+  if (word?.phase === 'running' && word.code === 'crashed' && word.reason !== null) return word.reason;
+  if (host.fate !== undefined) return `its host ${host.fate}`;
+  if (hasEnded(host)) return 'its host has ended';
+  return `its host was lost: it was silent for ${silentMs / 1_000} s, or did not obey`;
+}
+
 /** `alive`: those that are not lost. */
 export function hear(ledger: Ledger, alive: readonly LaunchHost[], lostOnes: readonly LaunchHost[]): void {
   const fates: Fates = { hosts: byId(alive), lost: byId(lostOnes), suspects: suspectsOf(ledger, lostOnes) };
@@ -94,17 +102,18 @@ function hearEnding(ledger: Ledger, entry: LaunchEntry, launch: Launch, { hosts,
 
 function hearOrdered(ledger: Ledger, entry: LaunchEntry, launch: Launch, { hosts, lost, suspects }: Fates): void {
   const word = wordOn(entry, launch);
+  const lostHost = lost.get(launch.hostId);
   if (word?.phase === 'ended') {
     ledger.quit(entry, {
       code: word.code ?? 'crashed',
       detail: word.reason ?? 'its scheduler has ended',
       ofHost: true,
     });
-  } else if (lost.has(launch.hostId)) {
+  } else if (lostHost !== undefined) {
     const suspect = suspects.get(entry.tenant.id);
     if (suspect !== undefined) ledger.set(entry, { suspicion: launch.suspicion + 1 });
     const fate = { isBlamed: suspect?.isBlamed ?? false };
-    ledger.quit(entry, { code: 'crashed', detail: 'its host was lost', lost: fate });
+    ledger.quit(entry, { code: 'crashed', detail: howLost(lostHost, word), lost: fate });
   } else if (!hosts.has(launch.hostId)) {
     ledger.quit(entry, { code: 'stopping', detail: 'its host has left' });
   } else if (launch.state === 'STARTED') {

@@ -155,7 +155,7 @@ class RunningHost {
       every(beatEveryMs, 'beats of schedulers', () => this.#beatSchedulers(), this.#onError('telling of schedulers')),
       this.#words.service,
       { name: 'schedulers', start: async () => {}, stop: () => this.#attempts.stopAll() },
-      steady('orders', (signal) => this.#follow(signal), this.#onError('reading its orders')),
+      steady('orders', (signal) => this.#follow(signal), this.#onError('reading its orders'), beatEveryMs),
       { name: 'leave-taking', start: async () => {}, stop: () => this.#takeLeave() },
     ]);
   }
@@ -300,9 +300,19 @@ class RunningHost {
     this.#lost = true;
     const reason = `it uses ${mib(memory)} MiB of memory, more than ${mib(memoryLimit)}`;
     log.error({ host: this.id, tenants: this.#attempts.running.length }, `the host ends: ${reason}`);
-    await within(longestWordMs, giveUpHost(control, this.id)).catch(() => {});
+    const said = this.#sayWhy(`its host ended: ${reason}`).then(() => giveUpHost(control, this.id));
+    await within(longestWordMs, said).catch(() => {});
     hub.send('launcher', 'words');
     this.#end({ asked: false, reason });
+  }
+
+  /** Of all schedulers that run: they do, but not for long. */
+  async #sayWhy(reason: string): Promise<void> {
+    const words = this.#attempts.running.map(({ tenantId, id, orderNo }) => {
+      const { version: engine } = this.#options;
+      return { tenantId, id, orderNo, engine, phase: 'running', code: 'crashed', reason } as const;
+    });
+    if (words.length > 0) await writeWords(this.#options.control, this.id, words);
   }
 
   async #write(words: Parameters<typeof writeWords>[2]): Promise<void> {

@@ -35,6 +35,8 @@ export interface LaunchHost {
   readonly startedAt: Date;
   /** By the server's clock; -Infinity: known to be dead. */
   readonly beatMs: number;
+  /** How it ended, where that is known: "was killed (SIGKILL)". */
+  readonly fate?: string;
 }
 
 const mostMessages = 10_000;

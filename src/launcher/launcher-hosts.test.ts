@@ -172,6 +172,7 @@ describe('hosts', () => {
         return 99_999_999;
       },
       kill: () => {},
+      fate: () => undefined,
     };
     const tenant = await stage.tenant('a');
     await stage.launch({ hosts });
@@ -323,6 +324,7 @@ describe('a scheduler', () => {
         have.has(version)
           ? ({ ok: true } as const)
           : ({ ok: false, detail: `${version} is not installed here` } as const),
+      diagnose: async () => undefined,
     };
     await stage.launch({ engines });
     const id = await stage.send(tenant, 'start');

@@ -7,6 +7,7 @@
  */
 import { performance } from 'node:perf_hooks';
 import type { Pool } from 'pg';
+import { isConnectionLoss } from '../errors.ts';
 import { Bell } from '../kernel/bell.ts';
 import { checkpoint } from '../kernel/checkpoint.ts';
 import { newId } from '../kernel/id.ts';
@@ -22,6 +23,7 @@ import type { WakeHub } from '../postgres/wake.ts';
 import type { TenantRow } from './control-queries.ts';
 import { type Database, discover, isNothing, type KnownTenant, presences, readDatabases } from './discovery.ts';
 import { Discovery } from './discovery-writes.ts';
+import { findFates } from './host-fates.ts';
 import {
   type Dismissed,
   type LaunchHost,
@@ -83,6 +85,9 @@ const frozen = '3s';
 /** A row that somebody has locked for longer is done without. */
 const locked = '1s';
 
+/** After an outage, hosts need as long to say which schedulers have ended. */
+const recoveryMs = 10_000;
+
 export function makeLauncher(options: LauncherOptions): Service {
   return new Launcher(options).service;
 }
@@ -109,6 +114,9 @@ class Launcher {
   /** What was in sight in the last turn, and whose. */
   readonly #known = new Map<string, string | null>();
   #isNew = true;
+  /** The control database was out of reach, and has not been read since. */
+  #isAway = false;
+  #recoveredMs = Number.NEGATIVE_INFINITY;
   readonly #seldom = new Seldom();
   readonly #spareSince = new Map<string, number>();
   readonly service: Service;
@@ -119,7 +127,11 @@ class Launcher {
     this.#db = onPool(this.#openPool());
     this.#refusals = new Refusals(options.log, 'what was decided');
     this.#discovery = new Discovery({ db: this.#db, hub: options.hub, log: options.log });
-    this.#spawning = new Spawning(options.hosts, options.log);
+    this.#spawning = new Spawning({
+      hosts: options.hosts,
+      log: options.log,
+      diagnose: (engine) => options.engines.diagnose(engine),
+    });
     this.#looks = new Looks({ engines: options.engines, onFound: () => this.#bell.ring() });
     this.#lease = new Lease({
       db: this.#db,
@@ -132,8 +144,8 @@ class Launcher {
     const { name, start, stop } = all('launcher', [
       this.#lease.service,
       this.#wakeUps(),
-      steady('watch', (signal) => this.#look(signal), this.#warn('watching for transactions')),
-      steady('turns', (signal) => this.#pass(signal), this.#warn('taking a turn')),
+      steady('watch', (signal) => this.#look(signal), this.#warn('watching for transactions'), longestSleepMs),
+      steady('turns', (signal) => this.#pass(signal), this.#warn('taking a turn'), longestSleepMs),
     ]);
     this.service = {
       name,
@@ -164,6 +176,7 @@ class Launcher {
 
   #warn(doing: string): (error: unknown) => void {
     return (error) => {
+      if (isConnectionLoss(error)) this.#isAway = true;
       if (isTakenOver(error)) this.#lease.lose();
       else if (this.#seldom.isDue(doing, error))
         this.#options.log.warn({ err: error, doing }, 'the launcher could not do its part; trying again');
@@ -258,8 +271,16 @@ class Launcher {
       ({ entries, databases } = await this.#readTenants());
     const presence = presences(entries.map(this.#asKnown), databases);
     this.#tenantOids = new Set(entries.map(({ tenant }) => tenant.databaseOid));
-    const hosts = await readHosts(db);
+    const hosts = await findFates(db, await readHosts(db), {
+      now,
+      entries,
+      fate: (host) => this.#options.hosts.fate(host),
+      // behind a pooler, connections may bear its name
+      isSeen: ({ tenant }) => !this.#options.allowPooler && !this.#options.isElsewhere(tenant),
+    });
     this.#spawning.see(hosts);
+    if (this.#isAway) this.#recoveredMs = performance.now();
+    this.#isAway = false;
     return {
       now,
       launcherId: this.#id,
@@ -274,6 +295,7 @@ class Launcher {
       mayJudge: this.#lease.mayJudge,
       known: this.#known,
       isNew: this.#isNew,
+      isRecovering: performance.now() - this.#recoveredMs < recoveryMs,
       mostHosts: this.#options.mostHosts,
       keepsSpares: this.#options.keepsSpares,
       hostFaults: this.#spawning.faults(),
@@ -312,8 +334,8 @@ class Launcher {
 
   #tell(plan: Plan): void {
     const { log } = this.#options;
-    for (const { id, pid, machine } of plan.lost)
-      log.warn({ host: id, hostPid: pid, machine }, 'a host is lost; its tenants go to others');
+    for (const { id, pid, machine, fate } of plan.lost)
+      log.warn({ host: id, hostPid: pid, machine, fate }, 'a host is lost; its tenants go to others');
     for (const change of plan.changes) if (change.isNews) tellOf(log, change);
   }
 

@@ -6,7 +6,10 @@ it('looks that nobody waits for go on bit by bit, however closely turns follow e
   const address = { url: 'postgres://x@127.0.0.1:1/x', database: 'x' };
   const requests = Array.from({ length: 60 }, (_, i): LookRequest => ({ tenantId: `${i}`, address, idle: true }));
   const startedMs = performance.now();
-  const looks = new Looks({ engines: { usable: async () => ({ ok: true }) }, onFound: () => {} });
+  const looks = new Looks({
+    engines: { usable: async () => ({ ok: true }), diagnose: async () => undefined },
+    onFound: () => {},
+  });
   const seen = new Set<string>();
   const gather = (): ReadonlySet<string> => {
     for (const tenantId of looks.findings().keys()) seen.add(tenantId);

@@ -12,6 +12,8 @@ type EngineFound = { readonly ok: true } | { readonly ok: false; readonly detail
 
 export interface EnginesPort {
   usable(version: string): Promise<EngineFound>;
+  /** Why its code cannot be loaded, by loading it in a process of its own; undefined: it can. */
+  diagnose(version: string): Promise<string | undefined>;
 }
 
 export type Finding = Look & { readonly engine?: EngineFound };

@@ -73,6 +73,7 @@ async function turn(
     mayJudge: true,
     known: new Map(),
     isNew: false,
+    isRecovering: false,
     mostHosts: 9,
     keepsSpares: false,
     hostFaults: new Map(),

@@ -19,7 +19,7 @@ const host = (pid: number, more: Partial<LaunchHost> = {}): LaunchHost => ({
 });
 
 /** `pid`: of the first one; undefined: others start them. */
-function scene(pid?: number) {
+function scene(pid?: number, engineFault?: string) {
   let next = pid;
   const ends: ((how: string) => void)[] = [];
   const told: string[] = [];
@@ -31,17 +31,19 @@ function scene(pid?: number) {
   const later = (ms: number): void => {
     clock += ms;
   };
-  const spawning = new Spawning(
-    {
+  const spawning = new Spawning({
+    hosts: {
       spawn(_, onEnd) {
         ends.push(onEnd);
         return next === undefined ? undefined : next++;
       },
       kill: (one) => killed.push(one.pid),
+      fate: () => undefined,
     },
-    { ...silent, info: info as Log['info'] },
-    () => clock,
-  );
+    log: { ...silent, info: info as Log['info'] },
+    clock: () => clock,
+    diagnose: async () => engineFault,
+  });
   const ask = (count: number, engine = '1'): number => {
     const before = ends.length;
     spawning.ask(new Map([[engine, count]]), now);

@@ -19,6 +19,8 @@ export interface HostsPort {
   spawn(engineVersion: string, onEnd: (how: string) => void): number | undefined;
   /** A host that was written off is ended for good, where it is one of this machine. */
   kill(host: HostProcess): void;
+  /** How a process of this machine has ended: "exited with code 1". Undefined: it lives, or is of another machine. */
+  fate(host: HostProcess): string | undefined;
 }
 
 export interface HostProcess {
@@ -33,6 +35,8 @@ export interface HostFault {
   readonly text: string;
   /** None is asked for now: those that are there have to do. */
   readonly isPausing: boolean;
+  /** The engine's code cannot be loaded: that is why. */
+  readonly engineFault: string | undefined;
 }
 
 interface Asked {
@@ -42,6 +46,23 @@ interface Asked {
   readonly sinceMs: number;
   /** Undefined: not known. */
   pid?: number | undefined;
+}
+
+interface Fault {
+  readonly how: string;
+  readonly times: number;
+  readonly untilMs: number;
+  engineFault: string | undefined;
+}
+
+/** Why the code of this engine cannot be loaded; undefined: it can. */
+type Diagnose = (engine: string) => Promise<string | undefined>;
+
+export interface SpawningOptions {
+  readonly hosts: HostsPort;
+  readonly log: Log;
+  readonly diagnose?: Diagnose;
+  readonly clock?: () => number;
 }
 
 const most = 8;
@@ -58,12 +79,14 @@ export class Spawning {
   readonly #asked = new Set<Asked>();
   /** Hosts that are what was asked for without knowing the process. */
   #credited = new Set<string>();
-  readonly #faults = new Map<string, { readonly how: string; readonly times: number; readonly untilMs: number }>();
+  readonly #faults = new Map<string, Fault>();
+  readonly #diagnose: Diagnose;
 
   /** `clock` is one that only runs. */
-  constructor(hosts: HostsPort, log: Log, clock: () => number = () => performance.now()) {
+  constructor({ hosts, log, diagnose = async () => undefined, clock = () => performance.now() }: SpawningOptions) {
     this.#hosts = hosts;
     this.#log = log;
+    this.#diagnose = diagnose;
     this.#clock = clock;
     this.#seldom = new Seldom(clock);
   }
@@ -72,9 +95,10 @@ export class Spawning {
   faults(): ReadonlyMap<string, HostFault> {
     const now = this.#clock();
     return new Map(
-      [...this.#faults].map(([engine, { how, times, untilMs }]) => {
+      [...this.#faults].map(([engine, { how, times, untilMs, engineFault }]) => {
         const often = times === 1 ? 'once' : `${times} times`;
-        return [engine, { text: `its hosts end before they are there (${how}, ${often})`, isPausing: untilMs > now }];
+        const text = `its hosts end before they are there (${how}, ${often})`;
+        return [engine, { text, isPausing: untilMs > now, engineFault }];
       }),
     );
   }
@@ -112,9 +136,14 @@ export class Spawning {
   #failed(asked: Asked, how: string): void {
     // one that has been there is missed as a host that is lost
     if (!this.#asked.delete(asked)) return;
-    const times = this.#faults.get(asked.engine)?.times ?? 0;
+    const { times = 0, engineFault } = this.#faults.get(asked.engine) ?? {};
     const untilMs = this.#clock() + retryDelayMs(times);
-    this.#faults.set(asked.engine, { how, times: times + 1, untilMs });
+    const fault: Fault = { how, times: times + 1, untilMs, engineFault };
+    this.#faults.set(asked.engine, fault);
+    void this.#diagnose(asked.engine).then(
+      (found) => (fault.engineFault = found),
+      () => {},
+    );
   }
 
   /** `missing`: by engine, how many more it takes, those on their way included. `now` by the server's clock. */

@@ -153,8 +153,7 @@ function giveToHosts(
     const hostId = placed.get(guest.tenantId);
     ledger.set(entry, { version: guest.engine });
     if (hostId === undefined) {
-      const fault = hostFaults.get(guest.engine)?.text;
-      entry.pending = reasons.startingAfter(fault ?? `no host of version ${guest.engine} has room yet`);
+      entry.pending = missingHost(guest.engine, hostFaults.get(guest.engine));
       continue;
     }
     const orderNo = (entry.launch?.orderNo ?? 0) + 1;
@@ -164,6 +163,11 @@ function giveToHosts(
     ordered.push(guest.tenantId);
   }
   return { ordered, missing };
+}
+
+function missingHost(engine: string, fault: HostFault | undefined): Reason {
+  if (fault?.engineFault !== undefined) return reasons.noEngine(fault.engineFault);
+  return reasons.startingAfter(fault?.text ?? `no host of version ${engine} has room yet`);
 }
 
 /** Tenants that are to have a host for themselves and share one go to another: by a restart, in the slot they have. */

@@ -65,6 +65,7 @@ const world = (more: Partial<World> = {}): World => ({
   mayJudge: true,
   known: new Map(),
   isNew: false,
+  isRecovering: false,
   mostHosts: 9,
   keepsSpares: false,
   hostFaults: new Map(),
@@ -91,6 +92,35 @@ describe('tenants that could not be reached', () => {
     const entries = [-1, -9, -5].map((due) => entry({ ...failed, retryAt: at(due) }));
     const { looks } = decide(world({ entries }));
     expect(looks.map((each) => each.entry.launch?.retryAt)).toEqual([at(-9), at(-5), at(-1)]);
+  });
+});
+
+describe('the recovery of the server that tenants share with the launcher', () => {
+  const waiting = {
+    ...failed,
+    failures: 7,
+    retryAt: at(9),
+    reason: `unreachable until ${at(9).toISOString()}: refused`,
+  };
+
+  it('cuts the pauses of unreachable tenants short, and looks at all of them at once', () => {
+    const entries = [entry(waiting), entry(waiting)];
+    expect(decide(world({ entries })).looks).toEqual([]);
+    expect(decide(world({ entries, isRecovering: true })).looks.map(({ idle }) => idle)).toEqual([false, false]);
+  });
+
+  it('leaves those on another server, and those that crashed, to their pauses', () => {
+    const elsewhere = world({ entries: [entry(waiting)], isRecovering: true, presenceOf: () => 'unlisted' });
+    expect(decide(elsewhere).looks).toEqual([]);
+    const crashed = world({ entries: [entry({ ...waiting, code: 'crashed' })], isRecovering: true });
+    expect(decide(crashed).changes).toEqual([]);
+  });
+
+  it('leaves a moment between two tries of a tenant', () => {
+    const again = { ...waiting, changedAt: at(0) };
+    const { looks, changes, dueAt } = decide(world({ entries: [entry(again)], isRecovering: true }));
+    expect([looks, changes[0]?.launch.reason]).toEqual([[], `unreachable until ${at(0.2).toISOString()}: refused`]);
+    expect(dueAt).toEqual(at(0.2));
   });
 });
 

@@ -33,6 +33,8 @@ export interface World {
   readonly known: ReadonlyMap<string, string | null>;
   /** This launcher has just become active. */
   readonly isNew: boolean;
+  /** This launcher has just come to reach the control database's server again. */
+  readonly isRecovering: boolean;
   /** Of an engine; those of tenants that have their own do not count. */
   readonly mostHosts: number;
   /** Where tenants share a host, an empty one of the same engine stands by. */
@@ -82,6 +84,7 @@ export function decide(world: World): Plan {
   hear(ledger, alive, lost);
   const about = inbox.take(ledger);
   const findings = findingsOf(world, about, alive);
+  if (world.isRecovering) hastenStarts(ledger, world);
   const supervised = supervise(ledger, world, findings);
   seeToOwnHosts(ledger, alive, world.mostHosts);
   seeToSlots(ledger);
@@ -155,6 +158,20 @@ function supervise(
   // there may be more of them than are looked at in a turn
   const dueMs = ({ entry }: Plan['looks'][number]): number => entry.launch?.retryAt?.getTime() ?? 0;
   return { looks: looks.toSorted((a, b) => dueMs(a) - dueMs(b)), used };
+}
+
+/** Between two tries of a tenant while its server recovers. */
+const hastenedMs = 200;
+
+/** The server that a tenant shares with this launcher is back: nobody waits for the end of a pause that it caused. */
+function hastenStarts(ledger: Ledger, { presenceOf }: World): void {
+  for (const [entry, launch] of ledger.launches()) {
+    const { code, retryAt, reason, changedAt } = launch;
+    const soon = new Date(changedAt.getTime() + hastenedMs);
+    if (code !== 'unreachable' || retryAt === null || retryAt <= soon || presenceOf(entry) === 'unlisted') continue;
+    const text = reason?.replace(retryAt.toISOString(), soon.toISOString()) ?? null;
+    ledger.set(entry, { retryAt: soon, reason: text, failures: Math.min(launch.failures, 1) });
+  }
 }
 
 /** All of a server that was away for a moment are looked at at once; those that are out of reach for longer, bit by bit. */

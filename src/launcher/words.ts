@@ -37,6 +37,7 @@ export class Words {
         await this.flush();
       },
       options.onError,
+      longestWaitMs,
     );
   }
 

@@ -104,7 +104,8 @@ type Change = readonly [file: string, from: string, to: string];
 
 function changes({ version, contract, code = '' }: BuildOptions): Plugin {
   const name = JSON.stringify(version);
-  const fired = 'const { fired, created, killed, lanes } = await fireTriggers(db, firings, how);';
+  const fired =
+    'const { fired, created, killed, lanes } = await faults.attempt(firing, () => fireTriggers(db, firings, how));';
   const list: readonly Change[] = [
     ['src/api/fleet.ts', 'return { num_projects:', `return { build: ${name}, num_projects:`],
     [

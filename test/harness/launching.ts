@@ -48,6 +48,8 @@ export interface Stage {
   /** Versions that hosts were asked for, and processes that were to be killed. */
   readonly spawned: string[];
   readonly killed: number[];
+  /** How processes of hosts have ended, by their number. */
+  readonly fates: Map<number, string>;
   launch(more?: Partial<LauncherOptions>): Promise<Service>;
   host(engine?: string): Promise<PlayedHost>;
   tenant(name: string, options?: { installed?: string | null; desired?: 'on' | 'off' }): Promise<StagedTenant>;
@@ -89,11 +91,13 @@ async function stageOn(control: ControlDatabase): Promise<Stage> {
   const databases: string[] = [];
   const spawned: string[] = [];
   const killed: number[] = [];
+  const fates = new Map<number, string>();
   const stage: Stage = {
     control,
     hub,
     spawned,
     killed,
+    fates,
     async launch(more = {}) {
       const launcher = makeLauncher({
         controlAddress: control.address,
@@ -101,6 +105,7 @@ async function stageOn(control: ControlDatabase): Promise<Stage> {
         hub,
         engines: {
           usable: async (version) => (version === engineOne ? { ok: true } : { ok: false, detail: `no ${version}` }),
+          diagnose: async () => undefined,
         },
         hosts: {
           spawn(version) {
@@ -108,6 +113,7 @@ async function stageOn(control: ControlDatabase): Promise<Stage> {
             return undefined;
           },
           kill: ({ pid }) => killed.push(pid),
+          fate: ({ pid }) => fates.get(pid),
         },
         discover: 'registered',
         addressOf: (row) => onDatabase(control.address, row.database, row.databaseOid),
