@@ -6,6 +6,7 @@ import { Ended, exitCodes, UsageError } from './exit.ts';
 import { examples, filled } from './flags.ts';
 import type { Io } from './io.ts';
 import { count } from './output.ts';
+import type { Server } from './server.ts';
 import { noOptions, type Session, verb } from './session.ts';
 import { addTenantViews, hasLauncher, type Ordered, stateLine, tenantArgument } from './tenant-views.ts';
 import { tellingOfWaits } from './upgrade-progress.ts';
@@ -107,9 +108,14 @@ function addOrders(tenant: Command, io: Io): void {
   }
 }
 
+/** How long the command waits for what comes of it, and how often it says what is still waited for. */
+const maxWaitMs = 60_000;
+const progressEverySeconds = 5;
+
 async function give(session: Session, kind: keyof typeof orders, name: string): Promise<void> {
   const server = await session.connect();
-  const given = await server.gateway(`POST /api/tenants/{name}/${kind}`, { params: { name } });
+  const sent = await server.gateway(`POST /api/tenants/{name}/${kind}`, { params: { name } });
+  const given = await followMessage(session, server, sent);
   const isDeferred = given.message.acknowledged_at === null && !(await hasLauncher(server));
   const later = `${name} will ${kind} when a launcher is back; none is active`;
   session.out.answer(given, () => session.out.line(isDeferred ? later : stateLine(given.tenant)));
@@ -117,6 +123,22 @@ async function give(session: Session, kind: keyof typeof orders, name: string): 
   if (isDeferred) throw new Ended(exitCodes.failed);
   session.out.note(`it has not ${kind === 'stop' ? 'stopped' : 'started'}: ${whyNot(given)}`);
   throw new Ended(exitCodes.failed);
+}
+
+/** Until it is known what came of it; without a launcher nobody waits. */
+async function followMessage(session: Session, server: Server, sent: Ordered): Promise<Ordered> {
+  const until = performance.now() + maxWaitMs;
+  const params = { name: sent.tenant.name, id: sent.message.id };
+  for (let last = ''; ; ) {
+    const now = await server.gateway('GET /api/tenants/{name}/messages/{id}', {
+      params,
+      query: { wait: progressEverySeconds },
+    });
+    if (now.message.settled_at !== null || performance.now() > until || !(await hasLauncher(server))) return now;
+    const progress = now.tenant.reason ?? '';
+    if (progress !== last) session.out.note(`waiting: ${progress}`);
+    last = progress;
+  }
 }
 
 function whyNot({ message: { outcome, detail }, tenant }: Ordered): string {

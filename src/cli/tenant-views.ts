@@ -15,7 +15,7 @@ import type { Server } from './server.ts';
 import { noOptions, type Session, verb } from './session.ts';
 
 export type Tenant = CallAnswer<GatewayEndpoints['GET /api/tenants/{name}']>;
-export type Ordered = CallAnswer<GatewayEndpoints['POST /api/tenants/{name}/start']>;
+export type Ordered = CallAnswer<GatewayEndpoints['GET /api/tenants/{name}/messages/{id}']>;
 type Slots = CallAnswer<GatewayEndpoints['GET /api/slots']>;
 
 export const tenantArgument = ['<name>', 'as `millrace tenant list` shows it'] as const;

@@ -69,6 +69,13 @@ export const messageView = z.object({
 /** Nothing is to be said with it; what is said all the same is refused, not overlooked. */
 const nothing = z.strictObject({}).optional();
 const ordered = z.object({ tenant: tenantView, message: messageView });
+/** Answered at once: the launcher does it. */
+const accepted = z.object({
+  tenant: tenantView,
+  message: messageView,
+  /** The path that says what came of it. */
+  follow: z.string(),
+});
 const root = { tag: 'tenants', allow: ['root'] } as const;
 const list = <T extends z.ZodType>(item: T) => z.object({ items: z.array(item), next: z.string().nullable() });
 
@@ -105,24 +112,28 @@ export const tenantEndpointsOfGateway = endpoints({
   },
   'POST /api/tenants/{name}/start': {
     ...root,
-    summary: 'Run its scheduler; does nothing where it runs',
+    summary: 'Run its scheduler; does nothing where it runs. Answers at once; `follow` says what came of it',
     params: tenantPath,
     body: nothing,
-    answer: ordered,
+    status: 202,
+    answer: accepted,
   },
   'POST /api/tenants/{name}/stop': {
     ...root,
-    summary: 'Stop its scheduler until it is started again; its API goes on answering',
+    summary:
+      'Stop its scheduler until it is started again; its API goes on answering. Answers at once; `follow` says what came of it',
     params: tenantPath,
     body: nothing,
-    answer: ordered,
+    status: 202,
+    answer: accepted,
   },
   'POST /api/tenants/{name}/restart': {
     ...root,
-    summary: 'Stop its scheduler if it runs, and run it anew',
+    summary: 'Stop its scheduler if it runs, and run it anew. Answers at once; `follow` says what came of it',
     params: tenantPath,
     body: nothing,
-    answer: ordered,
+    status: 202,
+    answer: accepted,
   },
   'POST /api/tenants/{name}/adopt': {
     ...root,
@@ -176,6 +187,14 @@ export const tenantEndpointsOfGateway = endpoints({
     params: tenantPath,
     query: z.object({ limit: z.coerce.number().int().min(1).max(1_000).default(50) }),
     answer: list(messageView),
+  },
+  'GET /api/tenants/{name}/messages/{id}': {
+    ...root,
+    summary:
+      'What came of one message to the launcher; with `wait`, as soon as that is known, or after so many seconds',
+    params: tenantPath.extend({ id: z.coerce.number().int().min(1).max(Number.MAX_SAFE_INTEGER) }),
+    query: z.object({ wait: z.coerce.number().int().min(0).max(30).default(0) }),
+    answer: ordered,
   },
   'GET /api/explain/tenant/{name}': {
     tag: 'explain',

@@ -98,7 +98,9 @@ describe('a tenant', () => {
         'POST /api/tenants/{name}/rename': { name: 'x9' },
       }[call];
       const needsBody = /upgrade|adopt/.test(call) ? {} : body;
-      expect([call, (await ask(call.replace('{name}', 'no-such-one'), needsBody)).status]).toEqual([call, 404]);
+      expect([call, (await ask(call.replace('{name}', 'no-such-one').replace('{id}', '1'), needsBody)).status]).toEqual(
+        [call, 404],
+      );
     }
   });
 });
@@ -109,10 +111,14 @@ describe('the life of a tenant over HTTP', () => {
     const made = await ask('POST /api/tenants', { name: mine });
     expect([made.status, made.json]).toMatchObject([201, { tenant: { name: mine }, message: { outcome: 'started' } }]);
     expect((await ask('POST /api/tenants', { name: mine })).status).toBe(409);
-    expect((await ask(`POST /api/tenants/${mine}/stop`)).json).toMatchObject({
-      tenant: { desired: 'off' },
-      message: { kind: 'stop', outcome: 'stopped', sender: 'key:root' },
-    });
+    const stopping = await ask(`POST /api/tenants/${mine}/stop`);
+    expect([stopping.status, stopping.json]).toMatchObject([
+      202,
+      { tenant: { desired: 'off' }, message: { kind: 'stop', sender: 'key:root' } },
+    ]);
+    const follow = String(stopping.json['follow']);
+    expect((await ask(`GET ${follow}?wait=30`)).json).toMatchObject({ message: { kind: 'stop', outcome: 'stopped' } });
+    expect((await ask(`GET ${follow.replace(mine, 'default')}`)).status).toBe(404);
     expect((await ask(`POST /api/tenants/${mine}/start`)).json).toMatchObject({ tenant: { desired: 'on' } });
     expect((await ask(`POST /api/tenants/${mine}/restart`, {})).json).toMatchObject({ message: { kind: 'restart' } });
     expect((await ask(`PATCH /api/tenants/${mine}`, { own_host: true })).json).toMatchObject({ own_host: true });

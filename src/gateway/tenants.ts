@@ -7,14 +7,14 @@ import { adoptTenant } from '../launcher/life/adopt.ts';
 import { createTenant } from '../launcher/life/create.ts';
 import { dropTenant } from '../launcher/life/drop.ts';
 import { engineUsers } from '../launcher/life/engine-users.ts';
-import { engineFor, type Life, type Ordered } from '../launcher/life/life.ts';
+import { engineFor, type Life, type Ordered, outcome } from '../launcher/life/life.ts';
 import { giveOwnHost, limitSlots, order, slotLimit } from '../launcher/life/orders.ts';
 import { isLauncherActive } from '../launcher/life/queries.ts';
 import { releaseTenant } from '../launcher/life/release.ts';
 import { renameTenant } from '../launcher/life/rename.ts';
 import { migrationScript } from '../launcher/life/script.ts';
 import { planUpgrade, upgradeTenant } from '../launcher/life/upgrade.ts';
-import { type MessageKind, messagesOf } from '../launcher/messages.ts';
+import { isMessageTo, type MessageKind, messagesOf } from '../launcher/messages.ts';
 import { refuseStranger } from './callers.ts';
 import type { GatewayContext } from './context.ts';
 import { explainTenant } from './explain-tenant.ts';
@@ -75,6 +75,12 @@ export const tenantHandlers: Handlers<typeof tenantEndpointsOfGateway, Context> 
     const { id } = await stateOf(life, params);
     return { items: (await messagesOf(life.control, id, query.limit)).map(messageView), next: null };
   },
+  'GET /api/tenants/{name}/messages/{id}': async ({ params: { name, id }, query }, { life }) => {
+    const tenant = await stateOf(life, { name });
+    if (!(await isMessageTo(life.control, tenant.id, id)))
+      throw new MillraceError('not_found', `tenant ${name} has no message ${id}`);
+    return shown(life, await outcome(life, tenant.id, id, query.wait * 1_000));
+  },
   'GET /api/explain/tenant/{name}': async ({ params, caller }, { life }) => {
     const row = await queries.tenantState(life.control, params);
     refuseStranger(caller, { id: row?.id, name: params.name });
@@ -126,7 +132,11 @@ export const tenantHandlers: Handlers<typeof tenantEndpointsOfGateway, Context> 
 
 function ordering(kind: MessageKind) {
   return async ({ params, caller }: { params: { name: string }; caller: Caller | undefined }, { life }: Context) =>
-    shown(life, await order(life, params.name, { kind, actor: by(caller) }));
+    acceptedAs(params.name, await shown(life, await order(life, params.name, { kind, actor: by(caller) })));
+}
+
+function acceptedAs(name: string, answer: Awaited<ReturnType<typeof shown>>) {
+  return { ...answer, follow: `/api/tenants/${encodeURIComponent(name)}/messages/${answer.message.id}` };
 }
 
 async function shown(life: Life, { tenantId, message }: Ordered) {

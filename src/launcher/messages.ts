@@ -95,6 +95,10 @@ function readMessage(db: Db, id: number): Promise<SentMessage> {
   return db.one<SentMessage>(sql`select ${columns} from message where id = ${id}`);
 }
 
+export async function isMessageTo(db: Db, tenantId: string, id: number): Promise<boolean> {
+  return (await db.maybeOne(sql`select from message where id = ${id} and tenant_id = ${tenantId}`)) !== undefined;
+}
+
 /** The newest first. */
 export function messagesOf(db: Db, tenantId: string, limit: number): Promise<SentMessage[]> {
   return db.rows<SentMessage>(sql`

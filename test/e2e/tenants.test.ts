@@ -56,11 +56,16 @@ describe('a tenant', () => {
     const { tenant: made, message } = await product.call('POST /api/tenants', { body: { name: 'shop' } });
     expect([made.state, message.outcome]).toEqual(['STARTED', 'started']);
     await runsAJob('shop');
-    const stopped = await product.call('POST /api/tenants/{name}/stop', { params: { name: 'shop' } });
-    expect(stopped).toMatchObject({ tenant: { state: 'DISABLED', desired: 'off' }, message: { outcome: 'stopped' } });
+    const stopped = await cli('tenant', 'stop', 'shop', '--json');
+    expect(JSON.parse(stopped.stdout)).toMatchObject({
+      tenant: { state: 'DISABLED', desired: 'off' },
+      message: { outcome: 'stopped' },
+    });
     expect(await below('shop')('GET /api/projects')).toMatchObject([{ name: 'p' }]);
-    const again = await product.call('POST /api/tenants/{name}/start', { params: { name: 'shop' } });
-    expect(again).toMatchObject({ tenant: { state: 'STARTED' }, message: { outcome: 'started' } });
+    const starts = await Promise.all(Array.from({ length: 5 }, () => cli('tenant', 'start', 'shop', '--json')));
+    expect(starts.map(({ code }) => code)).toEqual([0, 0, 0, 0, 0]);
+    for (const { stdout } of starts)
+      expect(JSON.parse(stdout)).toMatchObject({ tenant: { state: 'STARTED' }, message: { outcome: 'started' } });
     await product.call('POST /api/tenants/{name}/rename', { params: { name: 'shop' }, body: { name: 'store' } });
     await inState('store', 'STARTED');
     await runsAJob('store');

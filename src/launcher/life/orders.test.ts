@@ -2,6 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { eventsOf, makeTestLife, messagesAbout, type TestLife } from '../../../test/harness/tenant-life.ts';
 import { newId } from '../../kernel/id.ts';
 import { sql } from '../../kernel/sql.ts';
+import { outcome as outcomeOf } from './life.ts';
 import { giveOwnHost, limitSlots, order, slotLimit } from './orders.ts';
 import { findLifeRow, insertTenant, setLeaving, setStaying } from './queries.ts';
 
@@ -24,9 +25,10 @@ describe('an order', () => {
     ['start', 'on', 'started', 'tenant.started'],
     ['stop', 'off', 'stopped', 'tenant.stopped'],
     ['restart', 'on', 'started', 'tenant.restarted'],
-  ] as const)('to %s makes the desired state %s and answers what came of it', async (kind, wanted, outcome, event) => {
-    const { message } = await order(life, name, { kind, actor });
-    expect(message).toMatchObject({ kind, outcome, sender: actor, xid: null });
+  ] as const)('to %s makes the desired state %s and answers at once', async (kind, wanted, outcome, event) => {
+    const { tenantId, message } = await order(life, name, { kind, actor });
+    expect(message).toMatchObject({ kind, sender: actor, xid: null });
+    expect((await outcomeOf(life, tenantId, message.id, 30_000)).message).toMatchObject({ outcome });
     expect(await desired()).toBe(wanted);
     expect(await eventsOf(life, name)).toEqual([event]);
   });

@@ -7,14 +7,12 @@ import type { MessageKind } from '../messages.ts';
 import { type Actor, announceTo, existing, type Life, type Ordered, outcome, record, wishFor } from './life.ts';
 import * as queries from './queries.ts';
 
-/** How long an answer waits for what comes of it. */
-const orderMs = 5_000;
-
 const pastTense = { start: 'started', stop: 'stopped', restart: 'restarted' } as const satisfies Record<
   MessageKind,
   string
 >;
 
+/** Answers with the message as soon as it is sent. */
 export async function order(
   life: Life,
   name: string,
@@ -32,7 +30,7 @@ export async function order(
   announceTo(life);
   // who hands out its runs looks again: one that is off gives none. Its connections stay
   life.hub.send(row.id, 'tenant');
-  return outcome(life, row.id, messageId, orderMs);
+  return outcome(life, row.id, messageId, 0);
 }
 
 /** A tenant that runs moves at once. */
