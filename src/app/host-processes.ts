@@ -11,6 +11,7 @@ import { readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import type { Log } from '../kernel/log.ts';
+import { blockedSignal } from '../kernel/loop-watchdog.ts';
 import { machine } from '../kernel/machine.ts';
 import { Seldom } from '../kernel/seldom.ts';
 import type { Service } from '../kernel/service.ts';
@@ -64,6 +65,7 @@ const aborts = new Set<unknown>(['SIGABRT', 'SIGTRAP', 133, 134]);
 
 function formatFate(code: number | null, killedBy: NodeJS.Signals | null, memoryMb: number): string {
   if (aborts.has(killedBy ?? code)) return `ran out of memory (heap limit ${memoryMb} MiB)`;
+  if (killedBy === blockedSignal) return 'was ended because one of its schedulers blocked it';
   if (killedBy === 'SIGKILL') return 'was killed (SIGKILL), by a person or by the system for lack of memory';
   return killedBy === null ? `exited with code ${code}` : `was killed (${killedBy})`;
 }
