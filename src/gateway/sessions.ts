@@ -125,7 +125,7 @@ async function openSession(
   const until = new Date(at.getTime() + sessionMs);
   await control.transaction(async (tx) => {
     await queries.insertSession(tx, { id, hash: hashOf(cookie), keyId, openedWith, role, actor, at, until });
-    const body = { role, tenant, session: id, with: openedWith, key: keyName, address: remote };
+    const body = { name: keyName, role, tenant, with: openedWith, address: remote, session: id };
     await append(tx, keyTopic, [{ type: 'session.opened', subject: keyId, body }], { actor, at });
   });
   await queries.pruneSessions(control, at);

@@ -54,7 +54,7 @@ async function checkHome(home: string): Promise<void> {
   if (!found.isDirectory()) throw new MillraceError('bad_configuration', notFolder(home));
   const uid = process.getuid?.() ?? found.uid;
   if (found.uid !== uid) {
-    const detail = `the home ${home} belongs to user ${found.uid}, and Millrace runs as user ${uid}: run it as user ${found.uid}, or make the home yours: chown ${uid} ${home}`;
+    const detail = `the home ${home} belongs to user ${found.uid}, and Millrace runs as user ${uid}: run it as user ${found.uid}, name a folder of your own with --home or MILLRACE_HOME, or make this one yours: chown ${uid} ${home}`;
     throw new MillraceError('bad_configuration', detail);
   }
   const mode = found.mode & 0o777;
