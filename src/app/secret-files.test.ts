@@ -6,6 +6,7 @@ import {
   readdirSync,
   readFileSync,
   rmSync,
+  symlinkSync,
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -93,5 +94,8 @@ describe.each(files)('the file %s', (name, read) => {
     mkdirSync(join(home, name));
     expect(await rejection(read(home))).toContain(`${join(home, name)} is not a file`);
     expect(await rejection(read('/proc/self'))).toContain('cannot be read or made');
+    const linked = newHome();
+    symlinkSync('nowhere', join(linked, name));
+    expect(await rejection(read(linked))).toContain('is a link that leads nowhere');
   });
 });

@@ -59,14 +59,10 @@ async function readOrCreate(file: SecretFile): Promise<string> {
     if (made !== undefined) return made;
   } catch (error) {
     if (!isSystemError(error)) throw error;
-    throw rejectFile(
-      file,
-      `cannot be read or made (${describeSystemError(error)})`,
-      `set ${file.variable} instead`,
-      error,
-    );
+    const fault = `cannot be read or made (${describeSystemError(error)})`;
+    throw rejectFile(file, fault, `make it readable and its folder writable, or set ${file.variable}`, error);
   }
-  throw rejectFile(file, 'was removed while it was made', 'start again');
+  throw rejectFile(file, 'is a link that leads nowhere', `remove it: rm ${file.path}`);
 }
 
 async function readSecret(file: SecretFile): Promise<string | undefined> {

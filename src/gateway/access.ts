@@ -37,7 +37,7 @@ export const accessHandlers: Handlers<Pick<typeof gatewayEndpoints, Keys>, Gatew
     const actor = caller?.kind === 'task' ? 'task' : (caller?.actor ?? '');
     await control.transaction(async (tx) => {
       const row = await queries.revokeKey(tx, params.id, at);
-      if (row === undefined) throw await whyNotRevoked(tx, params.id);
+      if (row === undefined) throw await explainNotRevoked(tx, params.id);
       await append(tx, keyTopic, [{ type: 'key.revoked', subject: params.id, body: row }], { actor, at });
     });
     callers.forget();
@@ -51,7 +51,7 @@ export const accessHandlers: Handlers<Pick<typeof gatewayEndpoints, Keys>, Gatew
   },
 };
 
-async function whyNotRevoked(tx: Db, id: string): Promise<MillraceError> {
+async function explainNotRevoked(tx: Db, id: string): Promise<MillraceError> {
   if (!(await queries.isInstallationKey(tx, id))) return new MillraceError('not_found', `there is no key ${id}`);
   const detail =
     "this is the installation's own root key, which every start puts in force again. To replace it, set MILLRACE_ROOT_KEY to another key, or remove the file root-key from the home, and restart";

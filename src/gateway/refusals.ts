@@ -8,7 +8,7 @@
  */
 import { append, type EventDraft, keyTopic } from '../events/append.ts';
 import type { Log } from '../kernel/log.ts';
-import { loop, pause, type Service } from '../kernel/service.ts';
+import { loop, pause, type Service, within } from '../kernel/service.ts';
 import type { Db } from '../kernel/sql.ts';
 import type { Time } from '../kernel/time.ts';
 
@@ -24,30 +24,23 @@ interface Count {
   unwritten: number;
 }
 
-export interface RefusalLimits {
-  readonly periodMs: number;
-  readonly maxAddresses: number;
-}
-
-const defaultLimits: RefusalLimits = { periodMs: 10 * 60_000, maxAddresses: 20 };
+/** With three kinds, at most 126 events of about 300 bytes in ten minutes. */
+const limits = { periodMs: 10 * 60_000, maxAddresses: 20, stopMs: 1_000 } as const;
 
 export interface RefusalOptions {
   readonly control: Db;
   readonly time: Time;
   readonly log: Log;
-  readonly limits?: RefusalLimits;
 }
 
 export class Refusals {
   readonly #options: RefusalOptions;
-  readonly #limits: RefusalLimits;
   #counts = new Map<string, Count>();
   #writing: Promise<void> = Promise.resolve();
   readonly service: Service;
 
   constructor(options: RefusalOptions) {
     this.#options = options;
-    this.#limits = options.limits ?? defaultLimits;
     const periods = loop(
       'refusals',
       (signal) => this.#run(signal),
@@ -58,7 +51,8 @@ export class Refusals {
       start: periods.start,
       stop: async () => {
         await periods.stop();
-        await this.endPeriod();
+        // a database that does not answer keeps nobody from ending
+        await within(limits.stopMs, this.endPeriod());
       },
     };
   }
@@ -70,24 +64,24 @@ export class Refusals {
       known.unwritten += 1;
       return;
     }
-    const told = this.#countOf(kind) < this.#limits.maxAddresses ? address : null;
+    const told = this.#countOf(kind) < limits.maxAddresses ? address : null;
     const since = new Date(this.#options.time.now());
-    this.#counts.set(nameOf(kind, told), { kind, address: told, since, unwritten: 0 });
-    this.#write([draftOf({ kind, address: told, since, unwritten: 1 })]);
+    this.#counts.set(makeName(kind, told), { kind, address: told, since, unwritten: 0 });
+    this.#write([makeDraft({ kind, address: told, since, unwritten: 1 })]);
   }
 
   /** Writes what was only counted, and begins anew. Resolves when all is written. */
   async endPeriod(): Promise<void> {
     const counts = [...this.#counts.values()].filter(({ unwritten }) => unwritten > 0);
     this.#counts = new Map();
-    if (counts.length > 0) this.#write(counts.map(draftOf));
+    if (counts.length > 0) this.#write(counts.map(makeDraft));
     await this.#writing;
   }
 
   #find(kind: RefusedKind, address: string | null): Count | undefined {
-    const own = this.#counts.get(nameOf(kind, address));
-    if (own !== undefined || this.#countOf(kind) < this.#limits.maxAddresses) return own;
-    return this.#counts.get(nameOf(kind, null));
+    const own = this.#counts.get(makeName(kind, address));
+    if (own !== undefined || this.#countOf(kind) < limits.maxAddresses) return own;
+    return this.#counts.get(makeName(kind, null));
   }
 
   #countOf(kind: RefusedKind): number {
@@ -103,13 +97,13 @@ export class Refusals {
 
   async #run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
-      await pause(this.#limits.periodMs, signal);
-      await this.endPeriod();
+      await pause(limits.periodMs, signal);
+      if (!signal.aborted) await this.endPeriod();
     }
   }
 }
 
-function nameOf(kind: RefusedKind, address: string | null): string {
+function makeName(kind: RefusedKind, address: string | null): string {
   return `${kind} ${address ?? ''}`;
 }
 
@@ -119,7 +113,7 @@ const reasons: Readonly<Record<RefusedKind, string>> = {
   header: 'the key is not known, or was revoked',
 };
 
-function draftOf({ kind, address, since, unwritten }: Count): EventDraft {
+function makeDraft({ kind, address, since, unwritten }: Count): EventDraft {
   const body = { with: kind, reason: reasons[kind], address, count: unwritten, since: since.toISOString() };
   return { type: kind === 'header' ? 'key.refused' : 'session.refused', subject: null, body };
 }

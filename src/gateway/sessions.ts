@@ -34,7 +34,7 @@ export const sessionHandlers: Handlers<Pick<typeof gatewayEndpoints, Sessions>, 
   'GET /api/sessions': async ({ request, caller }, { control, time, callers }) => {
     const own = callers.hashFor(request, caller);
     const rows = await queries.listSessions(control, new Date(time.now()), maxListed);
-    return { items: rows.map((row) => viewOf(row, own)), next: null };
+    return { items: rows.map((row) => renderSession(row, own)), next: null };
   },
   'DELETE /api/sessions/{id}': async ({ params, caller }, context) => {
     const ended = await endOne(context, { id: params.id }, caller && actorOf(caller));
@@ -54,7 +54,7 @@ export const sessionHandlers: Handlers<Pick<typeof gatewayEndpoints, Sessions>, 
   },
 };
 
-function viewOf(row: queries.ListedSession, own: Buffer | undefined) {
+function renderSession(row: queries.ListedSession, own: Buffer | undefined) {
   const { id, actor, role, tenant, hash, keyId, keyName, openedWith, createdAt, expiresAt } = row;
   return {
     id,
@@ -125,7 +125,7 @@ async function openSession(
   const until = new Date(at.getTime() + sessionMs);
   await control.transaction(async (tx) => {
     await queries.insertSession(tx, { id, hash: hashOf(cookie), keyId, openedWith, role, actor, at, until });
-    const body = { role, tenant, session: id, with: openedWith, key: keyName, address: remote };
+    const body = { name: keyName, role, tenant, with: openedWith, address: remote, session: id };
     await append(tx, keyTopic, [{ type: 'session.opened', subject: keyId, body }], { actor, at });
   });
   await queries.pruneSessions(control, at);

@@ -44,6 +44,7 @@ const systemErrors: Readonly<Record<string, string>> = {
   EACCES: 'permission denied',
   EPERM: 'permission denied',
   EROFS: 'the file system is read-only',
+  ENOENT: 'a part of the path does not exist',
   ENOTDIR: 'a part of the path is a file',
   EEXIST: 'a part of the path is a file',
   ELOOP: 'its links lead in a circle',

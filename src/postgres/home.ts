@@ -46,28 +46,27 @@ function unusableHome(home: string, cause: unknown): MillraceError {
 }
 
 /**
- * Whoever owns the home, or may write to it, decides which keys are valid. So both is for our user alone, root included.
- * Passing through is allowed to others (0710, 0711): the embedded server has a user of its own.
+ * The owner of the home, and every user who may write to it, can plant keys. Only our own user may, also when that is root.
+ * Other users may pass through (0710, 0711): the embedded server has a user of its own.
  */
 async function checkHome(home: string): Promise<void> {
   const found = await stat(home);
-  if (!found.isDirectory()) throw new MillraceError('bad_configuration', notFolder(home));
+  if (!found.isDirectory()) {
+    const detail = `the home ${home} is not a folder: name another with --home or MILLRACE_HOME`;
+    throw new MillraceError('bad_configuration', detail);
+  }
   const uid = process.getuid?.() ?? found.uid;
   if (found.uid !== uid) {
-    const detail = `the home ${home} belongs to user ${found.uid}, and Millrace runs as user ${uid}: run it as user ${found.uid}, or make the home yours: chown ${uid} ${home}`;
+    const detail = `the home ${home} belongs to user ${found.uid}, and Millrace runs as user ${uid}: run it as user ${found.uid}, name a folder of your own with --home or MILLRACE_HOME, or make this one yours: chown ${uid} ${home}`;
     throw new MillraceError('bad_configuration', detail);
   }
   const mode = found.mode & 0o777;
   if ((mode & 0o066) === 0) return;
-  // a folder that was made for us, and in which nobody else can have put anything
+  // such as a new volume: no other user can have put anything into it
   if ((mode & 0o022) === 0 && (await readdir(home)).length === 0) return chmod(home, 0o700);
   const may = (mode & 0o022) === 0 ? 'list' : 'write to';
   const detail = `other users may ${may} the home ${home} (mode ${mode.toString(8)}). Look whether its files are yours, then close it: chmod 700 ${home}`;
   throw new MillraceError('bad_configuration', detail);
-}
-
-function notFolder(home: string): string {
-  return `the home ${home} is not a folder: name another with --home or MILLRACE_HOME`;
 }
 
 /** Names what belongs to this home but cannot live in it. `home` is a real path. */

@@ -45,7 +45,9 @@ function SessionsTable({ items }: { readonly items: readonly Session[] }) {
         <tr>
           <th scope="col">Key</th>
           <th scope="col">Role</th>
-          <th scope="col">Opens</th>
+          <th scope="col" className="wide">
+            Opens
+          </th>
           <th scope="col" className="wide">
             Since
           </th>
@@ -77,7 +79,7 @@ function SessionRow({ session }: { readonly session: Session }) {
         {current ? <span className="tag">this browser</span> : null}
       </th>
       <td>{role}</td>
-      <td className="key-opens muted">{tenant ?? 'everything'}</td>
+      <td className="key-opens wide muted">{tenant ?? 'everything'}</td>
       <td className="wide muted">
         <Age at={created_at} />
       </td>
