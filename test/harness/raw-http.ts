@@ -5,13 +5,13 @@ import { until } from './until.ts';
 export interface RawConnection {
   readonly socket: Socket;
   /** Everything that came back. */
-  text(): string;
+  readonly text: () => string;
   /** How many answers have begun. */
-  answers(): number;
-  isClosed(): boolean;
-  send(text: string): void;
+  readonly answers: () => number;
+  readonly isClosed: () => boolean;
+  readonly send: (text: string) => void;
   /** Waits for so many answers, or for the end of the connection. */
-  answered(count: number): Promise<void>;
+  readonly answered: (count: number) => Promise<void>;
 }
 
 /** Closed connections and resets are answers, not faults. */
