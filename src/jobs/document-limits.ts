@@ -19,9 +19,9 @@ export interface DocumentLimits {
 
 export const documentLimits: DocumentLimits = {
   values: 100_000,
-  tasks: 5_000,
+  tasks: 2_000,
   triggers: 1_000,
-  edges: 20_000,
+  edges: 10_000,
   strict: true,
 };
 

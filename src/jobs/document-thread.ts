@@ -1,4 +1,7 @@
-/** Parses one job document in a thread of its own; `document-parser.ts` starts it. Built as dist/document-thread.js. */
+/**
+ * Parses one job document in a thread of its own, and answers the result as JSON; `document-parser.ts` starts it. Built as
+ * dist/document-thread.js.
+ */
 import { parentPort, workerData } from 'node:worker_threads';
 import type { DocumentLimits } from './document-limits.ts';
 import { parseJobText } from './parse-job.ts';
@@ -13,4 +16,4 @@ export interface ThreadInput {
 
 const { text, format, limits } = workerData as ThreadInput;
 // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread's port has no origin
-parentPort?.postMessage(parseJobText(text, format, limits));
+parentPort?.postMessage(JSON.stringify(parseJobText(text, format, limits)));

@@ -42,7 +42,7 @@ describe('a document that means harm', () => {
   });
 
   test('has its faults listed up to a limit, in time that does not run away', () => {
-    const names = Array.from({ length: 4_900 }, (_, i) => ({
+    const names = Array.from({ length: 1_900 }, (_, i) => ({
       name: `task ${i}`,
       depends: [`task/tusk ${i}`, 'x'],
       [`f${i}`]: 1,
@@ -55,9 +55,9 @@ describe('a document that means harm', () => {
   });
 
   test.each([
-    ['tasks', 'must not have more than 5000 entries', { tasks: Array.from({ length: 5_001 }, () => ({})) }],
+    ['tasks', 'must not have more than 2000 entries', { tasks: Array.from({ length: 2_001 }, () => ({})) }],
     ['triggers', 'must not have more than 1000 entries', { triggers: Array.from({ length: 1_001 }, () => ({})) }],
-    ['tasks', 'have 20001 references', { tasks: [{ name: 'a', depends: Array.from({ length: 20_001 }, () => 'x') }] }],
+    ['tasks', 'have 10001 references', { tasks: [{ name: 'a', depends: Array.from({ length: 10_001 }, () => 'x') }] }],
     ['', 'is too large: more than 100000 values', { params: { x: Array.from({ length: 100_001 }, () => 1) } }],
     [
       'tasks[1]',
@@ -79,7 +79,7 @@ describe('a document that means harm', () => {
   });
 
   test('that was applied before these limits existed can still be read', () => {
-    const tasks = Array.from({ length: 5_001 }, (_, i) => ({ name: `t${i}` }));
+    const tasks = Array.from({ length: 2_001 }, (_, i) => ({ name: `t${i}` }));
     expect(parseJob(job({ tasks, params: { x: 'x'.repeat(300_000) } }), storedLimits).ok).toBe(true);
   });
 

@@ -23,11 +23,20 @@ export function stashNames(declared: Declared): string[] {
   return [...new Set(names)];
 }
 
+/** Of all stash values that one run's variables name. Its output is searched for each line of them. */
+const maxStashBytes = 512 * 1024;
+
 export function environmentOf(
   declared: Declared,
   expansion: Expansion,
   stash: ReadonlyMap<string, Buffer>,
 ): Record<string, string> {
+  const stashBytes = [...stash.values()].reduce((sum, value) => sum + value.length, 0);
+  if (stashBytes > maxStashBytes) {
+    throw new EnvironmentError(
+      `its variables take ${stashBytes} bytes from the stash; at most ${maxStashBytes} are allowed. Let the task read large values from the API`,
+    );
+  }
   const env: Record<string, string> = {};
   for (const [name, value] of Object.entries(declared)) {
     env[name] = typeof value === 'string' ? expansion.text(value) : fromStash(name, value.stash, stash);

@@ -12,7 +12,7 @@ import { type Client, forAMoment, isTenantAway } from './client.ts';
 import { declaredIn, EnvironmentError, environmentOf, stashNames } from '../runtimes/environment.ts';
 import type { Hold } from './holdings.ts';
 import type { LogShipper } from './log-shipper.ts';
-import { maskText, patternsOf } from './mask.ts';
+import { maskText, SecretLines } from './mask.ts';
 import { RunLog } from './run-log.ts';
 import { expandBlock, Expansion, TemplateError } from '../runtimes/templates.ts';
 import { formatDuration } from '../kernel/duration.ts';
@@ -29,7 +29,7 @@ export interface ExecutorOptions {
 
 interface Prepared {
   readonly task: Task;
-  readonly secrets: readonly Buffer[];
+  readonly secrets: SecretLines;
   readonly onEnded: () => void;
 }
 
@@ -65,7 +65,7 @@ export class Executor {
       const declared = declaredIn(definition.runtime);
       const stash = await this.#stash(hold, stashNames(declared));
       const task = { work, facts, env: environmentOf(declared, expansion, stash) };
-      const secrets = patternsOf([Buffer.from(facts.credential), ...stash.values()]);
+      const secrets = new SecretLines([Buffer.from(facts.credential), ...stash.values()]);
       return await this.#logged(hold, { task, secrets, onEnded });
     } catch (error) {
       if (isTenantAway(error)) hold.kill('unserved');

@@ -1,7 +1,7 @@
 /** A run's log on its way out: secrets masked, then bounded, then shipped. Both streams, in the order they came. */
 import type { Output, StreamName } from '../runtimes/contract.ts';
 import type { Shipment } from './log-shipper.ts';
-import { Mask } from './mask.ts';
+import { Mask, type SecretLines } from './mask.ts';
 import { OutputLimit, type Piece } from './output-limit.ts';
 
 export class RunLog implements Output {
@@ -9,7 +9,7 @@ export class RunLog implements Output {
   readonly #masks: Readonly<Record<StreamName, Mask>>;
   readonly #limit: OutputLimit;
 
-  constructor(shipment: Shipment, options: { secrets: readonly Buffer[]; limitBytes: number }) {
+  constructor(shipment: Shipment, options: { secrets: SecretLines; limitBytes: number }) {
     this.#shipment = shipment;
     this.#masks = { out: new Mask(options.secrets), err: new Mask(options.secrets) };
     this.#limit = new OutputLimit(options.limitBytes);

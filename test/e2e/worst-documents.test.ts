@@ -1,0 +1,208 @@
+/**
+ * The worst documents, placeholders and params that a client may send, while another client measures: nobody waits for
+ * them. What a busy machine adds to a wait is measured at the same time, by asking a server that has nothing else to do,
+ * and the best of a few tries counts.
+ */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { pause } from '../../src/kernel/service.ts';
+import { type Product, startProduct } from '../harness/product.ts';
+
+let product: Product;
+let idle: { readonly child: ChildProcess; readonly url: string };
+beforeAll(async () => {
+  idle = await startIdleServer();
+  product = await startProduct();
+  await product.call('PUT /api/projects', { body: { name: 'p' } });
+});
+afterAll(async () => {
+  idle.child.kill();
+  await product.stop();
+});
+
+/** What nobody may wait longer than, beyond what the machine itself costs. */
+const mostWaitMs = 200;
+const tries = 5;
+const timeoutMs = 180_000;
+
+const idleServer = `
+  const server = require('node:http').createServer((_, answer) => answer.end('ok'));
+  server.listen(0, '127.0.0.1', () => console.log(server.address().port));`;
+
+async function startIdleServer(): Promise<typeof idle> {
+  const child = spawn(process.execPath, ['-e', idleServer], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const [port] = (await once(child.stdout, 'data')) as [Buffer];
+  return { child, url: `http://127.0.0.1:${port.toString().trim()}` };
+}
+
+async function waitFor(url: string): Promise<number> {
+  const startedMs = performance.now();
+  await (await fetch(url)).text();
+  return performance.now() - startedMs;
+}
+
+/** The longest wait of a client that asks all the time until the work is done, beyond that at the idle server. */
+async function excessWait(work: Promise<unknown>): Promise<number> {
+  let isDone = false;
+  const done = work.finally(() => (isDone = true));
+  let [longestMs, usualMs] = [0, 0];
+  do {
+    const [waitMs, idleMs] = await Promise.all([waitFor(`${product.url}/healthz`), waitFor(idle.url)]);
+    longestMs = Math.max(longestMs, waitMs);
+    usualMs = Math.max(usualMs, idleMs);
+    await pause(5);
+  } while (!isDone);
+  await done;
+  return longestMs - usualMs;
+}
+
+async function expectNobodyWaits(attack: () => Promise<unknown>): Promise<void> {
+  const excesses: number[] = [];
+  for (let i = 0; i < tries; i++) {
+    const excess = await excessWait(attack());
+    if (excess <= mostWaitMs) return;
+    excesses.push(Math.round(excess));
+  }
+  expect.fail(`others waited ${excesses.join(', ')} ms longer than at an idle server, in ${tries} tries`);
+}
+
+function send(path: string, body: string, type = 'application/json'): Promise<Response> {
+  const headers = { authorization: `Bearer ${product.rootKey}`, 'content-type': type };
+  return fetch(`${product.url}${path}`, { method: 'POST', headers, body });
+}
+
+/** Looks at a document without applying it. */
+async function check(text: string, type: string): Promise<void> {
+  const answer = await send('/api/jobs?dry_run=true', text, type);
+  expect([200, 400, 413]).toContain(answer.status);
+  await answer.text();
+}
+
+const job = (more: object): string => JSON.stringify({ project: 'p', name: 'j', ...more });
+const many = <T>(count: number, make: (i: number) => T): T[] => Array.from({ length: count }, (_, i) => make(i));
+const task = (i: number, ...parents: readonly number[]) => ({
+  name: `t${i}`,
+  depends: parents.map((p) => `task/t${p}`),
+});
+const zones = Intl.supportedValuesOf('timeZone');
+const cron = (i: number): string => `${i % 60} ${Math.floor(i / 60) % 24} * * *`;
+const start = '1970-01-02T00:00:00Z';
+
+describe('nobody waits while a client sends YAML', () => {
+  it.each([
+    ['quotes', () => '"'.repeat(999_000)],
+    ['open brackets', () => '['.repeat(190_000)],
+    ['commas', () => `a: [${','.repeat(190_000)}]`],
+    ['a long list', () => `a:\n${'- 1\n'.repeat(90_000)}`],
+    ['comments', () => `${'#\n'.repeat(90_000)}a: 1`],
+    ['unknown tags', () => `a: [${'!x 1,'.repeat(60_000)}]`],
+    ['aliases of a long list', () => `a: &a [${'1,'.repeat(90_000)}]\nb: [${'*a,'.repeat(900)}]`],
+    ['a document that is parsed at once', () => `a: [${','.repeat(4_000)}]`],
+  ])(
+    'of %s',
+    async (_, make) => {
+      const text = make();
+      await expectNobodyWaits(() => check(text, 'application/yaml'));
+    },
+    timeoutMs,
+  );
+});
+
+describe('nobody waits while a client sends JSON', () => {
+  it.each([
+    ['2,000 tasks in a row', () => job({ tasks: many(2_000, (i) => (i === 0 ? task(0) : task(i, i - 1))) })],
+    ['2,000 tasks behind a cycle', () => job({ tasks: many(2_000, (i) => task(i, Math.min(1_999, i + 1))) })],
+    ['10,000 tasks', () => job({ tasks: many(10_000, (i) => task(i, Math.max(0, i - 1))) })],
+    ['10,000 references', () => job({ tasks: many(100, (i) => task(i, ...many(100, (k) => (i + k) % 100))) })],
+    [
+      '100,000 values',
+      () => job({ tasks: many(10, (i) => ({ name: `${i}`, function: { name: 'f', input: many(9_900, (n) => n) } })) }),
+    ],
+    ['100,000 faults', () => job({ tasks: [{ name: 'a', process: { command: many(99_000, (n) => n) } }] })],
+    [
+      'variables',
+      () =>
+        job({
+          tasks: [
+            { name: 'a', process: { command: ['x'], env: Object.fromEntries(many(20_000, (i) => [`K${i}`, 'v'])) } },
+          ],
+        }),
+    ],
+    [
+      '1,000 schedules in all time zones',
+      () =>
+        job({
+          triggers: many(1_000, (i) => ({ name: `t${i}`, start, cron: cron(i), timezone: zones[i % zones.length] })),
+        }),
+    ],
+    [
+      '1,000 zones that do not exist',
+      () =>
+        job({ triggers: many(1_000, (i) => ({ name: `t${i}`, start, cron: cron(i), timezone: `Europe/Berlix${i}` })) }),
+    ],
+    [
+      'expressions that never fire',
+      () => job({ triggers: many(1_000, (i) => ({ name: `t${i}`, start, cron: `${i % 60} ${i % 24} 30 2 *` })) }),
+    ],
+    [
+      'a placeholder of blanks',
+      () => job({ tasks: [{ name: 'a', process: { command: [`{{${' '.repeat(30_000)}`] } }] }),
+    ],
+    ['many placeholders', () => job({ tasks: [{ name: 'a', process: { command: ['{{ '.repeat(80_000)] } }] })],
+  ])(
+    'of %s',
+    async (_, make) => {
+      const text = make();
+      await expectNobodyWaits(() => check(text, 'application/json'));
+    },
+    timeoutMs,
+  );
+});
+
+describe('nobody waits while large params', () => {
+  const params = { x: 'x'.repeat(262_000) };
+  /** Nobody takes its runs. */
+  const waiting = { queue: 'nobody', process: { command: ['x', '{{params.x}}'.repeat(20_000)] } };
+
+  it('are refused', async () => {
+    const { id } = await product.call('POST /api/jobs', { body: job({ tasks: [{ name: 'a', ...waiting }] }) });
+    const body = JSON.stringify({ params: { x: 'x'.repeat(4_000_000) } });
+    await expectNobodyWaits(async () => {
+      expect((await send(`/api/jobs/${id}/run`, body)).status).toBe(400);
+    });
+  });
+
+  it('are expanded for somebody who looks at the run', async () => {
+    const { id } = await product.call('POST /api/jobs', { body: job({ tasks: [{ name: 'a', ...waiting }] }) });
+    const { runs } = await product.call('POST /api/jobs/{id}/run', {
+      params: { id },
+      body: { params, priority: 'high' },
+    });
+    await expectNobodyWaits(() => product.call('GET /api/runs/{id}/environment', { params: { id: runs[0] ?? '' } }));
+  });
+
+  it(
+    'are claimed, with 200 runs that all have them',
+    async () => {
+      const tasks = many(200, (i) => ({ name: `t${i}` }));
+      const { id } = await product.call('POST /api/jobs', { body: job({ name: 'claimed', tasks }) });
+      await expectNobodyWaits(async () => {
+        const { runs } = await product.call('POST /api/jobs/{id}/run', {
+          params: { id },
+          body: { params, priority: 'high' },
+        });
+        expect(runs).toHaveLength(200);
+        for (const run of [runs[0], runs[199]]) {
+          for (;;) {
+            const { state } = await product.call('GET /api/runs/{id}', { params: { id: run ?? '' } });
+            if (state === 'success') break;
+            expect(['queued', 'running', 'active']).toContain(state);
+            await pause(100);
+          }
+        }
+      });
+    },
+    timeoutMs,
+  );
+});
