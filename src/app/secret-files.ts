@@ -1,9 +1,8 @@
-/** The two secrets of a home, each in a file of its own that only its owner may read (I12), and the worker's lasting id. */
+/** The two secrets of a home, each in a file of its own that only its owner may read (I12). */
 import { randomBytes } from 'node:crypto';
 import { link, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { newSecret } from '../gateway/callers.ts';
-import { newId } from '../kernel/id.ts';
 
 /** Reads the file, or makes it with that content; of several that make it at once one wins and all read the same. */
 async function kept(path: string, make: () => string): Promise<string> {
@@ -24,20 +23,6 @@ export function rootKeyOf(home: string): Promise<string> {
 
 export function secretKeyOf(home: string): Promise<string> {
   return kept(join(home, 'secret-key'), () => randomBytes(32).toString('base64url'));
-}
-
-/** A worker under `up` keeps its id, so that after a restart its runs return at once. */
-export function workerIdOf(home: string): Promise<string> {
-  return kept(join(home, 'worker-id'), () => newId());
-}
-
-/** Later than every earlier one, even if the clock was set back since: an older incarnation would lose all it claims. */
-export async function nextIncarnation(home: string): Promise<number> {
-  const path = join(home, 'worker-incarnation');
-  const last = Number(await readFile(path, 'utf8').catch(() => '0'));
-  const next = Math.max(last + 1, Date.now());
-  await writeFile(path, `${next}\n`, { mode: 0o600 });
-  return next;
 }
 
 export async function writeServerFile(home: string, url: string): Promise<void> {

@@ -25,6 +25,7 @@ import { Servings } from '../gateway/servings.ts';
 import { SignalDesk } from '../gateway/signal-desk.ts';
 import { makeTenantDesks } from '../gateway/tenant-desks.ts';
 import { Turns } from '../gateway/turns.ts';
+import { WorkerAccess } from '../gateway/worker-access.ts';
 import { leaseTimes } from '../contract/lease-times.ts';
 import type { Invalidation } from '../contract/wire.ts';
 import { openApi } from '../http/openapi.ts';
@@ -71,6 +72,7 @@ export function makeServing(options: ServingOptions): Serving {
     reports: new ReportDesk(loader, turns),
     desks: makeTenantDesks(loader),
     servings,
+    workers: new WorkerAccess(control, time),
     seldom: new Seldom(),
     signals: new SignalDesk(loader, log),
     leaseMs: config.leaseMs,

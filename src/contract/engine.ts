@@ -146,6 +146,11 @@ export interface Heartbeat {
   readonly holds: readonly HeldRun[];
 }
 
+/** A run, and the worker that says it holds it. An engine of an older build does not ask which. */
+export interface RunOfWorker extends HeldRun {
+  readonly worker?: string;
+}
+
 export interface Reported {
   readonly applied: number;
   readonly created: number;
@@ -185,9 +190,10 @@ export interface Engine {
   cancellations(ctx: EngineContext): Promise<{ worker: string; run: HeldRun }[]>;
   /** Keeps chunks of runs that are still leased so; answers how many were kept. */
   logs(ctx: EngineContext, chunks: readonly LogChunk[]): Promise<number>;
-  definitions(ctx: EngineContext, keys: readonly DefinitionKey[]): Promise<TaskDefinition[]>;
-  /** The stash values a leased run names; base64. */
-  stash(ctx: EngineContext, run: HeldRun, names: readonly string[]): Promise<Record<string, string>>;
+  /** Of those keys, the definitions that runs are made of which this worker holds. An engine of an older build ignores it. */
+  definitions(ctx: EngineContext, keys: readonly DefinitionKey[], worker?: string): Promise<TaskDefinition[]>;
+  /** The stash values that the definition of a leased run names; base64. */
+  stash(ctx: EngineContext, run: RunOfWorker, names: readonly string[]): Promise<Record<string, string>>;
   /** Removes what retention no longer keeps; answers how many rows went. */
   prune(ctx: EngineContext): Promise<number>;
 }

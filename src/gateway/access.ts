@@ -18,12 +18,12 @@ type Keys = Extract<
 
 const keyTopic = 2;
 const linkMs = 10 * 60_000;
-/** Roles that serve the whole installation; every other key belongs to one tenant. */
-const untenanted = new Set<Role>(['root', 'worker', 'conductor']);
+/** Roles that serve the whole installation. */
+const untenanted = new Set<Role>(['root', 'conductor']);
 
 export const accessHandlers: Handlers<Pick<typeof gatewayEndpoints, Keys>, GatewayContext> = {
   'POST /api/keys': async ({ body, caller }, context) => {
-    const tenant = untenanted.has(body.role) ? null : (body.tenant ?? defaultTenant);
+    const tenant = body.tenant ?? usualTenant(body.role);
     if (untenanted.has(body.role) && body.tenant !== undefined) {
       throw new MillraceError('bad_request', `a ${body.role} key serves the whole installation: leave tenant out`, {
         faults: [{ path: 'body.tenant', message: 'not for this role' }],
@@ -69,6 +69,11 @@ export const accessHandlers: Handlers<Pick<typeof gatewayEndpoints, Keys>, Gatew
     return { url: link.url, expires_at: link.expiresAt.toISOString() };
   },
 };
+
+/** A worker key serves all tenants unless it names one. */
+function usualTenant(role: Role): string | null {
+  return untenanted.has(role) || role === 'worker' ? null : defaultTenant;
+}
 
 interface NewKey {
   readonly name: string;

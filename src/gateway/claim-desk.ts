@@ -41,9 +41,14 @@ interface Waiting extends Poll {
   readonly kind: string;
   /** A worker has a poll for each kind of room it has; what is left for one is not given to another. */
   readonly name: string;
-  /** Tenants of which it takes nothing now. */
-  readonly without: ReadonlySet<string>;
+  /** Whether it takes runs of this tenant now. */
+  readonly takes: (tenantId: string) => boolean;
   readonly done: (runs: ClaimedRun[]) => void;
+}
+
+/** Of a key that is bound to a tenant, `tenantId` is that one. */
+interface Claim extends ClaimRequest {
+  readonly tenantId?: string | null;
 }
 
 interface Portion {
@@ -120,13 +125,14 @@ export class ClaimDesk {
   }
 
   /** Waits for runs. An abort (the worker went away, or a signal for it is there) ends the wait empty-handed. */
-  claim(request: ClaimRequest, signal: AbortSignal): Promise<ClaimedRun[]> {
+  claim(request: Claim, signal: AbortSignal): Promise<ClaimedRun[]> {
     return new Promise((resolve) => {
       const lanes = request.runtimes.flatMap((runtime) => request.queues.map((queue) => laneOf(runtime, queue)));
       const longestMs = leaseTimes(this.#options.leaseMs).pollMs;
       const timer = setTimeout(() => waiting.done([]), Math.min(request.wait_ms, longestMs));
       const leave = (): void => waiting.done([]);
-      const { worker, incarnation, free } = request;
+      const { worker, incarnation, free, tenantId: only = null } = request;
+      const without = new Set(request.without);
       const kind = JSON.stringify(lanes.toSorted());
       const waiting: Waiting = {
         worker,
@@ -135,7 +141,7 @@ export class ClaimDesk {
         lanes,
         kind,
         name: `${worker} ${incarnation} ${kind}`,
-        without: new Set(request.without),
+        takes: (tenantId) => !without.has(tenantId) && (only === null || only === tenantId),
         done: (runs) => {
           clearTimeout(timer);
           signal.removeEventListener('abort', leave);
@@ -211,7 +217,7 @@ export class ClaimDesk {
     let cold = 0;
     for (const tenantId of this.#hot.of(kind)) {
       if (asking?.has(tenantId) || this.#candidates.isOff(tenantId) || !this.#pace.mayAsk(tenantId, nowMs)) continue;
-      const places = sumOf(polls.filter(({ waiting }) => !waiting.without.has(tenantId)));
+      const places = sumOf(polls.filter(({ waiting }) => waiting.takes(tenantId)));
       if (places === 0 || this.#options.turns.mustWait(tenantId, kind, places)) continue;
       const [list, most] = this.#pace.isSlow(tenantId) ? [slow, slowRoom] : [prompt, promptRoom];
       if (list.length >= most) continue;
@@ -239,7 +245,7 @@ export class ClaimDesk {
     tenants.forEach((tenantId, i) => {
       const share = polls
         .map(({ waiting }, poll) => ({ waiting, places: shares[i]?.[poll] ?? 0 }))
-        .filter(({ waiting, places }) => places > 0 && !waiting.without.has(tenantId));
+        .filter(({ waiting, places }) => places > 0 && waiting.takes(tenantId));
       const portions = atMost(share, this.#options.turns.largestOf(tenantId));
       if (portions.length === 0) return;
       const keeps = !this.#pace.isSlow(tenantId);

@@ -15,6 +15,7 @@ import { Servings } from '../../src/gateway/servings.ts';
 import { SignalDesk } from '../../src/gateway/signal-desk.ts';
 import { makeTenantDesks } from '../../src/gateway/tenant-desks.ts';
 import { Turns } from '../../src/gateway/turns.ts';
+import { WorkerAccess } from '../../src/gateway/worker-access.ts';
 import { engine, engineVersion, migrationsFolder } from '../../src/engine/engine.ts';
 import { newId } from '../../src/kernel/id.ts';
 import { Seldom } from '../../src/kernel/seldom.ts';
@@ -57,6 +58,7 @@ export function makeTestGateway(fleet: Fleet, loader: Loader = fleet.loader): Te
     time,
     log: silent,
     servings,
+    workers: new WorkerAccess(control, time),
     leaseMs,
     cookieName,
     hub,

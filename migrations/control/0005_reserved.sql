@@ -1,0 +1,2 @@
+-- Reserved: keeps the numbers without a gap until the migration of this number is merged.
+select 1;
