@@ -8,6 +8,7 @@ import type { Log } from '../kernel/log.ts';
 import type { Service } from '../kernel/service.ts';
 import type { Telemetry } from '../kernel/telemetry.ts';
 import type { Time } from '../kernel/time.ts';
+import type { LocalTasks } from './local-tasks.ts';
 import type { Caller } from './roles.ts';
 import type { ClaimedRun, DefinitionKey, HeldRun, Invalidation, LogChunk, Report, TaskDefinition } from './wire.ts';
 
@@ -108,6 +109,8 @@ interface EngineSettings {
   readonly publicUrl: string | undefined;
   readonly leaseMs: number;
   readonly retention: Retention;
+  /** Which tenants may run `process` and `function` tasks; a shell of an older build does not say, and means all. */
+  readonly localTasks?: LocalTasks;
 }
 
 export interface EngineContext {

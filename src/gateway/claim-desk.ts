@@ -11,7 +11,8 @@
 import { largestClaim, type Poll } from '../contract/engine.ts';
 import { laneOf } from '../contract/lane.ts';
 import { leaseTimes } from '../contract/lease-times.ts';
-import type { ClaimedRun, ClaimRequest, Report } from '../contract/wire.ts';
+import type { LocalTasks } from '../contract/local-tasks.ts';
+import type { ClaimedRun, Report } from '../contract/wire.ts';
 import { checkpoint } from '../kernel/checkpoint.ts';
 import { groupBy } from '../kernel/group.ts';
 import type { Log } from '../kernel/log.ts';
@@ -19,6 +20,7 @@ import { every, type Service, within } from '../kernel/service.ts';
 import type { Db } from '../kernel/sql.ts';
 import { isUnserved, type Loader, unlessGone } from '../launcher/loader.ts';
 import { Candidates } from './candidates.ts';
+import { allowedLanes, type Claim, tenantsOf } from './claim-rules.ts';
 import { HotTenants } from './hot-tenants.ts';
 import { LeftRuns } from './left-runs.ts';
 import type { Servings } from './servings.ts';
@@ -46,11 +48,6 @@ interface Waiting extends Poll {
   readonly done: (runs: ClaimedRun[]) => void;
 }
 
-/** Of a key that is bound to a tenant, `tenantId` is that one. */
-interface Claim extends ClaimRequest {
-  readonly tenantId?: string | null;
-}
-
 interface Portion {
   readonly waiting: Waiting;
   readonly places: number;
@@ -74,6 +71,7 @@ export interface ClaimDeskOptions {
   readonly turns: Turns;
   readonly log: Log;
   readonly leaseMs: number;
+  readonly localTasks?: LocalTasks;
 }
 
 export class ClaimDesk {
@@ -131,8 +129,7 @@ export class ClaimDesk {
       const longestMs = leaseTimes(this.#options.leaseMs).pollMs;
       const timer = setTimeout(() => waiting.done([]), Math.min(request.wait_ms, longestMs));
       const leave = (): void => waiting.done([]);
-      const { worker, incarnation, free, tenantId: only = null } = request;
-      const without = new Set(request.without);
+      const { worker, incarnation, free } = request;
       const kind = JSON.stringify(lanes.toSorted());
       const waiting: Waiting = {
         worker,
@@ -141,7 +138,7 @@ export class ClaimDesk {
         lanes,
         kind,
         name: `${worker} ${incarnation} ${kind}`,
-        takes: (tenantId) => !without.has(tenantId) && (only === null || only === tenantId),
+        takes: tenantsOf(request),
         done: (runs) => {
           clearTimeout(timer);
           signal.removeEventListener('abort', leave);
@@ -303,16 +300,17 @@ export class ClaimDesk {
 
   /** One list per portion; undefined where there is no such tenant. */
   #claimOf({ tenantId, kind, portions }: Ask): Promise<ClaimedRun[][] | undefined> {
-    const polls = portions.map(({ waiting: { worker, incarnation, lanes }, places: free }) => {
-      return { worker, incarnation, free, lanes };
-    });
-    const { loader, turns } = this.#options;
+    const { loader, turns, localTasks } = this.#options;
+    const pollsOf = (tenant: string): Poll[] =>
+      portions.map(({ waiting: { worker, incarnation, lanes }, places: free }) => {
+        return { worker, incarnation, free, lanes: allowedLanes(lanes, tenant, localTasks) };
+      });
     const claim = async (): Promise<ClaimedRun[][] | undefined> => {
       const row = await loader.byId(tenantId).catch(unlessGone);
       if (row === undefined) return undefined;
       return loader.use(row.id, ({ engine, ctx }) => {
         checkpoint('claim.ask');
-        return engine.claim(ctx, polls);
+        return engine.claim(ctx, pollsOf(row.name));
       });
     };
     const asked = { tenant: tenantId, lanes: kind, places: sumOf(portions) };
