@@ -79,7 +79,11 @@ async function overHttp(
   const { key } = await up.call('POST /api/keys', { body: { name: 'bench', role: 'worker' } });
   const carry = overNetwork();
   const samples = await measure(server, control, { carry, url: up.url, key }, options);
-  const empty = { url: new URL('/internal/definitions', up.url), key, body: '{"items":[]}' };
+  const empty = {
+    url: new URL('/internal/definitions', up.url),
+    key,
+    body: JSON.stringify({ worker: newId(), incarnation: 1, items: [] }),
+  };
   const request = await repeated(options, async () => {
     const { status } = await carry(empty, new AbortController().signal);
     if (status !== 200) throw new Error(`an empty request was answered ${status}`);

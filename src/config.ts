@@ -87,6 +87,7 @@ const schema = z.object({
   MILLRACE_SECRET_KEY: secretKeys.optional(),
   MILLRACE_MAX_TASKS: count(8, 1, 10_000),
   MILLRACE_TASK_USER: text.optional(),
+  MILLRACE_LOCAL_TASKS: z.enum(['all', 'default']).default('all'),
   MILLRACE_MAX_BACKGROUND_WORKERS: count(64, 0, 10_000),
   MILLRACE_DISCOVER: z.enum(['all', 'registered']).optional(),
   MILLRACE_HOST_MEMORY: count(512, 32, 1_048_576),
@@ -123,6 +124,7 @@ const told: Readonly<Record<Exclude<Name, 'MILLRACE_CHECKPOINT'>, readonly [abou
   MILLRACE_TASK_USER: [
     'the account, or the range of user numbers, that tasks run as where the worker is root; without it, a number for each',
   ],
+  MILLRACE_LOCAL_TASKS: ['which tenants may run process and function tasks: all, or default only', 'all'],
   MILLRACE_MAX_BACKGROUND_WORKERS: [
     'how many slots there are for the launcher and schedulers, until somebody changes it',
     '64',
@@ -179,6 +181,8 @@ export interface Config {
   readonly maxTasks: number;
   /** An account, or a range of user numbers. */
   readonly taskUser: string | undefined;
+  /** Which tenants may run `process` and `function` tasks. */
+  readonly localTasks: 'all' | 'default';
   /** Where nobody has set another number in the control database. */
   readonly maxBackgroundWorkers: number;
   /** Which databases of the control database's server are tenants. */
@@ -228,6 +232,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
     secretKeys: e.MILLRACE_SECRET_KEY,
     maxTasks: e.MILLRACE_MAX_TASKS,
     taskUser: e.MILLRACE_TASK_USER,
+    localTasks: e.MILLRACE_LOCAL_TASKS,
     maxBackgroundWorkers: e.MILLRACE_MAX_BACKGROUND_WORKERS,
     discover: e.MILLRACE_DISCOVER ?? (e.MILLRACE_DATABASE_URL === undefined ? 'all' : 'registered'),
     hostMemoryMb: e.MILLRACE_HOST_MEMORY,

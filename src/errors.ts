@@ -12,6 +12,7 @@ const table = {
   bad_reference: [400, 'The document refers to something that does not exist'],
   unauthenticated: [401, 'A key is needed'],
   forbidden: [403, 'This key may not do that'],
+  worker_refused: [403, 'This worker id cannot be used'],
   unknown_host: [403, 'The host name is not one of this server'],
   not_found: [404, 'There is no such thing'],
   conflict: [409, 'It clashes with something that exists'],

@@ -1,7 +1,9 @@
 /** Applying job documents over HTTP, and the schema they follow. */
 import { gzipSync } from 'node:zlib';
+import { mayRun } from '../contract/local-tasks.ts';
 import { MillraceError } from '../errors.ts';
 import { applyJob } from '../jobs/apply.ts';
+import type { JobDefinition } from '../jobs/definition.ts';
 import { jobJsonSchema } from '../jobs/json-schema.ts';
 import { documentParser } from '../jobs/document-parser.ts';
 import type { DocumentText, Input } from '../http/endpoint.ts';
@@ -45,6 +47,7 @@ interface How {
 
 async function applyDocument({ body, caller }: Asked, context: ApiContext, { dryRun, after }: How) {
   const { definition, warnings } = await parsed(body);
+  refuseLocalTasks(definition, context);
   // what is set off is told by what was there before
   const told = dryRun || definition.triggers.length <= mostTold;
   const outlook = told ? await outlookOfApplying(context, definition, after) : undefined;
@@ -73,6 +76,25 @@ async function parsed(body: DocumentText) {
     .join('; ');
   throw new MillraceError('bad_document', detail, { faults: result.faults });
 }
+
+/** An existing job keeps its runs queued, and `why` says so; a document is refused before there are any. */
+function refuseLocalTasks({ tasks }: JobDefinition, { tenant, settings }: ApiContext): void {
+  const faults = tasks.flatMap(({ runtime: { kind } }, i) =>
+    mayRun(kind, tenant.name, settings.localTasks)
+      ? []
+      : [
+          {
+            path: `tasks[${i}].${kind}`,
+            message: `only the tenant default may run tasks of this runtime (${setting})`,
+          },
+        ],
+  );
+  if (faults.length === 0) return;
+  const detail = faults.map(({ path, message }) => `${path}: ${message}`).join('; ');
+  throw new MillraceError('bad_document', detail, { faults });
+}
+
+const setting = 'MILLRACE_LOCAL_TASKS=default';
 
 function tell({ broker, wake, tenant }: ApiContext, jobId: string): void {
   broker.update(tenant, [jobId]);

@@ -1,6 +1,7 @@
 /** What the installation around a tenant has to do with it: who could take a run, and whether a scheduler is there. */
 import type { WorkerInfo } from '../contract/engine.ts';
 import { leaseTimes } from '../contract/lease-times.ts';
+import { mayRun } from '../contract/local-tasks.ts';
 import { shellWord } from '../kernel/shell-word.ts';
 import type { ApiContext } from './context.ts';
 import { counted, type Finding, finding, told, workerName } from './explain-words.ts';
@@ -45,6 +46,18 @@ export function unserved(lane: string, workers: Workers): Finding | undefined {
     `no worker alive serves the queue ${queue} with the runtime ${runtime}; served is ${listed(queues)}`,
     { runtime, queue, workers: able.length, queues },
     `start one: millrace worker --queue ${shellWord(queue)}`,
+  );
+}
+
+/** The setting that keeps every worker from a run of this lane. */
+export function notAllowed({ tenant, settings }: ApiContext, lane: string): Finding | undefined {
+  const { runtime, queue } = partsOf(lane);
+  if (mayRun(runtime, tenant.name, settings.localTasks)) return undefined;
+  return finding(
+    'runtime_not_allowed',
+    `only the tenant default may run tasks of the runtime ${runtime} here (MILLRACE_LOCAL_TASKS=default)`,
+    { runtime, queue, setting: 'MILLRACE_LOCAL_TASKS' },
+    'whoever runs the installation can change the setting; or give the task another runtime',
   );
 }
 

@@ -2,7 +2,7 @@
 import { shellWord } from '../kernel/shell-word.ts';
 import type { ApiContext } from './context.ts';
 import { traceBack } from './explain-chain.ts';
-import { findWorkers, roomFor, schedulerAway, unserved, type Workers } from './explain-fleet.ts';
+import { findWorkers, notAllowed, roomFor, schedulerAway, unserved, type Workers } from './explain-fleet.ts';
 import { gateOf } from './explain-gates.ts';
 import { pauseOf } from './explain-pause.ts';
 import {
@@ -58,7 +58,7 @@ async function whyNotStarted(ctx: ApiContext, run: ExplainedRun): Promise<Findin
     paused && task !== null ? whyHeld(ctx, task) : undefined,
     schedulerAway(ctx),
   ]);
-  const obstacles = [pause, limit, unserved(lane, workers)].flatMap((each) => each ?? []);
+  const obstacles = [pause, limit, notAllowed(ctx, lane) ?? unserved(lane, workers)].flatMap((each) => each ?? []);
   const blocked = obstacles.length > 0 ? obstacles : [await position(ctx, { id: run.id, lane, rank }, workers)];
   return [...blocked, ...lossesOf(run), ...(scheduler === undefined ? [] : [scheduler])];
 }

@@ -21,7 +21,8 @@ const root = keyOf('root');
 
 beforeEach(async () => {
   const name = `p ${newId()}`;
-  job = await makeJob(api, { project: name });
+  const env = Object.fromEntries(['both', 'only-global', 'missing'].map((key, i) => [`V${i}`, { stash: key }]));
+  job = await makeJob(api, { project: name, tasks: [{ name: 'only', process: { command: ['true'], env } }] });
   project = (await api.call('PUT /api/projects', { body: { name } })).id;
   await api.call('POST /api/jobs/{id}/run', { params: { id: job.id }, body: { instant } });
   const run = (await claim(api)).at(-1)?.id ?? '';
@@ -141,5 +142,20 @@ describe('what a worker asks for a run', () => {
     const plain = Object.entries(values).map(([name, value]) => [name, Buffer.from(value, 'base64').toString()]);
     expect(Object.fromEntries(plain)).toEqual({ both: 'project', 'only-global': 'g' });
     await expect(stashValuesFor(api.ctx, { ...held, lease: 7 }, ['both'])).rejects.toMatchObject({ code: 'forbidden' });
+  });
+
+  it('is what its task names, and no other entry', async () => {
+    await put('/api/stash/other', keyOf('operator'), 'x');
+    const held = { tenant: api.ctx.tenant.id, run: task.run, lease: 1 };
+    const message = 'the task of this run does not name the stash entry other';
+    await expect(stashValuesFor(api.ctx, held, ['both', 'other'])).rejects.toMatchObject({
+      code: 'forbidden',
+      message,
+    });
+  });
+
+  it('is told to the worker that holds the run, and to no other', async () => {
+    const held = { tenant: api.ctx.tenant.id, run: task.run, lease: 1, worker: newId() };
+    await expect(stashValuesFor(api.ctx, held, ['both'])).rejects.toMatchObject({ code: 'forbidden' });
   });
 });

@@ -2,12 +2,13 @@
  * The stash: opaque bytes by name, encrypted at rest. The global one and a project's are written by people and read by
  * tasks; a job's own, one per instant, is written by its tasks for its tasks.
  */
-import type { EngineContext } from '../contract/engine.ts';
+import type { EngineContext, RunOfWorker } from '../contract/engine.ts';
 import type { Caller } from '../contract/roles.ts';
-import type { HeldRun } from '../contract/wire.ts';
 import { knownError, MillraceError } from '../errors.ts';
 import { recording } from '../events/append.ts';
+import { cacheOf, readDefinitions } from '../jobs/task-definitions.ts';
 import { type Db, onPool } from '../kernel/sql.ts';
+import { declaredIn, stashNames } from '../runtimes/environment.ts';
 import { type ApiContext, type ApiHandlers, author, found } from './context.ts';
 import type { TenantEndpoints } from './endpoints/table.ts';
 import { findProject } from './project-queries.ts';
@@ -77,11 +78,23 @@ async function read(ctx: ApiContext, stash: Stash, name: string): Promise<Respon
 /** What a worker puts into a run's environment: the values of these names, base64; names without an entry are left out. */
 export async function stashValuesFor(
   ctx: EngineContext,
-  run: HeldRun,
+  run: RunOfWorker,
   names: readonly string[],
 ): Promise<Record<string, string>> {
   const db = onPool(ctx.pool);
-  const { project } = await scopeOf(db, run.run, run.lease);
+  const { project, task, version, worker } = await scopeOf(db, run.run, run.lease);
+  if (run.worker !== undefined && run.worker.toLowerCase() !== worker)
+    throw new MillraceError('forbidden', 'this run is held by another worker');
+  const [definition] = await readDefinitions(
+    db,
+    ctx.tenant.id,
+    [{ tenant: ctx.tenant.id, task, version }],
+    cacheOf(ctx.pool),
+  );
+  const named = new Set(definition === undefined ? [] : stashNames(declaredIn(definition.runtime)));
+  const other = names.find((name) => !named.has(name));
+  if (other !== undefined)
+    throw new MillraceError('forbidden', `the task of this run does not name the stash entry ${other}`);
   const entries = await findVisible(db, project, names);
   return Object.fromEntries(entries.map(({ name, data }) => [name, decrypt(ctx, name, data).toString('base64')]));
 }

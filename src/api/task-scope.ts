@@ -15,7 +15,14 @@ export interface Scope {
   readonly instant?: Date;
 }
 
-type RunScope = { readonly task: string; readonly job: string; readonly project: string; readonly instant: Date };
+type RunScope = {
+  readonly task: string;
+  readonly version: number;
+  readonly job: string;
+  readonly project: string;
+  readonly instant: Date;
+  readonly worker: string;
+};
 
 /** What belongs to a run that is held under this lease. */
 export async function scopeOf(db: Db, run: string, lease: number): Promise<RunScope> {
@@ -26,7 +33,8 @@ export async function scopeOf(db: Db, run: string, lease: number): Promise<RunSc
 
 function findScope(db: Db, run: string, lease: number): Promise<RunScope | undefined> {
   return db.maybeOne<RunScope>(sql`
-    select task.id as task, task.job_id as job, job.project_id as project, live.instant
+    select task.id as task, live.version, task.job_id as job, job.project_id as project, live.instant,
+           live.worker_id as worker
       from live
       join task on task.id = live.task_id
       join job on job.id = task.job_id

@@ -159,8 +159,8 @@ function assemble(
   const secrets = makeSecrets(options.secretKeys, () => time.now());
   const broker = postgresBroker(hub);
   const statuses = new Map<string, SchedulerStatus>();
-  const { leaseMs, retention } = config;
-  const settings = { publicUrl: config.publicUrl, leaseMs, retention };
+  const { publicUrl, leaseMs, retention, localTasks } = config;
+  const settings = { publicUrl, leaseMs, retention, localTasks };
   const addressOf = (row: TenantRow): Address => tenantAddress(config, controlAddress, row);
   const contextFor = (row: TenantRow, pool: Pool): EngineContext => ({
     tenant: { id: row.id, name: row.name },

@@ -1,21 +1,12 @@
-/** The two secrets of a home, each in a file of its own that only its owner may read (I12), and the worker's lasting id. */
+/** The two secrets of a home, each in a file of its own that only its owner may read (I12). */
 import { randomBytes } from 'node:crypto';
 import { readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { MillraceError } from '../errors.ts';
 import { newSecret } from '../gateway/callers.ts';
 import { createDurably, removeDrafts } from '../kernel/durable-file.ts';
-import { newId } from '../kernel/id.ts';
 import { findRootKeyFault, findSecretKeyFault } from '../kernel/secret-text.ts';
 import { describeSystemError, isSystemError, unless } from '../postgres/home-lock.ts';
-
-/** Reads the file, or makes it with that content; of several that make it at once one wins and all read the same. */
-async function kept(path: string, make: () => string): Promise<string> {
-  const known = await readFile(path, 'utf8').catch(() => undefined);
-  if (known !== undefined && known.trim() !== '') return known.trim();
-  await createDurably(path, `${make()}\n`);
-  return (await readFile(path, 'utf8')).trim();
-}
 
 interface SecretFile {
   readonly path: string;
@@ -88,20 +79,6 @@ async function readSecret(file: SecretFile): Promise<string | undefined> {
 
 function rejectFile({ path }: SecretFile, fault: string, remedy: string, cause?: unknown): MillraceError {
   return new MillraceError('bad_configuration', `${path} ${fault}. Remedy: ${remedy}`, { cause });
-}
-
-/** A worker under `up` keeps its id, so that after a restart its runs return at once. */
-export function workerIdOf(home: string): Promise<string> {
-  return kept(join(home, 'worker-id'), () => newId());
-}
-
-/** Later than every earlier one, even if the clock was set back since: an older incarnation would lose all it claims. */
-export async function nextIncarnation(home: string): Promise<number> {
-  const path = join(home, 'worker-incarnation');
-  const last = Number(await readFile(path, 'utf8').catch(() => '0'));
-  const next = Math.max(last + 1, Date.now());
-  await writeFile(path, `${next}\n`, { mode: 0o600 });
-  return next;
 }
 
 export async function writeServerFile(home: string, url: string): Promise<void> {

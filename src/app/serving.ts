@@ -21,6 +21,7 @@ import { newLink } from '../gateway/sessions.ts';
 import { SignalDesk } from '../gateway/signal-desk.ts';
 import { makeTenantDesks } from '../gateway/tenant-desks.ts';
 import { Turns } from '../gateway/turns.ts';
+import { WorkerAccess } from '../gateway/worker-access.ts';
 import { leaseTimes } from '../contract/lease-times.ts';
 import type { Invalidation } from '../contract/wire.ts';
 import { openApi } from '../http/openapi.ts';
@@ -71,10 +72,19 @@ export function makeServing(options: ServingOptions): Serving {
     refusals: new Refusals({ control, time, log }),
     remote: null,
     streams: new OpenStreams({ control, time, log }),
-    claims: new ClaimDesk({ loader, control, servings, turns, log, leaseMs: config.leaseMs }),
+    claims: new ClaimDesk({
+      loader,
+      control,
+      servings,
+      turns,
+      log,
+      leaseMs: config.leaseMs,
+      localTasks: config.localTasks,
+    }),
     reports: new ReportDesk(loader, turns),
     desks: makeTenantDesks(loader),
     servings,
+    workers: new WorkerAccess(control, time),
     seldom: new Seldom(),
     signals: new SignalDesk(loader, log),
     leaseMs: config.leaseMs,

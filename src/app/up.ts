@@ -8,8 +8,8 @@ import { hostname } from 'node:os';
 import type { UpOptions } from '../cli/role-commands.ts';
 import type { Config } from '../config.ts';
 import { engineVersion } from '../engine/engine.ts';
-import type { KeyCaller } from '../contract/roles.ts';
 import { runtimeNames } from '../contract/wire.ts';
+import { inProcessCaller } from '../gateway/worker-access.ts';
 import { type Log, makeLog } from '../kernel/log.ts';
 import { all, type Service } from '../kernel/service.ts';
 import { isStarted } from '../launcher/control-queries.ts';
@@ -27,8 +27,9 @@ import { type Role, unlessAborted, untilAborted } from './role.ts';
 import { hostProcessesOf, launcherOf, onHostExit } from './launcher-role.ts';
 import { readRootKey, readSecretKeys } from './opening.ts';
 import { prepareDatabases } from './preparation.ts';
-import { nextIncarnation, removeServerFile, writeServerFile, workerIdOf } from './secret-files.ts';
+import { removeServerFile, writeServerFile } from './secret-files.ts';
 import { makeServing, type Serving } from './serving.ts';
+import { keepIdentity, nextIdentity } from './worker-identity.ts';
 
 const controlDatabase = 'millrace';
 /** From when it is to end: so long until PostgreSQL is ended without a checkpoint; and at least so long for that. */
@@ -190,16 +191,17 @@ async function makeInProcessWorker(
   serving: Serving,
   users: TaskUsers,
 ): Promise<Service> {
-  const caller: KeyCaller = { kind: 'key', role: 'worker', tenantId: null, tenant: null, actor: 'worker of up' };
   const own = log.child({ part: 'worker' });
+  const { id, incarnation } = await nextIdentity(config.home, own);
   return makeWorker({
-    id: await workerIdOf(config.home),
-    incarnation: always(await nextIncarnation(config.home)),
+    id,
+    incarnation: always(incarnation),
+    onNewIdentity: (identity) => void keepIdentity(config.home, own, identity),
     name: hostname(),
     version: engineVersion,
     url: 'http://in-process',
     key: 'in-process',
-    carry: inProcess((request) => serving.gateway.fetchAs(request, caller)),
+    carry: inProcess((request) => serving.gateway.fetchAs(request, inProcessCaller)),
     taskUrl: config.publicUrl ?? serving.url(),
     runtimes: makeRuntimes({ names: runtimeNames, functions: {}, environment: process.env, users, log: own }),
     log: own,

@@ -48,19 +48,22 @@ async function makeLink(session: Session): Promise<void> {
 }
 
 const createFlags = z.object({ name: z.string(), role: z.enum(roles) });
-/** Their keys are of no tenant. */
+/** Their keys are of no tenant, unless --tenant names one. */
 const installationRoles: ReadonlySet<string> = new Set(['root', 'worker', 'conductor']);
 
 function addKeys(key: Command, io: Io): void {
   const create = key
     .command('create')
-    .description('Make a key and print it: only this once. With --tenant it opens that tenant, else `default`.')
+    .description(
+      'Make a key and print it: only this once. With --tenant it opens that tenant, else `default`; a worker key without --tenant serves all.',
+    )
     .requiredOption('--name <name>', 'whose key it is, or what for')
     .requiredOption('--role <role>', roles.join(', '), wordsOf(roles))
     .action(verb(io, createFlags, createKey));
   examples(create, [
     ['millrace key create --name ci --role operator', 'for a pipeline that applies jobs'],
     ['millrace key create --name box7 --role worker', 'for a worker on another machine'],
+    ['millrace key create --name box8 --role worker --tenant shop', 'for a worker that runs tasks of shop only'],
     ['millrace key create --name ann --role viewer --tenant shop', 'opens the tenant shop and no other'],
   ]);
   const list = key.command('list').description('List keys; their secrets are not kept.');

@@ -8,6 +8,7 @@ import type { Log } from '../kernel/log.ts';
 import type { Service } from '../kernel/service.ts';
 import type { Telemetry } from '../kernel/telemetry.ts';
 import type { Time } from '../kernel/time.ts';
+import type { LocalTasks } from './local-tasks.ts';
 import type { Caller } from './roles.ts';
 import type { ClaimedRun, DefinitionKey, HeldRun, Invalidation, LogChunk, Report, TaskDefinition } from './wire.ts';
 
@@ -108,6 +109,8 @@ interface EngineSettings {
   readonly publicUrl: string | undefined;
   readonly leaseMs: number;
   readonly retention: Retention;
+  /** Which tenants may run `process` and `function` tasks; a shell of an older build does not say, and means all. */
+  readonly localTasks?: LocalTasks;
 }
 
 export interface EngineContext {
@@ -144,6 +147,11 @@ export interface Heartbeat {
   readonly worker: string;
   readonly incarnation: number;
   readonly holds: readonly HeldRun[];
+}
+
+/** A run, and the worker that says it holds it. An engine of an older build does not ask which. */
+export interface RunOfWorker extends HeldRun {
+  readonly worker?: string;
 }
 
 export interface Reported {
@@ -201,9 +209,10 @@ export interface Engine {
   cancellations(ctx: EngineContext): Promise<{ worker: string; run: HeldRun }[]>;
   /** Keeps chunks of runs that are still leased so; answers how many were kept. */
   logs(ctx: EngineContext, chunks: readonly LogChunk[]): Promise<number>;
-  definitions(ctx: EngineContext, keys: readonly DefinitionKey[]): Promise<TaskDefinition[]>;
-  /** The stash values a leased run names; base64. */
-  stash(ctx: EngineContext, run: HeldRun, names: readonly string[]): Promise<Record<string, string>>;
+  /** Of those keys, the definitions that runs are made of which this worker holds. An engine of an older build ignores it. */
+  definitions(ctx: EngineContext, keys: readonly DefinitionKey[], worker?: string): Promise<TaskDefinition[]>;
+  /** The stash values that the definition of a leased run names; base64. */
+  stash(ctx: EngineContext, run: RunOfWorker, names: readonly string[]): Promise<Record<string, string>>;
   /** Removes what retention no longer keeps; answers how many rows went. */
   prune(ctx: EngineContext): Promise<number>;
 }

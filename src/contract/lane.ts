@@ -1,6 +1,10 @@
 /** A lane: the runs that the same workers may take, namely those of one runtime and one queue. */
 export const defaultQueue = 'default';
 
+export function runtimeOf(lane: string): string {
+  return lane.slice(0, lane.indexOf(':'));
+}
+
 export function laneOf(runtime: string, queue: string): string {
   return `${runtime}:${queue}`;
 }

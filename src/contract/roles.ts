@@ -15,7 +15,9 @@ export interface TaskCaller {
 export interface KeyCaller {
   readonly kind: 'key' | 'session';
   readonly role: Role;
-  /** The tenant that the key opens; null opens all (root, worker, conductor). */
+  /** The id of the key; a session has none. */
+  readonly keyId?: string;
+  /** The tenant that the key opens; null opens all (root, conductor, and a worker key that is bound to none). */
   readonly tenantId: string | null;
   /** What that tenant was called a moment ago: to be shown, and nothing more. */
   readonly tenant: string | null;

@@ -156,7 +156,10 @@ export const logsAnswer = z.object({ accepted: z.int(), failed: z.array(failure)
 
 const definitionKey = z.object({ tenant: id, task: id, version: int4.min(1) });
 export type DefinitionKey = z.infer<typeof definitionKey>;
-export const definitionsRequest = z.object({ items: z.array(definitionKey).max(1_000) });
+/** Only a worker of an older release does not say who it is; it is told to be upgraded. */
+const identityIfKnown = { worker: id.optional(), incarnation: z.int().min(0).optional() };
+export const definitionsRequest = z.object({ ...identityIfKnown, items: z.array(definitionKey).max(1_000) });
+export type DefinitionsRequest = z.infer<typeof definitionsRequest>;
 
 const named = z.object({ id, name: z.string() });
 /** An environment value: the text itself, or the name of a stash entry to be read at the start of the run. */
@@ -194,5 +197,10 @@ export type RuntimeBlock = TaskDefinition['runtime'];
 export const definitionsAnswer = z.object({ definitions: z.array(taskDefinition), failed: z.array(failure) });
 
 /** The stash values that a run's environment names; project entries win over global ones. */
-export const secretsRequest = z.object({ ...heldRun.shape, names: z.array(z.string().max(200)).max(1_000) });
+export const secretsRequest = z.object({
+  ...identityIfKnown,
+  ...heldRun.shape,
+  names: z.array(z.string().max(200)).max(1_000),
+});
+export type SecretsRequest = z.infer<typeof secretsRequest>;
 export const secretsAnswer = z.object({ values: z.record(z.string(), z.base64()) });

@@ -6,6 +6,7 @@ import { tenantHandlers } from '../api/handlers.ts';
 import { stashValuesFor } from '../api/stash.ts';
 import { tenantEndpoints } from '../api/endpoints/table.ts';
 import { contractNumber, type Engine, type EngineContext } from '../contract/engine.ts';
+import type { DefinitionKey, TaskDefinition } from '../contract/wire.ts';
 import { MillraceError } from '../errors.ts';
 import { makeRouter, problemResponse } from '../http/router.ts';
 import { cacheOf, readDefinitions } from '../jobs/task-definitions.ts';
@@ -18,7 +19,7 @@ import {
   pendingMigrations,
   readMigrations,
 } from '../postgres/migrate.ts';
-import { cancellations, claimRuns, renewLeases } from '../scheduler/claim.ts';
+import { cancellations, claimRuns, heldBy, renewLeases } from '../scheduler/claim.ts';
 import { keepLogs } from '../scheduler/logs.ts';
 import { pruneTenant } from '../scheduler/prune.ts';
 import { applyReports } from '../scheduler/report.ts';
@@ -40,10 +41,20 @@ export const engine: Engine = {
   renew: renewLeases,
   cancellations,
   logs: keepLogs,
-  definitions: (ctx, keys) => readDefinitions(onPool(ctx.pool), ctx.tenant.id, keys, cacheOf(ctx.pool)),
+  definitions: readHeldDefinitions,
   stash: stashValuesFor,
   prune: pruneTenant,
 };
+
+async function readHeldDefinitions(
+  { pool, tenant }: EngineContext,
+  keys: readonly DefinitionKey[],
+  worker?: string,
+): Promise<TaskDefinition[]> {
+  const db = onPool(pool);
+  const held = worker === undefined ? keys : await heldBy(db, worker, keys);
+  return readDefinitions(db, tenant.id, held, cacheOf(pool));
+}
 
 /** Read once: whoever takes a tenant up asks for them. */
 let migrations: readonly Migration[] | undefined;

@@ -14,12 +14,12 @@ import type { gatewayEndpoints } from './endpoints.ts';
 
 type Keys = Extract<keyof typeof gatewayEndpoints, `${string} /api/keys${string}` | 'GET /api/me'>;
 
-/** Roles that serve the whole installation; every other key belongs to one tenant. */
-const untenanted = new Set<Role>(['root', 'worker', 'conductor']);
+/** Roles that serve the whole installation. */
+const untenanted = new Set<Role>(['root', 'conductor']);
 
 export const accessHandlers: Handlers<Pick<typeof gatewayEndpoints, Keys>, GatewayContext> = {
   'POST /api/keys': async ({ body, caller }, context) => {
-    const tenant = untenanted.has(body.role) ? null : (body.tenant ?? defaultTenant);
+    const tenant = body.tenant ?? usualTenant(body.role);
     if (untenanted.has(body.role) && body.tenant !== undefined) {
       throw new MillraceError('bad_request', `a ${body.role} key serves the whole installation: leave tenant out`, {
         faults: [{ path: 'body.tenant', message: 'not for this role' }],
@@ -56,6 +56,11 @@ async function explainNotRevoked(tx: Db, id: string): Promise<MillraceError> {
   const detail =
     "this is the installation's own root key, which every start puts in force again. To replace it, set MILLRACE_ROOT_KEY to another key, or remove the file root-key from the home, and restart";
   return new MillraceError('conflict', detail);
+}
+
+/** A worker key serves all tenants unless it names one. */
+function usualTenant(role: Role): string | null {
+  return untenanted.has(role) || role === 'worker' ? null : defaultTenant;
 }
 
 interface NewKey {

@@ -53,7 +53,8 @@ const unknown: unknown = expect.objectContaining({ code: 'unauthenticated' });
 
 describe('a key', () => {
   it('is known as Bearer and as the user name of Basic, whatever the case of the scheme', async () => {
-    const caller = { kind: 'key', role: 'operator', tenantId, tenant: 'acme', actor: 'key:ci' };
+    const keyId = expect.any(String) as string;
+    const caller = { kind: 'key', role: 'operator', keyId, tenantId, tenant: 'acme', actor: 'key:ci' };
     expect(await identify(`Bearer ${secret}`)).toEqual(caller);
     expect(await identify(`bearer   ${secret}`)).toEqual(caller);
     expect(await identify(basic(`${secret}:`))).toEqual(caller);

@@ -101,7 +101,8 @@ export class Callers {
 }
 
 export function callerOf(key: KeyRow): KeyCaller {
-  return { kind: 'key', role: key.role, tenantId: key.tenantId, tenant: key.tenant, actor: `key:${key.name}` };
+  const { id: keyId, role, tenantId, tenant, name } = key;
+  return { kind: 'key', role, keyId, tenantId, tenant, actor: `key:${name}` };
 }
 
 /** A caller opens the tenant with its id. A name says nothing: it may be another tenant's by now. */

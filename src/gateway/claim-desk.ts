@@ -11,7 +11,8 @@
 import { largestClaim, type Poll } from '../contract/engine.ts';
 import { laneOf } from '../contract/lane.ts';
 import { leaseTimes } from '../contract/lease-times.ts';
-import type { ClaimedRun, ClaimRequest, Report } from '../contract/wire.ts';
+import type { LocalTasks } from '../contract/local-tasks.ts';
+import type { ClaimedRun, Report } from '../contract/wire.ts';
 import { checkpoint } from '../kernel/checkpoint.ts';
 import { groupBy } from '../kernel/group.ts';
 import type { Log } from '../kernel/log.ts';
@@ -19,6 +20,7 @@ import { every, type Service, within } from '../kernel/service.ts';
 import type { Db } from '../kernel/sql.ts';
 import { isUnserved, type Loader, unlessGone } from '../launcher/loader.ts';
 import { Candidates } from './candidates.ts';
+import { allowedLanes, type Claim, tenantsOf } from './claim-rules.ts';
 import { HotTenants } from './hot-tenants.ts';
 import { LeftRuns } from './left-runs.ts';
 import type { Servings } from './servings.ts';
@@ -41,8 +43,8 @@ interface Waiting extends Poll {
   readonly kind: string;
   /** A worker has a poll for each kind of room it has; what is left for one is not given to another. */
   readonly name: string;
-  /** Tenants of which it takes nothing now. */
-  readonly without: ReadonlySet<string>;
+  /** Whether it takes runs of this tenant now. */
+  readonly takes: (tenantId: string) => boolean;
   readonly done: (runs: ClaimedRun[]) => void;
 }
 
@@ -69,6 +71,7 @@ export interface ClaimDeskOptions {
   readonly turns: Turns;
   readonly log: Log;
   readonly leaseMs: number;
+  readonly localTasks?: LocalTasks;
 }
 
 export class ClaimDesk {
@@ -121,7 +124,7 @@ export class ClaimDesk {
   }
 
   /** Waits for runs. An abort (the worker went away, or a signal for it is there) ends the wait empty-handed. */
-  claim(request: ClaimRequest, signal: AbortSignal): Promise<ClaimedRun[]> {
+  claim(request: Claim, signal: AbortSignal): Promise<ClaimedRun[]> {
     return new Promise((resolve) => {
       const lanes = request.runtimes.flatMap((runtime) => request.queues.map((queue) => laneOf(runtime, queue)));
       const longestMs = leaseTimes(this.#options.leaseMs).pollMs;
@@ -136,7 +139,7 @@ export class ClaimDesk {
         lanes,
         kind,
         name: `${worker} ${incarnation} ${kind}`,
-        without: new Set(request.without),
+        takes: tenantsOf(request),
         done: (runs) => {
           clearTimeout(timer);
           signal.removeEventListener('abort', leave);
@@ -212,7 +215,7 @@ export class ClaimDesk {
     let cold = 0;
     for (const tenantId of this.#hot.of(kind)) {
       if (asking?.has(tenantId) || this.#candidates.isOff(tenantId) || !this.#pace.mayAsk(tenantId, nowMs)) continue;
-      const places = sumOf(polls.filter(({ waiting }) => !waiting.without.has(tenantId)));
+      const places = sumOf(polls.filter(({ waiting }) => waiting.takes(tenantId)));
       if (places === 0 || this.#options.turns.mustWait(tenantId, kind, places)) continue;
       const [list, most] = this.#pace.isSlow(tenantId) ? [slow, slowRoom] : [prompt, promptRoom];
       if (list.length >= most) continue;
@@ -240,7 +243,7 @@ export class ClaimDesk {
     tenants.forEach((tenantId, i) => {
       const share = polls
         .map(({ waiting }, poll) => ({ waiting, places: shares[i]?.[poll] ?? 0 }))
-        .filter(({ waiting, places }) => places > 0 && !waiting.without.has(tenantId));
+        .filter(({ waiting, places }) => places > 0 && waiting.takes(tenantId));
       const portions = atMost(share, this.#options.turns.largestOf(tenantId));
       if (portions.length === 0) return;
       const keeps = !this.#pace.isSlow(tenantId);
@@ -298,16 +301,17 @@ export class ClaimDesk {
 
   /** One list per portion; undefined where there is no such tenant. */
   #claimOf({ tenantId, kind, portions }: Ask): Promise<ClaimedRun[][] | undefined> {
-    const polls = portions.map(({ waiting: { worker, incarnation, lanes }, places: free }) => {
-      return { worker, incarnation, free, lanes };
-    });
-    const { loader, turns } = this.#options;
+    const { loader, turns, localTasks } = this.#options;
+    const pollsOf = (tenant: string): Poll[] =>
+      portions.map(({ waiting: { worker, incarnation, lanes }, places: free }) => {
+        return { worker, incarnation, free, lanes: allowedLanes(lanes, tenant, localTasks) };
+      });
     const claim = async (): Promise<ClaimedRun[][] | undefined> => {
       const row = await loader.byId(tenantId).catch(unlessGone);
       if (row === undefined) return undefined;
       return loader.use(row.id, ({ engine, ctx }) => {
         checkpoint('claim.ask');
-        return engine.claim(ctx, polls);
+        return engine.claim(ctx, pollsOf(row.name));
       });
     };
     const asked = { tenant: tenantId, lanes: kind, places: sumOf(portions) };

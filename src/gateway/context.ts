@@ -15,6 +15,7 @@ import type { ReportDesk } from './report-desk.ts';
 import type { Servings } from './servings.ts';
 import type { SignalDesk } from './signal-desk.ts';
 import type { TenantDesks } from './tenant-desks.ts';
+import type { WorkerAccess } from './worker-access.ts';
 
 export interface GatewayContext {
   readonly control: Db;
@@ -33,6 +34,7 @@ export interface GatewayContext {
   readonly reports: ReportDesk;
   readonly desks: TenantDesks;
   readonly servings: Servings;
+  readonly workers: WorkerAccess;
   /** What is wrong with a tenant for long is wrong with each heartbeat of each worker. */
   readonly seldom: Seldom;
   readonly signals: SignalDesk;

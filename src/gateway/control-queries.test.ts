@@ -18,7 +18,7 @@ it.each([
   const self = { worker: newId(), incarnation: 1, name: 'box', addr: '', version: '1', places: 8 };
   const holds = [newId(), newId()].map((run) => ({ tenant: newId(), run, lease: 1 }));
   const beat: HeartbeatRequest = { ...self, runtimes: ['none'], queues: ['default'], holds, seen: {}, ...said };
-  await noteWorker(control.db, beat, { tenants: [], at: new Date() });
+  await noteWorker(control.db, beat, { tenants: [], keyId: newId(), at: new Date() });
   const noted = await control.db.one(sql`select places, running from worker where id = ${self.worker}`);
   expect(noted).toEqual({ places: 8, running });
 });

@@ -4,6 +4,9 @@ import type { HeartbeatRequest } from '../contract/wire.ts';
 import { type Db, sql } from '../kernel/sql.ts';
 import type { SchedulerRow } from './scheduler-metrics.ts';
 
+/** Stands for the worker within `up`, which has no key, where the id of a key is kept. */
+export const inProcessKey = '00000000-0000-0000-0000-000000000000';
+
 export type KeyRow = { id: string; name: string; role: Role; tenantId: string | null; tenant: string | null };
 
 export function findKey(db: Db, hash: Buffer): Promise<KeyRow | undefined> {
@@ -65,32 +68,46 @@ export function reviveKey(db: Db, hash: Buffer): Promise<number> {
   return db.exec(sql`update key set revoked_at = null where hash = ${hash} and revoked_at is not null`);
 }
 
+/** The key that a worker's id belongs to. Undefined: it belongs to nobody, or its key was revoked. */
+export async function findWorkerKey(db: Db, worker: string): Promise<string | undefined> {
+  const row = await db.maybeOne<{ keyId: string }>(sql`
+    select worker.key_id as "keyId"
+      from worker
+      left join key on key.id = worker.key_id and key.revoked_at is null
+     where worker.id = ${worker} and (key.id is not null or worker.key_id = ${inProcessKey})`);
+  return row?.keyId;
+}
+
 /**
- * An older incarnation of the same worker does not overwrite a newer one. Answers the tenants that its last heartbeat, or
- * that of its earlier life, was about; and those that have given it runs since.
+ * An older incarnation of the same worker does not overwrite a newer one, nor does a worker of another key. Answers the
+ * tenants that its last heartbeat, or that of its earlier life, was about, and those that have given it runs since;
+ * undefined where it was refused.
  */
 export async function noteWorker(
   db: Db,
   beat: HeartbeatRequest,
-  { tenants, at }: { tenants: readonly string[]; at: Date },
-): Promise<string[]> {
-  const row = await db.one<{ tenants: string[] }>(sql`
+  { tenants, keyId, at }: { tenants: readonly string[]; keyId: string; at: Date },
+): Promise<string[] | undefined> {
+  const row = await db.one<{ tenants: string[]; isNoted: boolean }>(sql`
     with before as (
       select tenants from worker where id = ${beat.worker}
     ),
     noted as (
       insert into worker as w (
-        id, incarnation, name, addr, version, places, running, runtimes, queues, tenants, first_seen_at, beat_at)
-      values (${beat.worker}, ${beat.incarnation}, ${beat.name}, ${beat.addr}, ${beat.version}, ${beat.places},
+        id, key_id, incarnation, name, addr, version, places, running, runtimes, queues, tenants, first_seen_at, beat_at)
+      values (${beat.worker}, ${keyId}, ${beat.incarnation}, ${beat.name}, ${beat.addr}, ${beat.version}, ${beat.places},
               ${beat.taken ?? beat.holds.length}, ${beat.runtimes}, ${beat.queues}, ${tenants}, ${at}, ${at})
       on conflict (id) do update set
-        incarnation = excluded.incarnation, name = excluded.name, addr = excluded.addr, version = excluded.version,
-        places = excluded.places, running = excluded.running, runtimes = excluded.runtimes, queues = excluded.queues,
+        key_id = excluded.key_id, incarnation = excluded.incarnation, name = excluded.name, addr = excluded.addr,
+        version = excluded.version, places = excluded.places, running = excluded.running, runtimes = excluded.runtimes, queues = excluded.queues,
         tenants = excluded.tenants, beat_at = excluded.beat_at
        where w.incarnation <= excluded.incarnation
+         and (w.key_id is null or w.key_id = excluded.key_id
+              or not (w.key_id = ${inProcessKey} or exists (select from key where id = w.key_id and revoked_at is null)))
+      returning id
     )
-    select coalesce((select tenants from before), '{}') as tenants`);
-  return row.tenants;
+    select coalesce((select tenants from before), '{}') as tenants, exists (select from noted) as "isNoted"`);
+  return row.isNoted ? row.tenants : undefined;
 }
 
 /** Adds tenants to those that these workers' next heartbeats are about. */

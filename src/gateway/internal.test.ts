@@ -29,8 +29,8 @@ let b: TestTenant;
 let gateway: TestGateway;
 let headers: Record<string, string>;
 let locker: Client;
-const worker = newId();
-const identity = { worker, incarnation: 1 };
+let worker: string;
+let identity: { worker: string; incarnation: number };
 
 beforeAll(async () => {
   fleet = await makeFleet(['a', 'b']);
@@ -38,6 +38,8 @@ beforeAll(async () => {
 });
 afterAll(() => fleet.close());
 beforeEach(async () => {
+  worker = newId();
+  identity = { worker, incarnation: 1 };
   gateway = makeTestGateway(fleet);
   headers = { authorization: `Bearer ${await gateway.key('worker', null)}` };
   locker = new Client({ connectionString: onDatabase(fleet.control.address, b.row.database).url });
@@ -156,10 +158,13 @@ it('what has changed ends no poll: it is told with the runs that come next', asy
 });
 
 const secretsOf = (run: HeldRun): Promise<Response> =>
-  gateway.fetch('POST', '/internal/secrets', headers, { ...bare(run), names: ['key'] });
+  gateway.fetch('POST', '/internal/secrets', headers, { ...identity, ...bare(run), names: ['key'] });
 
 it('a stash value of another key is refused, and what is to be done is said', async () => {
-  const [ofA] = await holdBoth();
+  await a.readyWithSecret();
+  const wish = { free: 1, runtimes: ['process'], queues: ['default'], wait_ms: 5_000, seen: {} };
+  const [ofA] = (await say('claim', { ...identity, ...wish }, claimAnswer)).answer.runs;
+  if (ofA === undefined) throw new Error('nothing was claimed');
   const db = await a.db();
   const sealed = makeSecrets(['the key of another installation'], Date.now).encrypt(Buffer.from('x'));
   await db.exec(sql`insert into global_stash (name, data) values ('key', ${sealed})`);
@@ -210,7 +215,7 @@ it('reports, output and definitions of one that stands still are named, and thos
   );
   expect(logs.answer.failed).toMatchObject(named);
   const items = [ofA, ofB].map(({ tenant, task, version }) => ({ tenant, task, version }));
-  const definitions = await say('definitions', { items }, definitionsAnswer);
+  const definitions = await say('definitions', { ...identity, items }, definitionsAnswer);
   expect(definitions.answer).toMatchObject({ failed: named, definitions: [{ task: ofA.task }] });
   const reports = await say('report', { ...identity, reports: [ofA, ofB].map(report) }, reportAnswer);
   expect(reports.answer.failed).toMatchObject(named);

@@ -10,6 +10,7 @@ import { noteForeignWorker, noteWorker } from './control-queries.ts';
 import type { gatewayEndpoints } from './endpoints.ts';
 import type { GatewayContext } from './context.ts';
 import { eachWithin, inParts } from './parts.ts';
+import { refused, withoutOthers } from './worker-access.ts';
 
 type Keys = Extract<keyof typeof gatewayEndpoints, `POST /internal/${string}` | 'POST /int-api/heartbeat'>;
 
@@ -18,25 +19,30 @@ const stashWithinMs = 5_000;
 const longestBeatMs = 2_000;
 
 export const internalHandlers: Handlers<Pick<typeof gatewayEndpoints, Keys>, GatewayContext> = {
-  'POST /internal/claim': async ({ body, request }, { claims, signals }) => {
+  'POST /internal/claim': async ({ body, request, caller }, { claims, signals, workers }) => {
+    const { tenantId } = await workers.admit(caller, body);
     const poll = signals.poll(body.worker);
     try {
-      const runs = await claims.claim(body, AbortSignal.any([request.signal, poll.signal]));
-      return { runs, lost: [], ...signals.take(body.worker, body.seen) };
+      const runs = await claims.claim({ ...body, tenantId }, AbortSignal.any([request.signal, poll.signal]));
+      const told = signals.take(body.worker, body.seen);
+      return { runs, lost: [], ...told, invalidate: withoutOthers(told.invalidate, tenantId) };
     } finally {
       signals.endPoll(body.worker, poll);
     }
   },
-  'POST /internal/report': async ({ body }, { reports }) => {
+  'POST /internal/report': async ({ body, caller }, { reports, workers }) => {
+    await workers.admit(caller, body, tenantsIn(body.reports));
     checkpoint('report.received');
     const failed = await reports.report(body.reports);
     checkpoint('report.answer');
     return { accepted: body.reports.length, failed };
   },
-  'POST /internal/heartbeat': async ({ body, request }, context) => {
-    const { control, servings, signals, time } = context;
+  'POST /internal/heartbeat': async ({ body, request, caller }, context) => {
+    const { control, servings, signals, time, workers } = context;
+    const { keyId, tenantId } = await workers.admit(caller, body, tenantsIn(body.holds));
     const tenants = servings.tenantsOf(body.worker, body.holds);
-    const before = await noteWorker(control, body, { tenants, at: new Date(time.now()) });
+    const before = await noteWorker(control, body, { tenants, keyId, at: new Date(time.now()) });
+    if (before === undefined) throw refused(`the worker id ${body.worker} is used by a process that started later`);
     checkpoint('heartbeat.noted');
     // what it held when it asked is old news if it has given up waiting
     const { lost, cancel } = request.signal.aborted
@@ -44,23 +50,29 @@ export const internalHandlers: Handlers<Pick<typeof gatewayEndpoints, Keys>, Gat
       : await renew(body, new Set([...tenants, ...before]), context);
     checkpoint('heartbeat.renewed');
     const told = signals.take(body.worker, body.seen);
-    return { ...told, lost, cancel: [...cancel, ...told.cancel], beat_ms: leaseTimes(context.leaseMs).beatMs };
+    const invalidate = withoutOthers(told.invalidate, tenantId);
+    const beatMs = leaseTimes(context.leaseMs).beatMs;
+    return { ...told, invalidate, lost, cancel: [...cancel, ...told.cancel], beat_ms: beatMs };
   },
-  'POST /internal/logs': async ({ body }, { desks }) => {
+  'POST /internal/logs': async ({ body, caller }, { desks, workers }) => {
+    await workers.admit(caller, body, tenantsIn(body.chunks));
     const { failed } = await inParts(body.chunks, (tenant, chunks, withinMs) =>
       desks.logs.give(tenant, chunks, withinMs),
     );
     checkpoint('logs.kept');
     return { accepted: body.chunks.length, failed };
   },
-  'POST /internal/definitions': async ({ body }, { desks }) => {
+  'POST /internal/definitions': async ({ body, caller }, { desks, workers }) => {
+    const { worker } = await workers.admit(caller, body, tenantsIn(body.items));
     const { answers, failed } = await inParts(body.items, (tenant, keys, withinMs) =>
-      desks.definitions.give(tenant, keys, withinMs),
+      desks.definitions.give(tenant, { worker, keys }, withinMs),
     );
     return { definitions: answers.flat(), failed };
   },
-  'POST /internal/secrets': async ({ body }, { desks }) => {
-    const wish = { run: body, names: body.names };
+  'POST /internal/secrets': async ({ body, caller }, { desks, workers }) => {
+    const { worker } = await workers.admit(caller, body, [body.tenant]);
+    const { tenant, run, lease, names } = body;
+    const wish = { run: { tenant, run, lease, worker }, names };
     return { values: await desks.stash.give(body.tenant, wish, stashWithinMs).catch(unavailable(body.tenant)) };
   },
   'POST /int-api/heartbeat': async ({ body }, { control, time }) => {
@@ -68,6 +80,10 @@ export const internalHandlers: Handlers<Pick<typeof gatewayEndpoints, Keys>, Gat
     await noteForeignWorker(control, { id, addr, version, running, places }, new Date(time.now()));
   },
 };
+
+function tenantsIn(items: readonly { readonly tenant: string }[]): Iterable<string> {
+  return items.map((item) => item.tenant);
+}
 
 /**
  * Whatever is wrong with a tenant is not wrong with this API: its worker is to go on with the others. But a refusal is passed

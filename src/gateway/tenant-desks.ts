@@ -1,5 +1,5 @@
 /** The desks at which tenants are told and asked what workers say and need, beside reports: leases, logs, definitions, stash. */
-import type { Heartbeat } from '../contract/engine.ts';
+import type { Heartbeat, RunOfWorker } from '../contract/engine.ts';
 import type { DefinitionKey, HeldRun, LogChunk, TaskDefinition } from '../contract/wire.ts';
 import { type Loader, unlessGone } from '../launcher/loader.ts';
 import { TenantDesk } from './tenant-desk.ts';
@@ -10,14 +10,19 @@ interface Told {
 }
 
 interface StashWish {
-  readonly run: HeldRun;
+  readonly run: RunOfWorker;
   readonly names: readonly string[];
+}
+
+interface DefinitionWish {
+  readonly worker: string;
+  readonly keys: readonly DefinitionKey[];
 }
 
 export interface TenantDesks {
   readonly renewals: TenantDesk<Heartbeat, Told>;
   readonly logs: TenantDesk<readonly LogChunk[], void>;
-  readonly definitions: TenantDesk<readonly DefinitionKey[], TaskDefinition[]>;
+  readonly definitions: TenantDesk<DefinitionWish, TaskDefinition[]>;
   readonly stash: TenantDesk<StashWish, Record<string, string>>;
 }
 
@@ -32,8 +37,8 @@ export function makeTenantDesks(loader: Loader): TenantDesks {
     }),
     definitions: new TenantDesk({
       ...few,
-      sizeOf: (keys: readonly DefinitionKey[]) => keys.length,
-      apply: (tenant, parts) => define(loader, tenant, parts),
+      sizeOf: ({ keys }: DefinitionWish) => keys.length,
+      apply: (tenant, wishes) => define(loader, tenant, wishes),
     }),
     stash: new TenantDesk({
       sizeOf: () => 1,
@@ -66,14 +71,11 @@ async function keep(loader: Loader, tenant: string, parts: readonly (readonly Lo
   return parts.map(() => undefined);
 }
 
-async function define(
-  loader: Loader,
-  tenant: string,
-  parts: readonly (readonly DefinitionKey[])[],
-): Promise<TaskDefinition[][]> {
+/** A worker is told what its own runs are made of, so each is asked for by itself. */
+async function define(loader: Loader, tenant: string, wishes: readonly DefinitionWish[]): Promise<TaskDefinition[][]> {
   const row = await loader.byId(tenant).catch(unlessGone);
-  const found =
-    row === undefined ? [] : await loader.use(row.id, ({ engine, ctx }) => engine.definitions(ctx, parts.flat()));
-  const byKey = new Map(found.map((definition) => [`${definition.task} ${definition.version}`, definition]));
-  return parts.map((keys) => keys.flatMap(({ task, version }) => byKey.get(`${task} ${version}`) ?? []));
+  if (row === undefined) return wishes.map(() => []);
+  return loader.use(row.id, ({ engine, ctx }) =>
+    Promise.all(wishes.map(({ worker, keys }) => engine.definitions(ctx, keys, worker))),
+  );
 }

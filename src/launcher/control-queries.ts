@@ -76,12 +76,14 @@ export async function nextTriggers(db: Db, tenantId: string): Promise<readonly s
   return row?.next ?? [];
 }
 
-export function seenWorkers(db: Db, since: Date): Promise<WorkerInfo[]> {
+/** Those that may serve this tenant: the key of some is bound to another. */
+export function seenWorkers(db: Db, tenantId: string, since: Date): Promise<WorkerInfo[]> {
   return db.rows(sql`
-    select id, name, addr, version, beat_at as "lastSeenAt", running, places, runtimes, queues
+    select worker.id, worker.name, addr, version, beat_at as "lastSeenAt", running, places, runtimes, queues
       from worker
-     where beat_at > ${since}
-     order by name, id`);
+      left join key on key.id = worker.key_id
+     where beat_at > ${since} and (key.tenant_id is null or key.tenant_id = ${tenantId})
+     order by worker.name, worker.id`);
 }
 
 /** At most so many that have not been heard of since then; answers how many. */

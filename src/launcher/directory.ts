@@ -45,7 +45,7 @@ export function makeDirectory(
 ): Directory {
   const { gatewayLifeMs } = leaseTimes(leaseMs);
   return {
-    workers: (since) => seenWorkers(control, since),
+    workers: (since) => seenWorkers(control, tenantId, since),
     schedulers: (since) => seenSchedulers(control, tenantId, since),
     nextTriggers: () => nextTriggers(control, tenantId),
     noteScheduler: (status) => onStatus(checkedStatus(status)),

@@ -112,8 +112,8 @@ function rangeOf(wish: string): UserRange | undefined {
 /** Everything of a task's user is killed after the task: no account may be among them. */
 function accountIn({ first, last }: UserRange): string | undefined {
   const lines = readFileSync('/etc/passwd', 'utf8').split('\n');
-  const names = lines.map((line) => line.split(':')).filter(([, , uid]) => Number(uid) >= first && Number(uid) <= last);
-  return names[0]?.[0];
+  const entries = lines.map((line) => line.split(':'));
+  return entries.find(([, , uid]) => Number(uid) >= first && Number(uid) <= last)?.[0];
 }
 
 async function separate(ranges: readonly UserRange[]): Promise<TaskSeparation> {

@@ -2,7 +2,7 @@
 import type { Pool } from 'pg';
 import { type EngineContext, type Heartbeat, largestClaim, type Poll } from '../contract/engine.ts';
 import { leaseTimes } from '../contract/lease-times.ts';
-import type { ClaimedRun, HeldRun } from '../contract/wire.ts';
+import type { ClaimedRun, DefinitionKey, HeldRun } from '../contract/wire.ts';
 import { laneOf } from '../contract/lane.ts';
 import { groupBy } from '../kernel/group.ts';
 import { type Db, onPool, sql } from '../kernel/sql.ts';
@@ -233,6 +233,16 @@ function signalsFor(beat: Heartbeat, row: Renewed | undefined): { lost: HeldRun[
   const lost = beat.holds.filter((run) => !mine.has(`${run.run} ${run.lease}`));
   const cancel = beat.holds.filter((run) => cancelled.has(run.run) && mine.has(`${run.run} ${run.lease}`));
   return { lost, cancel };
+}
+
+/** Those of these definitions that a run of this worker is made of. */
+export async function heldBy(db: Db, worker: string, keys: readonly DefinitionKey[]): Promise<DefinitionKey[]> {
+  const rows = await db.rows<{ task_id: string; version: number }>(sql`
+    select distinct task_id, version
+      from live
+     where worker_id = ${worker} and task_id = any (${keys.map((key) => key.task)}::uuid[])`);
+  const held = new Set(rows.map((row) => `${row.task_id} ${row.version}`));
+  return keys.filter(({ task, version }) => held.has(`${task.toLowerCase()} ${version}`));
 }
 
 /** Tells the workers of runs that are to be killed. */

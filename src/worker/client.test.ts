@@ -64,7 +64,7 @@ it('a stash value that cannot be decrypted is told in its own words, at once, an
   };
   const text = JSON.stringify({ code: 'undecryptable', detail: 'stash entry db: the value was encrypted' });
   const client = clientOver(async () => ({ status: 422, text }), log);
-  const asking = client.secrets({ tenant: 't', run: 'r', lease: 1 }, ['db'], new AbortController().signal);
+  const asking = client.secrets({ tenant: 't', run: 'r', lease: 1, names: ['db'] }, new AbortController().signal);
   await expect(asking).rejects.toMatchObject({
     code: 'undecryptable',
     message: 'stash entry db: the value was encrypted',

@@ -14,17 +14,17 @@ import {
   type ClaimAnswer,
   type ClaimRequest,
   claimAnswer,
-  type DefinitionKey,
+  type DefinitionsRequest,
   definitionsAnswer,
   type Failure,
   type HeartbeatAnswer,
   type HeartbeatRequest,
-  type HeldRun,
   heartbeatAnswer,
   type LogsRequest,
   logsAnswer,
   type ReportRequest,
   reportAnswer,
+  type SecretsRequest,
   secretsAnswer,
   type TaskDefinition,
 } from '../contract/wire.ts';
@@ -80,16 +80,14 @@ export class Client {
 
   /** Those that exist, and which tenants could not be asked. */
   async definitions(
-    items: readonly DefinitionKey[],
+    body: DefinitionsRequest,
     signal: AbortSignal,
   ): Promise<{ definitions: TaskDefinition[]; failed: Failure[] }> {
-    const body = { items };
     return this.#persistently(() => this.#post('definitions', body, { schema: definitionsAnswer, signal }), signal);
   }
 
   /** The stash entries that exist, of those named. */
-  async secrets(run: HeldRun, names: readonly string[], signal: AbortSignal): Promise<Map<string, Buffer>> {
-    const body = { tenant: run.tenant, run: run.run, lease: run.lease, names };
+  async secrets(body: SecretsRequest, signal: AbortSignal): Promise<Map<string, Buffer>> {
     const { values } = await this.#persistently(
       () => this.#post('secrets', body, { schema: secretsAnswer, signal }),
       signal,
@@ -111,7 +109,7 @@ export class Client {
       return parsed.data;
     } catch (error) {
       const told = error instanceof MillraceError ? error : unreachable(path, error);
-      if (isTenantAway(told) || told.code === 'undecryptable') this.#options.outage.worked();
+      if (isTenantAway(told) || ownCodes.has(told.code)) this.#options.outage.worked();
       else if (!isUnreachable(told)) this.#options.outage.refused(told);
       else if (!how.signal?.aborted) this.#options.outage.failed(told);
       throw told;
@@ -139,10 +137,15 @@ function refusal(path: string, status: number, text: string): MillraceError {
   const answered = `${path} was answered ${status}: ${text.slice(0, 1_000)}`;
   const { code, detail } = problemIn(text);
   if (status === 503 && awayCodes.has(code)) return new MillraceError('tenant_unavailable', answered);
-  // of what a run has asked for: it will be the reason why that ended
-  if (code === 'undecryptable') return new MillraceError(code, detail ?? answered);
+  if (code === 'undecryptable' || code === 'worker_refused') return new MillraceError(code, detail ?? answered);
   return new MillraceError(hopeless.has(status) ? 'bad_request' : 'unreachable', answered);
 }
+
+/**
+ * Refusals that the API would repeat, though it works: a stash value that cannot be read ends its run, and an id that cannot
+ * be used is given up by its worker.
+ */
+const ownCodes: ReadonlySet<string> = new Set(['undecryptable', 'worker_refused']);
 
 /** The codes of a problem that is one tenant's. */
 const awayCodes: ReadonlySet<unknown> = new Set(['tenant_unavailable', 'not_installed', 'no_engine']);
@@ -159,6 +162,11 @@ function problemIn(text: string): z.infer<typeof problem> {
 
 export function isTenantAway(error: unknown): boolean {
   return error instanceof MillraceError && error.code === 'tenant_unavailable';
+}
+
+/** The worker must take another id. */
+export function isWorkerRefused(error: unknown): error is MillraceError {
+  return error instanceof MillraceError && error.code === 'worker_refused';
 }
 
 /** A run whose tenant cannot be served is not to keep its place for long: others wait for it. */

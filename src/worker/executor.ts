@@ -8,7 +8,7 @@ import type { Report, ReportState, TaskDefinition } from '../contract/wire.ts';
 import { failed, faulty, type KillReason, type Outcome, type Task } from '../runtimes/contract.ts';
 import { factsOf } from '../runtimes/facts.ts';
 import type { RuntimeTable } from '../runtimes/runtimes.ts';
-import { type Client, forAMoment, isTenantAway } from './client.ts';
+import { forAMoment, isTenantAway } from './client.ts';
 import { declaredIn, EnvironmentError, environmentOf, stashNames } from '../runtimes/environment.ts';
 import type { Hold } from './holdings.ts';
 import type { LogShipper } from './log-shipper.ts';
@@ -18,7 +18,8 @@ import { expandBlock, Expansion, TemplateError } from '../runtimes/templates.ts'
 import { formatDuration } from '../kernel/duration.ts';
 
 export interface ExecutorOptions {
-  readonly client: Pick<Client, 'secrets'>;
+  /** The stash entries that exist, of those named. */
+  stash(hold: Hold, names: string[]): Promise<Map<string, Buffer>>;
   readonly runtimes: RuntimeTable;
   readonly shipper: Pick<LogShipper, 'open'>;
   /** The API's address as tasks are told it. */
@@ -74,9 +75,9 @@ export class Executor {
     }
   }
 
-  async #stash(hold: Hold, names: readonly string[]): Promise<Map<string, Buffer>> {
+  async #stash(hold: Hold, names: string[]): Promise<Map<string, Buffer>> {
     if (names.length === 0) return new Map();
-    return await forAMoment(() => this.#options.client.secrets(hold.run, names, hold.signal), hold.signal);
+    return await forAMoment(() => this.#options.stash(hold, names), hold.signal);
   }
 
   async #logged(hold: Hold, { task, secrets, onEnded }: Prepared): Promise<Outcome> {

@@ -13,6 +13,9 @@ const patience = { timeout: 25_000, interval: 5 };
 let server: WireServer;
 let worker: Service;
 let end: () => void;
+let id: string;
+let warnings: unknown[];
+let identities: object[];
 
 beforeEach(async () => {
   server = new WireServer();
@@ -25,7 +28,12 @@ beforeEach(async () => {
     ['function', functionRuntime({ functions: { wait: () => ended, done: () => {} } })] as const,
   ]);
   const timing = { heartbeatMs: 50, pollMs: 2_000, drainMs: 10_000 };
-  const self = { id: newId(), name: 'test', version: '0', url, key: wireKey, runtimes, log: silent, maxTasks: 4 };
+  id = newId();
+  warnings = [];
+  identities = [];
+  const log = { ...silent, warn: (...said: unknown[]) => void warnings.push(said.at(-1)) };
+  const onNewIdentity = (identity: object): void => void identities.push(identity);
+  const self = { id, name: 'test', version: '0', url, key: wireKey, runtimes, log, maxTasks: 4, onNewIdentity };
   worker = makeWorker({ ...self, ...timing });
 });
 afterEach(async () => {
@@ -93,4 +101,30 @@ it('tells a worker which gateway it is, and another than those it knows makes it
   await vi.waitFor(() => expect(server.heartbeats.length).toBeGreaterThan(beats + 1), patience);
   await reported();
   expect(fetched()).toBe(2);
+});
+
+const healed = 'The server refused the id of this worker; it goes on under a new one';
+
+it('whose id is refused from the start is sent under a new one, and the worker works', async () => {
+  server.refusedIds.add(id);
+  const run = offer('done');
+  await worker.start();
+  await vi.waitFor(() => expect(server.report(run)).toMatchObject({ state: 'success' }), patience);
+  const used = new Set(server.heartbeats.map((beat) => beat.worker));
+  expect(used.size).toBe(1);
+  expect(used).not.toContain(id);
+  expect(warnings).toEqual([healed]);
+  expect(identities).toEqual([{ id: [...used][0], incarnation: 1 }]);
+});
+
+it('whose id is refused later lets go of what was held under it', async () => {
+  const lost = offer('wait');
+  await worker.start();
+  await vi.waitFor(() => expect(server.heartbeats.at(-1)?.holds).toHaveLength(1), patience);
+  server.refusedIds.add(id);
+  await vi.waitFor(() => expect(server.heartbeats.at(-1)).toMatchObject({ incarnation: 1, holds: [] }), patience);
+  const next = offer('done');
+  await vi.waitFor(() => expect(server.report(next)).toBeDefined(), patience);
+  expect(server.report(lost)).toBeUndefined();
+  expect(warnings).toEqual([healed]);
 });

@@ -19,10 +19,11 @@ import {
   type TaskDefinition,
 } from '../contract/wire.ts';
 import { checkpoint } from '../kernel/checkpoint.ts';
+import { newId } from '../kernel/id.ts';
 import { all, type Service, within } from '../kernel/service.ts';
 import { failed, faulty, success } from '../runtimes/contract.ts';
 import { Claimer } from './claimer.ts';
-import { Client, forAMoment, isTenantAway } from './client.ts';
+import { Client, forAMoment, isTenantAway, isWorkerRefused } from './client.ts';
 import { DefinitionCache } from './definition-cache.ts';
 import { Executor, reportOf } from './executor.ts';
 import { makeHeart } from './heart.ts';
@@ -50,7 +51,7 @@ export const mostUnsettled = {
 
 export class Incarnation {
   readonly #settings: WorkerSettings;
-  readonly #identity: { readonly worker: string; readonly incarnation: number };
+  #identity: { readonly worker: string; readonly incarnation: number };
   readonly #client: Client;
   readonly #holdings = new Holdings();
   readonly #definitions: DefinitionCache;
@@ -75,14 +76,21 @@ export class Incarnation {
     this.#identity = { worker: settings.id, incarnation: settings.incarnation() };
     this.#client = new Client({ ...settings, outage: new Outage(log, now) });
     this.#definitions = new DefinitionCache({
-      fetch: (keys) => this.#client.definitions(keys, this.#over.signal),
+      fetch: (keys) => this.#client.definitions({ ...this.#identity, items: [...keys] }, this.#over.signal),
       now,
     });
     this.#news = new News(this.#definitions);
     this.#shipper = this.#makeShipper(now);
     this.#reporter = this.#makeReporter();
     const shipper = this.#shipper;
-    this.#executor = new Executor({ client: this.#client, runtimes, shipper, taskUrl, logLimitBytes, now });
+    this.#executor = new Executor({
+      stash: (hold, names) => this.#stash(hold, names),
+      runtimes,
+      shipper,
+      taskUrl,
+      logLimitBytes,
+      now,
+    });
     this.#claimers = [...this.#makeClaimer({ takesPlace: false }), ...this.#makeClaimer({ takesPlace: true })];
     this.#heart = this.#makeHeart();
     this.#services = all(
@@ -169,6 +177,10 @@ export class Incarnation {
     }
   }
 
+  #stash({ run: { tenant, run, lease }, signal }: Hold, names: string[]): Promise<Map<string, Buffer>> {
+    return this.#client.secrets({ ...this.#identity, tenant, run, lease, names }, signal);
+  }
+
   /** Waits for it only as long as the run is wanted. */
   #definition(hold: Hold): Promise<TaskDefinition | undefined> {
     const known = this.#definitions.peek(hold.run);
@@ -182,10 +194,7 @@ export class Incarnation {
   #hear(signals: Signals): void {
     const { cancel, lost } = signals;
     for (const held of cancel) this.#holdings.find(held)?.kill('cancelled');
-    for (const held of lost) {
-      this.#holdings.find(held)?.kill('lost');
-      this.#holdings.remove(held);
-    }
+    for (const held of lost) this.#lose(held);
     this.#news.hear(signals);
   }
 
@@ -210,6 +219,31 @@ export class Incarnation {
     const self = { ...this.#identity, name, addr, version, places, taken: this.#placed };
     const served = { runtimes: [...runtimes.keys()], queues: [...queues] };
     return this.#client.heartbeat({ ...self, ...served, holds: [...holds], seen: this.#news.seen }, withinMs, signal);
+  }
+
+  /**
+   * An id that the server refuses is given up: another process has taken it over, or its last incarnation was no time.
+   * What was held under it is lost to this worker, and comes back when its lease runs out.
+   */
+  #heal(error: unknown): never {
+    if (isWorkerRefused(error)) {
+      const { log, onNewIdentity } = this.#settings;
+      const refused = this.#identity.worker;
+      this.#identity = { worker: newId(), incarnation: 1 };
+      const { worker: id, incarnation } = this.#identity;
+      log.warn(
+        { refused, worker: id, why: error.message },
+        'The server refused the id of this worker; it goes on under a new one',
+      );
+      onNewIdentity({ id, incarnation });
+      for (const held of this.#holdings.list()) this.#lose(held);
+    }
+    throw error;
+  }
+
+  #lose(held: HeldRun): void {
+    this.#holdings.find(held)?.kill('lost');
+    this.#holdings.remove(held);
   }
 
   async #idleWithin(ms: number): Promise<void> {
@@ -241,7 +275,8 @@ export class Incarnation {
   #makeHeart(): Service {
     const { log, heartbeatMs } = this.#settings;
     return makeHeart({
-      beat: (holds, withinMs, signal) => this.#beat(holds, withinMs, signal),
+      beat: (holds, withinMs, signal) =>
+        this.#beat(holds, withinMs, signal).catch((error: unknown) => this.#heal(error)),
       holds: () => this.#holdings.list(),
       hear: (signals) => this.#hear(signals),
       onFirst: () => {

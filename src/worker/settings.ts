@@ -10,6 +10,8 @@ export interface WorkerOptions {
   readonly id: string;
   /** Greater than that of any earlier life under the same id; without a lasting id the time will do. */
   readonly incarnation?: (() => number) | undefined;
+  /** The server has refused the id; the worker goes on under this one. */
+  readonly onNewIdentity?: ((identity: { id: string; incarnation: number }) => void) | undefined;
   readonly name: string;
   readonly version: string;
   /** The API's address, and a key of the role `worker`. */
@@ -44,6 +46,7 @@ export function settingsOf(options: WorkerOptions): WorkerSettings {
     carry: options.carry ?? overNetwork(),
     taskUrl: options.taskUrl ?? options.url,
     incarnation: options.incarnation ?? (() => (options.time ?? systemTime).now()),
+    onNewIdentity: options.onNewIdentity ?? (() => {}),
     addr: options.addr ?? hostname(),
     queues: options.queues ?? ['default'],
     maxTasks: options.maxTasks ?? 8,

@@ -55,6 +55,8 @@ export class WireServer {
   outOfOrder: number | undefined;
   /** Tenants that cannot be served: named in answers, and of them nothing is kept. */
   readonly away = new Set<string>();
+  /** Ids of workers whose heartbeats are refused. */
+  readonly refusedIds = new Set<string>();
   /** Workers that know another one have missed everything. */
   epoch = newId();
   readonly #definitions = new Map<string, TaskDefinition>();
@@ -151,6 +153,8 @@ export class WireServer {
     if (name === 'secrets' && this.away.has(secretsRequest.parse(body).tenant)) return [503, awayProblem];
     if (name === 'secrets' && secretsRequest.parse(body).names.some((each) => this.sealed.has(each)))
       return [422, sealedProblem];
+    if (name === 'heartbeat' && this.refusedIds.has(heartbeatRequest.parse(body).worker))
+      return [403, { code: 'worker_refused', detail: 'as the test wishes' }];
     if (key !== `Bearer ${wireKey}`) return [401, { detail: 'no such key' }];
     try {
       return [200, await this.#serve(name, body, response)];

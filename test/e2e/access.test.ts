@@ -289,7 +289,7 @@ describe('a key', () => {
         body: JSON.stringify(body),
       });
     for (const body of [
-      { name: 'w', role: 'worker', tenant: 'default' },
+      { name: 'r', role: 'root', tenant: 'default' },
       { name: 'v', role: 'viewer', tenant: 'nowhere' },
     ]) {
       const reply = await make(body);

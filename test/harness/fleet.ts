@@ -23,6 +23,8 @@ export interface TestTenant {
   readonly row: TenantRow;
   /** Makes that many runs of one task ready; answers their ids. */
   ready(runs: number): Promise<string[]>;
+  /** Makes a run of a process ready whose environment names the stash entry `key`. */
+  readyWithSecret(): Promise<void>;
   readonly db: () => Promise<Db>;
 }
 
@@ -148,14 +150,20 @@ async function register(db: Db, name: string, database: FreshDatabase | undefine
 
 function testTenant(loader: Loader, row: TenantRow, time: HandTime): TestTenant {
   let task: Promise<string> | undefined;
+  let secretTask: Promise<string> | undefined;
   let day = 0;
   const db = async (): Promise<Db> => onPool((await loader.open(row)).ctx.pool);
   return {
     row,
     db,
+    async readyWithSecret() {
+      const on = await db();
+      secretTask ??= makeTask(on, 'secret', { process: { command: ['true'], env: { X: { stash: 'key' } } } });
+      await activate({ db: on, time }, [await secretTask], [new Date(Date.UTC(2027, 0, ++day)).toISOString()]);
+    },
     async ready(runs) {
       const on = await db();
-      task ??= makeTask(on);
+      task ??= makeTask(on, 'j', {});
       const id = await task;
       const instants = Array.from({ length: runs }, () => new Date(Date.UTC(2026, 0, ++day)).toISOString());
       return activate(
@@ -167,9 +175,10 @@ function testTenant(loader: Loader, row: TenantRow, time: HandTime): TestTenant 
   };
 }
 
-async function makeTask(db: Db): Promise<string> {
+async function makeTask(db: Db, job: string, runtime: object): Promise<string> {
   await makeProject(db, 'p');
-  const { id } = await applyDocument(db, { project: 'p', name: 'j', description: '', tasks: [{ name: 'a' }] });
+  const tasks = [{ name: 'a', ...runtime }];
+  const { id } = await applyDocument(db, { project: 'p', name: job, description: '', tasks });
   return (await db.one<{ id: string }>(sql`select id from task where job_id = ${id}`)).id;
 }
 

@@ -18,6 +18,7 @@ import { Servings } from '../../src/gateway/servings.ts';
 import { SignalDesk } from '../../src/gateway/signal-desk.ts';
 import { makeTenantDesks } from '../../src/gateway/tenant-desks.ts';
 import { Turns } from '../../src/gateway/turns.ts';
+import { WorkerAccess } from '../../src/gateway/worker-access.ts';
 import { engine, engineVersion, migrationsFolder } from '../../src/engine/engine.ts';
 import { openApi } from '../../src/http/openapi.ts';
 import { newId } from '../../src/kernel/id.ts';
@@ -61,6 +62,7 @@ export function makeTestGateway(fleet: Fleet, loader: Loader = fleet.loader): Te
     time,
     log: silent,
     servings,
+    workers: new WorkerAccess(control, time),
     leaseMs,
     cookieName,
     hub,

@@ -9,6 +9,7 @@ import { type TenantEndpoints, tenantEndpoints } from '../../src/api/endpoints/t
 import { tenantHandlers } from '../../src/api/handlers.ts';
 import { postgresBroker } from '../../src/broker/postgres.ts';
 import type { Broker, SchedulerInfo, Wake, WorkerInfo } from '../../src/contract/engine.ts';
+import type { LocalTasks } from '../../src/contract/local-tasks.ts';
 import type { Caller, Role } from '../../src/contract/roles.ts';
 import { makeSecrets } from '../../src/gateway/secrets.ts';
 import { type Client, makeClient } from '../../src/http/client.ts';
@@ -37,6 +38,11 @@ export interface TenantApi extends TenantDatabase {
   readonly schedulers: SchedulerInfo[];
   /** What the scheduler says fires next. */
   readonly nextTriggers: string[];
+}
+
+interface TenantOptions {
+  readonly name?: string;
+  readonly localTasks?: LocalTasks;
 }
 
 interface FetchOptions {
@@ -88,7 +94,8 @@ function overhear(heard: string[], hub: WakeHub): { wake: Wake; broker: Broker }
   };
 }
 
-export async function makeTenantApi(): Promise<TenantApi> {
+/** `name` and `localTasks`: what the tenant is called, and which tenants may run processes. */
+export async function makeTenantApi({ name = 'default', localTasks }: TenantOptions = {}): Promise<TenantApi> {
   const database = await makeTenantDatabase();
   const hub = new WakeHub(database.address, silent);
   await hub.service.start();
@@ -100,13 +107,18 @@ export async function makeTenantApi(): Promise<TenantApi> {
   const now = (): number => Date.now() + ahead;
   const ctx: ApiContext = {
     ...overhear(heard, hub),
-    tenant: { id: tenantId, name: 'default' },
+    tenant: { id: tenantId, name },
     pool: database.pool,
     db: database.db,
     time: { ...systemTime, now },
     log: silent,
     telemetry: makeTelemetry(() => {}),
-    settings: { publicUrl: 'http://127.0.0.1:8080', leaseMs: 30_000, retention: everything },
+    settings: {
+      publicUrl: 'http://127.0.0.1:8080',
+      leaseMs: 30_000,
+      retention: everything,
+      ...(localTasks === undefined ? {} : { localTasks }),
+    },
     directory: {
       workers: async (since) => workers.filter((worker) => worker.lastSeenAt > since),
       schedulers: async (since) => schedulers.filter((scheduler) => scheduler.lastSeenAt > since),

@@ -10,29 +10,34 @@ import { useChange } from './use-change.ts';
 
 type Role = GatewayAnswer<'GET /api/keys'>['items'][number]['role'];
 
-const roles: readonly { readonly value: Role; readonly label: string }[] = [
+/** A worker's key serves all tenants, or the one whose pages one looks at. */
+type Kind = Role | 'worker of this tenant';
+
+const kinds: readonly { readonly value: Kind; readonly label: string }[] = [
   { value: 'viewer', label: 'viewer: sees everything, changes nothing' },
   { value: 'operator', label: 'operator: runs, pauses, edits' },
-  { value: 'worker', label: 'worker: for a worker process' },
+  { value: 'worker', label: 'worker: runs tasks of all tenants' },
+  { value: 'worker of this tenant', label: 'worker: runs tasks of this tenant only' },
   { value: 'root', label: 'root: everything, keys as well' },
 ];
 
-/** A viewer's or operator's key opens the tenant whose pages one looks at; the others' open all. */
-function tenantOf(role: Role): { tenant?: string } {
-  return role === 'viewer' || role === 'operator' ? { tenant: tenantName } : {};
+/** What to ask for: a viewer's or operator's key opens the tenant whose pages one looks at. */
+function bodyOf(kind: Kind): { role: Role; tenant?: string } {
+  if (kind === 'worker of this tenant') return { role: 'worker', tenant: tenantName };
+  return kind === 'viewer' || kind === 'operator' ? { role: kind, tenant: tenantName } : { role: kind };
 }
 
-function opens(role: Role): string {
-  const { tenant } = tenantOf(role);
+function opens(kind: Kind): string {
+  const { tenant } = bodyOf(kind);
   return tenant === undefined ? 'It opens all tenants.' : `It opens the tenant ${tenant}, whose pages these are.`;
 }
 
 export function NewKey({ close }: { readonly close: () => void }) {
   const [name, setName] = useState('');
-  const [role, setRole] = useState<Role>('viewer');
+  const [kind, setKind] = useState<Kind>('viewer');
   const make = useChange({
     outdates: keys.accessKeys,
-    change: () => gateway('POST /api/keys', { body: { name: name.trim(), role, ...tenantOf(role) } }),
+    change: () => gateway('POST /api/keys', { body: { name: name.trim(), ...bodyOf(kind) } }),
   });
   if (make.data !== undefined) return <Made secret={make.data.key} name={make.data.name} close={close} />;
   return (
@@ -50,7 +55,7 @@ export function NewKey({ close }: { readonly close: () => void }) {
           />
         )}
       </Field>
-      <SelectField label="Role" hint={opens(role)} value={role} options={roles} change={setRole} />
+      <SelectField label="Role" hint={opens(kind)} value={kind} options={kinds} change={setKind} />
       <ActionFoot close={close} act="Make key" disabled={make.isPending || name.trim() === ''}>
         <InlineFailure error={make.error} />
       </ActionFoot>

@@ -1,0 +1,67 @@
+/**
+ * Who the worker of `up` is: an id that stays over restarts, so that its runs return at once, and an incarnation that grows
+ * with each start, even where the clock was set back. Both are files of the home. A damaged file is replaced, and the log
+ * says so.
+ */
+import { rename, writeFile, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { isId, newId } from '../kernel/id.ts';
+import type { Log } from '../kernel/log.ts';
+
+export interface WorkerIdentity {
+  readonly id: string;
+  readonly incarnation: number;
+}
+
+const idFile = 'worker-id';
+const incarnationFile = 'worker-incarnation';
+/** An incarnation is a start time. One from further ahead is no time of ours, and servers refuse it. */
+const mostAheadMs = 86_400_000;
+
+/** The identity of this start. */
+export async function nextIdentity(home: string, log: Log): Promise<WorkerIdentity> {
+  const id = await readPart(home, idFile, log, (text) => (isId(text) ? text : undefined));
+  const last = await readPart(home, incarnationFile, log, incarnationIn);
+  const identity = { id: id ?? newId(), incarnation: Math.max((last ?? 0) + 1, Date.now()) };
+  await keepIdentity(home, log, identity);
+  return identity;
+}
+
+/** What could not be written is no reason not to work: the next start has another id. */
+export async function keepIdentity(home: string, log: Log, { id, incarnation }: WorkerIdentity): Promise<void> {
+  try {
+    await replace(join(home, idFile), id);
+    await replace(join(home, incarnationFile), String(incarnation));
+  } catch (error) {
+    log.warn({ err: error }, 'the identity of the worker cannot be written; after a restart its runs return late');
+  }
+}
+
+function incarnationIn(text: string): number | undefined {
+  const incarnation = /^\d{1,16}$/.test(text) ? Number(text) : Number.NaN;
+  return incarnation <= Date.now() + mostAheadMs ? incarnation : undefined;
+}
+
+/** Undefined where there is no such file, or where it is damaged. */
+async function readPart<T>(
+  home: string,
+  file: string,
+  log: Log,
+  parse: (text: string) => T | undefined,
+): Promise<T | undefined> {
+  const path = join(home, file);
+  try {
+    const parsed = parse((await readFile(path, 'utf8')).trim());
+    if (parsed === undefined) log.warn({ file: path }, 'a file of the worker is damaged and is written anew');
+    return parsed;
+  } catch (error) {
+    const isMissing = error instanceof Error && Reflect.get(error, 'code') === 'ENOENT';
+    if (!isMissing) log.warn({ file: path, err: error }, 'a file of the worker cannot be read and is written anew');
+    return undefined;
+  }
+}
+
+async function replace(path: string, text: string): Promise<void> {
+  await writeFile(`${path}.new`, `${text}\n`, { mode: 0o600 });
+  await rename(`${path}.new`, path);
+}
