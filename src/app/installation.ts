@@ -14,7 +14,7 @@ import type { Log } from '../kernel/log.ts';
 import { type Service, within } from '../kernel/service.ts';
 import { type Db, onPool, sql } from '../kernel/sql.ts';
 import { makeTelemetry, type Telemetry } from '../kernel/telemetry.ts';
-import { DisciplinedTime } from '../kernel/time.ts';
+import { type ClockStep, DisciplinedTime } from '../kernel/time.ts';
 import type { TenantRow } from '../launcher/control-queries.ts';
 import { makeDirectory } from '../launcher/directory.ts';
 import { Engines, enginesFolder } from '../launcher/engines.ts';
@@ -76,7 +76,7 @@ export async function openInstallation(options: InstallationOptions): Promise<In
     onError: (error) => log.debug({ err: error }, 'an idle connection to the control database was lost'),
   });
   const control = onPool(pool);
-  const time = new DisciplinedTime();
+  const time = new DisciplinedTime(tellStep(log));
   const hub = new WakeHub(controlAddress, log);
   const ticking = clock(control, time, (error) => log.debug({ err: error }, 'the clock could not be measured'));
   const elsewhere = clockElsewhere(options);
@@ -94,6 +94,16 @@ export async function openInstallation(options: InstallationOptions): Promise<In
       await Promise.all([ticking.stop(), hub.service.stop(), elsewhere?.stop()]);
       await pool.end().catch(() => {});
     },
+  };
+}
+
+function tellStep(log: Log): (step: ClockStep) => void {
+  return (step) => {
+    const fields = { byMs: Math.round(step.byMs), at: step.at };
+    log.warn(
+      fields,
+      `the database server's clock was set ${step.byMs < 0 ? 'back; nothing fires until it has caught up' : 'forward'}`,
+    );
   };
 }
 
@@ -122,7 +132,7 @@ function clockElsewhere({
     allowPooler: config.sessionPooler,
     onError: (error) => log.debug({ err: error }, 'the connection that the clock is measured by was lost'),
   });
-  const time = new DisciplinedTime();
+  const time = new DisciplinedTime(tellStep(log));
   const ticking = clock(onPool(pool), time, (error) => log.debug({ err: error }, 'the clock could not be measured'));
   const over = new AbortController();
   let starting: Promise<void> | undefined;

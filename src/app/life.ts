@@ -1,6 +1,7 @@
 /** What makes, changes and ends tenants, put together for this installation. */
 import { join } from 'node:path';
 import { engineVersion, migrationsFolder } from '../engine/engine.ts';
+import { formatStep } from '../kernel/time.ts';
 import { enginesFolder } from '../launcher/engines.ts';
 import type { Life } from '../launcher/life/life.ts';
 import { readMigrations } from '../postgres/migrate.ts';
@@ -12,6 +13,7 @@ export function makeLife(
 ): Life {
   return {
     databaseFault,
+    clockFault: () => time.step && formatStep(time.step, time.heldMs),
     control,
     controlAddress,
     hub,

@@ -6,7 +6,6 @@ import { adoptCommand, howToLetIn } from '../launcher/life/advice.ts';
 import type { Life } from '../launcher/life/life.ts';
 import { slotLimit } from '../launcher/life/orders.ts';
 import { type Blocker, blockersOf, described, howToEnd, howToWait } from '../launcher/life/blockers.ts';
-import { isLauncherActive } from '../launcher/life/queries.ts';
 import { usualTarget } from '../launcher/life/target.ts';
 import { installationFaultStart } from '../launcher/look.ts';
 import { messagesOf, type SentMessage } from '../launcher/messages.ts';
@@ -15,6 +14,7 @@ import { schemaFaultStart } from '../launcher/schema-fault.ts';
 import { quoted } from '../postgres/databases.ts';
 import type { DatabaseFault } from '../postgres/vitals.ts';
 import { type Absence, absenceOf } from './absence.ts';
+import { type Circumstances, readCircumstances } from './standing.ts';
 import * as queries from './tenant-queries.ts';
 import { messageView, tenantView } from './tenant-views.ts';
 
@@ -40,16 +40,16 @@ interface Said {
 }
 
 export async function explainTenant(life: Life, tenant: queries.TenantState, isRoot: boolean) {
-  const [active, messages] = await Promise.all([
-    isLauncherActive(life.control),
+  const [circumstances, messages] = await Promise.all([
+    readCircumstances(life),
     messagesOf(life.control, tenant.id, fewMessages),
   ]);
+  const { launcherActive: active, fault } = circumstances;
   const [last] = messages;
   const lastStop = messages.find(({ kind }) => kind === 'stop');
-  const fault = life.databaseFault();
-  const view = tenantView(tenant, { launcherActive: active, fault });
+  const view = tenantView(tenant, circumstances);
   const ground = { life, tenant, messages, lastStop, isRoot };
-  const said = await say(ground, active, fault);
+  const said = await say(ground, circumstances);
   const { sentence, advice } = active || fault !== undefined ? said : unattended(said, messages);
   const { desired, version, host, failures, retry_at } = view;
   const facts = { desired, version, host, failures, retry_at, launcher_active: active };
@@ -67,10 +67,10 @@ export async function explainTenant(life: Life, tenant: queries.TenantState, isR
 }
 
 /** While the control database takes no writes, nobody can say what has become of a tenant. */
-function say(ground: Ground, active: boolean, fault: DatabaseFault | undefined): Said | Promise<Said> {
+function say(ground: Ground, { launcherActive: active, fault, clockFault }: Circumstances): Said | Promise<Said> {
   const { tenant } = ground;
   if (fault !== undefined && tenant.desired === 'on') return unknowable(tenant, fault);
-  return tenant.state === 'STARTED' ? started(tenant, active) : notStarted(ground);
+  return tenant.state === 'STARTED' ? started(tenant, active, clockFault) : notStarted(ground);
 }
 
 function unknowable({ name, state }: queries.TenantState, { detail, since }: DatabaseFault): Said {
@@ -89,14 +89,18 @@ function notStarted(ground: Ground): Said | Promise<Said> {
   return explanations[code ?? (desired === 'off' ? 'stopped_by_user' : 'starting')](ground);
 }
 
-function started(tenant: queries.TenantState, active: boolean): Said {
+function started(tenant: queries.TenantState, active: boolean, clockFault: string | undefined): Said {
   const absence = absenceOf(tenant);
-  return absence === undefined ? running(tenant) : absent(tenant, absence, active);
+  return absence === undefined ? running(tenant, clockFault) : absent(tenant, absence, active);
 }
 
-function running({ name, version, host, trouble, database }: queries.TenantState): Said {
+function running(
+  { name, version, host, trouble, database }: queries.TenantState,
+  clockFault: string | undefined,
+): Said {
   const where = host === null ? '' : ` on ${host.machine}, process ${host.pid}`;
-  const but = trouble === null ? '' : `, but ${trouble}`;
+  const troubles = [trouble, clockFault].filter((text) => text !== null && text !== undefined);
+  const but = troubles.length === 0 ? '' : `, but ${troubles.join('; ')}`;
   return {
     sentence: `The scheduler of ${name} runs at version ${version ?? 'unknown'}${where}${but}.`,
     advice: trouble === null ? null : `see to the cause in the database ${database}`,

@@ -15,6 +15,7 @@ let life: TestLife;
 let isHealthy: boolean;
 let speaksForTenant: boolean;
 let fault: DatabaseFault | undefined;
+let clockFault: string | undefined;
 const id = newId();
 beforeAll(async () => {
   life = await makeTestLife();
@@ -25,6 +26,7 @@ beforeEach(() => {
   isHealthy = false;
   speaksForTenant = true;
   fault = undefined;
+  clockFault = undefined;
 });
 
 type Asked = 'GET /healthz' | 'GET /readyz';
@@ -35,7 +37,7 @@ const route = makeRouter<Pick<typeof gatewayEndpoints, Asked>, GatewayContext>(
 );
 
 async function healthz(path = '/healthz'): Promise<{ status: number | undefined; body: unknown }> {
-  const ours = { ...life, databaseFault: () => fault };
+  const ours = { ...life, databaseFault: () => fault, clockFault: () => clockFault };
   const context = {
     life: ours,
     control: life.control,
@@ -99,6 +101,12 @@ it('is not well while the database refuses writes, whatever the last known state
   const unwell = { status: 503, body: { code: 'database_unavailable', detail: summary } };
   expect(await healthz()).toMatchObject(unwell);
   expect(await healthz('/readyz')).toMatchObject(unwell);
+});
+
+it('warns of a clock that was set, and is well', async () => {
+  isHealthy = true;
+  clockFault = 'the clock was set back';
+  expect(await healthz()).toEqual({ status: 200, body: { status: 'ok', warnings: ['the clock was set back'] } });
 });
 
 it('a process that speaks for itself alone is alive without its database, and says what is wrong', async () => {

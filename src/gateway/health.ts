@@ -4,9 +4,9 @@ import { MillraceError } from '../errors.ts';
 import type { Handlers } from '../http/endpoint.ts';
 import { sql } from '../kernel/sql.ts';
 import type { Life } from '../launcher/life/life.ts';
-import { isLauncherActive } from '../launcher/life/queries.ts';
 import type { GatewayContext } from './context.ts';
 import type { gatewayEndpoints } from './endpoints.ts';
+import { readCircumstances } from './standing.ts';
 import { tenantState } from './tenant-queries.ts';
 import { tenantView } from './tenant-views.ts';
 
@@ -16,9 +16,9 @@ export const healthHandlers: Handlers<Pick<typeof gatewayEndpoints, Keys>, Gatew
   'GET /healthz': async (_, { healthy, speaksForTenant, life }) => {
     const fault = life.databaseFault();
     // a process that serves is alive, whatever its database does: to restart it would help nobody
-    if (!speaksForTenant) return { status: 'ok' as const, ...(fault && { warnings: [fault.summary] }) };
+    if (!speaksForTenant) return okWith([fault?.summary, life.clockFault?.()]);
     if (fault !== undefined) throw new MillraceError('database_unavailable', fault.summary);
-    if (await healthy().catch(() => false)) return { status: 'ok' as const };
+    if (await healthy().catch(() => false)) return okWith([life.clockFault?.()]);
     throw await unwell(life);
   },
   'GET /readyz': async (_, { control, life }) => {
@@ -35,6 +35,11 @@ export const healthHandlers: Handlers<Pick<typeof gatewayEndpoints, Keys>, Gatew
   'GET /openapi.json': async ({ request }, { description }) => description.openapi(request),
   'GET /docs': async ({ request }, { description }) => description.docs(request),
 };
+
+function okWith(warnings: readonly (string | undefined)[]): { status: 'ok'; warnings?: string[] } {
+  const said = warnings.filter((warning) => warning !== undefined);
+  return said.length === 0 ? { status: 'ok' } : { status: 'ok', warnings: said };
+}
 
 /** Everybody may ask, so that a reason's code is told in words, and not what a server or an engine has said. */
 async function unwell(life: Life): Promise<MillraceError> {
@@ -53,10 +58,10 @@ async function unwell(life: Life): Promise<MillraceError> {
   return new MillraceError('tenant_unavailable', `the scheduler of the tenant ${defaultTenant} ${why}`);
 }
 
-async function readState({ control, databaseFault }: Life) {
-  const [row, launcherActive] = await Promise.all([
-    tenantState(control, { name: defaultTenant }),
-    isLauncherActive(control),
+async function readState(life: Life) {
+  const [row, circumstances] = await Promise.all([
+    tenantState(life.control, { name: defaultTenant }),
+    readCircumstances(life),
   ]);
-  return row && tenantView(row, { launcherActive, fault: databaseFault() });
+  return row && tenantView(row, circumstances);
 }

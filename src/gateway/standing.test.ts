@@ -93,6 +93,11 @@ it('A tenant does not run, whatever its state says, while the database refuses w
   });
 });
 
+it('A clock that was set is named beside what runs', () => {
+  const circumstances = { launcherActive: true, fault: undefined, clockFault: 'the clock was set back by 60 s' };
+  expect(standingOf(running, circumstances).summary).toBe('runs, but the clock was set back by 60 s');
+});
+
 it('A missing launcher is named once', () => {
   const without = { launcherActive: false, fault: undefined };
   expect(standingOf(running, without).summary).toBe('runs, but no launcher is active');

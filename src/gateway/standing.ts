@@ -5,6 +5,8 @@
  * - `will_run`: it should run and does not. It starts by itself once the reason is gone.
  * - `off`: it does not run until somebody does something. A person stopped it, or its database cannot hold a scheduler.
  */
+import type { Life } from '../launcher/life/life.ts';
+import { isLauncherActive } from '../launcher/life/queries.ts';
 import type { ReasonCode } from '../launcher/reasons.ts';
 import type { DatabaseFault } from '../postgres/vitals.ts';
 import { absenceOf } from './absence.ts';
@@ -21,6 +23,12 @@ export interface Circumstances {
   readonly launcherActive: boolean;
   /** Of the control database, as this process observes it. */
   readonly fault: DatabaseFault | undefined;
+  readonly clockFault?: string | undefined;
+}
+
+export async function readCircumstances({ control, databaseFault, clockFault }: Life): Promise<Circumstances> {
+  const fault = databaseFault();
+  return { launcherActive: await isLauncherActive(control), fault, clockFault: clockFault?.() };
 }
 
 /** Nothing but a person changes these. */
@@ -33,7 +41,8 @@ export function standingOf(tenant: TenantState, circumstances: Circumstances): S
   if (tenant.state !== 'STARTED') return notStarted(tenant, circumstances);
   const hindrance = hindranceOf(tenant, circumstances);
   if (hindrance !== undefined) return { standing: 'will_run', summary: `will run: ${hindrance}` };
-  const troubles = [tenant.trouble, circumstances.launcherActive ? null : noLauncher].filter((text) => text !== null);
+  const { clockFault = null, launcherActive } = circumstances;
+  const troubles = [tenant.trouble, clockFault, launcherActive ? null : noLauncher].filter((text) => text !== null);
   return { standing: 'runs', summary: troubles.length === 0 ? 'runs' : `runs, but ${troubles.join('; ')}` };
 }
 

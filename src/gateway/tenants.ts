@@ -9,7 +9,6 @@ import { dropTenant } from '../launcher/life/drop.ts';
 import { engineUsers } from '../launcher/life/engine-users.ts';
 import { engineFor, type Life, type Ordered, outcome } from '../launcher/life/life.ts';
 import { giveOwnHost, limitSlots, order, slotLimit } from '../launcher/life/orders.ts';
-import { isLauncherActive } from '../launcher/life/queries.ts';
 import { releaseTenant } from '../launcher/life/release.ts';
 import { renameTenant } from '../launcher/life/rename.ts';
 import { migrationScript } from '../launcher/life/script.ts';
@@ -18,6 +17,7 @@ import { isMessageTo, type MessageKind, messagesOf } from '../launcher/messages.
 import { refuseStranger } from './callers.ts';
 import type { GatewayContext } from './context.ts';
 import { explainTenant } from './explain-tenant.ts';
+import { readCircumstances } from './standing.ts';
 import type { tenantEndpointsOfGateway } from './tenant-endpoints.ts';
 import * as queries from './tenant-queries.ts';
 import { messageView, tenantView } from './tenant-views.ts';
@@ -28,11 +28,7 @@ const by = (caller: Caller | undefined): string => (caller === undefined ? '' : 
 
 export const tenantHandlers: Handlers<typeof tenantEndpointsOfGateway, Context> = {
   'GET /api/tenants': async (_, { life }) => {
-    const [rows, launcherActive] = await Promise.all([
-      queries.tenantStates(life.control),
-      isLauncherActive(life.control),
-    ]);
-    const circumstances = { launcherActive, fault: life.databaseFault() };
+    const [rows, circumstances] = await Promise.all([queries.tenantStates(life.control), readCircumstances(life)]);
     return { items: rows.map((row) => tenantView(row, circumstances)), next: null };
   },
   'POST /api/tenants': async ({ body, caller }, { life }) => {
@@ -146,8 +142,8 @@ async function shown(life: Life, { tenantId, message }: Ordered) {
 type Which = { readonly name: string } | { readonly id: string };
 
 async function viewOf(life: Life, which: Which) {
-  const [row, launcherActive] = await Promise.all([stateOf(life, which), isLauncherActive(life.control)]);
-  return tenantView(row, { launcherActive, fault: life.databaseFault() });
+  const [row, circumstances] = await Promise.all([stateOf(life, which), readCircumstances(life)]);
+  return tenantView(row, circumstances);
 }
 
 async function stateOf({ control }: Life, which: Which): Promise<queries.TenantState> {

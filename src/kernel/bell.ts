@@ -28,7 +28,9 @@ export class Bell {
     const wake = (): void => nap.abort();
     signal.addEventListener('abort', wake, { once: true });
     this.#waiting = wake;
-    await this.#time.until(this.#time.now() + timeoutMs, nap.signal);
+    const time = this.#time;
+    // a clock that stands still must not stop whoever waits for a while
+    await (time.sleep?.(timeoutMs, nap.signal) ?? time.until(time.now() + timeoutMs, nap.signal));
     this.#waiting = undefined;
     signal.removeEventListener('abort', wake);
   }

@@ -1,6 +1,7 @@
 import { performance } from 'node:perf_hooks';
 import { describe, expect, it } from 'vitest';
-import { DisciplinedTime, systemTime } from './time.ts';
+import { Bell } from './bell.ts';
+import { type ClockStep, DisciplinedTime, formatStep, systemTime } from './time.ts';
 
 /** Tells the clock that it is `serverMs` now, exactly. */
 function say(time: DisciplinedTime, serverMs: number): void {
@@ -36,6 +37,43 @@ describe('a disciplined clock', () => {
     expect(time.now()).toBe(before);
     say(time, 5_000_000_060_000);
     expect(time.now()).toBeGreaterThanOrEqual(5_000_000_060_000);
+  });
+
+  it('reports that the server’s clock was set back, and for how long it stands still because of it', () => {
+    const steps: ClockStep[] = [];
+    const time = new DisciplinedTime((step) => steps.push(step));
+    say(time, 5_000_000_000_000);
+    time.now();
+    expect([time.step, time.heldMs]).toEqual([undefined, 0]);
+    say(time, 5_000_000_000_000 - 3_600_000);
+    expect(steps).toHaveLength(1);
+    expect(Math.round((steps[0]?.byMs ?? 0) / 1_000)).toBe(-3_600);
+    expect(Math.round(time.heldMs / 60_000)).toBe(60);
+    expect(formatStep(steps[0] ?? { byMs: 0, at: new Date() }, time.heldMs)).toMatch(
+      /^the database server's clock was set back by 3600 s at 2128-.*: nothing fires until it has caught up, in 3(600|59\d) s$/,
+    );
+    say(time, 5_000_000_000_500);
+    expect(time.heldMs).toBe(0);
+    expect(formatStep(time.step ?? { byMs: 0, at: new Date() }, 0)).toMatch(/set forward by 3600 s at \S+Z$/);
+  });
+
+  it('takes a drift, or an answer that was long under way, for no step', () => {
+    const steps: ClockStep[] = [];
+    const time = new DisciplinedTime((step) => steps.push(step));
+    say(time, 5_000_000_000_000);
+    say(time, 5_000_000_000_900);
+    const at = performance.now();
+    time.correct(5_000_000_003_000, at - 8_000, at);
+    expect(steps).toEqual([]);
+  });
+
+  it('stands still without stopping those who only wait for a while', async () => {
+    const time = new DisciplinedTime();
+    say(time, 5_000_000_000_000);
+    const held = time.now();
+    say(time, 5_000_000_000_000 - 3_600_000);
+    expect(await new Bell(time).wait(20, new AbortController().signal)).toBe(false);
+    expect(time.now()).toBe(held);
   });
 
   it('starts from the first measurement, though this machine’s clock was far ahead before it', () => {

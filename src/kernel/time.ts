@@ -10,6 +10,8 @@ export interface Time {
   now(): number;
   /** Returns when `now()` has reached `atMs`, or early when the signal aborts. */
   until(atMs: number, signal?: AbortSignal): Promise<void>;
+  /** Sleeps for so long by a clock that only runs, though `now()` may stand still; without it, by `until`. */
+  sleep?(ms: number, signal?: AbortSignal): Promise<void>;
 }
 
 const longestTimerMs = 2 ** 31 - 1;
@@ -32,13 +34,34 @@ export const runningTime: Time = {
   until: (atMs, signal) => sleepUntil(() => performance.now(), atMs, signal),
 };
 
+/** The server's clock was set: forward, or back by a negative number of milliseconds. */
+export interface ClockStep {
+  readonly byMs: number;
+  /** By the server's clock, after the step. */
+  readonly at: Date;
+}
+
+/** A change of more than this between two measurements is a step and not a drift: measurements are 10 s apart at most. */
+const stepMs = 1_000;
+/** A step forward is over at once, and shown for so long. */
+const shownMs = 60_000;
+
 /**
- * A clock that follows a server's from the first measurement on. It stands on the monotonic clock, so a step of this machine's wall clock does not
- * move it; a measurement that says "earlier" holds it still instead of turning it back.
+ * A clock that follows a server's from the first measurement on. It stands on the monotonic clock, so a step of this machine's
+ * wall clock does not move it.
+ *
+ * When the server's clock is set back, this clock stands still until the server's has caught up: turned back, it would date new
+ * results before old ones, and a trigger's instants would be due again. Sleeps that keep something going do not stand still.
  */
 export class DisciplinedTime implements Time {
   #offsetMs: number | undefined;
   #last = 0;
+  #step: { readonly byMs: number; readonly atMs: number; readonly atOwnMs: number } | undefined;
+  readonly #onStep: (step: ClockStep) => void;
+
+  constructor(onStep: (step: ClockStep) => void = () => {}) {
+    this.#onStep = onStep;
+  }
 
   /** Whether the server's clock is known; until then nothing may be fired or swept. */
   get known(): boolean {
@@ -49,7 +72,26 @@ export class DisciplinedTime implements Time {
   correct(serverMs: number, sentAt: number, receivedAt: number): void {
     // what was shown before the first measurement was this machine's own time, by which nothing was done
     if (!this.known) this.#last = 0;
-    this.#offsetMs = serverMs - (sentAt + receivedAt) / 2;
+    const offsetMs = serverMs - (sentAt + receivedAt) / 2;
+    const byMs = offsetMs - (this.#offsetMs ?? offsetMs);
+    this.#offsetMs = offsetMs;
+    // an answer that took long says little of when it was given
+    if (Math.abs(byMs) <= stepMs + (receivedAt - sentAt)) return;
+    this.#step = { byMs, atMs: serverMs, atOwnMs: receivedAt };
+    this.#onStep({ byMs, at: new Date(serverMs) });
+  }
+
+  /** For how much longer this clock stands still; 0: it runs. */
+  get heldMs(): number {
+    return this.#offsetMs === undefined ? 0 : Math.max(0, this.#last - this.#offsetMs - performance.now());
+  }
+
+  /** The last step of the server's clock, for as long as this clock stands still because of it, and for a minute. */
+  get step(): ClockStep | undefined {
+    if (this.#step === undefined) return undefined;
+    const { byMs, atMs, atOwnMs } = this.#step;
+    const isOver = this.heldMs === 0 && performance.now() - atOwnMs > shownMs;
+    return isOver ? undefined : { byMs, at: new Date(atMs) };
   }
 
   now(): number {
@@ -61,4 +103,15 @@ export class DisciplinedTime implements Time {
   until(atMs: number, signal?: AbortSignal): Promise<void> {
     return sleepUntil(() => this.now(), atMs, signal);
   }
+
+  sleep(ms: number, signal?: AbortSignal): Promise<void> {
+    return runningTime.until(runningTime.now() + ms, signal);
+  }
+}
+
+/** What a step means, in words. */
+export function formatStep({ byMs, at }: ClockStep, heldMs: number): string {
+  const seconds = (ms: number): string => `${Math.round(Math.abs(ms) / 1_000)} s`;
+  const turned = `the database server's clock was set ${byMs < 0 ? 'back' : 'forward'} by ${seconds(byMs)} at ${at.toISOString()}`;
+  return heldMs === 0 ? turned : `${turned}: nothing fires until it has caught up, in ${seconds(heldMs)}`;
 }

@@ -38,7 +38,8 @@ function offering(scheduling: Scheduling, onLook: (ready: boolean) => void): Ser
       if (!wasRung) lookedMs = time.now();
     }
     wasRung = rung;
-    if (signal.aborted || time.now() - lookedMs < sweepEveryMs) return;
+    // a wait that was not cut short was long enough, though the clock may stand still
+    if (signal.aborted || (rung && time.now() - lookedMs < sweepEveryMs)) return;
     lookedMs = time.now();
     const { lanes, killed } = await lookForWork(db);
     if (killed) await tellKilled(ctx);

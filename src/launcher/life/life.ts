@@ -45,6 +45,8 @@ export interface Life {
   readonly slotLimit: number;
   /** What this process observes of the control database; undefined: it answers, and takes writes. */
   readonly databaseFault: () => DatabaseFault | undefined;
+  /** What is wrong with the clock of the control database's server, in words. */
+  readonly clockFault?: () => string | undefined;
   /** How long a migration waits for what somebody holds on tables; default: `usualLockMs`. */
   readonly lockMs?: number;
 }
