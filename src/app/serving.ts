@@ -18,6 +18,7 @@ import {
 import { gatewayEndpoints } from '../gateway/endpoints.ts';
 import { Gateway } from '../gateway/gateway.ts';
 import { makeListener } from '../gateway/listener.ts';
+import { readLauncherFigures } from '../gateway/launcher-metrics.ts';
 import { makeMetrics } from '../gateway/metrics.ts';
 import { OpenStreams } from '../gateway/open-streams.ts';
 import { ReportDesk } from '../gateway/report-desk.ts';
@@ -78,7 +79,10 @@ export function makeServing(options: ServingOptions): Serving {
     secureCookies: config.tls !== undefined || (config.publicUrl?.startsWith('https:') ?? false),
     cookieName,
     healthy: options.healthy,
-    metrics: makeMetrics(telemetry, () => schedulerTallies(control, new Date(time.now() - schedulerLifeMs))),
+    metrics: makeMetrics(telemetry, {
+      schedulers: () => schedulerTallies(control, new Date(time.now() - schedulerLifeMs)),
+      launcher: () => readLauncherFigures(control, config.maxBackgroundWorkers),
+    }),
     settings: config.settings,
     openapi: once(() => openApi([gatewayEndpoints, tenantEndpoints], engineVersion)),
   };

@@ -7,6 +7,7 @@ import { ClaimDesk } from '../../src/gateway/claim-desk.ts';
 import type { GatewayContext } from '../../src/gateway/context.ts';
 import { insertKey } from '../../src/gateway/control-queries.ts';
 import { Gateway } from '../../src/gateway/gateway.ts';
+import { readLauncherFigures } from '../../src/gateway/launcher-metrics.ts';
 import { makeMetrics } from '../../src/gateway/metrics.ts';
 import { OpenStreams } from '../../src/gateway/open-streams.ts';
 import { ReportDesk } from '../../src/gateway/report-desk.ts';
@@ -83,7 +84,10 @@ export function makeTestGateway(fleet: Fleet, loader: Loader = fleet.loader): Te
     publicUrl: () => origin,
     secureCookies: false,
     healthy: async () => true,
-    metrics: makeMetrics(telemetry, async () => []),
+    metrics: makeMetrics(telemetry, {
+      schedulers: async () => [],
+      launcher: () => readLauncherFigures(control, 64),
+    }),
     settings: [],
     openapi: () => ({}),
   };
