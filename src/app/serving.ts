@@ -11,6 +11,7 @@ import { makeDescription } from '../gateway/description.ts';
 import { gatewayEndpoints } from '../gateway/endpoints.ts';
 import { Gateway } from '../gateway/gateway.ts';
 import { makeListener } from '../gateway/listener.ts';
+import { readLauncherFigures } from '../gateway/launcher-metrics.ts';
 import { makeMetrics } from '../gateway/metrics.ts';
 import { OpenStreams } from '../gateway/open-streams.ts';
 import { Refusals } from '../gateway/refusals.ts';
@@ -93,7 +94,10 @@ export function makeServing(options: ServingOptions): Serving {
     cookieName,
     healthy: options.healthy ?? (async () => true),
     speaksForTenant: options.healthy !== undefined,
-    metrics: makeMetrics(telemetry, () => schedulerTallies(control, new Date(time.now() - schedulerLifeMs))),
+    metrics: makeMetrics(telemetry, {
+      schedulers: () => schedulerTallies(control, new Date(time.now() - schedulerLifeMs)),
+      launcher: () => readLauncherFigures(control, config.maxBackgroundWorkers),
+    }),
     settings: config.settings,
     description: makeDescription(() => openApi([gatewayEndpoints, tenantEndpoints], engineVersion)),
   };

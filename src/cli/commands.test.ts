@@ -255,11 +255,15 @@ describe('the installation', () => {
     );
     isSilent = false;
     isLaunching = false;
-    const alone = await cli(['status']);
-    expect([alone.code, alone.stdout]).toEqual([
-      0,
-      expect.stringMatching(/^scheduler: +runs, but no launcher is active$/m),
-    ]);
+    for (const why of [null, 'stopped_by_user'] as const) {
+      stopped = why;
+      const alone = await cli(['status']);
+      expect([alone.code, alone.stdout]).toEqual([
+        1,
+        expect.stringMatching(/^health: +not ok: no launcher is active: nothing is started$/m),
+      ]);
+    }
+    isLaunching = true;
     stopped = 'crashed';
     expect(JSON.parse((await cli(['status', '--json'])).stdout)).toMatchObject({
       health: { ok: false, code: 'crashed' },

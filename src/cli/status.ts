@@ -48,7 +48,10 @@ async function fetchHealth(server: Server): Promise<Health> {
 
 /** Where the server is well, the tenant need not be: the server speaks for itself, or for the default tenant. */
 function healthWith(health: Health, tenant: TenantWhy): Health {
-  if (!health.ok || isTenantWell(tenant)) return health;
+  if (!health.ok) return health;
+  if (!hasLauncher(tenant))
+    return { ok: false, reason: 'no launcher is active: nothing is started', code: 'no_launcher' };
+  if (isTenantWell(tenant)) return health;
   return { ok: false, reason: `the scheduler of ${tenant.tenant} does not run`, code: tenant.reason_code };
 }
 
@@ -58,7 +61,11 @@ function isTenantWell({ state, reason_code: code }: TenantWhy): boolean {
 }
 
 function isWell({ health, tenant }: Status): boolean {
-  return (health.ok || health.code === 'tenant_stopped') && isTenantWell(tenant);
+  return (health.ok || health.code === 'tenant_stopped') && hasLauncher(tenant) && isTenantWell(tenant);
+}
+
+function hasLauncher({ facts }: TenantWhy): boolean {
+  return facts['launcher_active'] !== false;
 }
 
 /** The API says its version in its own description. */

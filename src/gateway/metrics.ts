@@ -1,13 +1,19 @@
-/** Prometheus metrics: of this process by telemetry, nothing in the domain knows of it; of schedulers by their rows. */
+/** Prometheus metrics: of this process by telemetry; of schedulers, hosts and launchers by their rows in the control database. */
 import { collectDefaultMetrics, Counter, Histogram, Registry } from 'prom-client';
 import type { Telemetry } from '../kernel/telemetry.ts';
+import { launcherMetrics, type LauncherFigures } from './launcher-metrics.ts';
 import { schedulerMetrics, type SchedulerRow } from './scheduler-metrics.ts';
 
 const seconds = [0.001, 0.005, 0.02, 0.1, 0.5, 2, 10, 60];
 
+export interface MetricSources {
+  readonly schedulers: () => Promise<readonly SchedulerRow[]>;
+  readonly launcher: () => Promise<LauncherFigures>;
+}
+
 export function makeMetrics(
   telemetry: Telemetry,
-  schedulers: () => Promise<readonly SchedulerRow[]>,
+  { schedulers, launcher }: MetricSources,
 ): (tenantId: string | null) => Promise<string> {
   const registry = new Registry();
   const registers = [registry];
@@ -36,11 +42,19 @@ export function makeMetrics(
     duration.observe(ms / 1000);
   });
   return async (tenantId) => {
-    // what this process does is of all tenants together: less one's own, of the others
-    const own = tenantId === null ? await registry.metrics() : '';
-    // without its database this process still has something to tell
-    const rows = await schedulers().catch(() => undefined);
-    const shown = rows?.filter((row) => tenantId === null || row.tenantId === tenantId);
-    return shown === undefined ? own : `${own}${schedulerMetrics(shown)}`;
+    // this process and the launcher serve all tenants: a key of one tenant sees nothing of them
+    const isRoot = tenantId === null;
+    const own = isRoot ? await registry.metrics() : '';
+    // without its control database this process still tells its own
+    const [figures, rows] = await Promise.all([
+      isRoot ? launcher().catch(() => undefined) : undefined,
+      schedulers().catch(() => undefined),
+    ]);
+    const shown = rows?.filter((row) => isRoot || row.tenantId === tenantId);
+    return [
+      own,
+      figures === undefined ? '' : launcherMetrics(figures),
+      shown === undefined ? '' : schedulerMetrics(shown),
+    ].join('');
   };
 }

@@ -1,5 +1,6 @@
 /** What schedulers have done, in the text format of Prometheus. They live in other processes, and tell it by their rows. */
 import { latenessBounds, type SchedulerTally } from '../contract/tally.ts';
+import { escaped, headOf } from './launcher-metrics.ts';
 
 export interface SchedulerRow {
   readonly tenantId: string;
@@ -29,10 +30,6 @@ export function schedulerMetrics(rows: readonly SchedulerRow[]): string {
   return `${[...plain, ...head, ...rows.flatMap((row) => histogram(`millrace_${name}`, row))].join('\n')}\n`;
 }
 
-function headOf(name: string, type: string, help: string): string[] {
-  return [`# HELP millrace_${name} ${help}`, `# TYPE millrace_${name} ${type}`];
-}
-
 function histogram(name: string, { tenant, tally }: SchedulerRow): string[] {
   const label = `tenant="${escaped(tenant)}"`;
   const { buckets, seconds } = tally?.lateness ?? { buckets: [], seconds: 0 };
@@ -42,8 +39,4 @@ function histogram(name: string, { tenant, tally }: SchedulerRow): string[] {
     return `${name}_bucket{${label},le="${bound}"} ${count}`;
   });
   return [...lines, `${name}_sum{${label}} ${seconds}`, `${name}_count{${label}} ${count}`];
-}
-
-function escaped(text: string): string {
-  return text.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n');
 }

@@ -26,6 +26,24 @@ describe('a trigger', () => {
     expect((await claim(all.line, job.lane)).map((run) => run.priority)).toEqual(['normal', 'normal']);
   });
 
+  it('that is behind fires all instants that are due in one commit', async () => {
+    const job = await all.triggered({ start: after(minute), period: '1s' });
+    const commits: number[] = [];
+    all.ctx.telemetry.on('fired', ({ triggers }) => commits.push(triggers));
+    await all.start();
+    all.line.time.moveTo(after(minute - 1));
+    await all.waitsFor(after(minute));
+    all.line.time.moveTo(after(minute + 29_000));
+    await all.firedAre(
+      job,
+      Array.from({ length: 30 }, (_, i) => after(minute + i * 1_000)),
+    );
+    expect(commits).toEqual([30]);
+    all.line.time.advance(1_000);
+    await until('the next instant fires', () => commits.length === 2 || undefined);
+    expect(commits).toEqual([30, 1]);
+  });
+
   it('has its statement planned before it is due: that would make the first firing late', async () => {
     const { pool, time } = all.line;
     const isPlanned = async (): Promise<boolean> => {

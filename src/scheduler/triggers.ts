@@ -1,7 +1,8 @@
 /**
  * The trigger processor: holds the triggers in a priority queue and fires them when they are due. Its loop is the
  * seed's: take in the changes that are pending; with an empty queue wait for one; else fire what is due, or sleep until
- * the next is due or a change comes. All triggers due together fire in one transaction (I1).
+ * the next is due or a change comes. All triggers due together fire in one transaction (I1), each with all its instants
+ * that are due: a trigger that is behind because a commit took long would otherwise never catch up.
  */
 import type { SchedulerStatus } from '../contract/engine.ts';
 import { compileSchedule, nextInstant, type Schedule } from '../jobs/schedule.ts';
@@ -128,27 +129,29 @@ export class TriggerProcessor {
   async #fire(onTime: readonly Due<Trigger>[]): Promise<void> {
     const { db, time, ctx, faults } = this.#scheduling;
     this.#isWarm = true;
+    // not when the turn began: of many, these may have waited for others
+    const nowMs = time.now();
+    const most = Math.max(1, Math.floor(largestFiring / onTime.length));
+    const due = onTime.flatMap((entry) => dueInstants(entry, nowMs, most));
     try {
-      const firings = onTime.map((entry) => ({ triggerId: entry.id, instantMs: entry.instantMs }));
+      const firings = due.map(({ trigger, instantMs }) => ({ triggerId: trigger.row.id, instantMs }));
       checkpoint('triggers.fire');
-      const dues = onTime.map((entry) => new Date(entry.dueMs));
-      // not when the turn began: of many, these may have waited for others
-      const how = { priority: 'normal', at: new Date(time.now()), dues } as const;
+      const dues = due.map(({ dueMs }) => new Date(dueMs));
+      const how = { priority: 'normal', at: new Date(nowMs), dues } as const;
       const { fired, created, killed, lanes } = await faults.attempt(firing, () => fireTriggers(db, firings, how));
       checkpoint('triggers.fired');
       this.#scheduling.ready(created, lanes);
       await this.#scheduling.killed(killed);
       const firedAt = time.now();
-      const latenessMs = onTime.map((entry) => firedAt - entry.dueMs);
+      const latenessMs = due.map(({ dueMs }) => firedAt - dueMs);
       ctx.telemetry.emit('fired', { tenant: ctx.tenant.id, triggers: fired, runs: created, latenessMs });
     } catch (error) {
       for (const entry of onTime) this.#putBack(entry);
       throw error;
     }
-    for (const entry of onTime) {
-      this.#firing.delete(entry);
-      this.#queueAfter(entry.trigger, entry.instantMs);
-    }
+    for (const entry of onTime) this.#firing.delete(entry);
+    const last = new Map(due.map((instant) => [instant.trigger.row.id, instant]));
+    for (const { trigger, instantMs } of last.values()) this.#queueAfter(trigger, instantMs);
   }
 
   #putBack(entry: Due<Trigger>): void {
@@ -257,6 +260,24 @@ export class TriggerProcessor {
 /** How long before it is due the first firing is planned: the same for a tenant each time, and as good as any for another. */
 export function earlierMs(tenantId: string): number {
   return 1_000 + (Number.parseInt(tenantId.slice(-4), 16) % 9_000);
+}
+
+interface DueInstant {
+  readonly trigger: Trigger;
+  readonly instantMs: number;
+  readonly dueMs: number;
+}
+
+/** All instants of it that are due by then, in order, `most` of them: the first is the entry itself. */
+function dueInstants({ trigger, instantMs: firstMs }: Due<Trigger>, nowMs: number, most: number): DueInstant[] {
+  const { schedule, row } = trigger;
+  const found: DueInstant[] = [];
+  for (let at: number | undefined = firstMs; at !== undefined && found.length < most; at = nextInstant(schedule, at)) {
+    const dueMs = at + row.offset_ms;
+    if (dueMs > nowMs && found.length > 0) break;
+    found.push({ trigger, instantMs: at, dueMs });
+  }
+  return found;
 }
 
 type Arrived = Arrival & { readonly trigger: Trigger };

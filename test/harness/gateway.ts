@@ -9,6 +9,7 @@ import { insertKey } from '../../src/gateway/control-queries.ts';
 import { makeDescription } from '../../src/gateway/description.ts';
 import { gatewayEndpoints } from '../../src/gateway/endpoints.ts';
 import { Gateway } from '../../src/gateway/gateway.ts';
+import { readLauncherFigures } from '../../src/gateway/launcher-metrics.ts';
 import { makeMetrics } from '../../src/gateway/metrics.ts';
 import { OpenStreams } from '../../src/gateway/open-streams.ts';
 import { Refusals } from '../../src/gateway/refusals.ts';
@@ -93,7 +94,10 @@ export function makeTestGateway(fleet: Fleet, loader: Loader = fleet.loader): Te
     secureCookies: false,
     healthy: async () => true,
     speaksForTenant: true,
-    metrics: makeMetrics(telemetry, async () => []),
+    metrics: makeMetrics(telemetry, {
+      schedulers: async () => [],
+      launcher: () => readLauncherFigures(control, 64),
+    }),
     settings: [],
     description: makeDescription(() => openApi([gatewayEndpoints], engineVersion)),
   };
