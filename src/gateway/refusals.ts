@@ -98,7 +98,8 @@ export class Refusals {
   async #run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       await pause(limits.periodMs, signal);
-      if (!signal.aborted) await this.endPeriod();
+      // not awaited: a database that does not answer must not hold up the end of this loop
+      if (!signal.aborted) void this.endPeriod();
     }
   }
 }
