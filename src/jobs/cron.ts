@@ -92,7 +92,10 @@ export function parseCron(text: string): Read<CronPattern> {
 }
 
 function parseAnew(text: string): Read<CronPattern> {
-  const trimmed = text.trim().replaceAll(/\s*,\s*/g, ',');
+  const trimmed = text
+    .split(',')
+    .map((part) => part.trim())
+    .join(',');
   if (trimmed.startsWith('@')) {
     const meaning = shorthands.get(trimmed.toLowerCase());
     return meaning === undefined ? refused(`is not one of ${[...shorthands.keys()].join(', ')}`) : parseCron(meaning);

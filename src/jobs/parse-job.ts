@@ -13,6 +13,7 @@ import { checkDocument } from './document-checks.ts';
 import { type DocumentLimits, documentLimits, excessFaults, lengthFaults } from './document-limits.ts';
 import { faultsOf, mostFaults } from './document-faults.ts';
 import { placeholderWarnings } from './document-placeholders.ts';
+import { periodWarnings } from './period-warnings.ts';
 import { checkPlain } from './plain.ts';
 import { type DocumentFormat, readDocument } from './text.ts';
 import { thresholdWarnings } from './threshold.ts';
@@ -43,6 +44,7 @@ export function parseJob(input: unknown, limits: DocumentLimits = documentLimits
     ...thresholdWarnings(job.tasks),
     ...cycleWarnings(job.tasks),
     ...placeholderWarnings(parsed.data.tasks ?? []),
+    ...periodWarnings(parsed.data.triggers ?? []),
   ];
   return { ok: true, job, warnings };
 }

@@ -48,6 +48,21 @@ export function readDocuments(text: string): ReadDocuments {
   if (text.length > longestYaml) return refused(`more than ${longestYaml} characters of YAML; send it as JSON`);
   if (hasTooManyMarks(text))
     return refused(`more than ${mostMarks} lines and punctuation marks of YAML; send it as JSON`);
+  return withoutStacks(() => composeDocuments(text));
+}
+
+/** A text may hold thousands of faults, and recording where each error was made takes most of the time. */
+function withoutStacks<T>(work: () => T): T {
+  const { stackTraceLimit } = Error;
+  Error.stackTraceLimit = 0;
+  try {
+    return work();
+  } finally {
+    Error.stackTraceLimit = stackTraceLimit;
+  }
+}
+
+function composeDocuments(text: string): ReadDocuments {
   const lines = new LineCounter();
   const tokens = [...new Parser(lines.addNewLine).parse(text)];
   const excess = excessOf(tokens);

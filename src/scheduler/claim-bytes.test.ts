@@ -50,7 +50,7 @@ it('runs with large params leave a few at a time, each once, and count as lost n
   const answers = await claimAll(job);
   expect(answers.flat()).toHaveLength(60);
   expect(new Set(answers.flat().map(({ run }) => run)).size).toBe(60);
-  for (const runs of answers) expect(bytesOf(runs)).toBeLessThan(5_000_000);
+  for (const runs of answers) expect(bytesOf(runs)).toBeLessThan(1_500_000);
   expect(answers.flat().every(({ params }) => String(params['x']).length === 250_000)).toBe(true);
   // nobody else says that more is ready
   expect(offers - before).toBeGreaterThanOrEqual(3);

@@ -31,9 +31,9 @@ type ClaimedRow = {
 
 /**
  * Params that leave in one claim, in bytes of JSON. A claim's answer is one message; 150 runs with 3.9 MB each made one
- * that no string could hold. The run that crosses the limit still leaves, so a single run is never too large.
+ * that no string could hold, and some MB of JSON hold the event loop of both ends. The run that crosses the limit still leaves, so a single run is never too large.
  */
-const maxClaimBytes = 4 * 1024 * 1024;
+const maxClaimBytes = 1024 * 1024;
 
 /** What is remembered of claims for a set of lanes. */
 interface Memory {

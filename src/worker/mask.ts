@@ -32,6 +32,8 @@ function linesOf(secrets: Iterable<Buffer>): Buffer[] {
  */
 export class SecretLines {
   readonly isEmpty: boolean;
+  /** By byte, whether a line begins with it. */
+  readonly starts = new Uint8Array(256);
   /** Bytes of the beginning that a state stands for. */
   readonly depth: Int32Array;
   /** Bytes of the longest line that a state ends with; 0 where there is none. */
@@ -43,6 +45,7 @@ export class SecretLines {
 
   constructor(secrets: Iterable<Buffer>) {
     const lines = linesOf(secrets);
+    for (const [first = 0] of lines) this.starts[first] = 1;
     const size = 1 + lines.reduce((sum, line) => sum + line.length, 0);
     this.isEmpty = lines.length === 0;
     this.depth = new Int32Array(size);
@@ -130,12 +133,7 @@ export class Mask {
   /** What can be let out, masked. */
   push(data: Buffer): Buffer {
     if (this.#secrets.isEmpty) return data;
-    for (const byte of data) {
-      this.#state = this.#secrets.next(this.#state, byte);
-      this.#read++;
-      const length = this.#secrets.match[this.#state] ?? 0;
-      if (length > 0) this.#note(this.#read - length);
-    }
+    this.#search(data);
     this.#held.push(data);
     const shown = this.#showUpTo(this.#read - (this.#secrets.depth[this.#state] ?? 0));
     // its memory belongs to the caller
@@ -150,14 +148,29 @@ export class Mask {
     return this.#showUpTo(this.#read);
   }
 
-  /** A secret has ended here. */
-  #note(start: number): void {
+  /** Most bytes begin nothing, and cost a look into a table. */
+  #search(data: Buffer): void {
+    const { starts, match } = this.#secrets;
+    let state = this.#state;
+    for (let i = 0; i < data.length; i++) {
+      const byte = data[i] ?? 0;
+      if (state === 0 && starts[byte] === 0) continue;
+      state = this.#secrets.next(state, byte);
+      const length = match[state] ?? 0;
+      if (length > 0) this.#note(this.#read + i + 1 - length, this.#read + i + 1);
+    }
+    this.#state = state;
+    this.#read += data.length;
+  }
+
+  /** A secret begins at `start` and ends before `to`. */
+  #note(start: number, to: number): void {
     let from = start;
     for (let last = this.#found.at(-1); last !== undefined && last.to > from; last = this.#found.at(-1)) {
       from = Math.min(from, last.from);
       this.#found.pop();
     }
-    this.#found.push({ from, to: this.#read });
+    this.#found.push({ from, to });
   }
 
   /** No secret that is still to be found begins before `limit`. */

@@ -1,7 +1,7 @@
 /**
  * The worst documents, placeholders and params that a client may send, while another client measures: nobody waits for
- * them. What a busy machine adds to a wait is measured at the same time, by asking a server that has nothing else to do,
- * and the best of a few tries counts.
+ * them. Waits are those of a machine that has nothing else to do: how much slower this one is at the moment another
+ * process measures meanwhile, by the time that a fixed piece of work takes. The best of a few tries counts.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -10,61 +10,72 @@ import { pause } from '../../src/kernel/service.ts';
 import { type Product, startProduct } from '../harness/product.ts';
 
 let product: Product;
-let idle: { readonly child: ChildProcess; readonly url: string };
+let pacer: { readonly child: ChildProcess; readonly url: string };
 beforeAll(async () => {
-  idle = await startIdleServer();
+  pacer = await startPacer();
   product = await startProduct();
   await product.call('PUT /api/projects', { body: { name: 'p' } });
 });
 afterAll(async () => {
-  idle.child.kill();
+  pacer.child.kill();
   await product.stop();
 });
 
-/** What nobody may wait longer than, beyond what the machine itself costs. */
+/** What nobody may wait longer than. */
 const mostWaitMs = 200;
 const tries = 5;
 const timeoutMs = 180_000;
 
-const idleServer = `
-  const server = require('node:http').createServer((_, answer) => answer.end('ok'));
+/** Answers each request with the time that it took to work for 5 ms. */
+const pacerProgram = `
+  const server = require('node:http').createServer((_, answer) => {
+    const startedMs = performance.now();
+    const before = process.cpuUsage();
+    for (let worked = 0; worked < 5_000; ) {
+      const { user, system } = process.cpuUsage(before);
+      worked = user + system;
+    }
+    answer.end(String(performance.now() - startedMs));
+  });
   server.listen(0, '127.0.0.1', () => console.log(server.address().port));`;
 
-async function startIdleServer(): Promise<typeof idle> {
-  const child = spawn(process.execPath, ['-e', idleServer], { stdio: ['ignore', 'pipe', 'inherit'] });
+async function startPacer(): Promise<typeof pacer> {
+  const child = spawn(process.execPath, ['-e', pacerProgram], { stdio: ['ignore', 'pipe', 'inherit'] });
   const [port] = (await once(child.stdout, 'data')) as [Buffer];
   return { child, url: `http://127.0.0.1:${port.toString().trim()}` };
 }
 
-async function waitFor(url: string): Promise<number> {
-  const startedMs = performance.now();
-  await (await fetch(url)).text();
-  return performance.now() - startedMs;
+async function ask(url: string): Promise<string> {
+  return (await fetch(url)).text();
 }
 
-/** The longest wait of a client that asks all the time until the work is done, beyond that at the idle server. */
-async function excessWait(work: Promise<unknown>): Promise<number> {
+/** The longest wait of a client that asks all the time until the work is done, as it were on an idle machine. */
+async function longestWait(work: Promise<unknown>): Promise<number> {
   let isDone = false;
   const done = work.finally(() => (isDone = true));
-  let [longestMs, usualMs] = [0, 0];
+  let [longestMs, paceMs, rounds] = [0, 0, 0];
   do {
-    const [waitMs, idleMs] = await Promise.all([waitFor(`${product.url}/healthz`), waitFor(idle.url)]);
-    longestMs = Math.max(longestMs, waitMs);
-    usualMs = Math.max(usualMs, idleMs);
+    const startedMs = performance.now();
+    const [, pace] = await Promise.all([
+      ask(`${product.url}/healthz`).then(() => (longestMs = Math.max(longestMs, performance.now() - startedMs))),
+      ask(pacer.url),
+    ]);
+    paceMs += Number(pace);
+    rounds++;
     await pause(5);
   } while (!isDone);
   await done;
-  return longestMs - usualMs;
+  return longestMs / Math.max(1, paceMs / rounds / 5);
 }
 
 async function expectNobodyWaits(attack: () => Promise<unknown>): Promise<void> {
-  const excesses: number[] = [];
+  const waits: number[] = [];
   for (let i = 0; i < tries; i++) {
-    const excess = await excessWait(attack());
-    if (excess <= mostWaitMs) return;
-    excesses.push(Math.round(excess));
+    const waitMs = await longestWait(attack());
+    if (waitMs <= mostWaitMs) return;
+    waits.push(Math.round(waitMs));
   }
-  expect.fail(`others waited ${excesses.join(', ')} ms longer than at an idle server, in ${tries} tries`);
+  expect.fail(`others waited up to ${waits.join(', ')} ms, in ${tries} tries`);
 }
 
 function send(path: string, body: string, type = 'application/json'): Promise<Response> {
@@ -87,7 +98,7 @@ const task = (i: number, ...parents: readonly number[]) => ({
 });
 const zones = Intl.supportedValuesOf('timeZone');
 const cron = (i: number): string => `${i % 60} ${Math.floor(i / 60) % 24} * * *`;
-const start = '1970-01-02T00:00:00Z';
+const start = '2015-01-01T00:00:00Z';
 
 describe('nobody waits while a client sends YAML', () => {
   it.each([
@@ -183,17 +194,17 @@ describe('nobody waits while large params', () => {
   });
 
   it(
-    'are claimed, with 200 runs that all have them',
+    'are claimed, with 60 runs that all have them',
     async () => {
-      const tasks = many(200, (i) => ({ name: `t${i}` }));
+      const tasks = many(60, (i) => ({ name: `t${i}` }));
       const { id } = await product.call('POST /api/jobs', { body: job({ name: 'claimed', tasks }) });
       await expectNobodyWaits(async () => {
         const { runs } = await product.call('POST /api/jobs/{id}/run', {
           params: { id },
           body: { params, priority: 'high' },
         });
-        expect(runs).toHaveLength(200);
-        for (const run of [runs[0], runs[199]]) {
+        expect(runs).toHaveLength(60);
+        for (const run of [runs[0], runs[59]]) {
           for (;;) {
             const { state } = await product.call('GET /api/runs/{id}', { params: { id: run ?? '' } });
             if (state === 'success') break;
