@@ -5,8 +5,7 @@
 import type { RuntimeName } from './wire.ts';
 import { defaultTenant } from './tenants.ts';
 
-export const localTasks = ['all', 'default'] as const;
-export type LocalTasks = (typeof localTasks)[number];
+export type LocalTasks = 'all' | 'default';
 
 const localRuntimes: ReadonlySet<string> = new Set<RuntimeName>(['process', 'function']);
 

@@ -1,5 +1,5 @@
 /** Who may call what: every endpoint of both tables, asked by nobody, by a key of every role, and by a running task. */
-import { mkdir, readFile } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { tenantEndpoints } from '../../src/api/endpoints/table.ts';
@@ -54,8 +54,7 @@ async function makeKeys(): Promise<Record<Role, string>> {
 
 /** The task leaves its credential in a file and then waits to be killed. */
 async function startTask(): Promise<{ own: Running; credential: string }> {
-  const { home, call } = product;
-  await mkdir(join(home, 'told'));
+  const { taskFolder, call } = product;
   const { id: project } = await call('PUT /api/projects', { body: { name: 'access' } });
   const body = JSON.stringify({
     project: 'access',
@@ -67,7 +66,7 @@ async function startTask(): Promise<{ own: Running; credential: string }> {
           command: [
             'sh',
             '-c',
-            `umask 077; echo "$MILLRACE_CREDENTIAL" > "${home}/told/$MILLRACE_RUN_ID"; exec sleep 600`,
+            `umask 077; echo "$MILLRACE_CREDENTIAL" > "${taskFolder}/$MILLRACE_RUN_ID"; exec sleep 600`,
           ],
         },
       },
@@ -77,7 +76,7 @@ async function startTask(): Promise<{ own: Running; credential: string }> {
   const { runs } = await call('POST /api/jobs/{id}/run', { params: { id: job }, body: { instant } });
   const run = runs[0] ?? '';
   const credential = await until('the task has told its credential', async () => {
-    const text = await readFile(join(home, 'told', run), 'utf8').catch(() => '');
+    const text = await readFile(join(taskFolder, run), 'utf8').catch(() => '');
     return text.endsWith('\n') ? text.trim() : undefined;
   });
   const [task] = await call('GET /api/jobs/{id}/tasks', { params: { id: job } });
@@ -202,7 +201,7 @@ describe('the credential of a task', () => {
     const { runs } = await product.call('POST /api/jobs/{id}/run', { params: { id: job }, body: {} });
     const run = runs[0] ?? '';
     const credential = await until('a second task has told its credential', async () => {
-      const text = await readFile(join(product.home, 'told', run), 'utf8').catch(() => '');
+      const text = await readFile(join(product.taskFolder, run), 'utf8').catch(() => '');
       return text.endsWith('\n') ? text.trim() : undefined;
     });
     const path = `/int-api/tasks/${own.task}`;

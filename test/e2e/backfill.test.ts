@@ -26,7 +26,7 @@ const json = async (...args: string[]): Promise<unknown> => JSON.parse((await cl
 
 beforeAll(async () => {
   product = await startProduct();
-  mark = join(product.home, 'repaired');
+  mark = join(product.taskFolder, 'repaired');
   await mkdir(join(product.home, 'jobs'));
   await writeFile(join(product.home, 'jobs', 'daily.yaml'), job.replace('MARK', mark));
   expect(await cli('apply', '-f', join(product.home, 'jobs'), '--create-project')).toMatchObject({ code: 0 });

@@ -62,7 +62,7 @@ describe.skipIf(!needs('chromium'))('actions in the web interface', () => {
 
   beforeAll(async () => {
     product = await startProduct();
-    flag = join(product.home, 'flag');
+    flag = join(product.taskFolder, 'flag');
     await product.call('PUT /api/projects', { body: { name: 'shop' } });
     ({ id: job } = await product.call('PUT /api/jobs', { body: JSON.stringify(document(flag)) }));
     browser = await startBrowser();

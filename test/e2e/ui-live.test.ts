@@ -35,7 +35,7 @@ describe.skipIf(!needs('chromium'))('the web interface', () => {
   beforeAll(async () => {
     product = await startProduct({ args: ['--port', String(await lastingPort())] });
     await product.call('PUT /api/projects', { body: { name: 'shop' } });
-    file = join(product.home, 'go-on');
+    file = join(product.taskFolder, 'go-on');
     ({ id: job } = await product.call('PUT /api/jobs', { body: JSON.stringify(documentWith(file)) }));
     browser = await startBrowser();
     root = await signIn(browser, product, product.rootKey);

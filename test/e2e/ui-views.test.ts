@@ -85,7 +85,7 @@ describe.skipIf(!needs('chromium'))('the views of a job', () => {
   beforeAll(async () => {
     // the instants that are written below are long past
     product = await startProduct({ env: { MILLRACE_RETENTION: 'forever', MILLRACE_RETENTION_RUNS: 'forever' } });
-    file = join(product.home, 'go-on');
+    file = join(product.taskFolder, 'go-on');
     await product.call('PUT /api/projects', { body: { name: 'shop' } });
     jobs.pipeline = (await product.call('PUT /api/jobs', { body: JSON.stringify(pipeline(file)) })).id;
     jobs.long = (await product.call('PUT /api/jobs', { body: JSON.stringify(long) })).id;

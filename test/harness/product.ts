@@ -10,6 +10,7 @@ import { fileURLToPath } from 'node:url';
 import type { TenantEndpoints } from '../../src/api/endpoints/table.ts';
 import type { GatewayEndpoints } from '../../src/gateway/endpoints.ts';
 import { type Client, makeClient } from '../../src/http/client.ts';
+import { makeTaskFolder } from './task-folder.ts';
 import { until } from './until.ts';
 
 export const productNode = process.env['MILLRACE_TEST_NODE'] ?? process.execPath;
@@ -21,6 +22,8 @@ export interface Product {
   readonly home: string;
   readonly url: string;
   readonly rootKey: string;
+  /** Where tasks may read and write, whatever user they run as; removed by `stop`. */
+  readonly taskFolder: string;
   readonly child: ChildProcess;
   readonly call: Client<Endpoints>;
   /** Everything it wrote, for failing tests. */
@@ -57,16 +60,22 @@ export async function startProduct(options: ProductOptions = {}): Promise<Produc
     await ended(child, 'SIGINT');
     throw new Error(`up does not start; it said: ${output}`, { cause: error });
   });
+  const taskFolder = await makeTaskFolder();
   const rootKey = (await readFile(join(home, 'root-key'), 'utf8')).trim();
   await until('it is healthy', async () => (await fetch(`${url}/healthz`)).ok || undefined);
   return {
     home,
     url,
     rootKey,
+    taskFolder,
     child,
     call: makeClient<Endpoints>({ base: url, headers: { authorization: `Bearer ${rootKey}` } }),
     output: () => output,
-    stop: () => ended(child, 'SIGINT'),
+    async stop() {
+      const code = await ended(child, 'SIGINT');
+      await rm(taskFolder, { recursive: true, force: true });
+      return code;
+    },
   };
 }
 
