@@ -270,6 +270,25 @@ describe('the installation', () => {
     });
   });
 
+  it('says what is known of a server whose database does not answer', async () => {
+    const refuse = async (): Promise<never> => {
+      throw new MillraceError('database_unavailable', 'the database has not answered since noon');
+    };
+    const frozen = await startLocalServer({
+      ...fixed,
+      'GET /healthz': refuse,
+      'GET /api/explain/tenant/{name}': refuse,
+    });
+    const { code, stdout } = await shell(['status'], { env: frozen.env });
+    const answered = await shell(['status', '--json'], { env: frozen.env });
+    await frozen.stop();
+    expect([code, stdout]).toEqual([
+      1,
+      expect.stringMatching(/^server: +http.*\nhealth: +not ok: the database has not answered since noon\n$/),
+    ]);
+    expect(JSON.parse(answered.stdout)).toMatchObject({ health: { ok: false, code: 'database_unavailable' } });
+  });
+
   it('is not unwell where a person has stopped the default tenant', async () => {
     const fault = new MillraceError('tenant_stopped', 'the tenant default was stopped by a person');
     const down = await startLocalServer({

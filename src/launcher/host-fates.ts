@@ -18,6 +18,8 @@ export interface FateOptions {
   readonly now: Date;
   readonly entries: readonly LaunchEntry[];
   readonly fate: HostsPort['fate'];
+  /** Whether a missing connection says anything: the launcher and its server have been awake. */
+  readonly mayMiss: boolean;
   /** Whether connections of its schedulers would be seen here. */
   readonly isSeen: (entry: LaunchEntry) => boolean;
 }
@@ -26,7 +28,7 @@ export interface FateOptions {
 export async function findFates(db: Db, hosts: readonly LaunchHost[], options: FateOptions): Promise<LaunchHost[]> {
   const known = hosts.map((host) => markEnded(host, options.fate(host)));
   const late = lateHosts(known, options);
-  if (late.size === 0) return known;
+  if (late.size === 0 || !options.mayMiss) return known;
   const connected = await readConnected(db);
   return known.map((host) =>
     late.has(host.id) && !connected.has(connectionsOf(host.id))

@@ -271,16 +271,19 @@ class Launcher {
       ({ entries, databases } = await this.#readTenants());
     const presence = presences(entries.map(this.#asKnown), databases);
     this.#tenantOids = new Set(entries.map(({ tenant }) => tenant.databaseOid));
+    if (this.#isAway) this.#recoveredMs = performance.now();
+    this.#isAway = false;
+    const isRecovering = performance.now() - this.#recoveredMs < recoveryMs;
     const hosts = await findFates(db, await readHosts(db), {
       now,
       entries,
       fate: (host) => this.#options.hosts.fate(host),
+      // an outage ends all connections, of hosts that live too
+      mayMiss: this.#lease.mayJudge && !isRecovering,
       // behind a pooler, connections may bear its name
       isSeen: ({ tenant }) => !this.#options.allowPooler && !this.#options.isElsewhere(tenant),
     });
     this.#spawning.see(hosts);
-    if (this.#isAway) this.#recoveredMs = performance.now();
-    this.#isAway = false;
     return {
       now,
       launcherId: this.#id,
@@ -295,7 +298,7 @@ class Launcher {
       mayJudge: this.#lease.mayJudge,
       known: this.#known,
       isNew: this.#isNew,
-      isRecovering: performance.now() - this.#recoveredMs < recoveryMs,
+      isRecovering,
       mostHosts: this.#options.mostHosts,
       keepsSpares: this.#options.keepsSpares,
       hostFaults: this.#spawning.faults(),

@@ -8,6 +8,7 @@ import type { SchedulerStatus } from '../contract/engine.ts';
 import { compileSchedule, nextInstant, type Schedule } from '../jobs/schedule.ts';
 import { checkpoint } from '../kernel/checkpoint.ts';
 import { pause, type Service } from '../kernel/service.ts';
+import { isRefused, workApart } from './apart.ts';
 import { arrive, type Arrival, graceMs } from './arrival.ts';
 import { cut } from './catchup.ts';
 import { insertCatchups } from './catchup-queries.ts';
@@ -74,11 +75,14 @@ export class TriggerProcessor {
   async #turn(signal: AbortSignal): Promise<void> {
     const { changedJobs, time } = this.#scheduling;
     if (changedJobs.size > 0) for (const id of await changedJobs.receive(batch, signal)) this.#stale.add(id);
-    if (this.#stale.size > 0) await this.#reload();
+    const refusal = this.#stale.size > 0 ? await this.#reload().catch(unlessRefused) : undefined;
     const head = this.#queue.peek();
-    if (head !== undefined && head.dueMs <= time.now()) await this.#fireDue();
-    else if (this.#stale.size > 0) return;
-    else if (this.#isWarm || head === undefined) await this.#sleep(head?.dueMs, signal);
+    const isDue = head !== undefined && head.dueMs <= time.now();
+    if (isDue) await this.#fireDue();
+    // thrown only now: what is due fires although a job cannot be taken in
+    if (refusal !== undefined) throw refusal.error;
+    if (isDue || this.#stale.size > 0) return;
+    if (this.#isWarm || head === undefined) await this.#sleep(head?.dueMs, signal);
     else await this.#warmUp(head.dueMs, signal);
   }
 
@@ -117,13 +121,23 @@ export class TriggerProcessor {
     for (const entry of overslept) this.#stale.add(entry.trigger.row.job_id);
     const left = cutInto(largestFiring, onTime);
     const fire = async (): Promise<void> => {
-      for (let some = left.shift(); some !== undefined; some = left.shift()) await this.#fire(some);
+      for (let some = left.shift(); some !== undefined; some = left.shift()) await this.#fireApart(some);
     };
     for (const entry of onTime) this.#firing.add(entry);
     const done = await Promise.allSettled(Array.from({ length: Math.min(firingsAtOnce, left.length) }, fire));
     // where one failed, the others went on as far as they could
     for (const entry of left.flat()) this.#putBack(entry);
     for (const outcome of done) if (outcome.status === 'rejected') throw outcome.reason;
+  }
+
+  /** One trigger that cannot fire keeps no other from firing. It is tried again with the next turn. */
+  async #fireApart(some: readonly Due<Trigger>[]): Promise<void> {
+    try {
+      await workApart(some, (part) => this.#fire(part));
+    } finally {
+      // of too many that are refused, the rest was not tried
+      for (const entry of some) if (this.#firing.has(entry)) this.#putBack(entry);
+    }
   }
 
   async #fire(onTime: readonly Due<Trigger>[]): Promise<void> {
@@ -170,9 +184,10 @@ export class TriggerProcessor {
 
   /** A part of what has changed: when it is much, what is due meanwhile does not wait for all of it. */
   async #reload(): Promise<void> {
-    const ids = [...this.#stale].slice(0, reloaded);
-    await this.#take(ids, await activeTriggers(this.#scheduling.db, ids));
-    for (const id of ids) this.#stale.delete(id);
+    await workApart([...this.#stale].slice(0, reloaded), async (ids) => {
+      await this.#take(ids, await activeTriggers(this.#scheduling.db, ids));
+      for (const id of ids) this.#stale.delete(id);
+    });
   }
 
   /** At the start: what has missed nothing is ready at once; the others are taken in by and by, between live firings. */
@@ -278,6 +293,11 @@ function dueInstants({ trigger, instantMs: firstMs }: Due<Trigger>, nowMs: numbe
     found.push({ trigger, instantMs: at, dueMs });
   }
   return found;
+}
+
+function unlessRefused(error: unknown): { readonly error: unknown } {
+  if (isRefused(error)) return { error };
+  throw error;
 }
 
 type Arrived = Arrival & { readonly trigger: Trigger };

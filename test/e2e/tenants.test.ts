@@ -129,7 +129,7 @@ describe('a tenant', () => {
   it('does the same from the command line', async () => {
     expect(await cli('tenant', 'create', 'field')).toMatchObject({
       code: 0,
-      stdout: expect.stringContaining('STARTED') as unknown,
+      stdout: expect.stringContaining('field runs') as unknown,
     });
     expect((await cli('--tenant', 'field', 'project', 'create', 'wheat')).code).toBe(0);
     expect((await cli('tenant', 'stop', 'field')).code).toBe(0);
@@ -145,7 +145,7 @@ describe('a tenant', () => {
       const { reason_code } = await tenant('meadow');
       return reason_code === 'not_installed' || undefined;
     });
-    expect((await cli('tenant', 'adopt', 'meadow')).stdout).toContain('STARTED');
+    expect((await cli('tenant', 'adopt', 'meadow')).stdout).toContain('meadow runs');
     expect((await cli('--tenant', 'meadow', 'projects')).stdout).not.toContain('wheat');
     expect((await cli('tenant', 'drop', 'meadow', '--yes')).code).toBe(0);
     // a process for each command

@@ -1,0 +1,63 @@
+import { describe, expect, it } from 'vitest';
+import { after, minute, Schedule } from '../../test/harness/scheduling.ts';
+import { until } from '../../test/harness/until.ts';
+import { withClient } from '../postgres/databases.ts';
+import { workApart } from './apart.ts';
+import { makeScheduler } from './scheduler.ts';
+
+const refusal = Object.assign(new Error('refused'), { code: '23514' });
+
+describe('work of which the database refuses a part', () => {
+  it('is done for all others, and rejects with the refusal', async () => {
+    const done: number[] = [];
+    const work = async (some: readonly number[]): Promise<void> => {
+      if (some.includes(7)) throw refusal;
+      done.push(...some);
+    };
+    const items = Array.from({ length: 50 }, (_, i) => i);
+    await expect(workApart(items, work)).rejects.toBe(refusal);
+    expect(done.toSorted((a, b) => a - b)).toEqual(items.filter((item) => item !== 7));
+  });
+
+  it('is given up soon where all of it is refused, and at once after any other error', async () => {
+    let tries = 0;
+    const items = Array.from({ length: 2_500 }, (_, i) => i);
+    const refuse = async (): Promise<void> => {
+      tries += 1;
+      throw refusal;
+    };
+    await expect(workApart(items, refuse)).rejects.toBe(refusal);
+    expect(tries).toBeLessThan(60);
+    const lost = new Error('Connection terminated');
+    await expect(workApart(items, () => Promise.reject(lost))).rejects.toBe(lost);
+  });
+});
+
+it('A trigger whose firing the database refuses keeps no other from firing, and does not make firing fail', async () => {
+  const all = await Schedule.make();
+  const scheduler = makeScheduler(all.ctx);
+  await scheduler.start();
+  try {
+    const poisoned = await all.triggered({ start: after(minute) });
+    const sound = await all.triggered({ start: after(minute) });
+    all.tell(poisoned);
+    all.tell(sound);
+    await all.waitsFor(after(minute));
+    await withClient(all.line.address, (client) =>
+      client.query(`
+        create function millrace.refuse() returns trigger language plpgsql as $$
+        begin
+          if new.task_id in (select id from millrace.task where job_id = '${poisoned.id}') then raise 'poisoned'; end if;
+          return new;
+        end $$;
+        create trigger refuse before insert on millrace.live for each row execute function millrace.refuse()`),
+    );
+    all.line.time.moveTo(after(minute));
+    await all.firedAre(sound, [after(minute)]);
+    await until('the other was refused', () => all.ctx.faults.some((fault) => /poisoned/.test(String(fault))));
+    await all.firedAre(poisoned, []);
+  } finally {
+    await scheduler.stop();
+    await all.close();
+  }
+});
