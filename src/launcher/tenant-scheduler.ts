@@ -48,7 +48,7 @@ export interface TenantSchedulerOptions extends Holding {
   /** For all connections but the one that holds the lock. */
   readonly budget?: ConnectionBudget | undefined;
   readonly limits: SchedulerLimits;
-  /** Asked now and then: no launcher sees who wants to migrate this tenant. `onWanted`: somebody does. */
+  /** Asked now and then: no launcher sees who wants to migrate this tenant. `onWanted`: somebody does, or has changed it. */
   readonly isUnwatched?: () => boolean;
   readonly onWanted?: () => void;
   /** While it starts: why it has not started yet. */
@@ -162,7 +162,11 @@ async function change(pool: Pool, options: TenantSchedulerOptions, over: AbortSi
     await pause(limits.versionEveryMs, over);
     if (over.aborted) return stopped();
     const ending = await presentVersion(db).then((recorded) => changeTo(recorded, version), endingOf);
-    if (ending?.code === 'not_installed' || ending?.code === 'starting') return ending;
+    if (ending?.code === 'not_installed' || ending?.code === 'starting') {
+      // at once: the scheduler may take its time to stop, and gateways use the wrong engine meanwhile
+      onWanted?.();
+      return ending;
+    }
     if (isUnwatched?.() !== true || !(await isWanted(db).catch(() => false))) continue;
     onWanted?.();
     return new Ending('starting', 'a transaction is changing it');
