@@ -21,8 +21,8 @@ const lockedMs = 1_000;
 const busyShare = 1 / 40;
 
 /**
- * Processor time, in milliseconds, that a scheduler may keep the process from all others. Honest schedulers stay below
- * 100 ms. Its neighbours are late by this, and by about 1 s until they run in another host.
+ * Processor time, in milliseconds, that a scheduler may keep the process from all others. Its neighbours are late by this
+ * and by the time until they run in another host; together that shall be 2 s at most.
  */
 const blockedMs = 500;
 

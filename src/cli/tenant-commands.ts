@@ -196,8 +196,9 @@ async function upgradeTenant(
   const call = server.gateway('POST /api/tenants/{name}/upgrade', { params, body: { to, dry_run: dryRun } });
   const done = await tellingOfWaits({ session, server, name }, byArgument(call, { 'body.to': '--to' }));
   out.answer(done, () => {
-    if (done.from === done.to) return out.line(`${name} is at ${done.to} already`);
-    out.line(`${name}: ${done.from} → ${done.to}`);
+    const isSame = done.from === done.to;
+    if (isSame && done.migrations.length === 0) return out.line(`${name} is at ${done.to} already`);
+    out.line(isSame ? `${name} is at ${done.to}, but lacked:` : `${name}: ${done.from} → ${done.to}`);
     for (const migration of done.migrations) out.line(`  ${migration}`);
     if (dryRun) return out.note(`nothing was changed; ${count(done.sessions ?? 0, 'connection')} would have to leave`);
     out.line(stateLine(done.tenant));

@@ -4,7 +4,7 @@ import { Housekeeping } from './housekeeping.ts';
 const going = new AbortController().signal;
 
 /** Work that lasts until it is told to end. */
-function lasting(): { readonly work: () => Promise<string>; readonly begun: Promise<void>; end(): void } {
+function lasting(): { readonly work: () => Promise<string>; readonly begun: Promise<void>; readonly end: () => void } {
   let begin = (): void => {};
   let end = (): void => {};
   const begun = new Promise<void>((resolve) => (begin = resolve));

@@ -22,6 +22,7 @@ import { knownError, MillraceError } from '../errors.ts';
 import { problemResponse } from '../http/router.ts';
 import { newId } from '../kernel/id.ts';
 import { onPool, sql } from '../kernel/sql.ts';
+import { withClient } from '../postgres/databases.ts';
 import { registerTenant, type TenantRow } from './control-queries.ts';
 import { Engines } from './engines.ts';
 import { migrateTenant, pendingMigrations } from './install.ts';
@@ -95,6 +96,22 @@ describe('two versions in one process', () => {
     expect(answers).toEqual([{ build: a, ...counts }, { build: b, ...counts }, counts]);
     const { ctx } = await opened(loader, 'two');
     expect(await onPool(ctx.pool).rows(sql`select note from build_firing`)).toEqual([]);
+  });
+
+  it('change over when another version was written without the lock, though the tenant is in steady use', async () => {
+    const { database } = await tenantAt('edited', a);
+    const loader = fleet.newLoader({ engines });
+    expect(await status(loader, 'edited')).toMatchObject({ build: a });
+    const next = await engineOf(b);
+    await withClient(database.address, async (client) => {
+      await client.query('begin');
+      await next.migrate(client);
+      await client.query('commit');
+    });
+    await until('the new engine answers', async () => {
+      const { build } = (await status(loader, 'edited')) as { build: string };
+      return build === b || undefined;
+    });
   });
 
   it('run two schedulers at once, each in its own way', async () => {

@@ -12,11 +12,12 @@ import type { Engine, EngineContext } from '../contract/engine.ts';
 import type { Caller } from '../contract/roles.ts';
 import { isDoubtful, isMissingTable, isStaleEngine, knownError, MillraceError } from '../errors.ts';
 import type { Log } from '../kernel/log.ts';
-import type { Db } from '../kernel/sql.ts';
+import { type Db, onPool } from '../kernel/sql.ts';
 import type { Address } from '../postgres/address.ts';
 import type { ConnectionBudget } from '../postgres/connection-budget.ts';
 import { makePatient } from '../postgres/patient-pool.ts';
 import { closePool, guardVersion, openPool } from '../postgres/pool.ts';
+import { presentVersion } from '../postgres/recorded-version.ts';
 import { anything, type WakeHub } from '../postgres/wake.ts';
 import { findFormer, listTenants, type TenantRow } from './control-queries.ts';
 import type { EngineSource } from './engines.ts';
@@ -52,6 +53,8 @@ const migrationMs = 3_000;
 const usualFailureLifeMs = 1_000;
 /** However much fails, an open tenant is looked at so often. */
 const doubtEveryMs = 1_000;
+/** A tenant that is used has its version read so often: somebody may have changed it without taking `drain`. */
+const proveEveryMs = 2_000;
 
 type Seen = Awaited<ReturnType<typeof look>>;
 /** Who has the connections by which tenants are looked at. */
@@ -64,6 +67,8 @@ interface Entry {
   tenant?: OpenTenant;
   /** When it failed, if it did: the failure is the answer until it is old. */
   failedAt?: number;
+  /** When its version was last read, or begun to be. */
+  provenAt: number;
   /** The last look at it after it was open. */
   doubt?: { readonly at: number; readonly over: Promise<void> };
 }
@@ -150,9 +155,12 @@ export class Loader {
 
   open(row: TenantRow): Promise<OpenTenant> {
     const known = this.#entries.get(row.id);
-    if (known !== undefined && isSame(known.row, row) && !this.#isOld(known)) return known.opening;
+    if (known !== undefined && isSame(known.row, row) && !this.#isOld(known)) {
+      this.#proveNowAndThen(known);
+      return known.opening;
+    }
     if (known !== undefined) void this.close(row.id);
-    const entry: Entry = { row, opening: this.#load(row) };
+    const entry: Entry = { row, opening: this.#load(row), provenAt: performance.now() };
     this.#entries.set(row.id, entry);
     entry.opening.then(
       (tenant) => {
@@ -168,6 +176,18 @@ export class Loader {
   #isOld({ failedAt }: Entry): boolean {
     const { failureLifeMs = usualFailureLifeMs } = this.#options;
     return failedAt !== undefined && performance.now() - failedAt > failureLifeMs;
+  }
+
+  /** On a connection of its pool, beside the work: what fails there is for others to notice. */
+  #proveNowAndThen(entry: Entry): void {
+    const { tenant } = entry;
+    const now = performance.now();
+    if (tenant === undefined || now - entry.provenAt < proveEveryMs) return;
+    entry.provenAt = now;
+    presentVersion(onPool(tenant.ctx.pool)).then(
+      (version) => version !== tenant.engine.version && this.#drop(tenant),
+      () => {},
+    );
   }
 
   /**

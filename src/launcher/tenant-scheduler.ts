@@ -54,7 +54,7 @@ export interface TenantSchedulerOptions extends Holding {
   /** For all connections but the one that holds the lock. */
   readonly budget?: ConnectionBudget | undefined;
   readonly limits: SchedulerLimits;
-  /** Asked now and then: no launcher sees who wants to migrate this tenant. `onWanted`: somebody does. */
+  /** Asked now and then: no launcher sees who wants to migrate this tenant. `onWanted`: somebody does, or has changed it. */
   readonly isUnwatched?: () => boolean;
   readonly onWanted?: () => void;
   /** Its last attempt ended because a part of it failed: this one has to prove itself before it is called running. */
@@ -173,7 +173,11 @@ async function change(pool: Pool, engine: Engine, options: TenantSchedulerOption
     await pause(limits.versionEveryMs, over);
     if (over.aborted) return stopped();
     const ending = await presentVersion(db).then((recorded) => changeTo(recorded, version), endingOf);
-    if (ending?.code === 'not_installed' || ending?.code === 'starting') return ending;
+    if (ending?.code === 'not_installed' || ending?.code === 'starting') {
+      // at once: the scheduler may take its time to stop, and gateways use the wrong engine meanwhile
+      onWanted?.();
+      return ending;
+    }
     if (performance.now() - comparedMs >= limits.schemaEveryMs) {
       comparedMs = performance.now();
       const fault = await schemaFaultIn(pool, engine).catch(() => undefined);

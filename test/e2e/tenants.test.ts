@@ -62,8 +62,8 @@ describe('a tenant', () => {
       message: { outcome: 'stopped' },
     });
     expect(await below('shop')('GET /api/projects')).toMatchObject([{ name: 'p' }]);
-    const starts = await Promise.all(Array.from({ length: 5 }, () => cli('tenant', 'start', 'shop', '--json')));
-    expect(starts.map(({ code }) => code)).toEqual([0, 0, 0, 0, 0]);
+    const starts = await Promise.all(Array.from({ length: 3 }, () => cli('tenant', 'start', 'shop', '--json')));
+    expect(starts.map(({ code }) => code)).toEqual([0, 0, 0]);
     for (const { stdout } of starts)
       expect(JSON.parse(stdout)).toMatchObject({ tenant: { state: 'STARTED' }, message: { outcome: 'started' } });
     await product.call('POST /api/tenants/{name}/rename', { params: { name: 'shop' }, body: { name: 'store' } });

@@ -3,6 +3,7 @@
  * how they are ended.
  */
 import { type Db, sql } from '../../kernel/sql.ts';
+import { isEngines } from '../../postgres/drained.ts';
 import { locks } from '../../postgres/locks.ts';
 import { reasons } from '../reasons.ts';
 
@@ -96,8 +97,8 @@ function awaitedBy(db: Db, pid: number | null): Promise<Blocker[]> {
 }
 
 /**
- * Everybody else who has had a lock on a table of ours for so long, in the tenant's own database. Who came later stood in
- * line behind whoever waited for it, and has it only now.
+ * Transactions of others than engines that are as old at least and have a lock on a table of ours, in the tenant's own
+ * database. A younger one stood in line behind a migration that waited for it, and has its lock only now.
  */
 export function holdersOfTables(db: Db, forMs: number): Promise<Holder[]> {
   return db.rows<Holder>(sql`
@@ -108,6 +109,7 @@ export function holdersOfTables(db: Db, forMs: number): Promise<Holder[]> {
      where lock.locktype = 'relation' and lock.granted and lock.pid is distinct from pg_backend_pid()
        and lock.database = (select oid from pg_database where datname = current_database())
        and activity.leader_pid is null
+       and not exists (select from pg_locks l where ${isEngines} and l.pid = lock.pid)
        and coalesce(activity.xact_start, '-infinity') < clock_timestamp() - ${forMs} * interval '1 millisecond'
      order by since`);
 }

@@ -6,6 +6,7 @@ import { MillraceError } from '../../errors.ts';
 import { withClient } from '../../postgres/databases.ts';
 import { hasMigrations } from '../../postgres/migrate.ts';
 import { inDrained } from '../install.ts';
+import { awaitReaders } from './await-readers.ts';
 import { migrationFailed, seen } from './installing.ts';
 import {
   type Actor,
@@ -41,7 +42,8 @@ export async function releaseTenant(life: Life, name: string, { actor }: Actor):
 
 async function removeSchema(life: Life, row: queries.LifeRow, actor: string): Promise<void> {
   try {
-    await inDrained(life.addressOf(row), restarting(life, row, { cause: 'release', actor }), (client) =>
+    const lockMs = await awaitReaders(life, row);
+    await inDrained(life.addressOf(row), restarting({ ...life, lockMs }, row, { cause: 'release', actor }), (client) =>
       client.query('drop schema if exists millrace cascade'),
     );
   } catch (error) {

@@ -66,6 +66,16 @@ describe('an upgrade', () => {
     expect(await eventsOf(life, name)).toEqual(['tenant.created', 'tenant.upgraded']);
   });
 
+  it('to the version that is recorded applies a migration that is missing, and else does nothing', async () => {
+    const name = await make();
+    const nothing = await upgradeTenant(life, name, { to: engineVersion, actor });
+    expect(nothing).toMatchObject({ migrations: [], message: null });
+    await inDatabase(life, name, (db) => db.exec(sql`update millrace.installation set version = ${middle.version}`));
+    const done = await upgradeTenant(life, name, { to: middle.version, actor });
+    expect(done).toMatchObject({ from: middle.version, to: middle.version, migrations: [middle.all.at(-1)?.name] });
+    await inDatabase(life, name, (db) => db.exec(sql`select from millrace.more`));
+  });
+
   it('of one that is stopped is shown at once', async () => {
     const name = await make();
     await life.control.exec(sql`

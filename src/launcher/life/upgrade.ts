@@ -14,6 +14,7 @@ import { inDrained, onConnection } from '../install.ts';
 import type { SentMessage } from '../messages.ts';
 import { isTold } from '../version-story.ts';
 import { adoptCommand } from './advice.ts';
+import { awaitReaders } from './await-readers.ts';
 import { startMs } from './create.ts';
 import { isUncertain, migrationFailed, seen } from './installing.ts';
 import { type Actor, engineFor, exclusively, existing, heard, type Life, outcome, record, restarting } from './life.ts';
@@ -60,11 +61,23 @@ export async function upgradeTenant(life: Life, name: string, wish: UpgradeWish)
     const planned = await plan(life, name, wish);
     const { row, from, engine } = planned;
     const nothing = { tenantId: row.id, from, to: engine.version, migrations: [], sessions: null, messageId: null };
-    return from === engine.version ? nothing : migrate(life, planned, wish.actor);
+    return from === engine.version && !(await lacksMigration(life, planned))
+      ? nothing
+      : migrate(life, planned, wish.actor);
   });
   const { messageId, ...upgrade } = done;
   if (messageId === null) return { ...upgrade, message: null };
   return { ...upgrade, message: (await outcome(life, done.tenantId, messageId, startMs)).message };
+}
+
+/** Its version is recorded, but not everything that belongs to it: a script was cut short, or a row was edited. */
+async function lacksMigration(life: Life, { row, engine }: Plan): Promise<boolean> {
+  const pending = await onConnection(life.addressOf(row), (client) => engine.pending(client)).catch(
+    (error: unknown) => {
+      throw migrationFailed(error, row.name);
+    },
+  );
+  return pending.length > 0;
 }
 
 async function plan(life: Life, name: string, { to }: Omit<UpgradeWish, 'actor'>): Promise<Plan> {
@@ -90,7 +103,8 @@ async function plan(life: Life, name: string, { to }: Omit<UpgradeWish, 'actor'>
 
 async function migrate(life: Life, { row, from, engine }: Plan, actor: string) {
   const to = engine.version;
-  const telling = restarting(life, row, { cause: `upgrade to ${to}`, actor });
+  const lockMs = await awaitReaders(life, row);
+  const telling = restarting({ ...life, lockMs }, row, { cause: `upgrade to ${to}`, actor });
   const migrations = await inDrained(life.addressOf(row), telling, (client) => engine.migrate(client))
     .then((applied) => {
       checkpoint('tenant.upgraded');

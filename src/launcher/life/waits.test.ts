@@ -8,6 +8,7 @@ import {
   holdDrain,
   inDatabase,
   makeTestLife,
+  messagesAbout,
   type TestLife,
 } from '../../../test/harness/tenant-life.ts';
 import { until } from '../../../test/harness/until.ts';
@@ -102,13 +103,17 @@ describe('an upgrade behind an open reader', () => {
     expect(await version(name)).toEqual({ kind: 'installed', version: newer.version });
   });
 
-  it('goes on as soon as the reader is done', async () => {
+  it('leaves the tenant running until the reader is done, and goes on then', async () => {
     const name = await make();
     const { client } = await reading(name);
-    const upgrading = upgrade(name, { lockMs: 20_000 });
-    await until('it waits', () => holders(name).then(([first]) => first));
+    const engines = await holdDrain(addressOf(name), life.hub);
+    const upgrading = upgrade(name, { lockMs: 60_000 });
+    await pause(3_000);
+    expect(engines.isAlive()).toBe(true);
+    expect((await messagesAbout(life, name)).map(({ cause }) => cause)).not.toContain(`upgrade to ${newer.version}`);
     await client.query('commit');
     await upgrading;
+    await engines.ended;
     expect(await version(name)).toEqual({ kind: 'installed', version: newer.version });
     await client.end();
   });
@@ -119,7 +124,7 @@ describe('an upgrade behind an open reader', () => {
     await inDatabase(life, name, (_, other) =>
       other.query(`begin; select count(*) from millrace.job; prepare transaction '${name}'`),
     );
-    const upgrading = upgrade(name, { lockMs: 20_000 });
+    const upgrading = upgrade(name, { lockMs: 5_000 });
     const found = await until('it waits', async () => {
       const all = await holders(name);
       return all.length > 0 ? all : undefined;
