@@ -59,7 +59,9 @@ export class DocumentParser {
     }
     if (this.#waiting.length >= waiting) {
       const headers = { 'retry-after': '5' };
-      throw new MillraceError('overloaded', `${waiting} large documents wait to be parsed already; try again`, { headers });
+      throw new MillraceError('overloaded', `${waiting} large documents wait to be parsed already; try again`, {
+        headers,
+      });
     }
     await new Promise<void>((resolve) => this.#waiting.push(resolve));
   }
