@@ -176,8 +176,10 @@ class Execution {
     const { cwd } = this.#work;
     if (cwd !== null && !existsSync(cwd)) return faulty(`the folder "${cwd}" (cwd) does not exist on this worker`);
     const code: unknown = error instanceof Error ? Reflect.get(error, 'code') : undefined;
-    const known = typeof code === 'string' ? refusals[code] : undefined;
     const { user } = this.#work;
+    // a folder of PATH that this user may not enter hides that the command is in none of the others
+    const isHidden = code === 'EACCES' && user !== undefined && !command.includes('/');
+    const known = typeof code === 'string' ? refusals[isHidden ? 'ENOENT' : code] : undefined;
     const as = code === 'EACCES' && user !== undefined ? `; tasks run as user ${user.uid} (docs/security.md)` : '';
     return faulty(`the command "${command}" ${known ?? `could not be started: ${String(error)}`}${as}`);
   }

@@ -107,6 +107,16 @@ describe.skipIf(!needsRoot())('started by root, a task', () => {
     expect((await other).outcome.state).toBe('success');
   });
 
+  it('that names no command of PATH is told so, though PATH has a folder of root', async () => {
+    const users = new TaskUsers({ wish: undefined, log: silent });
+    const PATH = `/usr/bin:${mkdtempSync(join(folder, 'closed-'))}`;
+    const runtime = processRuntime({ environment: { PATH }, users });
+    open.push(users, runtime.service);
+    const task = { ...taskOf(''), work: { kind: 'process', command: ['no-such-command'], cwd: null } } as const;
+    const outcome = await runtime.run(task, { write: () => undefined }, new AbortController().signal);
+    expect(outcome.reason).toMatch(/^the command "no-such-command" was not found .* tasks run as user \d+/);
+  });
+
   it('can open its standard error by name', async () => {
     const { run } = makeRuntime();
     expect(await run('echo oops > /dev/stderr')).toMatchObject({ outcome: { state: 'success' }, printed: 'oops' });
