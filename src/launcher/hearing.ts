@@ -2,9 +2,9 @@
  * Reports of hosts on their orders become events of the state machine. A host that is silent, has ended or does not obey is
  * lost, and every scheduler with it.
  *
- * One of its tenants may be to blame. Most likely that is a tenant that the host was starting or ending, or had started
- * lately: where there are such, they are suspected, otherwise all tenants of the host. A tenant that is the only suspect is
- * blamed, and waits before it is tried again. All others start again at once.
+ * One of its tenants may be to blame. Most likely that is a tenant that the host was starting or ending, else one that it
+ * had started lately: where there are such, they are suspected, otherwise all tenants of the host. A tenant that is the only
+ * suspect is blamed, and waits before it is tried again. All others start again at once.
  */
 import { silentMs } from './host-queries.ts';
 import type { LaunchHost } from './launch-queries.ts';
@@ -73,8 +73,9 @@ function suspectsOf(ledger: Ledger, lost: readonly LaunchHost[]): Fates['suspect
   for (const host of lost) {
     const lostMs = hasEnded(host) ? ledger.now.getTime() : host.beatMs;
     const tenants = [...ledger.launches()].filter(([entry, launch]) => isIn(host, entry, launch));
-    const recent = tenants.filter(([, launch]) => isRecent(launch, lostMs));
-    const suspected = recent.length > 0 ? recent : tenants;
+    const underWay = tenants.filter(([, { ending, state }]) => ending || state !== 'STARTED');
+    const recent = tenants.filter(([, { changedAt }]) => changedAt.getTime() > lostMs - recentMs);
+    const suspected = [underWay, recent].find((some) => some.length > 0) ?? tenants;
     for (const [{ tenant }] of suspected) suspects.set(tenant.id, { isBlamed: suspected.length === 1 });
   }
   return suspects;
@@ -83,10 +84,6 @@ function suspectsOf(ledger: Ledger, lost: readonly LaunchHost[]): Fates['suspect
 /** Whether the host has it, as far as is known: it has not said that it ended. */
 function isIn({ id }: LaunchHost, entry: LaunchEntry, launch: Launch): boolean {
   return launch.hostId === id && (launch.ordered || launch.ending) && wordOn(entry, launch)?.phase !== 'ended';
-}
-
-function isRecent({ state, ending, changedAt }: Launch, lostMs: number): boolean {
-  return ending || state !== 'STARTED' || changedAt.getTime() > lostMs - recentMs;
 }
 
 function byId(hosts: readonly LaunchHost[]): Fates['hosts'] {

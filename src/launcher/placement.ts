@@ -80,9 +80,12 @@ function rankOf({ suspicion }: Guest): number {
   return suspicion === 0 ? Number.NEGATIVE_INFINITY : -suspicion;
 }
 
-/** Where a suspect starts until it has a host for itself: among tenants that are suspected at least as much. */
+/**
+ * Where a suspect starts until it has a host for itself: among tenants that are suspected at least as much. After a second
+ * loss it waits for its own, or two that are started together might lose their host again and again.
+ */
 function refugeOf(open: readonly Space[], guest: Guest): Space | undefined {
-  if (guest.suspicion === 0 || guest.isBlamed || guest.ownHost) return undefined;
+  if (guest.suspicion !== 1 || guest.isBlamed || guest.ownHost) return undefined;
   const among = open.filter(
     (space) =>
       space.hostId !== undefined &&

@@ -53,12 +53,12 @@ describe('a lost host', () => {
       ],
     ],
     [
-      'of several such tenants all are suspected, and none is blamed',
+      'the tenant that was being started is blamed before one that was started lately',
       [old, recent, starting],
       [
         [0, 0],
-        [1, 0],
-        [1, 0],
+        [0, 0],
+        [1, 1],
       ],
     ],
     [
