@@ -8,6 +8,7 @@ import { onPool } from '../kernel/sql.ts';
 import { makeTelemetry } from '../kernel/telemetry.ts';
 import { isStarted } from '../launcher/control-queries.ts';
 import { openPool } from '../postgres/pool.ts';
+import { DatabaseVitals } from '../postgres/vitals.ts';
 import { Callers } from './callers.ts';
 import { Gateway } from './gateway.ts';
 
@@ -15,6 +16,7 @@ let fleet: Fleet;
 let frozen: Gateway;
 let key: string;
 let whole: TestGateway;
+/** In the reverse order of their opening. */
 const closing: (() => unknown)[] = [];
 beforeAll(async () => {
   fleet = await makeFleet(['default', 'shop']);
@@ -32,13 +34,16 @@ beforeAll(async () => {
   closing.push(() => network.close());
   const control = onPool(pool);
   await pool.query('select 1');
+  const vitals = new DatabaseVitals({ read: () => pool.query('select 1') });
+  await vitals.service.start();
+  closing.push(() => vitals.service.stop());
   network.fallSilent();
   const { context, secrets } = whole;
   frozen = new Gateway({
     context: {
       ...context,
       control,
-      life: { ...context.life, control },
+      life: { ...context.life, control, databaseFault: () => vitals.fault },
       callers: new Callers({ control, secrets, time: fleet.time, cookieName: context.cookieName }),
       healthy: () => isStarted(control, 'default'),
       log: silent,
@@ -49,7 +54,7 @@ beforeAll(async () => {
   });
 });
 afterAll(async () => {
-  for (const close of closing) await close();
+  for (const close of closing.toReversed()) await close();
   await fleet.close();
 });
 
@@ -78,7 +83,7 @@ it.each(paths)('%s says that the database does not answer', async (path) => {
 });
 
 it('a key that cannot be looked up is not refused as unknown', async () => {
-  const headers = { host: '127.0.0.1', authorization: 'Bearer mrk_unknown' };
+  const headers = { host: '127.0.0.1', authorization: 'Bearer mrk_of-nobody-that-we-know' };
   const answer = await frozen.fetch(new Request('http://127.0.0.1/api/keys', { headers }));
   expect(answer.status).toBe(503);
 });

@@ -32,15 +32,29 @@ export interface GatewayOptions {
   readonly hostNames: ReadonlySet<string>;
 }
 
+/** A request, with what every step asks of it. */
+interface Asked {
+  readonly request: Request;
+  /** The client's address, if it is known. */
+  readonly remote: string | null;
+  readonly pathname: string;
+}
+
 /** Below these every unknown path is a 404; everything else is a page of the web interface. */
 const machinePaths = /^\/(api|int-api|bus|internal|t|healthz|readyz|metrics|healthcheck|openapi\.json|docs)(\/|$)/;
 const tenantPaths = /^\/(api|int-api|bus)\/|^\/healthcheck$/;
 const healthPaths = /^\/(?:healthz|readyz)$/;
-/** Answered within 2 s, whatever the database does. */
+/** Answered within 2 s while the database is frozen: `millrace status`, `why` and the pages that show how things stand. */
 const promptPaths =
   /^(?:\/t\/[^/]+)?\/(?:healthz|readyz|api\/(?:tenants|explain\/tenant|overview|status|workers|schedulers|launcher|slots)(?:\/[^/]*)?)$/;
-const promptMs = 1_500;
-const identifyMs = 2_000;
+const answerTimes = {
+  /** A prompt path waits for this long at least. A database that is slow, and not frozen, answers meanwhile. */
+  patienceMs: 1_000,
+  /** How often a prompt path looks whether the database is frozen. */
+  lookMs: 250,
+  /** Longest wait of a prompt path, and of the look-up of a key. */
+  longestMs: 10_000,
+};
 const prefix = /^\/t\/([^/]+)(\/.*)?$/;
 
 /**
@@ -81,8 +95,9 @@ export class Gateway {
   /** Answers a request from outside, which came from the address `remote`. Never rejects. */
   async fetch(request: Request, remote: string | null = null): Promise<Response> {
     const startedAt = performance.now();
-    const isPrompt = isRead(request) && promptPaths.test(new URL(request.url).pathname);
-    const answer = isPrompt ? await this.#promptly(request, remote) : await this.#guarded(request, remote);
+    const asked: Asked = { request, remote, pathname: new URL(request.url).pathname };
+    const isPrompt = isRead(request) && promptPaths.test(asked.pathname);
+    const answer = isPrompt ? await this.#promptly(asked) : await this.#guarded(asked);
     const { method } = request;
     const response = method === 'HEAD' ? await headOf(answer) : answer;
     for (const [name, value] of guards) if (!response.headers.has(name)) response.headers.set(name, value);
@@ -93,31 +108,41 @@ export class Gateway {
   /** Answers a request from inside this process, whose caller is known. */
   async fetchAs(request: Request, caller: Caller): Promise<Response> {
     try {
-      return await this.#answer(request, caller, null);
+      return await this.#answer({ request, remote: null, pathname: new URL(request.url).pathname }, caller);
     } catch (error) {
       return problemResponse(error, (fault) => logFault(this.#options.context, fault, request));
     }
   }
 
-  /** What people look at when something is wrong does not wait for a database that is frozen. */
-  async #promptly(request: Request, remote: string | null): Promise<Response> {
-    const answer = await within(promptMs, this.#guarded(request, remote));
-    return answer ?? problemResponse(this.#unanswered(promptMs), () => {});
+  /** Gives up once the database is known to be frozen. */
+  async #promptly(asked: Asked): Promise<Response> {
+    const { patienceMs, lookMs, longestMs } = answerTimes;
+    const startedMs = performance.now();
+    const answering = this.#guarded(asked);
+    for (;;) {
+      const answer = await within(lookMs, answering);
+      if (answer !== undefined) return answer;
+      const waitedMs = performance.now() - startedMs;
+      const isFrozen = this.#options.context.life.databaseFault()?.kind === 'silent';
+      if (waitedMs > longestMs || (isFrozen && waitedMs > patienceMs))
+        return problemResponse(this.#unanswered(waitedMs), () => {});
+    }
   }
 
   #unanswered(waitedMs: number): MillraceError {
     const fault = this.#options.context.life.databaseFault();
-    const summary = fault?.summary ?? `the database has not answered within ${waitedMs / 1_000} s`;
+    const summary = fault?.summary ?? `the database has not answered within ${Math.round(waitedMs / 1_000)} s`;
     return new MillraceError('database_unavailable', summary);
   }
 
-  async #guarded(request: Request, remote: string | null): Promise<Response> {
+  async #guarded(asked: Asked): Promise<Response> {
+    const { request } = asked;
     try {
       refuseUnknownHost(request, this.#options.hostNames);
       const { callers, streams } = this.#options.context;
-      const caller = await this.#identify(request, remote);
+      const caller = await this.#identify(asked);
       refuseForeignOrigin(request, caller);
-      const answer = await this.#answerWithin(request, caller, remote);
+      const answer = await this.#answerWithin(asked, caller);
       const hash = goesOn(answer) ? callers.hashFor(request, caller) : undefined;
       return hash === undefined ? answer : streams.keep(answer, hash);
     } catch (error) {
@@ -125,19 +150,15 @@ export class Gateway {
     }
   }
 
-  /** A page is for anybody, so nobody is looked up for it. A look-up without an answer says nothing about the key. */
-  async #identify(request: Request, remote: string | null): Promise<Caller | undefined> {
-    const { callers, refusals, life } = this.#options.context;
-    const { path } = targetOf(new URL(request.url).pathname);
-    if (isRead(request) && !machinePaths.test(path)) return undefined;
-    if (life.databaseFault()?.kind === 'silent') {
-      if (healthPaths.test(path)) return undefined;
-      throw this.#unanswered(0);
-    }
+  /** Pages and health are for anybody, so nobody is looked up for them. A look-up without an answer says nothing about the key. */
+  async #identify({ request, remote, pathname }: Asked): Promise<Caller | undefined> {
+    const { callers, refusals } = this.#options.context;
+    const { path } = targetOf(pathname);
+    if (isRead(request) && (healthPaths.test(path) || !machinePaths.test(path))) return undefined;
     try {
       const identified = callers.identify(request).then((caller) => ({ caller }));
-      const found = await within(identifyMs, identified);
-      if (found === undefined) throw this.#unanswered(identifyMs);
+      const found = await within(answerTimes.longestMs, identified);
+      if (found === undefined) throw this.#unanswered(answerTimes.longestMs);
       return found.caller;
     } catch (error) {
       if (error instanceof MillraceError && error.code === 'unauthenticated') refusals.note('header', remote);
@@ -146,18 +167,17 @@ export class Gateway {
   }
 
   /** Whoever has no key may send 4 KiB, which need no budget. */
-  async #answerWithin(request: Request, caller: Caller | undefined, remote: string | null): Promise<Response> {
-    if (caller === undefined) return this.#answer(request, caller, remote);
-    const giveBack = this.#bodies.take(request, caller);
+  async #answerWithin(asked: Asked, caller: Caller | undefined): Promise<Response> {
+    if (caller === undefined) return this.#answer(asked, caller);
+    const giveBack = this.#bodies.take(asked.request, caller);
     try {
-      return await this.#answer(request, caller, remote);
+      return await this.#answer(asked, caller);
     } finally {
       giveBack();
     }
   }
 
-  async #answer(request: Request, caller: Caller | undefined, remote: string | null): Promise<Response> {
-    const { pathname } = new URL(request.url);
+  async #answer({ request, remote, pathname }: Asked, caller: Caller | undefined): Promise<Response> {
     const target = targetOf(pathname);
     const isOfTenant = target.prefixed && machinePaths.test(target.path);
     if (isOfTenant && caller !== undefined) await this.#admit(target.tenant, caller);
@@ -165,7 +185,7 @@ export class Gateway {
     const own = await route(inner, { ...this.#options.context, remote }, caller);
     if (own !== undefined) return own;
     if (tenantPaths.test(target.path)) return this.#ofTenant(inner, target.tenant, caller);
-    return this.#page(request, target);
+    return this.#page(request, pathname, target);
   }
 
   /** Below a tenant's prefix nothing answers a key of another tenant, nor in the name of a tenant that does not exist. */
@@ -186,8 +206,7 @@ export class Gateway {
     return loader.fetch(await this.#admit(name, caller), request, caller);
   }
 
-  async #page(request: Request, target: Target): Promise<Response> {
-    const { pathname } = new URL(request.url);
+  async #page(request: Request, pathname: string, target: Target): Promise<Response> {
     const page = target.prefixed && !machinePaths.test(target.path);
     if (machinePaths.test(pathname) && !page) throw new MillraceError('not_found', `nothing is served at ${pathname}`);
     if (!isRead(request)) throw new MillraceError('method_not_allowed', 'a page can only be read');
