@@ -26,5 +26,6 @@ export function awaitReaders(life: Life, row: TenantRow): Promise<number> {
       if (readers.length === 0) return lockMs;
       if (performance.now() > until) return Math.min(lockMs, maxDownMs);
     }
-  });
+    // a database that cannot be asked cannot be migrated either, and the migration says why
+  }).catch(() => lockMs);
 }
