@@ -8,7 +8,7 @@ const of = (tenantId: string | null, actor = 'key:x'): Caller => {
 const sending = (headers: Record<string, string>, method = 'POST'): Request =>
   new Request('http://x/', { method, headers });
 const bytes = (length: number): Request => sending({ 'content-length': String(length) });
-const limits = { totalBytes: 100, shareBytes: 60, unannouncedBytes: 40 };
+const limits = { freeBytes: 0, totalBytes: 100, shareBytes: 60, unannouncedBytes: 40 };
 const refusal = expect.objectContaining({ code: 'overloaded', status: 503 }) as Error;
 
 it('bodies that exceed a tenant’s share are refused until others were answered, and other tenants’ are not', () => {

@@ -13,6 +13,8 @@ import { MillraceError } from '../errors.ts';
 const bodyBudget = {
   totalBytes: 256 * 1024 * 1024,
   shareBytes: 64 * 1024 * 1024,
+  /** A body up to this is not counted: a worker's heartbeat must come through while its logs fill the share. */
+  freeBytes: 64 * 1024,
   /** Counted for a body whose length is not announced: the most that most endpoints take. */
   unannouncedBytes: 4 * 1024 * 1024,
 };
@@ -30,7 +32,7 @@ export class BodyBudget {
   /** Returns how to give the bytes back; to be called once. */
   take(request: Request, caller: Caller): () => void {
     const bytes = this.#sizeOf(request);
-    if (bytes === 0) return () => {};
+    if (bytes <= this.#limits.freeBytes) return () => {};
     const holder = caller.tenantId ?? (caller.kind === 'task' ? '' : caller.actor);
     const share = (this.#shares.get(holder) ?? 0) + bytes;
     const { totalBytes, shareBytes } = this.#limits;

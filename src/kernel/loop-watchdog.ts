@@ -17,7 +17,7 @@ export interface LoopWatchdogOptions {
   readonly lastWords: string;
 }
 
-/** Twice in `limitMs` at least, so that the limit is kept to within a fifth; an idle tick costs some 20 µs. */
+/** How often the main thread says that it lives, and the other looks. A tick costs some 20 µs. */
 const tickEveryMs = 100;
 
 interface Watched extends LoopWatchdogOptions {
@@ -71,7 +71,11 @@ function watchTicks({ ticks, everyMs, limitMs, lastWords, signal }: Watched): vo
     last = now;
     usedBefore = used === undefined ? undefined : (usedBefore ?? used);
     if (used === undefined || usedBefore === undefined || used - usedBefore < limitMs) return;
-    fs.writeSync(2, lastWords);
+    try {
+      fs.writeSync(2, lastWords);
+    } catch {
+      // standard error takes no more
+    }
     process.kill(process.pid, signal);
   }, everyMs);
 }

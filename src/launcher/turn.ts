@@ -166,8 +166,8 @@ const hastenedMs = 200;
 /** The server that a tenant shares with this launcher is back: nobody waits for the end of a pause that it caused. */
 function hastenStarts(ledger: Ledger, { presenceOf }: World): void {
   for (const [entry, launch] of ledger.launches()) {
-    const { code, retryAt, reason, changedAt } = launch;
-    const soon = new Date(changedAt.getTime() + hastenedMs);
+    const { code, retryAt, reason } = launch;
+    const soon = new Date(ledger.now.getTime() + hastenedMs);
     if (code !== 'unreachable' || retryAt === null || retryAt <= soon || presenceOf(entry) === 'unlisted') continue;
     const text = reason?.replace(retryAt.toISOString(), soon.toISOString()) ?? null;
     ledger.set(entry, { retryAt: soon, reason: text, failures: Math.min(launch.failures, 1) });

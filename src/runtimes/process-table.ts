@@ -44,6 +44,15 @@ export async function usersWithProcesses({ first, last }: { first: number; last:
   return new Set(users.filter((uid) => uid >= first && uid <= last));
 }
 
+/** The living processes of this user. */
+export function processesOf(uid: number): Promise<number[]> {
+  return inSlices((pid) => {
+    const status = read(`/proc/${pid}/status`)?.toString('latin1') ?? '';
+    const isDead = /^State:\s+[ZX]/m.test(status);
+    return !isDead && Number(/^Uid:\s+(\d+)/m.exec(status)?.[1] ?? -1) === uid ? Number(pid) : undefined;
+  });
+}
+
 const sliceSize = 50;
 
 async function inSlices<T>(look: (pid: string) => T | undefined): Promise<T[]> {

@@ -10,9 +10,9 @@
  * | anybody else | unset | the same user |
  */
 import { spawn } from 'node:child_process';
-import { existsSync, lchownSync, lstatSync, mkdirSync, readFileSync } from 'node:fs';
+import { chmodSync, existsSync, lchownSync, lstatSync, mkdirSync, readFileSync } from 'node:fs';
 import { tmpdir, userInfo } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { MillraceError } from '../errors.ts';
 import { lookUp, run } from '../postgres/embedded-user.ts';
 
@@ -65,7 +65,9 @@ export async function findSeparation(wish: string | undefined): Promise<TaskSepa
   if (process.getuid?.() !== 0) return asOurselves(wish);
   const range = wish === undefined ? undefined : rangeOf(wish);
   if (wish !== undefined && range === undefined) return asAccount(wish);
-  return separate(range === undefined ? usualRanges : [range]);
+  const found = await separate(range === undefined ? usualRanges : [range]);
+  if (wish !== undefined && found.kind === 'same') throw faulty(wish, found.about);
+  return found;
 }
 
 function asOurselves(wish: string | undefined): TaskSeparation {
@@ -116,6 +118,13 @@ function accountIn({ first, last }: UserRange): string | undefined {
   return entries.find(([, , uid]) => Number(uid) >= first && Number(uid) <= last)?.[0];
 }
 
+/** Numbers of these that are accounts, of whatever source: a directory service may have large ones. */
+export async function accountsIn({ first, last }: UserRange): Promise<ReadonlySet<number>> {
+  const numbers = Array.from({ length: last - first + 1 }, (_, i) => String(first + i));
+  const { output } = await run('getent', ['passwd', ...numbers]);
+  return new Set(output.split('\n').map((line) => Number(line.split(':')[2] ?? -1)));
+}
+
 async function separate(ranges: readonly UserRange[]): Promise<TaskSeparation> {
   for (const range of ranges.filter((each) => accountIn(each) === undefined)) {
     for (const folder of folders) {
@@ -146,7 +155,9 @@ async function canSeparate({ first, last }: UserRange, folder: string): Promise<
 
 /** Others may pass through it and see nothing. A folder that somebody else has put there is refused. */
 function makeFolder(folder: string): void {
-  mkdirSync(folder, { recursive: true, mode: 0o711 });
+  const made = mkdirSync(folder, { recursive: true });
+  // whatever the umask says
+  if (made !== undefined) for (let at = folder; at.length >= made.length; at = dirname(at)) chmodSync(at, 0o711);
   const { uid, mode } = lstatSync(folder);
   if (uid !== 0 || (mode & 0o022) !== 0) throw new Error(`${folder} belongs to somebody else`);
 }

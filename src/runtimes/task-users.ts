@@ -7,21 +7,24 @@
  *    for the life of the worker.
  * 2. When a user is given again, no process of the task before is left, whatever it did to hide, and its folder is empty.
  *    Both are done by a process of that user: `kill -1` misses no process that forks meanwhile, and root never walks
- *    through a folder that tasks can change.
+ *    through a folder that tasks can change. Root looks for what is left where that process may have been hindered.
  * 3. A user that cannot be cleaned up is not given again.
  */
 import { spawn } from 'node:child_process';
-import { chmodSync, readdirSync } from 'node:fs';
+import { chmodSync, readFileSync } from 'node:fs';
+import { opendir } from 'node:fs/promises';
 import { type Log, silent } from '../kernel/log.ts';
 import { MillraceError } from '../errors.ts';
-import { usersWithProcesses } from './process-table.ts';
+import { processesOf, usersWithProcesses } from './process-table.ts';
 import {
+  accountsIn,
   type AccountSeparation,
   findSeparation,
   makeUserFolder,
   type OwnSeparation,
   type TaskSeparation,
 } from './task-separation.ts';
+import { signalOne } from './task-processes.ts';
 import { UserBlocks } from './user-blocks.ts';
 
 export interface TaskUser {
@@ -92,6 +95,7 @@ class OwnUsers {
   /** Of a block that was just taken: something of a worker that died may be left. */
   readonly #unknown: number[] = [];
   readonly #cleaning = new Set<Promise<void>>();
+  readonly #used = new Set<number>();
   readonly #waiting: (() => void)[] = [];
   #growing: Promise<boolean> | undefined;
 
@@ -113,10 +117,10 @@ class OwnUsers {
   }
 
   give(uid: number): void {
+    this.#used.delete(uid);
     const cleaning = this.#clean(uid).then((isClean) => {
       this.#cleaning.delete(cleaning);
-      if (!isClean) return;
-      this.#free.push(uid);
+      if (isClean) this.#free.push(uid);
       this.#waiting.shift()?.();
     });
     this.#cleaning.add(cleaning);
@@ -129,6 +133,7 @@ class OwnUsers {
   }
 
   #user(uid: number): TaskUser {
+    this.#used.add(uid);
     const { folder, reachesCwd } = this.#separation;
     const own = makeUserFolder(folder, uid);
     const env = { HOME: own, TMPDIR: own, USER: userName, LOGNAME: userName };
@@ -144,8 +149,9 @@ class OwnUsers {
   async #takeBlock(): Promise<boolean> {
     const block = await this.#blocks.take();
     if (block === undefined) return false;
-    const left = await usersWithProcesses(block);
+    const [left, accounts] = await Promise.all([usersWithProcesses(block), accountsIn(block)]);
     for (let uid = block.first; uid <= block.last; uid++) {
+      if (accounts.has(uid)) continue;
       // what a worker that died has left is ended now, not when its user is needed
       if (left.has(uid)) this.give(uid);
       else this.#unknown.push(uid);
@@ -154,39 +160,94 @@ class OwnUsers {
   }
 
   #nextFree(): Promise<void> {
-    if (this.#cleaning.size === 0 && !this.#blocks.hasAny) {
+    if (this.#cleaning.size === 0 && this.#used.size === 0) {
       const { first, last } = this.#separation.range;
-      const message = `all users from ${first} to ${last} are taken by other workers; give this one a range by MILLRACE_TASK_USER`;
+      const message = `no user from ${first} to ${last} is left: other workers have them, or they cannot be cleaned up; give this worker a range by MILLRACE_TASK_USER`;
       return Promise.reject(new MillraceError('bad_configuration', message));
     }
     return new Promise((resolve) => this.#waiting.push(resolve));
   }
 
-  /** Whether nothing of this user is left. */
+  /** Whether nothing of this user is left. Never rejects. */
   async #clean(uid: number): Promise<boolean> {
-    const folder = makeUserFolder(this.#separation.folder, uid);
-    chmodSync(folder, 0o700);
-    const isEmpty = (): boolean => readdirSync(folder).length === 0;
-    const problem =
-      (await runAs(uid, killAll, folder)) ?? (isEmpty() ? undefined : await runAs(uid, removeAll, folder));
-    if (problem === undefined && isEmpty()) return true;
-    const why = problem ?? `something in ${folder} cannot be removed`;
+    const why = await this.#cleanUp(uid).catch((error: unknown) => String(error));
+    if (why === undefined) return true;
     this.#log.warn({ user: uid, why }, 'a user of tasks cannot be cleaned up and is not used again');
     return false;
   }
+
+  /** What is left, if anything. */
+  async #cleanUp(uid: number): Promise<string | undefined> {
+    const folder = makeUserFolder(this.#separation.folder, uid);
+    chmodSync(folder, 0o700);
+    if (!(await killEverything(uid))) return 'its processes cannot be killed';
+    if (await isEmpty(folder)) return undefined;
+    await runAs(uid, removeAll, folder);
+    return (await isEmpty(folder)) ? undefined : `something in ${folder} cannot be removed`;
+  }
 }
 
-/** Every process that this user may signal, but the shell itself. It fails where there is none. */
+/** Rounds of killing before we give up on processes that kill our shell, or fork faster than they are found. */
+const maxKillRounds = 20;
+
+/**
+ * The shell of that user kills all others at once. One that kills the shell first, or traces it, is found by us. Looking
+ * through all processes takes some milliseconds, so we leave it out where nobody can have interfered.
+ */
+async function killEverything(uid: number): Promise<boolean> {
+  for (let round = 0; round < maxKillRounds; round++) {
+    const foundNone = (await runAs(uid, killAll, '')) === killedNone;
+    if (foundNone && !canTraceOthers) return true;
+    const left = await processesOf(uid);
+    if (left.length === 0) return true;
+    for (const pid of left) signalOne(pid, 'SIGKILL');
+  }
+  return false;
+}
+
+/** Without Yama, or with its scope 0, a process may trace every other of its user. */
+const canTraceOthers = readTraceScope() < 1;
+
+function readTraceScope(): number {
+  try {
+    return Number(readFileSync('/proc/sys/kernel/yama/ptrace_scope', 'utf8'));
+  } catch {
+    return 0;
+  }
+}
+
+async function isEmpty(folder: string): Promise<boolean> {
+  const opened = await opendir(folder);
+  try {
+    return (await opened.read()) === null;
+  } finally {
+    await opened.close();
+  }
+}
+
+/** Every process that this user may signal, but the shell itself. */
 const killAll = 'kill -s KILL -- -1 2>/dev/null';
+/** The exit code where there is none. */
+const killedNone = 1;
 /** A folder without write permission, such as one of Go's modules, would keep its content. */
 const removeAll = 'cd -- "$0" && chmod -R u+rwx . && find . -mindepth 1 -delete';
 
-/** Why it could not be run. How it ended says nothing: there may have been nothing to do. */
-function runAs(uid: number, script: string, argument: string): Promise<string | undefined> {
-  return new Promise((resolve) => {
+/** Longest life of a shell; a process of its user may have stopped it. */
+const shellMs = 10_000;
+
+/** The exit code; null where it was killed. */
+function runAs(uid: number, script: string, argument: string): Promise<number | null> {
+  return new Promise((resolve, reject) => {
     const how = { uid, gid: uid, cwd: '/', env: { PATH: '/usr/bin:/bin' }, stdio: 'ignore', detached: true } as const;
     const child = spawn('/bin/sh', ['-c', script, argument], how);
-    child.once('error', (error) => resolve(error.message));
-    child.once('exit', () => resolve(undefined));
+    const timer = setTimeout(() => child.kill('SIGKILL'), shellMs);
+    child.once('error', (error) => {
+      clearTimeout(timer);
+      reject(error);
+    });
+    child.once('exit', (code) => {
+      clearTimeout(timer);
+      resolve(code);
+    });
   });
 }

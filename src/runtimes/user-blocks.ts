@@ -4,7 +4,7 @@
  */
 import { randomBytes } from 'node:crypto';
 import { mkdirSync } from 'node:fs';
-import { unlink } from 'node:fs/promises';
+import { rm } from 'node:fs/promises';
 import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import { takeLock } from '../postgres/home-lock.ts';
@@ -28,10 +28,6 @@ export class UserBlocks {
     this.#next = firstBlock(range);
   }
 
-  get hasAny(): boolean {
-    return this.#held.length > 0;
-  }
-
   /** Undefined: all are held. */
   async take(): Promise<UserRange | undefined> {
     this.#server ??= this.#listen();
@@ -49,7 +45,7 @@ export class UserBlocks {
   }
 
   async release(): Promise<void> {
-    for (const lock of this.#held.splice(0)) await unlink(lock);
+    for (const lock of this.#held.splice(0)) await rm(lock, { force: true });
     const server = await this.#server;
     this.#server = undefined;
     this.#next = firstBlock(this.#range);

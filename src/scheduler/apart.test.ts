@@ -8,14 +8,14 @@ import { makeScheduler } from './scheduler.ts';
 const refusal = Object.assign(new Error('refused'), { code: '23514' });
 
 describe('work of which the database refuses a part', () => {
-  it('is done for all others, and rejects with the refusal', async () => {
+  it('is done for all others, and the refused part is named', async () => {
     const done: number[] = [];
     const work = async (some: readonly number[]): Promise<void> => {
       if (some.includes(7)) throw refusal;
       done.push(...some);
     };
     const items = Array.from({ length: 50 }, (_, i) => i);
-    await expect(workApart(items, work)).rejects.toBe(refusal);
+    expect(await workApart(items, work)).toEqual(new Map([[7, refusal]]));
     expect(done.toSorted((a, b) => a - b)).toEqual(items.filter((item) => item !== 7));
   });
 
@@ -56,6 +56,7 @@ it('A trigger whose firing the database refuses keeps no other from firing, and 
     await all.firedAre(sound, [after(minute)]);
     await until('the other was refused', () => all.ctx.faults.some((fault) => /poisoned/.test(String(fault))));
     await all.firedAre(poisoned, []);
+    expect(scheduler.faults?.()).toEqual([expect.objectContaining({ isVital: false, message: 'poisoned' })]);
   } finally {
     await scheduler.stop();
     await all.close();

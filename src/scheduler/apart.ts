@@ -12,17 +12,21 @@ export function isRefused(error: unknown): boolean {
   return /^(?:22|23|P0)/.test(sqlStateOf(error) ?? '');
 }
 
-/** Rejects with the first refusal once all others are done, and with any other error at once. */
-export async function workApart<T>(items: readonly T[], work: (some: readonly T[]) => Promise<void>): Promise<void> {
-  const refusals: unknown[] = [];
+/** Answers what was refused, and why. Rejects where too much is refused, and with any other error at once. */
+export async function workApart<T>(
+  items: readonly T[],
+  work: (some: readonly T[]) => Promise<void>,
+): Promise<ReadonlyMap<T, unknown>> {
+  const refused = new Map<T, unknown>();
   const workOn = async (some: readonly T[]): Promise<void> => {
-    if (some.length === 0 || refusals.length > mostRefused) return;
+    const [first] = some;
+    if (first === undefined) return;
     try {
       await work(some);
     } catch (error) {
-      if (!isRefused(error)) throw error;
+      if (!isRefused(error) || refused.size === mostRefused) throw error;
       if (some.length === 1) {
-        refusals.push(error);
+        refused.set(first, error);
         return;
       }
       const half = Math.ceil(some.length / 2);
@@ -31,5 +35,5 @@ export async function workApart<T>(items: readonly T[], work: (some: readonly T[
     }
   };
   await workOn(items);
-  if (refusals.length > 0) throw refusals[0];
+  return refused;
 }

@@ -157,8 +157,8 @@ async function claimPlaces(db: Db, places: readonly Poll[], options: PieceOption
            case when before < ${maxClaimBytes - bytes} then params end as params,
            coalesce(bytes, 0) as bytes, before < ${maxClaimBytes - bytes} as fits, rank
       from (
-        select claimed.*, octet_length(params::text) as bytes,
-               coalesce(sum(octet_length(params::text)) over (rows between unbounded preceding and 1 preceding), 0) as before
+        select claimed.*, bytes,
+               coalesce(sum(bytes) over (rows between unbounded preceding and 1 preceding), 0) as before
           from claim_runs(
             ${lanes}::text[],
             ${places.map((poll) => poll.worker)}::uuid[],
@@ -166,7 +166,8 @@ async function claimPlaces(db: Db, places: readonly Poll[], options: PieceOption
             ${new Date(nowMs + ctx.settings.leaseMs)}::timestamptz,
             ${new Date(nowMs)}::timestamptz,
             coalesce(${floor.current(startedMs)}::timestamptz, '-infinity')) as claimed
-      ) as measured`);
+          cross join lateral (select octet_length(params::text) as bytes) as measured
+      ) as sized`);
   const atMs = performance.now();
   floor.note(db, { atMs, tookMs: atMs - startedMs }, rows[0]?.rank);
   return rows;

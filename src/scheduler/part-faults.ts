@@ -22,8 +22,8 @@ interface Failing {
 }
 
 /**
- * A vital part is tried again within 10 s. If it has not failed for longer than this, its attempt under way got further than
- * the ones before, and the fault is over; a part that hangs is noticed by its pulse.
+ * A vital part is tried again within 10 s. If it has not failed for longer than this, its current attempt has run longer than
+ * failed ones do, and the fault counts as over. A part that hangs is noticed by its pulse.
  */
 const freshMs = 15_000;
 
@@ -31,6 +31,8 @@ export interface Part {
   /** What the part does, in words: "firing triggers". */
   readonly doing: string;
   readonly isVital: boolean;
+  /** Errors that say nothing of this part; they pass through. */
+  readonly ignores?: (error: unknown) => boolean;
 }
 
 export class PartFaults {
@@ -49,7 +51,7 @@ export class PartFaults {
       this.#failing.delete(part.doing);
       return result;
     } catch (error) {
-      this.#note(part, error);
+      if (part.ignores?.(error) !== true) this.#note(part, error);
       throw error;
     }
   }

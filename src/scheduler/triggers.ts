@@ -1,6 +1,6 @@
 /**
- * The trigger processor: holds the triggers in a priority queue and fires them when they are due. Its loop is the
- * seed's: take in the changes that are pending; with an empty queue wait for one; else fire what is due, or sleep until
+ * The trigger processor: holds the triggers in a priority queue and fires them when they are due. Its loop:
+ * take in the changes that are pending; with an empty queue wait for one; else fire what is due, or sleep until
  * the next is due or a change comes. All triggers due together fire in one transaction (I1), each with all its instants
  * that are due: a trigger that is behind because a commit took long would otherwise never catch up.
  */
@@ -13,6 +13,7 @@ import { arrive, type Arrival, graceMs } from './arrival.ts';
 import { cut } from './catchup.ts';
 import { insertCatchups } from './catchup-queries.ts';
 import { activeTriggers, type Firing, fireTriggers, skipInstants, type TriggerRow } from './queries.ts';
+import type { Part } from './part-faults.ts';
 import type { Scheduling } from './scheduling.ts';
 import { specOf } from './spec.ts';
 import { type Due, TriggerQueue } from './trigger-queue.ts';
@@ -32,8 +33,14 @@ const reloaded = 500;
 /** At most so many triggers that entered the queue are settled in one commit. */
 const settled = 5_000;
 const longestNapMs = 30_000;
-/** A part of its own: reading triggers succeeds although none can be fired. */
-const firing = { doing: 'firing triggers', isVital: true };
+/** A part of its own: reading triggers succeeds although none can be fired. Refusals are judged once the others have fired. */
+const firing = { doing: 'firing triggers', isVital: true, ignores: isRefused };
+/** Where no trigger is left that the database does not refuse. */
+const firingAny = { doing: firing.doing, isVital: true };
+/** Triggers and jobs that the database refuses one by one, while others fire. */
+const firingRefused = { doing: 'firing triggers that the database refuses', isVital: false };
+/** A refused trigger or job is tried again after this, so that it costs the others no time. */
+const refusedPauseMs = 5_000;
 /** How many of the next triggers it tells of. */
 const told = 20;
 
@@ -43,6 +50,11 @@ export class TriggerProcessor {
   readonly #byJob = new Map<string, Set<string>>();
   /** Jobs that are to be read anew; they stay here until that has succeeded, whatever fails meanwhile. */
   readonly #stale = new Set<string>();
+  /** Jobs that the database refused to take in. They are stale again at `#refusedUntilMs`. */
+  readonly #refusedJobs = new Set<string>();
+  #refusedUntilMs = 0;
+  /** Triggers whose last firing the database refused. */
+  readonly #refusedTriggers = new Set<string>();
   /** Taken from the queue and not fired yet. */
   readonly #firing = new Set<Due<Trigger>>();
   /** It has fired before, or made ready for it. */
@@ -75,13 +87,12 @@ export class TriggerProcessor {
   async #turn(signal: AbortSignal): Promise<void> {
     const { changedJobs, time } = this.#scheduling;
     if (changedJobs.size > 0) for (const id of await changedJobs.receive(batch, signal)) this.#stale.add(id);
-    const refusal = this.#stale.size > 0 ? await this.#reload().catch(unlessRefused) : undefined;
+    if (this.#refusedJobs.size > 0 && time.now() >= this.#refusedUntilMs) await this.#tryRefusedJobs();
+    if (this.#stale.size > 0) await this.#reload();
     const head = this.#queue.peek();
-    const isDue = head !== undefined && head.dueMs <= time.now();
-    if (isDue) await this.#fireDue();
-    // thrown only now: what is due fires although a job cannot be taken in
-    if (refusal !== undefined) throw refusal.error;
-    if (isDue || this.#stale.size > 0) return;
+    if (head !== undefined && head.dueMs <= time.now()) return this.#fireDue();
+    if (this.#stale.size > 0) return;
+    if (this.#refusedJobs.size > 0) return this.#sleep(Math.min(head?.dueMs ?? Infinity, this.#refusedUntilMs), signal);
     if (this.#isWarm || head === undefined) await this.#sleep(head?.dueMs, signal);
     else await this.#warmUp(head.dueMs, signal);
   }
@@ -116,7 +127,9 @@ export class TriggerProcessor {
   async #fireDue(): Promise<void> {
     const nowMs = this.#scheduling.time.now();
     const due = this.#queue.popDue(nowMs, batch);
-    const [overslept, onTime] = partition(due, (entry) => entry.dueMs < nowMs - graceMs);
+    // by its instant: a refused trigger is due later, and has waited for longer
+    const dueMs = ({ instantMs, trigger }: Due<Trigger>): number => instantMs + trigger.row.offset_ms;
+    const [overslept, onTime] = partition(due, (entry) => dueMs(entry) < nowMs - graceMs);
     // what was slept through (a suspended machine, a long outage) is missed: the trigger's policy says what becomes of it
     for (const entry of overslept) this.#stale.add(entry.trigger.row.job_id);
     const left = cutInto(largestFiring, onTime);
@@ -130,14 +143,38 @@ export class TriggerProcessor {
     for (const outcome of done) if (outcome.status === 'rejected') throw outcome.reason;
   }
 
-  /** One trigger that cannot fire keeps no other from firing. It is tried again with the next turn. */
+  /** A trigger that the database refuses keeps no other from firing, and is tried again after a pause. */
   async #fireApart(some: readonly Due<Trigger>[]): Promise<void> {
     try {
-      await workApart(some, (part) => this.#fire(part));
+      await this.#setAside(await workApart(some, (part) => this.#fire(part)));
+    } catch (error) {
+      if (isRefused(error)) await this.#report(firingAny, error);
+      throw error;
     } finally {
-      // of too many that are refused, the rest was not tried
+      // those that were not tried, because too many were refused or the connection was lost
       for (const entry of some) if (this.#firing.has(entry)) this.#putBack(entry);
     }
+  }
+
+  async #setAside(refused: ReadonlyMap<Due<Trigger>, unknown>): Promise<void> {
+    const dueMs = this.#scheduling.time.now() + refusedPauseMs;
+    for (const entry of refused.keys()) {
+      this.#refusedTriggers.add(entry.id);
+      this.#queue.push({ ...entry, dueMs });
+    }
+    const hasOthers = this.#queue.size > this.#refusedTriggers.size;
+    for (const error of refused.values()) await this.#report(hasOthers ? firingRefused : firingAny, error);
+  }
+
+  async #report(part: Part, error: unknown): Promise<void> {
+    const { faults, fault } = this.#scheduling;
+    await faults.attempt(part, () => Promise.reject(error)).catch(fault(part.doing));
+  }
+
+  /** Nothing is refused any more. */
+  async #clearRefusals(): Promise<void> {
+    if (this.#refusedTriggers.size === 0 && this.#refusedJobs.size === 0)
+      await this.#scheduling.faults.attempt(firingRefused, async () => {});
   }
 
   async #fire(onTime: readonly Due<Trigger>[]): Promise<void> {
@@ -164,6 +201,7 @@ export class TriggerProcessor {
       throw error;
     }
     for (const entry of onTime) this.#firing.delete(entry);
+    if (onTime.some(({ id }) => this.#refusedTriggers.delete(id))) await this.#clearRefusals();
     const last = new Map(due.map((instant) => [instant.trigger.row.id, instant]));
     for (const { trigger, instantMs } of last.values()) this.#queueAfter(trigger, instantMs);
   }
@@ -184,10 +222,23 @@ export class TriggerProcessor {
 
   /** A part of what has changed: when it is much, what is due meanwhile does not wait for all of it. */
   async #reload(): Promise<void> {
-    await workApart([...this.#stale].slice(0, reloaded), async (ids) => {
+    const refused = await workApart([...this.#stale].slice(0, reloaded), async (ids) => {
       await this.#take(ids, await activeTriggers(this.#scheduling.db, ids));
       for (const id of ids) this.#stale.delete(id);
     });
+    if (refused.size > 0) this.#refusedUntilMs = this.#scheduling.time.now() + refusedPauseMs;
+    for (const [id, error] of refused) {
+      this.#stale.delete(id);
+      this.#refusedJobs.add(id);
+      await this.#report(firingRefused, error);
+    }
+  }
+
+  async #tryRefusedJobs(): Promise<void> {
+    for (const id of this.#refusedJobs) this.#stale.add(id);
+    this.#refusedJobs.clear();
+    await this.#reload();
+    await this.#clearRefusals();
   }
 
   /** At the start: what has missed nothing is ready at once; the others are taken in by and by, between live firings. */
@@ -241,7 +292,10 @@ export class TriggerProcessor {
   }
 
   #forget(jobId: string): void {
-    for (const triggerId of this.#byJob.get(jobId) ?? []) this.#queue.remove(triggerId);
+    for (const triggerId of this.#byJob.get(jobId) ?? []) {
+      this.#queue.remove(triggerId);
+      this.#refusedTriggers.delete(triggerId);
+    }
     this.#byJob.delete(jobId);
   }
 
@@ -293,11 +347,6 @@ function dueInstants({ trigger, instantMs: firstMs }: Due<Trigger>, nowMs: numbe
     found.push({ trigger, instantMs: at, dueMs });
   }
   return found;
-}
-
-function unlessRefused(error: unknown): { readonly error: unknown } {
-  if (isRefused(error)) return { error };
-  throw error;
 }
 
 type Arrived = Arrival & { readonly trigger: Trigger };
