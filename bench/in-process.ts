@@ -9,8 +9,8 @@ import { hostProcessesOf, launcherOf, onHostExit } from '../src/app/launcher-rol
 import { readRootKey, readSecretKeys } from '../src/app/opening.ts';
 import { makeServing } from '../src/app/serving.ts';
 import { readConfig } from '../src/config.ts';
-import type { KeyCaller } from '../src/contract/roles.ts';
 import { engineVersion } from '../src/engine/engine.ts';
+import { inProcessCaller } from '../src/gateway/worker-access.ts';
 import { makeLog } from '../src/kernel/log.ts';
 import type { Address } from '../src/postgres/address.ts';
 import { type Carry, inProcess } from '../src/worker/carrier.ts';
@@ -21,8 +21,6 @@ export interface InProcess {
   readonly carry: Carry;
   stop(): Promise<void>;
 }
-
-const caller: KeyCaller = { kind: 'key', role: 'worker', tenantId: null, tenant: null, actor: 'worker of bench' };
 
 export async function startInProcess(home: string, control: Address): Promise<InProcess> {
   const config = readConfig({ MILLRACE_HOME: home, MILLRACE_DATABASE_URL: control.url, MILLRACE_PORT: '0' });
@@ -49,7 +47,7 @@ export async function startInProcess(home: string, control: Address): Promise<In
   await launcher.start();
   await serving.start();
   return {
-    carry: inProcess((request) => serving.gateway.fetchAs(request, caller)),
+    carry: inProcess((request) => serving.gateway.fetchAs(request, inProcessCaller)),
     stop: atEnd(async () => {
       ending.abort();
       await serving.stop();

@@ -11,7 +11,8 @@
  * 6. It runs as the user that `task-users.ts` gives it, and is ended before Millrace where memory runs out.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
-import { closeSync, existsSync, fchownSync } from 'node:fs';
+import { accessSync, closeSync, constants, existsSync, fchownSync } from 'node:fs';
+import { join, resolve } from 'node:path';
 import type { Log } from '../kernel/log.ts';
 import type { Service } from '../kernel/service.ts';
 import {
@@ -157,7 +158,6 @@ class Execution {
   }
 
   #child(out: number): ChildProcess {
-    const [file = '', ...args] = this.#work.command;
     const env: Record<string, string> = {};
     for (const name of inherited) {
       const value = this.#options.environment[name];
@@ -168,6 +168,10 @@ class Execution {
     const cwd = this.#work.cwd ?? user?.cwd;
     const identity = user === undefined ? {} : { uid: user.uid, gid: user.gid };
     const place = cwd === undefined ? {} : { cwd };
+    const confine = user?.confine ?? [];
+    // behind another program, a command that is missing would be a failure of that one
+    if (confine.length > 0) findCommand(this.#work.command[0] ?? '', env['PATH'], cwd);
+    const [file = '', ...args] = [...confine, ...this.#work.command];
     return spawn(file, args, { env, detached: true, stdio: ['ignore', out, out], ...place, ...identity });
   }
 
@@ -212,6 +216,21 @@ class Execution {
     else signal.addEventListener('abort', strike, { once: true });
     return { killed, disarm: () => signal.removeEventListener('abort', strike) };
   }
+}
+
+/** Throws where no such program can be executed; with an error that has the code of the system. */
+function findCommand(command: string, path = '/usr/bin:/bin', cwd = '.'): void {
+  if (command.includes('/')) return accessSync(resolve(cwd, command), constants.X_OK);
+  const isIn = (folder: string): boolean => {
+    try {
+      accessSync(join(folder, command), constants.X_OK);
+      return true;
+    } catch {
+      return false;
+    }
+  };
+  if (command === '' || !path.split(':').some(isIn))
+    throw Object.assign(new Error(`${command} is in no folder of ${path}`), { code: 'ENOENT' });
 }
 
 const refusals: Readonly<Record<string, string>> = {

@@ -25,8 +25,6 @@ interface Separation {
   readonly kind: 'own' | 'account' | 'same';
   /** For people, as part of the start. */
   readonly about: string;
-  /** The tasks can read what is Millrace's own, although they should not. */
-  readonly isExposed: boolean;
 }
 
 export interface OwnSeparation extends Separation {
@@ -36,6 +34,8 @@ export interface OwnSeparation extends Separation {
   readonly folder: string;
   /** Whether tasks can begin in the folder that this process runs in. */
   readonly reachesCwd: boolean;
+  /** What a task's command is put behind, so that no program gives it another user; empty where there is no such tool. */
+  readonly confine: readonly string[];
 }
 
 export interface AccountSeparation extends Separation {
@@ -80,7 +80,7 @@ function asOurselves(wish: string | undefined): TaskSeparation {
 }
 
 function same(about: string): TaskSeparation {
-  return { kind: 'same', about, isExposed: true };
+  return { kind: 'same', about };
 }
 
 function faulty(wish: string, why: string): MillraceError {
@@ -96,7 +96,7 @@ async function asAccount(name: string): Promise<TaskSeparation> {
   const entry = await run('getent', ['passwd', user.name]);
   const home = (entry.ok && entry.output.split(':')[5]) || '/';
   const about = `Tasks run as ${user.name}, all of them: they cannot read Millrace's files, but each other's secrets`;
-  return { kind: 'account', about, isExposed: false, name: user.name, uid: user.uid, gid: user.gid, home };
+  return { kind: 'account', about, name: user.name, uid: user.uid, gid: user.gid, home };
 }
 
 function rangeOf(wish: string): UserRange | undefined {
@@ -130,9 +130,11 @@ async function separate(ranges: readonly UserRange[]): Promise<TaskSeparation> {
     for (const folder of folders) {
       if (!(await canSeparate(range, folder))) continue;
       const reachesCwd = await succeeds(range.first, 'test -r . && test -x .');
-      const about =
-        'Each task runs as a user of its own, who cannot read the files and keys of Millrace or other tasks';
-      return { kind: 'own', about, isExposed: false, range, folder, reachesCwd };
+      const isConfined = await succeeds(range.first, `${noNewPrivileges.join(' ')} true`);
+      const about = isConfined
+        ? 'Each task runs as a user of its own, who cannot read the files and keys of Millrace or other tasks'
+        : 'Each task runs as a user of its own, who cannot read the files and keys of Millrace; install setpriv (util-linux) to keep tasks from each other, too';
+      return { kind: 'own', about, range, folder, reachesCwd, confine: isConfined ? noNewPrivileges : [] };
     }
   }
   return same(
@@ -140,6 +142,12 @@ async function separate(ranges: readonly UserRange[]): Promise<TaskSeparation> {
       `It needs the rights to (CAP_SETUID, CAP_SETGID, CAP_KILL, CAP_CHOWN), and a folder ${folders.join(' or ')}`,
   );
 }
+
+/**
+ * A program with the setuid bit that one task left in /tmp would give the next task its user, and that user may be
+ * another task's by then. Under no_new_privs such bits have no effect.
+ */
+const noNewPrivileges = ['/usr/bin/setpriv', '--no-new-privs', '--'];
 
 async function canSeparate({ first, last }: UserRange, folder: string): Promise<boolean> {
   try {

@@ -32,6 +32,8 @@ export interface TaskUser {
   readonly gid: number;
   /** Above what is inherited, beneath what the task declares. */
   readonly env: Readonly<Record<string, string>>;
+  /** What its command is put behind. */
+  readonly confine: readonly string[];
   /** Where a task begins that names no folder; undefined: where the worker runs. */
   readonly cwd: string | undefined;
 }
@@ -83,7 +85,7 @@ export class TaskUsers {
 }
 
 function accountUser({ uid, gid, name, home }: AccountSeparation): TaskUser {
-  return { uid, gid, env: { HOME: home, USER: name, LOGNAME: name }, cwd: undefined };
+  return { uid, gid, env: { HOME: home, USER: name, LOGNAME: name }, confine: [], cwd: undefined };
 }
 
 class OwnUsers {
@@ -134,10 +136,10 @@ class OwnUsers {
 
   #user(uid: number): TaskUser {
     this.#used.add(uid);
-    const { folder, reachesCwd } = this.#separation;
+    const { folder, reachesCwd, confine } = this.#separation;
     const own = makeUserFolder(folder, uid);
     const env = { HOME: own, TMPDIR: own, USER: userName, LOGNAME: userName };
-    return { uid, gid: uid, env, cwd: reachesCwd ? undefined : own };
+    return { uid, gid: uid, env, confine, cwd: reachesCwd ? undefined : own };
   }
 
   /** Takes another block; false where there is none. */

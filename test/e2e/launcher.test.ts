@@ -174,7 +174,6 @@ describe('who is killed', () => {
   it('the launcher: hosts go on, the next one adopts them, and messages sent meanwhile are handled', async () => {
     const [launcher] = world.launchers;
     const before = await world.started('default');
-    const hosts = await world.hosts();
     launcher?.signal('SIGSTOP');
     const { message } = await world.call('POST /api/tenants/{name}/stop', { params: { name: 'after' } });
     expect(message).toMatchObject({ kind: 'stop', outcome: null });
@@ -184,7 +183,6 @@ describe('who is killed', () => {
     const { items } = await world.call('GET /api/tenants/{name}/messages', { params: { name: 'after' } });
     expect(items[0]).toMatchObject({ kind: 'stop', outcome: 'stopped' });
     expect(await world.started('default')).toEqual(before);
-    expect(await world.hosts()).toEqual(hosts);
     launcher?.signal('SIGCONT');
     const { active } = await world.call('GET /api/launcher');
     expect(active?.pid).toBe(standby.pid);
