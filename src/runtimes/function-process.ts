@@ -108,7 +108,7 @@ export class FunctionProcess {
   ): Promise<FunctionProcess> {
     const passed = Object.entries(options.environment).filter(([name]) => !name.startsWith(withheld));
     const env: NodeJS.ProcessEnv = { ...Object.fromEntries(passed), ...user?.env, [markVariable]: mark };
-    const [command = '', ...args] = [...(user?.confine ?? []), process.execPath, options.program, options.file];
+    const [command, ...args] = [...(user?.confine ?? []), process.execPath, options.program, options.file];
     const child = spawn(command, args, {
       env,
       detached: true,
