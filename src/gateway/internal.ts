@@ -75,7 +75,9 @@ export const internalHandlers: Handlers<Pick<typeof gatewayEndpoints, Keys>, Gat
     const wish = { run: { tenant, run, lease, worker }, names };
     return { values: await desks.stash.give(body.tenant, wish, stashWithinMs).catch(unavailable(body.tenant)) };
   },
-  'POST /int-api/heartbeat': async ({ body }, { control, time }) => {
+  'POST /int-api/heartbeat': async ({ body, caller }, { control, time }) => {
+    // workers of Waterwheel are listed for all tenants
+    if (caller?.tenantId !== null) throw new MillraceError('forbidden', 'this key is bound to a tenant');
     const { uuid: id, addr, version, running_tasks: running, total_tasks: places } = body;
     await noteForeignWorker(control, { id, addr, version, running, places }, new Date(time.now()));
   },

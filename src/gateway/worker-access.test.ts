@@ -204,3 +204,19 @@ describe('a worker key of one tenant', () => {
     expect([await seen(a), await seen(b)]).toEqual([false, true]);
   });
 });
+
+it('A key of one tenant does not add a worker of Waterwheel, which all tenants would see', async () => {
+  const beatOf = {
+    uuid: newId(),
+    addr: 'x',
+    version: '1',
+    running_tasks: 0,
+    total_tasks: 99,
+    last_seen_datetime: new Date(),
+  };
+  const post = async (tenant: string | null): Promise<number> => {
+    const headers = { authorization: `Bearer ${await gateway.key('worker', tenant)}` };
+    return (await gateway.fetch('POST', '/int-api/heartbeat', headers, beatOf)).status;
+  };
+  expect([await post('a'), await post(null)]).toEqual([403, 200]);
+});
