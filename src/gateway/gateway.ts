@@ -123,10 +123,13 @@ export class Gateway {
       const answer = await within(lookMs, answering);
       if (answer !== undefined) return answer;
       const waitedMs = performance.now() - startedMs;
-      const isFrozen = this.#options.context.life.databaseFault()?.kind === 'silent';
-      if (waitedMs > longestMs || (isFrozen && waitedMs > patienceMs))
+      if (waitedMs > longestMs || (this.#isFrozen() && waitedMs > patienceMs))
         return problemResponse(this.#unanswered(waitedMs), () => {});
     }
+  }
+
+  #isFrozen(): boolean {
+    return this.#options.context.life.databaseFault()?.kind === 'silent';
   }
 
   #unanswered(waitedMs: number): MillraceError {
@@ -150,11 +153,12 @@ export class Gateway {
     }
   }
 
-  /** Pages and health are for anybody, so nobody is looked up for them. A look-up without an answer says nothing about the key. */
+  /** A page is for anybody, so nobody is looked up for it. A look-up without an answer says nothing about the key. */
   async #identify({ request, remote, pathname }: Asked): Promise<Caller | undefined> {
     const { callers, refusals } = this.#options.context;
     const { path } = targetOf(pathname);
-    if (isRead(request) && (healthPaths.test(path) || !machinePaths.test(path))) return undefined;
+    if (isRead(request) && !machinePaths.test(path)) return undefined;
+    if (healthPaths.test(path) && this.#isFrozen()) return undefined;
     try {
       const identified = callers.identify(request).then((caller) => ({ caller }));
       const found = await within(answerTimes.longestMs, identified);

@@ -174,6 +174,8 @@ describe('a change', () => {
     await until('it has failed', () => all.ctx.faults.length > 0 || undefined);
     expect(await all.marks(job)).toEqual({ earliest: null, latest: null });
     await all.line.db.exec(sql`drop trigger refuse on catchup`);
+    // it is tried again after a pause
+    all.line.time.advance(5_000);
     await all.firedAre(job, [after(-3 * minute), after(-2 * minute), after(-minute), after(0)]);
     all.line.time.advance(minute);
     await all.firedAre(job, [after(-3 * minute), after(-2 * minute), after(-minute), after(0), after(minute)]);
