@@ -70,12 +70,6 @@ const breaks = [
   ['a renamed function', 'alter function millrace.fire_triggers rename to lost', /firing triggers/],
   ['a renamed table of runs', 'alter table millrace.live rename to lost', /offering runs|releasing tokens|firing/],
   ['a renamed event log', 'alter table millrace.event rename to lost', /reading updates|firing triggers/],
-  [
-    'a trigger that raises in the table of runs',
-    `create function millrace.refuse() returns trigger language plpgsql as $$ begin raise 'poisoned'; end $$;
-     create trigger refuse before insert on millrace.live for each row execute function millrace.refuse()`,
-    /firing triggers/,
-  ],
   ['a read-only database', 'alter database $ set default_transaction_read_only = on', /firing triggers/],
 ] as const;
 
@@ -99,6 +93,25 @@ it.each(breaks)('reports a vital part that fails every time: %s', async (_, stat
       .faults?.()
       .find(({ isVital, failingMs, doing }) => isVital && failingMs > 500 && parts.test(doing));
   });
+});
+
+it('reports a trigger that the database refuses, while others may fire, as a part that is not vital', async () => {
+  const { address, time } = all.line;
+  await all.triggered({ start: after(60 * minute) }).then((other) => all.tell(other));
+  const job = await all.triggered({ start: after(minute) });
+  all.tell(job);
+  await all.waitsFor(after(minute));
+  await withClient(address, (client) =>
+    client.query(`
+      create function millrace.refuse() returns trigger language plpgsql as $$ begin raise 'poisoned'; end $$;
+      create trigger refuse before insert on millrace.live for each row execute function millrace.refuse()`),
+  );
+  time.moveTo(after(minute));
+  const fault = await until('it was refused twice', () => {
+    time.advance(100);
+    return scheduler.faults?.().find(({ failingMs }) => failingMs > 500);
+  });
+  expect(fault).toMatchObject({ isVital: false, message: 'poisoned' });
 });
 
 it('counts the triggers that stand in its queue, those that are firing too', async () => {
