@@ -51,7 +51,7 @@ export interface ServingOptions {
 
 /** A scheduler that has not been heard of for this long is not told of. */
 const schedulerLifeMs = 10_000;
-/** A statement that is not answered for so long is given up, with its connection. */
+/** A statement without an answer is given up after this, and its connection closed. */
 const vitalsGiveUpMs = 5_000;
 const uiFolder = packageFile('ui', 'dist');
 

@@ -21,7 +21,7 @@ export function hashOf(secret: string): Buffer {
   return createHash('sha256').update(secret).digest();
 }
 
-/** The hash to look a presented secret up by. Undefined when it is too short for any secret; an empty one is nobody's. */
+/** The hash to look a presented secret up by. Undefined when it is too short for any secret; an empty secret authenticates nobody. */
 export function hashPresented(secret: string): Buffer | undefined {
   return secret.length < minSecretLength ? undefined : hashOf(secret);
 }

@@ -3,7 +3,7 @@ import { runtimeOf } from '../contract/lane.ts';
 import { type LocalTasks, mayRun } from '../contract/local-tasks.ts';
 import type { ClaimRequest } from '../contract/wire.ts';
 
-/** Of a key that is bound to a tenant, `tenantId` is that one. */
+/** `tenantId`: the only tenant that the worker's key serves; null: all. */
 export interface Claim extends ClaimRequest {
   readonly tenantId?: string | null;
 }

@@ -1,7 +1,7 @@
 /**
  * The installation's own root key. It follows its source, the environment or the home's file: each start puts that key in
- * force and retires the one before. Whoever had that one may have signed in or made links with it, so that every session
- * and every unspent link ends with it.
+ * force and retires the one before. Sessions and links made with the old key may be an intruder's, so
+ * every session and every unspent link ends with it.
  */
 import { append, keyTopic } from '../events/append.ts';
 import { newId } from '../kernel/id.ts';

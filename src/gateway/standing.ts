@@ -46,7 +46,7 @@ export function standingOf(tenant: TenantState, circumstances: Circumstances): S
   return { standing: 'runs', summary: troubles.length === 0 ? 'runs' : `runs, but ${troubles.join('; ')}` };
 }
 
-/** The launcher's last word is STARTED, and does not hold: states cannot be written, or its host is gone. */
+/** The recorded state is STARTED, but the scheduler does not run: states cannot be written, or its host is gone. */
 function hindranceOf(tenant: TenantState, { fault, launcherActive }: Circumstances): string | undefined {
   if (fault !== undefined) return fault.detail;
   const absence = absenceOf(tenant);

@@ -61,7 +61,7 @@ export function hear(ledger: Ledger, alive: readonly LaunchHost[], lostOnes: rea
 interface Fates {
   readonly hosts: ReadonlyMap<string | null, LaunchHost>;
   readonly lost: ReadonlyMap<string | null, LaunchHost>;
-  /** Tenants that may have caused the loss of their host; `isBlamed`: no other may. */
+  /** Tenants that may have caused the loss of their host; `isBlamed`: it is the only suspect. */
   readonly suspects: ReadonlyMap<string, { readonly isBlamed: boolean }>;
 }
 

@@ -2,8 +2,8 @@
  * Hosts that are gone, found sooner than by their silence, and how they ended as far as anybody knows.
  *
  * 1. A process of this machine that has ended is gone (`HostsPort.fate`), whoever started it.
- * 2. A host elsewhere whose schedulers ran, whose beat is late and of which the server has no connection any more is gone: a
- *    running scheduler holds its tenant's lock on a connection that bears its host's name.
+ * 2. A host on another machine is gone when its beat is late and the server has no connection of it left. This holds only
+ *    for hosts that ran a scheduler, which keeps its tenant's lock on a connection with the host's name.
  */
 import { type Db, sql } from '../kernel/sql.ts';
 import { connectionsOf } from './host-queries.ts';

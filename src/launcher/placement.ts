@@ -4,8 +4,8 @@
  * 1. Tenants that nobody suspects share hosts: each goes to the one with the fewest tenants.
  * 2. A tenant whose host was lost with it is suspected, and gets a host for itself. Until there is one it shares a host
  *    with equally suspected tenants, so that it fires in time. A tenant that was blamed by itself waits for its own.
- * 3. There are no more hosts of an engine than the machine can bear. Beyond that number, hosts are filled, and the most
- *    suspected tenants are spread evenly over them: each loss leaves fewer of these, until one is left, which is alone.
+ * 3. There are no more hosts of an engine than the machine can bear. At that limit, tenants share hosts, and the most
+ *    suspected are spread evenly over them, so that each loss narrows the suspects down.
  * 4. Where tenants share a host, one empty host stands by (`sparesWanted`), so that the tenants of a lost host start
  *    again without waiting for a process. Suspects move to it one after the other (`suspectsToMove`).
  */

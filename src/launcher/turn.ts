@@ -114,7 +114,7 @@ export function decide(world: World): Plan {
   };
 }
 
-/** Those that still hold. A host has found its engine before it was there, wherever that is: this machine may lack it. */
+/** Findings that still hold. An engine that a live host runs is usable, even if this machine does not have it. */
 function findingsOf(
   { findings }: World,
   about: ReadonlySet<string>,

@@ -10,7 +10,7 @@ import { livingProcesses, processesWith } from './process-table.ts';
 /** The variable that marks every process of one hand-out of a run. */
 export const markVariable = 'MILLRACE_HANDOUT';
 
-/** Whoever forks faster than we look is not followed for ever. */
+/** Rounds of SIGKILL before we give up on a process that keeps forking. */
 const mostRounds = 20;
 
 export class TaskProcesses {
@@ -23,7 +23,7 @@ export class TaskProcesses {
     this.#mark = mark;
   }
 
-  /** After the main process has ended: ends what it left in its group. What should outlive a run must leave the session. */
+  /** After the main process has ended: ends what it left in its group. A process that left the session outlives the run, unless the task had a user of its own. */
   async endRest(patienceMs: number): Promise<void> {
     if (!this.#ask()) return;
     await this.#goneWithin(patienceMs, new Set());

@@ -156,13 +156,14 @@ export class TriggerProcessor {
     }
   }
 
+  /** Where no other trigger is left that may fire, firing itself fails. */
   async #setAside(refused: ReadonlyMap<Due<Trigger>, unknown>): Promise<void> {
     const dueMs = this.#scheduling.time.now() + refusedPauseMs;
     for (const entry of refused.keys()) {
       this.#refusedTriggers.add(entry.id);
       this.#queue.push({ ...entry, dueMs });
     }
-    const hasOthers = this.#queue.size > this.#refusedTriggers.size;
+    const hasOthers = this.#queue.size + this.#firing.size > this.#refusedTriggers.size;
     for (const error of refused.values()) await this.#report(hasOthers ? firingRefused : firingAny, error);
   }
 
@@ -171,7 +172,7 @@ export class TriggerProcessor {
     await faults.attempt(part, () => Promise.reject(error)).catch(fault(part.doing));
   }
 
-  /** Nothing is refused any more. */
+  /** Clears the fault once the database refuses nothing any more. */
   async #clearRefusals(): Promise<void> {
     if (this.#refusedTriggers.size === 0 && this.#refusedJobs.size === 0)
       await this.#scheduling.faults.attempt(firingRefused, async () => {});
@@ -201,7 +202,8 @@ export class TriggerProcessor {
       throw error;
     }
     for (const entry of onTime) this.#firing.delete(entry);
-    if (onTime.some(({ id }) => this.#refusedTriggers.delete(id))) await this.#clearRefusals();
+    const healed = onTime.filter(({ id }) => this.#refusedTriggers.delete(id));
+    if (healed.length > 0) await this.#clearRefusals();
     const last = new Map(due.map((instant) => [instant.trigger.row.id, instant]));
     for (const { trigger, instantMs } of last.values()) this.#queueAfter(trigger, instantMs);
   }

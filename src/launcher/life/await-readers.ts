@@ -10,7 +10,7 @@ import { onConnection } from '../install.ts';
 import { holdersOfTables } from './blockers.ts';
 import type { Life } from './life.ts';
 
-/** A transaction that is younger at a look is over soon, or found by the next. */
+/** Transactions younger than this are ignored; the next check finds those that last. */
 const lookEveryMs = 250;
 /** A migration may not need what the reader has: it is tried all the same, but the tenant is down only for this long. */
 const maxDownMs = 5_000;
