@@ -3,14 +3,14 @@
  * Written as rows, in the order in which the product would have written them, with the tokens, firings and events.
  */
 import type { Client, Pool } from 'pg';
-import { migrateTenant } from '../src/launcher/install.ts';
+import { migrateTenant } from '../src/tenants/install.ts';
 import { engine } from '../src/engine/engine.ts';
 import { applyJob } from '../src/jobs/apply.ts';
-import { parseJob } from '../src/jobs/parse-job.ts';
+import { parseJob } from '../src/jobs/document/parse-job.ts';
 import { type Db, onPool, sql } from '../src/kernel/sql.ts';
 import type { Address } from '../src/postgres/address.ts';
 import { withClient } from '../src/postgres/databases.ts';
-import { openPool } from '../src/postgres/pool.ts';
+import { openPool } from '../src/postgres/pool/pool.ts';
 import { addEventPartitions } from './copied-rows.ts';
 
 const busyJobs = 10;

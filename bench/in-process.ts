@@ -10,7 +10,7 @@ import { readRootKey, readSecretKeys } from '../src/app/opening.ts';
 import { makeServing } from '../src/app/serving.ts';
 import { readConfig } from '../src/config.ts';
 import { engineVersion } from '../src/engine/engine.ts';
-import { inProcessCaller } from '../src/gateway/worker-access.ts';
+import { inProcessCaller } from '../src/gateway/access/worker-access.ts';
 import { makeLog } from '../src/kernel/log.ts';
 import type { Address } from '../src/postgres/address.ts';
 import { type Carry, inProcess } from '../src/worker/carrier.ts';

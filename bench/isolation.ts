@@ -5,7 +5,7 @@
  * All schedulers share a host, all tenants a server, a gateway and a worker.
  *
  * A task here executes nothing, so that its start is its end: the hand-over is from the parent's start, as the worker noted
- * it, to the child's.
+ * it, to the child's. Afterwards come tenants whose scheduler misbehaves (`villains.ts`).
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { sql } from '../src/kernel/sql.ts';
@@ -16,6 +16,7 @@ import { type Percentiles, percentiles } from './percentiles.ts';
 import { startUp, startWorker, type Up } from './product.ts';
 import { type Aim, aim, figure, type Report, type Result } from './report.ts';
 import { type Server, startServer } from './server.ts';
+import { measureVillains } from './villains.ts';
 import { controlDatabase, openTenant, type Tenant, tenantDatabase } from './tenant.ts';
 
 const perSecond = 50;
@@ -37,6 +38,10 @@ interface Samples {
 const kinds = ['fired', 'started', 'handover'] as const;
 type Figures = Readonly<Record<(typeof kinds)[number], Percentiles>>;
 
+interface HarmResult extends Result {
+  readonly details: { readonly worked: Readonly<Record<string, number>> };
+}
+
 interface World {
   readonly server: Server;
   readonly up: Up;
@@ -46,6 +51,17 @@ interface World {
 }
 
 export async function isolation(options: Options, report: Report): Promise<Result> {
+  if (options.harm === 'villains') {
+    const { aims, harms: villains } = await measureVillains(options, report);
+    return { rate: null, raw: null, ratio: null, percentiles: {}, aims, details: { villains } };
+  }
+  const result = await measureHarms(options, report, options.harm);
+  if (options.harm !== undefined) return result;
+  const { aims, harms: villains } = await measureVillains(options, report);
+  return { ...result, aims: [...result.aims, ...aims], details: { ...result.details, villains } };
+}
+
+async function measureHarms(options: Options, report: Report, harm: HarmName | undefined): Promise<HarmResult> {
   const server = await startServer();
   const control = await server.fresh(controlDatabase);
   const up = await startUp({ home: server.home, databaseUrl: control.url, worker: false });
@@ -58,7 +74,7 @@ export async function isolation(options: Options, report: Report): Promise<Resul
   const alone: Samples = { fired: [], started: [], handover: [] };
   const beside = new Map<HarmName, Figures>();
   const drained = new Map<HarmName, number>();
-  for (const name of options.harm === undefined ? harmNames : [options.harm]) {
+  for (const name of harm === undefined ? harmNames : [harm]) {
     report.progress('alone');
     const samples = await measure(world, 'alone');
     for (const kind of kinds) alone[kind].push(...samples[kind]);
@@ -175,7 +191,7 @@ function tell(
   alone: Figures,
   beside: ReadonlyMap<HarmName, Figures>,
   worked: ReadonlyMap<HarmName, number>,
-): Result {
+): HarmResult {
   const aims: Aim[] = [];
   for (const kind of kinds) {
     const row = (title: string, p: Percentiles): string[] => [

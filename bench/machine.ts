@@ -2,7 +2,7 @@
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { availableParallelism, cpus, loadavg, totalmem } from 'node:os';
-import { packageFile } from '../src/kernel/package-files.ts';
+import { packageFile } from '../src/kernel/process/package-files.ts';
 
 export interface Machine {
   readonly cpu: string;

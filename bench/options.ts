@@ -15,7 +15,7 @@ export interface Options {
   /** How long each thing is measured. */
   readonly seconds: number;
   readonly workload: WorkloadName | undefined;
-  readonly harm: HarmName | undefined;
+  readonly harm: HarmName | 'villains' | undefined;
   readonly workers: number;
   readonly old: number;
   readonly snapshot: boolean;
@@ -48,7 +48,7 @@ export const usage = `npm run bench -- NAME [flags]
   --profile DIR    time by statement, and profiles of Node in DIR
 
   of isolation only:
-  --harm NAME      ${harmNames.join(', ')}; all`;
+  --harm NAME      ${harmNames.join(', ')}, villains; all`;
 
 const flags = {
   json: { type: 'boolean', default: false },
@@ -79,7 +79,7 @@ export function readOptions(args: readonly string[]): Options {
     profile,
     seconds: number('seconds', values.seconds) ?? (quick ? 0.3 : 10),
     workload: values.workload === undefined ? undefined : oneOf(workloadNames, 'workload', values.workload),
-    harm: values.harm === undefined ? undefined : oneOf(harmNames, 'harm', values.harm),
+    harm: values.harm === undefined ? undefined : oneOf([...harmNames, 'villains' as const], 'harm', values.harm),
     workers: number('workers', values.workers) ?? 0,
     old: number('old', values.old) ?? 0,
     runs: number('runs', values.runs) ?? 0,

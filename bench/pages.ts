@@ -4,11 +4,11 @@
  */
 import type { Pool, QueryConfig } from 'pg';
 import { postgresBroker } from '../src/broker/postgres.ts';
-import type { EngineContext, Retention } from '../src/contract/engine.ts';
+import type { EngineContext, Retention } from '../src/contract/context.ts';
 import { engine } from '../src/engine/engine.ts';
 import { topics } from '../src/events/append.ts';
 import { newestPosition, readEvents } from '../src/events/queries.ts';
-import { makeSecrets } from '../src/gateway/secrets.ts';
+import { makeSecrets } from '../src/gateway/access/secrets.ts';
 import { newId } from '../src/kernel/id.ts';
 import { silent } from '../src/kernel/log.ts';
 import { onPool, sql } from '../src/kernel/sql.ts';
@@ -175,12 +175,12 @@ const keepAll: Retention = { ageMs: null, runs: null, events: null };
 
 function contextOf(pool: Pool, hub: WakeHub): EngineContext {
   const seen = { addr: '', version: '', lastSeenAt: new Date(), running: 0, places: 8, runtimes: [], queues: [] };
+  const tenant = { id: newId(), name: 'default' };
   const worker = { id: '00000000-0000-7000-8000-000000000001', name: 'bench', ...seen };
   return {
-    tenant: { id: newId(), name: 'default' },
+    tenant,
     pool,
-    broker: postgresBroker(hub),
-    wake: hub,
+    hints: postgresBroker(hub).hintsOf(tenant.id),
     time: systemTime,
     log: silent,
     telemetry: makeTelemetry(() => {}),

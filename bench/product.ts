@@ -7,10 +7,10 @@ import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { TenantEndpoints } from '../src/api/endpoints/table.ts';
-import type { GatewayEndpoints } from '../src/gateway/endpoints.ts';
+import type { TenantEndpoints } from '../src/api/endpoints.ts';
+import type { GatewayEndpoints } from '../src/gateway/installation/endpoints.ts';
 import { type Client, makeClient } from '../src/http/client.ts';
-import { packageFile } from '../src/kernel/package-files.ts';
+import { packageFile } from '../src/kernel/process/package-files.ts';
 import { atEnd } from './ending.ts';
 
 /** What is counted at the end must all be there: a single job makes more runs here than retention keeps of one. */

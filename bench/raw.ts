@@ -8,7 +8,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Client } from 'pg';
-import { migrateTenant } from '../src/launcher/install.ts';
+import { migrateTenant } from '../src/tenants/install.ts';
 import { engine } from '../src/engine/engine.ts';
 import { newId } from '../src/kernel/id.ts';
 import { type Db, type Sql, sql } from '../src/kernel/sql.ts';

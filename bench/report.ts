@@ -3,8 +3,8 @@
  * as its last line. `--append` adds the report to docs/benchmarks.md.
  */
 import { appendFile } from 'node:fs/promises';
-import { packageFile } from '../src/kernel/package-files.ts';
-import { type Column, renderTable, type Row } from '../src/cli/table.ts';
+import { packageFile } from '../src/kernel/process/package-files.ts';
+import { type Column, renderTable, type Row } from '../src/cli/print/table.ts';
 import { describeMachine, type Machine } from './machine.ts';
 import type { Percentiles } from './percentiles.ts';
 

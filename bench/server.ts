@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { silent } from '../src/kernel/log.ts';
 import { type Address, addressOfSocket } from '../src/postgres/address.ts';
 import { withClient } from '../src/postgres/databases.ts';
-import { startEmbedded } from '../src/postgres/embedded.ts';
+import { startEmbedded } from '../src/postgres/embedded/embedded.ts';
 import { atEnd } from './ending.ts';
 
 export interface Server {

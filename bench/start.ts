@@ -3,7 +3,7 @@
  * healthy, what all of it holds in memory when idle, and `up` of an installation that has 100,000 triggers.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { stopEmbedded } from '../src/postgres/embedded.ts';
+import { stopEmbedded } from '../src/postgres/embedded/embedded.ts';
 import { atEnd } from './ending.ts';
 import type { Options } from './options.ts';
 import { percentiles } from './percentiles.ts';

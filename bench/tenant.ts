@@ -5,13 +5,13 @@
 import { postgresBroker } from '../src/broker/postgres.ts';
 import { engineVersion } from '../src/engine/engine.ts';
 import { applyJob } from '../src/jobs/apply.ts';
-import { parseJob } from '../src/jobs/parse-job.ts';
+import { parseJob } from '../src/jobs/document/parse-job.ts';
 import { newId } from '../src/kernel/id.ts';
 import { silent } from '../src/kernel/log.ts';
 import { type Db, onPool, sql } from '../src/kernel/sql.ts';
 import type { Address } from '../src/postgres/address.ts';
 import { withClient } from '../src/postgres/databases.ts';
-import { guardVersion, openPool } from '../src/postgres/pool.ts';
+import { guardVersion, openPool } from '../src/postgres/pool/pool.ts';
 import { WakeHub } from '../src/postgres/wake.ts';
 import { type Firing, fireTriggers } from '../src/scheduler/queries.ts';
 import { atEnd } from './ending.ts';
@@ -49,8 +49,7 @@ export async function openTenant(control: Address, address: Address, name = 'def
     await pool.end();
   });
   await hub.service.start();
-  const broker = postgresBroker(hub);
-  const tenant = { id: await tenantId(control, name), name };
+  const hints = postgresBroker(hub).hintsOf(await tenantId(control, name));
   return {
     db,
     address,
@@ -61,11 +60,11 @@ export async function openTenant(control: Address, address: Address, name = 'def
         for (let next = left.pop(); next !== undefined; next = left.pop()) await applyDocument(db, next);
       };
       await Promise.all(Array.from({ length: connections }, work));
-      broker.update(tenant, []);
+      hints.send('triggers');
     },
     async fire(firings) {
       const { created, lanes } = await fireTriggers(db, firings, { priority: 'normal', at: new Date() });
-      broker.offer(tenant, lanes ?? undefined);
+      hints.send('ready', lanes ?? undefined);
       return created;
     },
     close,

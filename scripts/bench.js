@@ -12,12 +12,30 @@ import { messageOf, root } from './command.js';
 /** Inside the package, because the product looks for its own files from where its code stands. */
 const cache = join(root, 'node_modules', '.cache');
 
+/**
+ * The code that bundles engines finds the repository from where it stands.
+ *
+ * @param {string} id
+ */
+function leaveBundler(id) {
+  if (!id.endsWith('/scripts/bundle.js')) return undefined;
+  return { id: pathToFileURL(join(root, 'scripts', 'bundle.js')).href, external: true };
+}
+
 /** @returns {Promise<string>} */
 async function bundle() {
   const file = join(cache, `millrace-bench-${process.pid}.mjs`);
   await mkdir(cache, { recursive: true });
   const input = join(root, 'bench', 'main.ts');
-  const bundled = await rolldown({ cwd: root, input, platform: 'node', external: [/^node:/], logLevel: 'silent' });
+  const plugins = [{ name: 'left where it is', resolveId: leaveBundler }];
+  const bundled = await rolldown({
+    cwd: root,
+    input,
+    plugins,
+    platform: 'node',
+    external: [/^node:/],
+    logLevel: 'silent',
+  });
   await bundled.write({ file, format: 'esm', codeSplitting: false });
   return file;
 }

@@ -1,6 +1,6 @@
 /**
  * The build: src/ → dist/ by rolldown (a few bundled files: hundreds of modules took twice as long to load), with
- * declarations by tsc; ui/ → ui/dist/ by vite. `npm run build`, and `prepare` in `npm ci`.
+ * declarations by tsc and the SQL functions joined to dist/sql/; ui/ → ui/dist/ by vite. `npm run build`, and `prepare` in `npm ci`.
  *
  * Promises: nothing is touched unless both succeed; files are put in place one rename each, what others refer to
  * first, so that a server running from dist/ never misses one; what no source makes any more is removed. A build of
@@ -10,6 +10,7 @@ import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { chmod, mkdir, mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { dirname, join, relative, sep } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import { bundle } from './bundle.js';
@@ -44,7 +45,7 @@ export async function build() {
   const uiRoom = join(room, '.ui');
   try {
     await writeFile(join(room, '.gitignore'), '*\n');
-    await Promise.all([declare(typescript, room), bundleCode(room), bundleUi(vite, uiRoom)]);
+    await Promise.all([declare(typescript, room), bundleCode(room), bundleUi(vite, uiRoom), joinFunctions(room)]);
     await chmod(join(room, 'main.js'), 0o755);
     await put(room, outputs.code);
     await put(uiRoom, outputs.ui);
@@ -102,10 +103,28 @@ async function bundleCode(to) {
     main: 'src/main.ts',
     index: 'src/index.ts',
     engine: 'src/engine/engine.ts',
-    'function-host': 'src/runtimes/function-host.ts',
-    'document-thread': 'src/jobs/document-thread.ts',
+    'function-host': 'src/runtimes/function/host.ts',
+    'document-thread': 'src/jobs/document/thread.ts',
   };
   await bundle(entries, to);
+}
+
+/**
+ * The SQL functions of src/ as one script per set. The code that joins them is TypeScript, so it is bundled first.
+ *
+ * @param {string} to
+ */
+async function joinFunctions(to) {
+  const tool = join(to, '.functions');
+  await bundle({ set: 'src/postgres/function-set.ts' }, tool);
+  /** @type {unknown} */
+  const loaded = await import(pathToFileURL(join(tool, 'set.js')).href);
+  const { composeFunctionSet } = /** @type {typeof import('../src/postgres/function-set.ts')} */ (loaded);
+  await mkdir(join(to, 'sql'), { recursive: true });
+  for (const set of /** @type {const} */ (['control', 'tenant'])) {
+    const { text } = await composeFunctionSet(join(root, 'src'), set);
+    await writeFile(join(to, 'sql', `${set}.sql`), text);
+  }
 }
 
 /**

@@ -3,9 +3,9 @@ import { resolve } from 'node:path';
 import { z } from 'zod';
 import { type Fault, MillraceError } from './errors.ts';
 import { type Armed, parseCheckpoint } from './kernel/checkpoint.ts';
-import { parseDuration } from './kernel/duration.ts';
-import { findRootKeyFault, findSecretKeyFault } from './kernel/secret-text.ts';
-import { faultWords, shapeFaults } from './kernel/shape-faults.ts';
+import { parseDuration } from './kernel/text/duration.ts';
+import { findRootKeyFault, findSecretKeyFault } from './kernel/text/secret-text.ts';
+import { faultWords, shapeFaults } from './kernel/text/shape-faults.ts';
 
 const text = z.string().min(1);
 const yes = z
@@ -132,7 +132,7 @@ const told: Readonly<Record<Exclude<Name, 'MILLRACE_CHECKPOINT'>, readonly [abou
   MILLRACE_DISCOVER: [
     'whether every database of the server is a tenant (all), or those that are registered; without it, all of the embedded server',
   ],
-  MILLRACE_HOST_MEMORY: ["how many MiB a host's heap may come to; resident it may be half as much again", '512'],
+  MILLRACE_HOST_MEMORY: ["how many MiB a host's heap may hold; resident it may be half as much again", '512'],
   MILLRACE_DRAIN: ['how long running tasks may go on when their worker stops', '5s'],
   MILLRACE_LOG_LIMIT: ["how many MiB of a run's output are kept, beside its end", '10'],
   MILLRACE_LEASE: ['how long a worker may be silent before its runs are handed out again', '30s'],

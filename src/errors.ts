@@ -18,6 +18,7 @@ const table = {
   conflict: [409, 'It clashes with something that exists'],
   too_large: [413, 'The body is too large'],
   unsupported_media_type: [415, 'The body is of a type that is not read here'],
+  too_many: [429, 'Too many of these are open'],
   undecryptable: [422, 'The value cannot be decrypted here'],
   upgrade_required: [426, 'This is a WebSocket'],
   method_not_allowed: [405, 'That method is not for this path'],
@@ -28,7 +29,7 @@ const table = {
   not_installed: [503, 'Millrace is not installed in the database of this tenant'],
   tenant_unavailable: [503, 'The tenant cannot be served now'],
   tenant_stopped: [503, 'The tenant was stopped by a person'],
-  database_unavailable: [503, 'The database cannot be reached now'],
+  database_unavailable: [503, 'The database cannot be used now'],
   embedded_postgres: [500, 'The embedded PostgreSQL did not start'],
   already_running: [409, 'Another one is running'],
   bad_configuration: [400, 'The configuration has faults'],
@@ -81,6 +82,11 @@ export class MillraceError extends Error {
   }
 }
 
+/** The client has disconnected. This is no fault of the server, so it is not logged. */
+export function clientGone(cause?: unknown): MillraceError {
+  return new MillraceError('bad_request', 'the client ended the connection before its answer', { cause });
+}
+
 /**
  * The error as one of ours, by what it says of itself: thrown by another version's code, it is of another class of the
  * same name.
@@ -127,6 +133,7 @@ export function isConnectionLoss(error: unknown): boolean {
 /** By SQLSTATE: what keeps a database that answers from doing its work, in words for people. */
 const databaseTroubles: Readonly<Record<string, string>> = {
   '25006': 'the database is read-only; it may be a standby',
+  '42501': 'the role that Millrace connects as lacks a right in the database',
   '53000': 'the database is short of resources',
   '53100': 'the disk of the database is full',
   '53200': 'the database is out of memory',
@@ -134,7 +141,7 @@ const databaseTroubles: Readonly<Record<string, string>> = {
   '53400': 'the database has reached a limit of its configuration',
   '57P01': 'the database is being shut down',
   '57P02': 'the database has crashed and is restarting',
-  '57P03': 'the database is starting',
+  '57P03': 'the database is starting or shutting down',
   '58000': 'the system of the database reports an error',
   '58030': 'the database cannot read or write its files',
 };
@@ -163,6 +170,11 @@ export function isSerialization(error: unknown): boolean {
   return code === '40P01' || code === '40001';
 }
 
+/** The role may not do that in the database. */
+export function isMissingRight(error: unknown): boolean {
+  return sqlStateOf(error) === '42501';
+}
+
 /** A lock did not come within the time that was allowed for it. */
 export function isLockTimeout(error: unknown): boolean {
   return sqlStateOf(error) === '55P03';
@@ -188,7 +200,20 @@ export function isDoubtful(error: unknown): boolean {
   return typeof code === 'string' && /^(?:42|3F|28|3D|55000)/.test(code);
 }
 
-/** PostgreSQL refused a value or a statement (classes 22 and 23): the same again will fare no better. */
+/** PostgreSQL rejected a value or a row (classes 22 and 23): the same statement will be rejected again. */
 export function isRefusal(error: unknown): boolean {
   return /^2[23]/.test(sqlStateOf(error) ?? '');
+}
+
+/** As `isRefusal`, or a function in the database raised an exception (class P0). Without these rows, others can be written. */
+export function isRowRejection(error: unknown): boolean {
+  return isRefusal(error) || (sqlStateOf(error) ?? '').startsWith('P0');
+}
+
+/**
+ * The server rejected a statement for any reason that may lie in its rows, a lock timeout included. Excluded are a server
+ * that is short of resources or broken (25, 53, 54, 57, 58, XX), lost connections, and Millrace's own conditions (MR).
+ */
+export function isStatementRejection(error: unknown): boolean {
+  return /^(?!25|53|54|57|58|XX|MR)[0-9A-Z]{5}$/.test(sqlStateOf(error) ?? '') && !isConnectionLoss(error);
 }

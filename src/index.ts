@@ -8,18 +8,18 @@ import { hostname } from 'node:os';
 import { z } from 'zod';
 import { type RuntimeName, runtimeNames } from './contract/wire.ts';
 import { MillraceError } from './errors.ts';
-import { queueFault } from './jobs/name.ts';
+import { queueFault } from './documents/name.ts';
 import { newId } from './kernel/id.ts';
 import { makeLog } from './kernel/log.ts';
-import { packageVersion } from './kernel/package-files.ts';
-import { faultWords, shapeFaults } from './kernel/shape-faults.ts';
-import type { TaskFunctions } from './runtimes/function.ts';
-import { loadFunctions } from './runtimes/function-file.ts';
+import { packageVersion } from './kernel/process/package-files.ts';
+import { faultWords, shapeFaults } from './kernel/text/shape-faults.ts';
+import type { TaskFunctions } from './runtimes/function/function.ts';
+import { loadFunctions } from './runtimes/function/file.ts';
 import { makeRuntimes } from './runtimes/runtimes.ts';
-import { TaskUsers } from './runtimes/task-users.ts';
+import { TaskUsers } from './runtimes/users/task-users.ts';
 import { makeWorker } from './worker/worker.ts';
 
-export type { FunctionContext, TaskFunction, TaskFunctions } from './runtimes/function.ts';
+export type { FunctionContext, TaskFunction, TaskFunctions } from './runtimes/function/function.ts';
 export { loadFunctions, MillraceError };
 
 export interface CreateWorkerOptions {

@@ -1,11 +1,12 @@
 #!/usr/bin/env node
 /** argv → role. The only place that hears signals and exits. */
 import { readFileSync } from 'node:fs';
-import type { RoleCommands } from './cli/role-commands.ts';
+import type { RoleCommands } from './cli/commands/server/role-commands.ts';
 import { runCli } from './cli/program.ts';
 import { readConfig, secretVariables } from './config.ts';
 import { arm } from './kernel/checkpoint.ts';
-import { eraseEnvironment } from './kernel/erase-environment.ts';
+import { eraseEnvironment } from './kernel/process/erase-environment.ts';
+import { closeInheritedFiles } from './kernel/process/inherited-files.ts';
 import type { HostOrder } from './app/host-order.ts';
 import type { Role } from './app/role.ts';
 
@@ -62,6 +63,7 @@ function roleFor(flags: {
   const say = (line: string): void => void process.stdout.write(`${line}\n`);
   const config = readConfig({ ...process.env, ...set });
   eraseEnvironment(secretVariables);
+  closeInheritedFiles();
   if (config.checkpoint !== undefined) arm(config.checkpoint);
   return { config, signal: ending.signal, say };
 }

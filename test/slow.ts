@@ -3,11 +3,11 @@
  * vitest.chaos.config.ts` runs one of them.
  */
 export const slow: readonly string[] = [
-  'src/gateway/isolation.test.ts',
+  'src/gateway/claims/isolation.test.ts',
   'src/launcher/launcher-hosts.test.ts',
   'src/launcher/launcher-slots.test.ts',
-  'src/launcher/life/drop.test.ts',
-  'src/launcher/refusals.test.ts',
+  'src/tenants/drop.test.ts',
+  'src/launcher/rejected-tenants.test.ts',
   'src/launcher/transactions.test.ts',
   'test/chaos/crash-points.test.ts',
   'test/chaos/tenant-walk.test.ts',

@@ -64,7 +64,7 @@ create table scheduler (
   ran_on uuid,
   order_no bigint not null,
   phase text not null check (phase in ('starting', 'running', 'ended')),
-  -- why it ended or has not come to run: a code of src/launcher/reasons.ts, and a sentence
+  -- why it ended or has not come to run: a code of src/control/reasons.ts, and a sentence
   code text,
   reason text,
   engine text not null,

@@ -19,20 +19,11 @@ create table launcher_lease (
 );
 insert into launcher_lease default values;
 
--- First in every transaction of a launcher: refuses one whose epoch is over, and makes a successor wait for its commit.
-create function assert_epoch(p_epoch bigint) returns void language plpgsql as $$
-begin
-  perform from launcher_lease where epoch = p_epoch for share;
-  if not found then
-    raise exception 'another launcher has taken over' using errcode = 'MR001';
-  end if;
-end $$;
-
 -- The launcher's entry for each tenant: the seed's state machine, and its order to a host. Only the launcher writes here.
 create table launch (
   tenant_id uuid primary key references tenant on delete cascade,
   state text not null check (state in ('ENABLED', 'ALLOCATED', 'STARTED', 'DISABLED')),
-  -- every state that is not STARTED has one: a code of src/launcher/reasons.ts, and a sentence
+  -- every state that is not STARTED has one: a code of src/control/reasons.ts, and a sentence
   code text,
   reason text,
   -- the transaction whose end the next start waits for, as shown to people; what is waited on is its lock

@@ -37,43 +37,7 @@ create table event_reader (
   moved_at timestamptz not null
 );
 
--- Attached rather than created as a partition: that takes no lock that readers or writers would wait for.
-create function add_event_partition(p_number bigint) returns void language plpgsql as $$
-declare
-  v_name text := format('event_%s', p_number);
-begin
-  execute format('create table if not exists %I (like event including all)', v_name);
-  execute format(
-    'alter table event attach partition %I for values from (%s) to (%s)',
-    v_name, p_number * 1000000, (p_number + 1) * 1000000);
-end $$;
-
-select add_event_partition(0);
-
--- The last thing a transaction does: from here to the commit no other transaction appends.
-create function open_event_log(p_count integer) returns void language plpgsql as $$
-declare
-  v_partition bigint;
-begin
-  perform pg_advisory_xact_lock(7345, 1);
-  select (last_value + p_count + 1) / 1000000 into v_partition from event_seq;
-  if to_regclass(format('event_%s', v_partition)) is null then
-    perform add_event_partition(v_partition);
-  end if;
-end $$;
-
-create function append_events(
-  p_topic integer, p_types text[], p_subjects uuid[], p_actor text, p_causes uuid[], p_at timestamptz, p_bodies text[]
-) returns bigint language plpgsql as $$
-declare
-  v_last bigint;
-begin
-  perform open_event_log(cardinality(p_types));
-  insert into event (seq, topic_id, type, subject, actor, cause, at, body)
-  select nextval('event_seq'), p_topic, e.type, e.subject, p_actor, e.cause, p_at, e.body
-    from unnest(p_types, p_subjects, p_causes, p_bodies) as e (type, subject, cause, body);
-  select last_value into v_last from event_seq;
-  return v_last;
-end $$;
+create table event_0 (like event including all);
+alter table event attach partition event_0 for values from (0) to (1000000);
 
 insert into topic (id, name) values (1, 'millrace_projects'), (2, 'millrace_jobs'), (3, 'millrace_runs'), (4, 'millrace_tokens');

@@ -1,20 +1,5 @@
 -- What people define: projects, jobs with their versions, triggers, tasks and the edges between them.
 
--- ids made inside a statement: version 7, so that new rows land on the same index pages
-do $$
-begin
-  if current_setting('server_version_num')::integer >= 180000 then
-    create function new_id() returns uuid language sql volatile as 'select uuidv7()';
-  else
-    create function new_id() returns uuid language sql volatile as $f$
-      -- milliseconds, then the fraction of one in twelve bits: ids of one statement sort in the order they were made
-      select (lpad(to_hex(us / 1000), 12, '0') || '7' || lpad(to_hex(us % 1000 * 4096 / 1000), 3, '0') || substr(r, 17))::uuid
-        from (select (extract(epoch from clock_timestamp()) * 1000000)::bigint as us,
-                     replace(gen_random_uuid()::text, '-', '') as r) as made
-    $f$;
-  end if;
-end $$;
-
 create type priority as enum ('backfill', 'low', 'normal', 'high');
 create type edge_kind as enum ('success', 'failure', 'done');
 create type run_state as enum ('success', 'failure', 'timeout', 'error', 'cancelled');
@@ -112,7 +97,7 @@ create table task (
   unique (job_id, name)
 );
 
--- A limit (0007): of a job's active instants or a task's runs, with the id of that job or task; or a pool, shared by the
+-- A limit (src/runs/sql/work_gates.sql): of a job's active instants or a task's runs, with the id of that job or task; or a pool, shared by the
 -- tasks that name it.
 create table gate (
   id uuid primary key,

@@ -55,7 +55,7 @@ create table live (
   rank timestamptz not null,
   -- ready, but its job was paused after it was queued
   parked boolean not null default false,
-  -- the gate it waits at, and those it has passed and will leave at its end (0007)
+  -- the gate at which it waits, and the gates that it has passed and leaves at its end (src/runs/sql/work_gates.sql)
   gate uuid,
   permits uuid[],
   lease integer not null default 0,

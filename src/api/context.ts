@@ -1,5 +1,5 @@
 /** What a tenant's handlers are given beside the request: the engine's context with its pool as a `Db`. */
-import type { EngineContext } from '../contract/engine.ts';
+import type { EngineContext } from '../contract/context.ts';
 import { actorOf, type Caller } from '../contract/roles.ts';
 import { MillraceError } from '../errors.ts';
 import type { EndpointTable, Handlers } from '../http/endpoint.ts';

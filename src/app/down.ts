@@ -1,6 +1,6 @@
 /** `millrace down`: asks the `up` of this home to end, waits for it, and ends a PostgreSQL that was left behind. */
-import { stopEmbedded } from '../postgres/embedded.ts';
-import { stopOwner } from '../postgres/home.ts';
+import { stopEmbedded } from '../postgres/embedded/embedded.ts';
+import { stopOwner } from '../postgres/embedded/home.ts';
 import type { Role } from './role.ts';
 
 const patienceMs = 15_000;

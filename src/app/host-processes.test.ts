@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { until } from '../../test/harness/until.ts';
 import { type Log, silent } from '../kernel/log.ts';
-import { machine } from '../kernel/machine.ts';
+import { machine } from '../kernel/process/machine.ts';
 import { pause, within } from '../kernel/service.ts';
 import { type ChildHosts, childHosts, detachedHosts } from './host-processes.ts';
 
@@ -79,7 +79,7 @@ describe('a host that is started', () => {
     expect(ended[0]).toBe(ended[1]);
     expect(JSON.parse(await readFile(seen, 'utf8'))).toEqual([
       ['host', '--engine', '1.0.0', '--on-demand'],
-      ['--max-old-space-size=64'],
+      ['--max-old-space-size=128'],
       true,
     ]);
     await rm(folder, { recursive: true });

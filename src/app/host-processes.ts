@@ -7,15 +7,16 @@
  * their own, in a session of their own: neither its end nor a signal to its group reaches them, and its successor adopts them.
  */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
-import { readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import type { Log } from '../kernel/log.ts';
-import { blockedSignal } from '../kernel/loop-watchdog.ts';
-import { machine } from '../kernel/machine.ts';
-import { Seldom } from '../kernel/seldom.ts';
+import { blockedSignal } from '../kernel/process/loop-watchdog.ts';
+import { machine } from '../kernel/process/machine.ts';
+import { isProcessRunning, readProcessStat } from '../kernel/process/process-stat.ts';
+import { Seldom } from '../kernel/log-throttle.ts';
 import type { Service } from '../kernel/service.ts';
-import type { HostProcess, HostsPort } from '../launcher/spawning.ts';
+import type { HostProcess, HostsPort } from '../launcher/hosts/spawning.ts';
+import { hostMemory } from './host-memory.ts';
 import { type HostOrder, registered } from './host-order.ts';
 
 export interface HostProcessOptions {
@@ -31,7 +32,7 @@ export interface HostProcessOptions {
 type OnExit = (pid: number) => void;
 
 function start({ main, memoryMb, env }: HostProcessOptions, version: string, beside: 'child' | 'alone'): ChildProcess {
-  const heap = `--max-old-space-size=${memoryMb}`;
+  const heap = `--max-old-space-size=${hostMemory(memoryMb).abortAtMb}`;
   return spawn(process.execPath, [heap, main, 'host', '--engine', version, '--on-demand'], {
     env: { ...process.env, ...env },
     stdio: beside === 'child' ? ['ignore', 'ignore', 'inherit', 'ipc'] : ['ignore', 'ignore', 'inherit'],
@@ -64,25 +65,16 @@ const ends = new Ends();
 const aborts = new Set<unknown>(['SIGABRT', 'SIGTRAP', 133, 134]);
 
 function formatFate(code: number | null, killedBy: NodeJS.Signals | null, memoryMb: number): string {
-  if (aborts.has(killedBy ?? code)) return `ran out of memory (heap limit ${memoryMb} MiB)`;
+  if (aborts.has(killedBy ?? code)) return `ran out of memory (heap limit ${hostMemory(memoryMb).abortAtMb} MiB)`;
   if (killedBy === blockedSignal) return 'was ended because one of its schedulers blocked it';
   if (killedBy === 'SIGKILL') return 'was killed (SIGKILL), by a person or by the system for lack of memory';
   return killedBy === null ? `exited with code ${code}` : `was killed (${killedBy})`;
 }
 
-/** How a host of this machine has ended, whoever started it. A number that is another process by now tells nothing. */
+/** How a host of this machine has ended. Undefined while a process has its number, which may be another process by now. */
 function fateOf({ machine: where, pid }: HostProcess): string | undefined {
-  if (where !== machine || pid === process.pid || process.platform !== 'linux' || isRunning(pid)) return undefined;
+  if (where !== machine || pid === process.pid || isProcessRunning(pid)) return undefined;
   return ends.of(pid) ?? 'is gone: there is no such process any more';
-}
-
-/** A process that waits to be reaped has ended. */
-function isRunning(pid: number): boolean {
-  try {
-    return !/^[ZX]/.test(fieldsOf(readFileSync(`/proc/${pid}/stat`, 'utf8'))[1] ?? '');
-  } catch {
-    return false;
-  }
 }
 
 function watch(
@@ -251,7 +243,7 @@ async function end(child: ChildProcess): Promise<void> {
  */
 async function killHost({ machine: where, pid, ageMs = 0 }: HostProcess, log: Log): Promise<void> {
   if (where !== machine || pid === process.pid) return;
-  if (!isHost(await commandOf(pid)) || ((await ageOf(pid)) ?? ageMs) < ageMs - inaccuracyMs) return;
+  if (!isHost(await commandOf(pid)) || (ageOf(pid) ?? ageMs) < ageMs - inaccuracyMs) return;
   try {
     process.kill(pid, 'SIGKILL');
     log.warn({ host: pid }, 'a host that did not answer was killed');
@@ -262,24 +254,12 @@ async function killHost({ machine: where, pid, ageMs = 0 }: HostProcess, log: Lo
 
 /** Of the clocks that the two ages are taken by. */
 const inaccuracyMs = 1_000;
-/** Of the system's clock, by which it tells when a process began. */
-const ticksPerSecond = 100;
 
-/** In milliseconds; undefined where the system does not say. Reckoned from our own: what a container calls its uptime varies. */
-async function ageOf(pid: number): Promise<number | undefined> {
-  const [own, its] = await Promise.all([beganAt('self'), beganAt(pid)]);
-  if (own === undefined || its === undefined) return undefined;
-  return (process.uptime() + (own - its) / ticksPerSecond) * 1_000;
-}
-
-async function beganAt(pid: number | 'self'): Promise<number | undefined> {
-  const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => undefined);
-  return stat === undefined ? undefined : Number(fieldsOf(stat)[20]);
-}
-
-/** From the third on, which is at 1; the second is a name, which may hold anything. */
-function fieldsOf(stat: string): string[] {
-  return stat.slice(stat.lastIndexOf(')')).split(' ');
+/** In milliseconds; undefined where the system does not say. Computed from our own age: a container's uptime varies. */
+function ageOf(pid: number): number | undefined {
+  const [own, other] = [readProcessStat('self'), readProcessStat(pid)];
+  if (own === undefined || other === undefined) return undefined;
+  return process.uptime() * 1_000 + own.startedMs - other.startedMs;
 }
 
 function isHost(command: readonly string[]): boolean {

@@ -1,12 +1,13 @@
 /** The role `host`. It loads nothing of the gateway and the launcher: it is sooner there, and smaller, for it. */
-import type { HostOptions } from '../cli/role-commands.ts';
+import type { HostOptions } from '../cli/commands/server/role-commands.ts';
 import type { Config } from '../config.ts';
 import { engineVersion } from '../engine/engine.ts';
 import { MillraceError } from '../errors.ts';
 import { makeLog } from '../kernel/log.ts';
-import { LoopWatchdog } from '../kernel/loop-watchdog.ts';
-import { type HostOptions as HostSettings, makeHost } from '../launcher/host.ts';
-import { awaitEngine } from '../launcher/host-engine.ts';
+import { LoopWatchdog } from '../kernel/process/loop-watchdog.ts';
+import { type HostOptions as HostSettings, makeHost } from '../hosts/host.ts';
+import { awaitEngine } from '../hosts/host-engine.ts';
+import { hostMemory } from './host-memory.ts';
 import { type HostOrder, registered } from './host-order.ts';
 import { budgetOf, isElsewhere } from './installation.ts';
 import { externalAddress, openExternal, readSecretKeys } from './opening.ts';
@@ -22,9 +23,11 @@ const busyShare = 1 / 40;
 
 /**
  * Processor time, in milliseconds, that a scheduler may keep the process from all others. Its neighbours are late by this
- * and by the time until they run in another host; together that shall be 2 s at most.
+ * and by the time until they run in another host; together that shall be 2 s at most. One turn of the event loop may have
+ * something to do for each tenant, so that the limit grows with their number.
  */
-const blockedMs = 500;
+const blockedMs = 250;
+const blockedMsPerTenant = 2;
 
 /** Under `up`, the order says where the database is, and that it is ready. */
 export async function runHost(
@@ -75,8 +78,11 @@ function endWhenBlocked(): (tenants: number) => void {
   const lastWords = `${JSON.stringify({ level: 50, role: 'host', pid: process.pid, msg })}\n`;
   let watchdog: LoopWatchdog | undefined;
   return (tenants) => {
-    if (tenants > 1) watchdog ??= new LoopWatchdog({ limitMs: blockedMs, lastWords });
-    else if (watchdog !== undefined) {
+    const limitMs = blockedMs + blockedMsPerTenant * tenants;
+    if (tenants > 1) {
+      watchdog ??= new LoopWatchdog({ limitMs, lastWords });
+      watchdog.limit(limitMs);
+    } else if (watchdog !== undefined) {
       void watchdog.stop();
       watchdog = undefined;
     }
@@ -86,8 +92,13 @@ function endWhenBlocked(): (tenants: number) => void {
 function hostSettings(
   { hostMemoryMb, sessionPooler }: Config,
   connections: number,
-): Pick<HostSettings, 'memoryLimit' | 'allowPooler' | 'poolSize' | 'budget'> {
-  // beside its heap a process has code, buffers and what the heap leaves behind
-  const memoryLimit = hostMemoryMb * 1.5 * 2 ** 20;
-  return { memoryLimit, allowPooler: sessionPooler, poolSize: 10, budget: budgetOf(connections * busyShare) };
+): Pick<HostSettings, 'heapLimit' | 'memoryLimit' | 'allowPooler' | 'poolSize' | 'budget'> {
+  const { heapLimit, memoryLimit } = hostMemory(hostMemoryMb);
+  return {
+    heapLimit,
+    memoryLimit,
+    allowPooler: sessionPooler,
+    poolSize: 10,
+    budget: budgetOf(connections * busyShare),
+  };
 }

@@ -5,25 +5,26 @@
 import { defaultTenant } from '../contract/tenants.ts';
 import type { Pool } from 'pg';
 import type { Config } from '../config.ts';
-import type { EngineContext, SchedulerStatus } from '../contract/engine.ts';
+import type { EngineContext, SchedulerStatus } from '../contract/context.ts';
+import type { Broker } from '../broker/contract.ts';
 import { postgresBroker } from '../broker/postgres.ts';
 import { engine } from '../engine/engine.ts';
-import { makeSecrets, type RunSecrets } from '../gateway/secrets.ts';
+import { makeSecrets, type RunSecrets } from '../gateway/access/secrets.ts';
 import { persist, reconnect } from '../kernel/backoff.ts';
 import type { Log } from '../kernel/log.ts';
 import { type Service, within } from '../kernel/service.ts';
 import { type Db, onPool, sql } from '../kernel/sql.ts';
 import { makeTelemetry, type Telemetry } from '../kernel/telemetry.ts';
 import { type ClockStep, DisciplinedTime } from '../kernel/time.ts';
-import type { TenantRow } from '../launcher/control-queries.ts';
-import { makeDirectory } from '../launcher/directory.ts';
-import { Engines, enginesFolder } from '../launcher/engines.ts';
-import { Loader } from '../launcher/loader.ts';
+import type { TenantRow } from '../control/queries.ts';
+import { makeDirectory } from '../control/directory.ts';
+import { Engines, enginesFolder } from '../loader/engines/engines.ts';
+import { Loader } from '../loader/loader.ts';
 import { type Address, addressOfUrl, onDatabase } from '../postgres/address.ts';
 import { clock } from '../postgres/clock.ts';
-import { ConnectionBudget } from '../postgres/connection-budget.ts';
-import { outlast } from '../postgres/outlast.ts';
-import { openPool } from '../postgres/pool.ts';
+import { ConnectionBudget } from '../postgres/pool/connection-budget.ts';
+import { outlast } from '../postgres/wait-for-server.ts';
+import { openPool } from '../postgres/pool/pool.ts';
 import { WakeHub } from '../postgres/wake.ts';
 
 export interface Installation {
@@ -32,6 +33,7 @@ export interface Installation {
   readonly control: Db;
   readonly controlAddress: Address;
   readonly hub: WakeHub;
+  readonly broker: Broker;
   readonly time: DisciplinedTime;
   readonly telemetry: Telemetry;
   readonly secrets: RunSecrets;
@@ -175,8 +177,7 @@ function assemble(
   const contextFor = (row: TenantRow, pool: Pool): EngineContext => ({
     tenant: { id: row.id, name: row.name },
     pool,
-    broker,
-    wake: hub,
+    hints: broker.hintsOf(row.id),
     time: row.name === defaultTenant ? (timeElsewhere ?? time) : time,
     log: log.child({ tenant: row.name }),
     telemetry,
@@ -205,6 +206,7 @@ function assemble(
     control,
     controlAddress,
     hub,
+    broker,
     time,
     telemetry,
     secrets,

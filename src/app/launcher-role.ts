@@ -1,16 +1,17 @@
 /** The role `launcher`, and the launcher as it runs within `up`. */
-import type { LauncherOptions } from '../cli/role-commands.ts';
+import { everyone } from '../contract/channels.ts';
+import type { LauncherOptions } from '../cli/commands/server/role-commands.ts';
 import { engineVersion } from '../engine/engine.ts';
 import { makeLog } from '../kernel/log.ts';
-import { machine } from '../kernel/machine.ts';
-import { packageFile } from '../kernel/package-files.ts';
-import { memoryBytes } from '../kernel/machine-memory.ts';
+import { machine } from '../kernel/process/machine.ts';
+import { packageFile } from '../kernel/process/package-files.ts';
+import { memoryBytes } from '../kernel/process/machine-memory.ts';
 import { all, type Service } from '../kernel/service.ts';
-import { controlRetention } from '../launcher/control-retention.ts';
-import { hostIsLost } from '../launcher/host-queries.ts';
+import { controlRetention } from '../control/retention.ts';
+import { hostIsLost } from '../hosts/host-queries.ts';
 import { makeLauncher } from '../launcher/launcher.ts';
-import { restEntries, retireHosts } from '../launcher/leaving.ts';
-import type { HostsPort } from '../launcher/spawning.ts';
+import { restEntries, retireHosts } from '../launcher/hosts/host-shutdown.ts';
+import type { HostsPort } from '../launcher/hosts/spawning.ts';
 import { detachedHosts, type HostProcessOptions, hostsElsewhere } from './host-processes.ts';
 import { type Installation, isElsewhere } from './installation.ts';
 import { externalAddress, openExternal, readSecretKeys } from './opening.ts';
@@ -61,7 +62,7 @@ export function hostProcessesOf({ config, log }: Pick<Installation, 'config' | '
 export function onHostExit({ control, hub, log }: Installation): (pid: number) => void {
   return (pid) => {
     hostIsLost(control, { machine, pid })
-      .then((known) => known && hub.send('launcher', 'words'))
+      .then((known) => known && hub.send('host_reports', everyone))
       .catch((error: unknown) => log.debug({ err: error }, 'a host is gone, and this could not be written down'));
   };
 }

@@ -1,10 +1,10 @@
 /** What makes, changes and ends tenants, put together for this installation. */
 import { join } from 'node:path';
-import { engineVersion, migrationsFolder } from '../engine/engine.ts';
+import { engineVersion } from '../engine/engine.ts';
 import { formatStep } from '../kernel/time.ts';
-import { enginesFolder } from '../launcher/engines.ts';
-import type { Life } from '../launcher/life/life.ts';
-import { readMigrations } from '../postgres/migrate.ts';
+import { enginesFolder } from '../loader/engines/engines.ts';
+import type { Life } from '../tenants/life.ts';
+import { ownSchemaSource, readSchemaSource } from '../postgres/schema-source.ts';
 import { type Installation, isElsewhere } from './installation.ts';
 
 export function makeLife(
@@ -20,12 +20,10 @@ export function makeLife(
     time,
     engines,
     version: engineVersion,
-    migrationsOf: (version) =>
-      readMigrations(
-        version === engineVersion
-          ? migrationsFolder('tenant')
-          : join(enginesFolder(config.home), version, 'migrations', 'tenant'),
-      ),
+    schemaOf: (version) =>
+      version === engineVersion
+        ? ownSchemaSource('tenant')
+        : readSchemaSource(join(enginesFolder(config.home), version), 'tenant'),
     addressOf,
     isElsewhere: (row) => isElsewhere(config, row),
     discovers: config.discover === 'all',

@@ -3,9 +3,9 @@ import type { Config } from '../config.ts';
 import { MillraceError } from '../errors.ts';
 import type { Log } from '../kernel/log.ts';
 import { type Address, addressOfUrl } from '../postgres/address.ts';
-import { makeHome } from '../postgres/home.ts';
+import { makeHome } from '../postgres/embedded/home.ts';
 import { type Installation, type InstallationOptions, openInstallation } from './installation.ts';
-import { rootKeyOf, secretKeyOf } from './secret-files.ts';
+import { checkSecretFiles, rootKeyOf, secretKeyOf } from './secret-files.ts';
 
 export function externalAddress({ databaseUrl }: Config): Address {
   if (databaseUrl !== undefined) return addressOfUrl(databaseUrl);
@@ -30,6 +30,7 @@ type SecretKeys = readonly [string, ...string[]];
 /** Of the environment, or of the home's file. Read before anything else: a process with a faulty secret does not start. */
 export async function readSecretKeys({ secretKeys: given, home: path }: Config): Promise<SecretKeys> {
   const home = await makeHome(path);
+  await checkSecretFiles(home);
   const [first, ...older] = given ?? [];
   return first === undefined ? [await secretKeyOf(home)] : [first, ...older];
 }

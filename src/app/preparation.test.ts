@@ -11,8 +11,8 @@ import { engineVersion } from '../engine/engine.ts';
 import { newId } from '../kernel/id.ts';
 import { type Log, silent } from '../kernel/log.ts';
 import { sql } from '../kernel/sql.ts';
-import { look } from '../launcher/look.ts';
-import { databaseNamed } from '../launcher/life/queries.ts';
+import { look } from '../loader/inspect.ts';
+import { databaseNamed } from '../tenants/queries.ts';
 import { prepareDatabases } from './preparation.ts';
 
 let control: ControlDatabase;

@@ -8,19 +8,20 @@
 import type { ClientBase } from 'pg';
 import type { Config } from '../config.ts';
 import { defaultTenant } from '../contract/tenants.ts';
-import { engine, engineVersion, migrationsFolder } from '../engine/engine.ts';
+import { engine, engineVersion } from '../engine/engine.ts';
 import { isConnectionLoss, MillraceError, sqlStateOf } from '../errors.ts';
 import { append, tenantTopic } from '../events/append.ts';
 import { newId } from '../kernel/id.ts';
 import type { Log } from '../kernel/log.ts';
 import { within } from '../kernel/service.ts';
 import { onClient, sql } from '../kernel/sql.ts';
-import { findTenant, registerTenant } from '../launcher/control-queries.ts';
-import { ensureInstalled } from '../launcher/install.ts';
+import { findTenant, registerTenant } from '../control/queries.ts';
+import { ensureInstalled } from '../tenants/install.ts';
 import { type Address, addressOfUrl, describe, onDatabase } from '../postgres/address.ts';
 import { ensureDatabase, ensureDatabases, withClient } from '../postgres/databases.ts';
-import { migrate, readMigrations } from '../postgres/migrate.ts';
-import { forgotten } from '../postgres/pool.ts';
+import { migrate } from '../postgres/migrate.ts';
+import { ownSchemaSource } from '../postgres/schema-source.ts';
+import { forgotten } from '../postgres/pool/pool.ts';
 import { enginesOf } from './installation.ts';
 
 const defaultDatabase = 'millrace_default';
@@ -125,8 +126,8 @@ function unreachable(address: Address, cause: unknown): MillraceError {
 }
 
 async function migrateControl(address: Address): Promise<void> {
-  const migrations = await readMigrations(migrationsFolder('control'));
-  await withClient(address, (client) => migrate(client, { schema: 'control', migrations, version: engineVersion }));
+  const source = await ownSchemaSource('control');
+  await withClient(address, (client) => migrate(client, { ...source, version: engineVersion }));
 }
 
 async function registerDefault(client: ClientBase, database: string): Promise<void> {

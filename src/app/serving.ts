@@ -1,38 +1,37 @@
 /** The `api` role: the gateway with its desks, its listener, and its word in the control database that it serves. */
 import { createHash } from 'node:crypto';
-import { tenantEndpoints } from '../api/endpoints/table.ts';
-import { broadcastKind, lanesOf, signalKind } from '../broker/postgres.ts';
+import { everyone } from '../contract/channels.ts';
+import { tenantEndpoints } from '../api/endpoints.ts';
 import { engineVersion } from '../engine/engine.ts';
-import { Callers, hashOf } from '../gateway/callers.ts';
-import { ClaimDesk } from '../gateway/claim-desk.ts';
-import type { GatewayContext } from '../gateway/context.ts';
-import { noteGateway, removeGateway, schedulerTallies } from '../gateway/control-queries.ts';
-import { makeDescription } from '../gateway/description.ts';
-import { gatewayEndpoints } from '../gateway/endpoints.ts';
-import { Gateway } from '../gateway/gateway.ts';
-import { makeListener } from '../gateway/listener.ts';
-import { readLauncherFigures } from '../gateway/launcher-metrics.ts';
-import { makeMetrics } from '../gateway/metrics.ts';
-import { OpenStreams } from '../gateway/open-streams.ts';
-import { Refusals } from '../gateway/refusals.ts';
-import { ReportDesk } from '../gateway/report-desk.ts';
-import { enforceRootKey } from '../gateway/root-key.ts';
-import { Servings } from '../gateway/servings.ts';
-import { newLink } from '../gateway/sessions.ts';
-import { SignalDesk } from '../gateway/signal-desk.ts';
-import { makeTenantDesks } from '../gateway/tenant-desks.ts';
-import { Turns } from '../gateway/turns.ts';
-import { WorkerAccess } from '../gateway/worker-access.ts';
+import { Callers, hashOf } from '../gateway/access/callers.ts';
+import { ClaimDesk } from '../gateway/claims/claim-desk.ts';
+import type { GatewayContext } from '../gateway/installation/context.ts';
+import { noteGateway, removeGateway, schedulerTallies } from '../gateway/installation/queries.ts';
+import { makeDescription } from '../gateway/installation/description.ts';
+import { gatewayEndpoints } from '../gateway/installation/endpoints.ts';
+import { Gateway } from '../gateway/routing/gateway.ts';
+import { makeListener } from '../gateway/routing/listener.ts';
+import { readLauncherFigures } from '../gateway/installation/launcher-metrics.ts';
+import { makeMetrics } from '../gateway/installation/metrics.ts';
+import { OpenStreams } from '../gateway/routing/open-streams.ts';
+import { RejectedCredentials } from '../gateway/access/rejected-credentials.ts';
+import { ReportDesk } from '../gateway/desks/report-desk.ts';
+import { enforceRootKey } from '../gateway/access/root-key.ts';
+import { Servings } from '../gateway/desks/servings.ts';
+import { newLink } from '../gateway/access/sessions.ts';
+import { SignalDesk } from '../gateway/desks/signal-desk.ts';
+import { makeTenantDesks } from '../gateway/desks/tenant-desks.ts';
+import { BatchTurns } from '../gateway/claims/batch-turns.ts';
+import { WorkerAccess } from '../gateway/access/worker-access.ts';
 import { leaseTimes } from '../contract/lease-times.ts';
-import type { Invalidation } from '../contract/wire.ts';
 import { openApi } from '../http/openapi.ts';
 import { newId } from '../kernel/id.ts';
-import { Seldom } from '../kernel/seldom.ts';
-import { packageFile } from '../kernel/package-files.ts';
+import { Seldom } from '../kernel/log-throttle.ts';
+import { packageFile } from '../kernel/process/package-files.ts';
 import { all, every, type Service } from '../kernel/service.ts';
-import { openPool } from '../postgres/pool.ts';
+import { proveDiskSpace } from '../postgres/disk-space.ts';
+import { openPool } from '../postgres/pool/pool.ts';
 import { DatabaseVitals } from '../postgres/vitals.ts';
-import { anything } from '../postgres/wake.ts';
 import type { Installation } from './installation.ts';
 import { makeLife } from './life.ts';
 
@@ -51,6 +50,8 @@ export interface ServingOptions {
 
 /** A scheduler that has not been heard of for this long is not told of. */
 const schedulerLifeMs = 10_000;
+/** Each proof writes a temporary file, which a server may log. After one that failed, the next beat tries again. */
+const diskProofEveryMs = 10_000;
 /** A statement without an answer is given up after this, and its connection closed. */
 const vitalsGiveUpMs = 5_000;
 const uiFolder = packageFile('ui', 'dist');
@@ -60,7 +61,7 @@ export function makeServing(options: ServingOptions): Serving {
   const { config, control, hub, time, log, loader, secrets, telemetry } = installation;
   const cookieName = `millrace_${createHash('sha256').update(config.home).digest('hex').slice(0, 8)}`;
   const servings = new Servings(control, log);
-  const turns = new Turns();
+  const turns = new BatchTurns();
   const { vitals, watching } = makeVitals(installation);
   const context: GatewayContext = {
     control,
@@ -70,7 +71,7 @@ export function makeServing(options: ServingOptions): Serving {
     time,
     log,
     callers: new Callers({ control, secrets, time, cookieName }),
-    refusals: new Refusals({ control, time, log }),
+    rejectedCredentials: new RejectedCredentials({ control, time, log }),
     remote: null,
     streams: new OpenStreams({ control, time, log }),
     claims: new ClaimDesk({
@@ -111,7 +112,7 @@ export function makeServing(options: ServingOptions): Serving {
     wakeUps(installation, context),
     context.claims.service,
     context.streams.service,
-    context.refusals.service,
+    context.rejectedCredentials.service,
     rootKey(options),
     listener,
     announcement(installation, { url: () => listener.url(), vitals }),
@@ -131,23 +132,25 @@ function publicHost(url: string | undefined): string[] {
 }
 
 /** What happens elsewhere and concerns those who wait here. */
-function wakeUps({ hub }: Installation, { claims, signals, callers, streams }: GatewayContext): Service {
+function wakeUps({ hub, broker }: Installation, { claims, signals, callers, streams }: GatewayContext): Service {
   const undo: (() => void)[] = [];
   return {
     name: 'wake-ups',
     async start() {
       undo.push(
-        hub.onAny('ready', (about, lanes) =>
-          about === anything ? claims.lookAgain() : claims.ready(about, lanesOf(lanes)),
+        broker.onAny('ready', (tenantId, lanes) =>
+          tenantId === undefined ? claims.lookAgain() : claims.ready(tenantId, lanes),
         ),
-        hub.onAny('tenant', (about) => (about === anything ? claims.lookAgain() : claims.changed(about))),
-        hub.on('keys', 'revoked', () => {
+        broker.onAny('cancel', (tenantId) => {
+          if (tenantId !== undefined) void signals.lookAt(tenantId);
+        }),
+        broker.onAny('invalidate', (_, invalidation) => {
+          if (invalidation !== undefined) signals.invalidate(invalidation);
+        }),
+        hub.onAny('tenant', (id) => (id === undefined ? claims.lookAgain() : claims.changed(id))),
+        hub.on('revoked', everyone, () => {
           callers.forget();
           streams.check();
-        }),
-        hub.on('workers', signalKind, (_, tenantId) => void (tenantId === '' ? undefined : signals.lookAt(tenantId))),
-        hub.on('workers', broadcastKind, (_, text) => {
-          if (text !== '') signals.invalidate(JSON.parse(text) as Invalidation);
         }),
       );
     },
@@ -201,8 +204,13 @@ function announcement(
 ): Service {
   const id = newId();
   const { gatewayBeatMs, gatewayLifeMs: lifeMs } = leaseTimes(config.leaseMs);
+  let nextProofMs = 0;
   const note = async (): Promise<void> => {
     await noteGateway(control, { id, addr: url(), version: engineVersion, at: new Date(time.now()), lifeMs });
+    if (performance.now() >= nextProofMs) {
+      await proveDiskSpace(control);
+      nextProofMs = performance.now() + diskProofEveryMs;
+    }
     vitals.noteWrite();
   };
   const beat = every(gatewayBeatMs, 'gateway beat', note, (error) => {

@@ -5,20 +5,20 @@
  */
 import { defaultTenant } from '../contract/tenants.ts';
 import { hostname } from 'node:os';
-import type { UpOptions } from '../cli/role-commands.ts';
+import type { UpOptions } from '../cli/commands/server/role-commands.ts';
 import type { Config } from '../config.ts';
 import { engineVersion } from '../engine/engine.ts';
 import { runtimeNames } from '../contract/wire.ts';
-import { inProcessCaller } from '../gateway/worker-access.ts';
+import { inProcessCaller } from '../gateway/access/worker-access.ts';
 import { type Log, makeLog } from '../kernel/log.ts';
 import { all, type Service } from '../kernel/service.ts';
-import { isStarted } from '../launcher/control-queries.ts';
-import { forgetProcesses, restEntries } from '../launcher/leaving.ts';
+import { isStarted } from '../control/queries.ts';
+import { forgetProcesses, restEntries } from '../launcher/hosts/host-shutdown.ts';
 import { type Address, addressOfSocket, addressOfUrl } from '../postgres/address.ts';
-import { claimHome, makeHome } from '../postgres/home.ts';
-import { supervised } from '../postgres/supervised.ts';
+import { claimHome, makeHome } from '../postgres/embedded/home.ts';
+import { supervised } from '../postgres/embedded/supervised.ts';
 import { makeRuntimes } from '../runtimes/runtimes.ts';
-import { TaskUsers } from '../runtimes/task-users.ts';
+import { TaskUsers } from '../runtimes/users/task-users.ts';
 import { inProcess } from '../worker/carrier.ts';
 import { makeWorker } from '../worker/worker.ts';
 import { type ChildHosts, childHosts } from './host-processes.ts';

@@ -3,8 +3,10 @@
  * with each start, even where the clock was set back. Both are files of the home. A damaged file is replaced, and the log
  * says so.
  */
-import { rename, writeFile, readFile } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { maxIncarnationAheadMs } from '../contract/wire.ts';
+import { replaceDurably } from '../kernel/process/durable-file.ts';
 import { isId, newId } from '../kernel/id.ts';
 import type { Log } from '../kernel/log.ts';
 
@@ -15,8 +17,6 @@ export interface WorkerIdentity {
 
 const idFile = 'worker-id';
 const incarnationFile = 'worker-incarnation';
-/** An incarnation is a start time. One from further ahead is no time of ours, and servers refuse it. */
-const mostAheadMs = 86_400_000;
 
 /** The identity of this start. */
 export async function nextIdentity(home: string, log: Log): Promise<WorkerIdentity> {
@@ -30,8 +30,8 @@ export async function nextIdentity(home: string, log: Log): Promise<WorkerIdenti
 /** What could not be written is no reason not to work: the next start has another id. */
 export async function keepIdentity(home: string, log: Log, { id, incarnation }: WorkerIdentity): Promise<void> {
   try {
-    await replace(join(home, idFile), id);
-    await replace(join(home, incarnationFile), String(incarnation));
+    await replaceDurably(join(home, idFile), `${id}\n`);
+    await replaceDurably(join(home, incarnationFile), `${incarnation}\n`);
   } catch (error) {
     log.warn({ err: error }, 'the identity of the worker cannot be written; after a restart its runs return late');
   }
@@ -39,7 +39,7 @@ export async function keepIdentity(home: string, log: Log, { id, incarnation }: 
 
 function incarnationIn(text: string): number | undefined {
   const incarnation = /^\d{1,16}$/.test(text) ? Number(text) : Number.NaN;
-  return incarnation <= Date.now() + mostAheadMs ? incarnation : undefined;
+  return incarnation <= Date.now() + maxIncarnationAheadMs ? incarnation : undefined;
 }
 
 /** Undefined where there is no such file, or where it is damaged. */
@@ -59,9 +59,4 @@ async function readPart<T>(
     if (!isMissing) log.warn({ file: path, err: error }, 'a file of the worker cannot be read and is written anew');
     return undefined;
   }
-}
-
-async function replace(path: string, text: string): Promise<void> {
-  await writeFile(`${path}.new`, `${text}\n`, { mode: 0o600 });
-  await rename(`${path}.new`, path);
 }

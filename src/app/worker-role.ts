@@ -1,17 +1,19 @@
 /** The role `worker`. It loads nothing of a database: a worker has none, and is smaller and sooner there for it. */
 import { hostname } from 'node:os';
-import type { WorkerOptions } from '../cli/role-commands.ts';
+import type { WorkerOptions } from '../cli/commands/server/role-commands.ts';
 import { type RuntimeName, runtimeNames } from '../contract/wire.ts';
 import { MillraceError } from '../errors.ts';
-import type { GatewayEndpoints } from '../gateway/endpoints.ts';
+import type { GatewayEndpoints } from '../gateway/installation/endpoints.ts';
 import { CallFailed, makeClient } from '../http/client.ts';
 import { newId } from '../kernel/id.ts';
 import { makeLog } from '../kernel/log.ts';
-import { packageVersion } from '../kernel/package-files.ts';
+import { packageVersion } from '../kernel/process/package-files.ts';
 import { makeRuntimes, type RuntimeTable } from '../runtimes/runtimes.ts';
-import { TaskUsers } from '../runtimes/task-users.ts';
+import { TaskUsers } from '../runtimes/users/task-users.ts';
+import { checkHome } from '../postgres/embedded/home.ts';
 import { makeWorker } from '../worker/worker.ts';
 import { type Role, untilAborted } from './role.ts';
+import { checkSecretFiles } from './secret-files.ts';
 
 /** A key that will never do is told at once; a server that does not answer yet is waited for. */
 async function checkKey(url: string, key: string): Promise<void> {
@@ -44,6 +46,10 @@ function runsPrograms(runtimes: RuntimeTable): boolean {
 
 export async function runWorker({ config, signal, say }: Role, options: WorkerOptions): Promise<void> {
   const log = makeLog({ level: config.logLevel, role: 'worker' });
+  if (options.home !== undefined) {
+    await checkHome(options.home);
+    await checkSecretFiles(options.home);
+  }
   if (options.key === undefined)
     throw new MillraceError(
       'unauthenticated',

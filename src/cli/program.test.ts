@@ -1,13 +1,13 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { chmod, chown, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Command } from 'commander';
 import { describe, expect, it } from 'vitest';
 import { MillraceError } from '../errors.ts';
-import { shell } from './fixture.ts';
+import { shell } from '../../test/harness/cli/shell.ts';
 import { makeProgram } from './program.ts';
-import type { RoleCommands, UpOptions, WorkerOptions } from './role-commands.ts';
-import { readParam } from './run-job.ts';
+import type { RoleCommands, UpOptions, WorkerOptions } from './commands/server/role-commands.ts';
+import { readParam } from './commands/runs/run-job.ts';
 
 const idle = async (): Promise<void> => {};
 const roles: RoleCommands = { up: idle, down: idle, api: idle, launcher: idle, host: idle, worker: idle };
@@ -140,7 +140,7 @@ describe('roles', () => {
 
   it("a worker's key may come from a file", async () => {
     const folder = await mkdtemp(join(tmpdir(), 'millrace-cli-'));
-    await writeFile(join(folder, 'key'), 'from-file\n');
+    await writeFile(join(folder, 'key'), 'mrk_key-from-a-file\n', { mode: 0o600 });
     const keys: (string | undefined)[] = [];
     const options = {
       cwd: folder,
@@ -148,11 +148,27 @@ describe('roles', () => {
       roles: { worker: async ({ key }: WorkerOptions) => void keys.push(key) },
     };
     await shell(['worker', '--key-file', 'key'], options);
-    await writeFile(join(folder, 'empty'), '\n');
-    const empty = await shell(['worker', '--key-file', 'empty'], options);
+    await writeFile(join(folder, 'empty'), '\n', { mode: 0o600 });
+    await writeFile(join(folder, 'short'), 'mrk_\n', { mode: 0o600 });
+    await writeFile(join(folder, 'open'), 'mrk_key-from-a-file\n');
+    await chmod(join(folder, 'open'), 0o666);
+    const faulty: [string, string][] = [
+      ['empty', '/empty is empty'],
+      ['short', '/short is too short'],
+      ['open', '/open is open to other users (mode 666). Remedy: chmod 600'],
+      ['missing', '/missing does not exist'],
+    ];
+    if (process.getuid?.() === 0) {
+      await writeFile(join(folder, 'theirs'), 'mrk_key-from-a-file\n', { mode: 0o600 });
+      await chown(join(folder, 'theirs'), 12_345, 12_345);
+      faulty.push(['theirs', '/theirs belongs to user 12345']);
+    }
+    for (const [file, message] of faulty) {
+      const { code, stderr } = await shell(['worker', '--key-file', file], options);
+      expect([code, stderr]).toEqual([1, expect.stringContaining(message) as unknown]);
+    }
     await rm(folder, { recursive: true });
-    expect(keys).toEqual(['from-file']);
-    expect([empty.code, empty.stderr]).toEqual([1, expect.stringContaining('/empty is empty') as unknown]);
+    expect(keys).toEqual(['mrk_key-from-a-file']);
   });
 
   it('that refuse are told in a line, or as a problem', async () => {

@@ -5,29 +5,29 @@
  * exits; that is `main.ts`'s.
  */
 import { Command } from 'commander';
-import { addBackfillCommands } from './backfill-commands.ts';
-import { addDocumentCommands } from './document-commands.ts';
-import { addEngineCommands } from './engine-commands.ts';
+import { addBackfillCommands } from './commands/backfills/backfill-commands.ts';
+import { addDocumentCommands } from './commands/jobs/document-commands.ts';
+import { addEngineCommands } from './commands/engines/engine-commands.ts';
 import type { Fault } from '../errors.ts';
-import { type Ending, endingOf, exitCodeHelp, exitCodes } from './exit.ts';
-import { filled } from './flags.ts';
-import { addInstantCommands } from './instant-commands.ts';
-import type { Io, Sink } from './io.ts';
-import { addJobCommands } from './job-commands.ts';
-import { makePaint } from './output.ts';
-import { addPoolCommands } from './pool-commands.ts';
-import { addPreview } from './preview.ts';
-import { addProjectCommands } from './project-commands.ts';
-import { addRoleCommands, type RoleCommands } from './role-commands.ts';
-import { addRunCommands } from './run-commands.ts';
-import { addRun } from './run-job.ts';
-import { addServerCommands } from './server-commands.ts';
-import { addStashCommands } from './stash-commands.ts';
-import { addTenantCommands } from './tenant-commands.ts';
-import { addSlots } from './tenant-views.ts';
-import { addWhy } from './why.ts';
-import { oneLine } from './width.ts';
-import { packageVersion } from '../kernel/package-files.ts';
+import { type Ending, endingOf, exitCodeHelp, exitCodes } from './session/exit.ts';
+import { filled } from './session/flags.ts';
+import { addInstantCommands } from './commands/runs/instant-commands.ts';
+import type { Io, Sink } from './session/io.ts';
+import { addJobCommands } from './commands/jobs/job-commands.ts';
+import { makePaint } from './print/paint.ts';
+import { addPoolCommands } from './commands/jobs/pool-commands.ts';
+import { addPreview } from './commands/jobs/preview.ts';
+import { addProjectCommands } from './commands/jobs/project-commands.ts';
+import { addRoleCommands, type RoleCommands } from './commands/server/role-commands.ts';
+import { addRunCommands } from './commands/runs/run-commands.ts';
+import { addRun } from './commands/runs/run-job.ts';
+import { addServerCommands } from './commands/server/server-commands.ts';
+import { addStashCommands } from './commands/jobs/stash-commands.ts';
+import { addTenantCommands } from './commands/tenants/tenant-commands.ts';
+import { addSlots } from './commands/tenants/tenant-views.ts';
+import { addWhy } from './commands/runs/why.ts';
+import { oneLine } from './print/width.ts';
+import { packageVersion } from '../kernel/process/package-files.ts';
 
 const epilogue = `
 A first walk:

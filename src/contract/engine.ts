@@ -1,134 +1,26 @@
 /**
- * The engine contract (design §4): the only way the shell (gateway, hosts, courier, conductor) touches what a tenant
+ * The engine contract: the only way the shell (gateway, hosts, courier, conductor) touches what a tenant
  * owns. Two versions of an engine may live in one process, so nothing here shares classes: a plain `pg` pool, plain
  * data, web-standard requests.
  */
-import type { ClientBase, Pool } from 'pg';
-import type { Log } from '../kernel/log.ts';
+import type { ClientBase } from 'pg';
 import type { Service } from '../kernel/service.ts';
-import type { Telemetry } from '../kernel/telemetry.ts';
-import type { Time } from '../kernel/time.ts';
-import type { LocalTasks } from './local-tasks.ts';
+import type { BusEngine } from './bus.ts';
+import type { EngineContext } from './context.ts';
+import type { FlowEngine } from './flows.ts';
 import type { Caller } from './roles.ts';
-import type { ClaimedRun, DefinitionKey, HeldRun, Invalidation, LogChunk, Report, TaskDefinition } from './wire.ts';
+import type { ClaimedRun, DefinitionKey, HeldRun, LogChunk, Report, TaskDefinition } from './wire.ts';
 
 /** Changes when the shape below changes in a way that an older shell or engine could not live with. */
-export const contractNumber = 3;
+export const contractNumber = 4;
 /** The oldest engines that this shell can work with. */
 export const oldestContract = 3;
 
-interface Tenant {
-  readonly id: string;
-  readonly name: string;
-}
-
-/** What wake-ups are about. They are hints: slow sweeps find what a lost one missed. */
-export type WakeKind = 'ready' | 'triggers' | 'tokens' | 'retries' | 'events' | 'logs' | 'signals';
-
-export interface Wake {
-  /** After a commit: tells this process at once and the others by one coalesced NOTIFY. */
-  send(tenantId: string, kind: WakeKind): void;
-  /** Returns how to stop listening. */
-  on(tenantId: string, kind: WakeKind, listener: () => void): () => void;
-}
-
-/** Carries offers, results and broadcasts between scheduler, API and workers. Every message names tenant and lease. */
-export interface Broker {
-  /** Runs have become ready: in these lanes, or in any where none are named. */
-  offer(tenant: Tenant, lanes?: readonly string[]): void;
-  /** Results that reach the scheduler through the broker; where workers report over HTTP, none ever do. */
-  results(tenant: Tenant, handler: (reports: readonly Report[]) => Promise<void>): Service;
-  /** Triggers of these jobs have changed. */
-  update(tenant: Tenant, jobIds: readonly string[]): void;
-  broadcast(invalidation: Invalidation): void;
-  cancel(run: HeldRun): void;
-}
-
-/** Encrypts what is at rest and signs what tasks carry (I12). */
-export interface Secrets {
-  encrypt(plain: Buffer): Buffer;
-  decrypt(sealed: Buffer): Buffer;
-  signRun(run: HeldRun): string;
-}
-
-/** A worker or scheduler as the control database knows it; shared by all tenants, so not the engine's own. */
-export interface WorkerInfo {
-  readonly id: string;
-  readonly name: string;
-  readonly addr: string;
-  readonly version: string;
-  readonly lastSeenAt: Date;
-  readonly running: number;
-  readonly places: number;
-  readonly runtimes: readonly string[];
-  readonly queues: readonly string[];
-}
-
-export interface SchedulerInfo {
-  readonly id: string;
-  readonly version: string;
-  readonly lastSeenAt: Date;
-  readonly queuedTriggers: number;
-  readonly nextTriggerId: string | null;
-}
-
-/** What a scheduler says of itself. */
-export interface SchedulerStatus {
-  readonly queuedTriggers: number;
-  readonly nextTriggerId: string | null;
-  /** Some of the next triggers to fire, and of those that are being fired; the first comes first. */
-  readonly nextTriggers: readonly string[];
-  /** Runs were ready when it last looked. */
-  readonly ready: boolean;
-}
-
-export interface Directory {
-  workers(seenSince: Date): Promise<WorkerInfo[]>;
-  schedulers(seenSince: Date): Promise<SchedulerInfo[]>;
-  /** The next triggers as the tenant's scheduler said last, though it may be gone. */
-  nextTriggers(): Promise<readonly string[]>;
-  /** Told by a scheduler about itself. */
-  noteScheduler(status: SchedulerStatus): void;
-  /** Since when some gateway has been serving without a break: leases run out only while heartbeats can arrive. */
-  servingSince(): Promise<Date | undefined>;
-}
-
-/** How much of the past is kept; null: for ever. A job's document may say otherwise for its runs. */
-export interface Retention {
-  /** Of runs after their end, with all that hangs on them, and of events. */
-  readonly ageMs: number | null;
-  /** The newest finished runs of each job. */
-  readonly runs: number | null;
-  /** The newest events. */
-  readonly events: number | null;
-}
-
-/** What differs between installations, already parsed. */
-interface EngineSettings {
-  /** How people and tasks reach the API, where somebody has said it. */
-  readonly publicUrl: string | undefined;
-  readonly leaseMs: number;
-  readonly retention: Retention;
-  /** Which tenants may run `process` and `function` tasks; a shell of an older build does not say, and means all. */
-  readonly localTasks?: LocalTasks;
-}
-
-export interface EngineContext {
-  readonly tenant: Tenant;
-  readonly pool: Pool;
-  readonly broker: Broker;
-  readonly wake: Wake;
-  readonly time: Time;
-  readonly log: Log;
-  readonly telemetry: Telemetry;
-  readonly settings: EngineSettings;
-  readonly directory: Directory;
-  readonly secrets: Secrets;
-  /**
-   * Does work that can wait (retention, vacuum) when it is its turn: a host does a few pieces of work at a time. Undefined
-   * when the scheduler is to end first.
-   */
-  housekeeping<T>(reason: string, work: () => Promise<T>): Promise<T | undefined>;
+/** A ready run as a message names it: no params and no credential, which the broker would write to disk (I12). */
+export interface Offer {
+  readonly run: string;
+  /** The run's lease before it is accepted. */
+  readonly lease: number;
 }
 
 /** One worker's wish for work. */
@@ -142,52 +34,85 @@ export interface Poll {
 
 /** At most this many runs of a set of lanes leave in one claim. */
 export const largestClaim = 1_000;
-
+/**
+ * Params that leave in one claim, in bytes of JSON. A claim's answer is one message; 150 runs with 3.9 MB each made one
+ * that no string could hold, and some MB of JSON hold the event loop of both ends. The run that crosses the limit still leaves, so a single run is never too large.
+ */
+export const maxClaimBytes = 1024 * 1024;
 export interface Heartbeat {
   readonly worker: string;
   readonly incarnation: number;
   readonly holds: readonly HeldRun[];
 }
 
-/** A run, and the worker that says it holds it. An engine of an older build does not ask which. */
-export interface RunOfWorker extends HeldRun {
-  readonly worker?: string;
-}
+/**
+ * A message about a run, and the worker that sent it: without effect where another worker holds the run. The gateway names
+ * the worker of every message; an engine of an older build ignores it.
+ */
+export type FromWorker<T extends HeldRun> = T & { readonly worker?: string };
 
 export interface Reported {
   readonly applied: number;
   readonly created: number;
 }
 
-/** A part of a scheduler that has failed at every attempt since its last success. */
+/** A part of a scheduler that has not succeeded since an attempt failed, or whose attempt goes on for too long. */
 export interface PartFault {
   /** What the part does: "firing triggers". */
   readonly doing: string;
   /** False: it only tidies up, and nothing fires later because of it. */
   readonly isVital: boolean;
-  /** Its first failure, by the database server's clock. */
+  /** When that attempt began, by the database server's clock. */
   readonly since: Date;
-  /** From its first failure to its last. */
+  /** From then to the end of its last attempt, or until now where an attempt is under way. */
   readonly failingMs: number;
-  /** The last error. */
-  readonly message: string;
+  /** How long the attempt under way has made no progress, where that is long. It hangs, or has much to do. */
+  readonly underWayMs?: number;
+  /** The last error; null: no attempt has failed, one goes on. */
+  readonly message: string | null;
 }
 
 export interface Scheduler extends Service {
-  /** Resolves when each of its parts has come round lately, and its database answers; rejects with what is stuck. */
+  /** Resolves when it works; rejects with what does not. Asked of an engine that has no `faults`. */
   probe(): Promise<void>;
-  /** Parts that fail now. An engine without this reports none. */
+  /** Parts that do not work now. */
   faults?(): readonly PartFault[];
 }
+
+/** What gateways do with a tenant's runs. */
+export interface RunEngine {
+  /**
+   * Hands ready runs to the polls, in rank order; answers one list per poll. Polls for the same lanes that get fewer than
+   * they have room for, and fewer than `largestClaim`, have left nothing.
+   */
+  claim(ctx: EngineContext, polls: readonly Poll[]): Promise<ClaimedRun[][]>;
+  report(ctx: EngineContext, reports: readonly FromWorker<Report>[]): Promise<Reported>;
+  /** Renews the leases of these workers; answers per heartbeat which runs are lost and which are to be killed. */
+  renew(ctx: EngineContext, beats: readonly Heartbeat[]): Promise<{ lost: HeldRun[]; cancel: HeldRun[] }[]>;
+  /** Running runs that are to be killed, and who holds them. */
+  cancellations(ctx: EngineContext): Promise<{ worker: string; run: HeldRun }[]>;
+  /** Keeps chunks of runs that are still leased so; answers how many were kept. */
+  logs(ctx: EngineContext, chunks: readonly FromWorker<LogChunk>[]): Promise<number>;
+  /** Of those keys, the definitions that runs are made of which this worker holds. An engine of an older build ignores it. */
+  definitions(ctx: EngineContext, keys: readonly DefinitionKey[], worker?: string): Promise<TaskDefinition[]>;
+  /** The stash values that the definition of a leased run names; base64. */
+  stash(ctx: EngineContext, run: FromWorker<HeldRun>, names: readonly string[]): Promise<Record<string, string>>;
+}
+
+/** How `pending` and `migrate` name the replacement of the SQL functions, after the names of migrations. */
+export const functionsStep = 'functions';
 
 export interface Engine {
   readonly contract: number;
   readonly version: string;
-  /** The names of the migrations that `migrate` would apply; rejects where it could not. Changes nothing, locks nothing. */
+  /**
+   * The names of the migrations that `migrate` would apply, and `functionsStep` if it would replace the SQL functions.
+   * Rejects if `migrate` could not. Changes nothing, locks nothing.
+   */
   pending(client: ClientBase): Promise<string[]>;
   /**
-   * Brings a tenant's schema to this version and records it; answers the names of what was applied. In a transaction of the
-   * caller's, which holds `drain` exclusively (`postgres/drained.ts`).
+   * Brings a tenant's schema to this version and records it. Returns what was done, as `pending` names it. Runs in a
+   * transaction of the caller, which holds `drain` exclusively (`postgres/drained.ts`).
    */
   migrate(client: ClientBase): Promise<string[]>;
   /** The one scheduler of a tenant. */
@@ -197,22 +122,11 @@ export interface Engine {
    * shell ends it when the caller's key is revoked.
    */
   fetch(request: Request, ctx: EngineContext, caller: Caller | undefined): Promise<Response>;
-  /**
-   * Hands ready runs to the polls, in rank order; answers one list per poll. Polls for the same lanes that get fewer than
-   * they have room for, and fewer than `largestClaim`, have left nothing.
-   */
-  claim(ctx: EngineContext, polls: readonly Poll[]): Promise<ClaimedRun[][]>;
-  report(ctx: EngineContext, reports: readonly Report[]): Promise<Reported>;
-  /** Renews the leases of these workers; answers per heartbeat which runs are lost and which are to be killed. */
-  renew(ctx: EngineContext, beats: readonly Heartbeat[]): Promise<{ lost: HeldRun[]; cancel: HeldRun[] }[]>;
-  /** Running runs that are to be killed, and who holds them. */
-  cancellations(ctx: EngineContext): Promise<{ worker: string; run: HeldRun }[]>;
-  /** Keeps chunks of runs that are still leased so; answers how many were kept. */
-  logs(ctx: EngineContext, chunks: readonly LogChunk[]): Promise<number>;
-  /** Of those keys, the definitions that runs are made of which this worker holds. An engine of an older build ignores it. */
-  definitions(ctx: EngineContext, keys: readonly DefinitionKey[], worker?: string): Promise<TaskDefinition[]>;
-  /** The stash values that the definition of a leased run names; base64. */
-  stash(ctx: EngineContext, run: RunOfWorker, names: readonly string[]): Promise<Record<string, string>>;
   /** Removes what retention no longer keeps; answers how many rows went. */
   prune(ctx: EngineContext): Promise<number>;
+  readonly runs: RunEngine;
+  /** An engine without an event bus answers 501 for it. */
+  readonly bus?: BusEngine;
+  /** An engine without flows answers 501 for them. */
+  readonly flows?: FlowEngine;
 }

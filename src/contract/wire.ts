@@ -13,14 +13,17 @@ const id = z.guid();
 const int4 = z.int().max(2 ** 31 - 1);
 
 /** A run as it is held by a worker: the lease says which hand-out. */
-const heldRun = z.object({ tenant: id, run: id, lease: int4.min(1) });
+export const heldRun = z.object({ tenant: id, run: id, lease: int4.min(1) });
 export type HeldRun = z.infer<typeof heldRun>;
+
+/** How far the clock of a worker may be ahead of the server's: 1 day. A later incarnation would outlast every restart. */
+export const maxIncarnationAheadMs = 86_400_000;
 
 /** A worker's identity: the id stays over restarts under `up`, the incarnation (start time) does not. */
 const workerIdentity = { worker: id, incarnation: z.int().min(0) };
 
 /** Something a worker may have cached that has changed. */
-const invalidation = z.object({ tenant: id, kind: z.enum(['project', 'task']), id });
+export const invalidation = z.object({ tenant: id, kind: z.enum(['project', 'task']), id });
 export type Invalidation = z.infer<typeof invalidation>;
 
 /** What rides on every answer to a worker: runs to kill, runs it no longer holds, caches to drop. */
@@ -115,8 +118,11 @@ export type ReportRequest = z.infer<typeof reportRequest>;
  */
 export const reportAnswer = z.object({ accepted: z.int(), failed: z.array(failure) });
 
-/** How many runs a worker may hold; a heartbeat lists them all, each of which is some 110 bytes of JSON. */
-export const mostHolds = 100_000;
+/**
+ * How many runs a worker may hold; a heartbeat lists them all, each of which is some 110 bytes of JSON. A worker has at most
+ * 10,000 places. A gateway needs 2 to 4 µs for each run of a heartbeat.
+ */
+export const mostHolds = 25_000;
 export const heartbeatBytes = 128 * mostHolds;
 
 export const heartbeatRequest = z.object({
@@ -193,6 +199,8 @@ const taskDefinition = z.object({
 });
 export type TaskDefinition = z.infer<typeof taskDefinition>;
 export type RuntimeBlock = TaskDefinition['runtime'];
+/** The code of a failure: definitions of this tenant that are not in the answer did not fit. Ask for them again. */
+export const answerFull = 'answer_full';
 /** Definitions that do not exist (any more) are left out of the answer; those of tenants that failed may exist. */
 export const definitionsAnswer = z.object({ definitions: z.array(taskDefinition), failed: z.array(failure) });
 

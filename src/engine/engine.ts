@@ -1,33 +1,28 @@
 /** This version's engine: the contract of `contract/engine.ts`, put together from the rooms below. */
 import type { ClientBase } from 'pg';
-import { applyHandlers } from '../api/apply.ts';
+import { applyHandlers } from '../api/jobs/apply.ts';
 import type { ApiContext, ApiHandlers } from '../api/context.ts';
 import { tenantHandlers } from '../api/handlers.ts';
-import { stashValuesFor } from '../api/stash.ts';
-import { tenantEndpoints } from '../api/endpoints/table.ts';
-import { contractNumber, type Engine, type EngineContext } from '../contract/engine.ts';
+import { stashValuesFor } from '../api/stash/handlers.ts';
+import { tenantEndpoints } from '../api/endpoints.ts';
+import type { EngineContext } from '../contract/context.ts';
+import { contractNumber, type Engine } from '../contract/engine.ts';
 import type { DefinitionKey, TaskDefinition } from '../contract/wire.ts';
 import { MillraceError } from '../errors.ts';
 import { makeRouter, problemResponse } from '../http/router.ts';
 import { cacheOf, readDefinitions } from '../jobs/task-definitions.ts';
-import { packageFile, packageVersion } from '../kernel/package-files.ts';
+import { packageVersion } from '../kernel/process/package-files.ts';
 import { onClient, onPool } from '../kernel/sql.ts';
-import {
-  type MigrateOptions,
-  type Migration,
-  migrateWithin,
-  pendingMigrations,
-  readMigrations,
-} from '../postgres/migrate.ts';
-import { cancellations, claimRuns, heldBy, renewLeases } from '../scheduler/claim.ts';
-import { keepLogs } from '../scheduler/logs.ts';
-import { pruneTenant } from '../scheduler/prune.ts';
-import { applyReports } from '../scheduler/report.ts';
+import { migrateWithin, pendingMigrations } from '../postgres/migrate.ts';
+import { ownSchemaSource, type SchemaSource } from '../postgres/schema-source.ts';
+import { cancellations, claimRuns, heldBy, renewLeases } from '../runs/claim.ts';
+import { keepLogs } from '../runs/logs.ts';
+import { pruneTenant } from '../scheduler/retention/prune.ts';
+import { applyReports } from '../runs/report.ts';
 import { makeScheduler } from '../scheduler/scheduler.ts';
 import { refuseUnwhole } from './wholeness.ts';
 
 export const engineVersion: string = packageVersion;
-export const migrationsFolder = (set: 'control' | 'tenant'): string => packageFile('migrations', set);
 
 export const engine: Engine = {
   contract: contractNumber,
@@ -36,14 +31,16 @@ export const engine: Engine = {
   migrate: migrateTenant,
   scheduler: makeScheduler,
   fetch: serve,
-  claim: (ctx, polls) => claimRuns(ctx, engineVersion, polls),
-  report: applyReports,
-  renew: renewLeases,
-  cancellations,
-  logs: keepLogs,
-  definitions: readHeldDefinitions,
-  stash: stashValuesFor,
   prune: pruneTenant,
+  runs: {
+    claim: (ctx, polls) => claimRuns(ctx, engineVersion, polls),
+    report: applyReports,
+    renew: renewLeases,
+    cancellations,
+    logs: keepLogs,
+    definitions: readHeldDefinitions,
+    stash: stashValuesFor,
+  },
 };
 
 async function readHeldDefinitions(
@@ -56,22 +53,23 @@ async function readHeldDefinitions(
   return readDefinitions(db, tenant.id, held, cacheOf(pool));
 }
 
-/** Read once: whoever takes a tenant up asks for them. */
-let migrations: readonly Migration[] | undefined;
+/** Read once: every start of a scheduler needs it. */
+let source: SchemaSource | undefined;
 
-async function tenantMigrations(): Promise<MigrateOptions> {
-  migrations ??= await readMigrations(migrationsFolder('tenant'));
-  return { schema: 'millrace', migrations, version: engineVersion };
+async function tenantSchema(): Promise<SchemaSource> {
+  source ??= await ownSchemaSource('tenant');
+  return source;
 }
 
 async function pendingOf(client: ClientBase): Promise<string[]> {
-  const pending = await pendingMigrations(client, await tenantMigrations());
-  if (pending.length === 0) await refuseUnwhole(client);
+  const schema = await tenantSchema();
+  const pending = await pendingMigrations(client, { ...schema, version: engineVersion });
+  if (pending.length === 0) await refuseUnwhole(client, schema.functions?.names ?? []);
   return pending;
 }
 
 async function migrateTenant(client: ClientBase): Promise<string[]> {
-  return migrateWithin(client, onClient(client), await tenantMigrations());
+  return migrateWithin(client, onClient(client), { ...(await tenantSchema()), version: engineVersion });
 }
 
 const handlers: ApiHandlers<typeof tenantEndpoints> = { ...tenantHandlers, ...applyHandlers };

@@ -1,5 +1,6 @@
 /**
- * Whether a tenant's schema is whole: every table, function, index and foreign key of the migrations is there under its name.
+ * Whether a tenant's schema is whole: every table, index and foreign key of the migrations and every function of the set
+ * exists under its name.
  *
  * A restore makes the tables, fills them one after the other, and makes indexes and keys last. Until then the version and all
  * migrations are recorded, triggers and tasks are not there yet, and nothing keeps a row from being written twice. A scheduler
@@ -27,20 +28,6 @@ export const indexesAndKeys: readonly string[] = `
   .trim()
   .split(/\s+/);
 
-export const functions: readonly string[] = `
-  above_low_water activate_tokens add_activity add_event_partition append_events append_run_events
-  backfill_range begin_migration cancel_backfill_runs cancel_queued cancel_run claim_runs clear_tokens
-  count_tokens delete_jobs drop_event_partition end_body end_instants end_of_time end_waits finish_migration
-  finish_runs fire_backfill fire_triggers forget_instants forget_runs forget_tokens give_up_runs head_start
-  hold_full_tokens holds_drain lock_runs lost_runs move_triggers new_id open_event_log overlap_instants
-  park_runs pass_instants pass_runs permits_of queue_retries queue_runs raise_low_water record_migration
-  regate_tasks release_tokens renew_leases retention_age retire_strays retire_tasks return_runs ripe_backfills
-  run_body set_limits settle_backfill status sweep_firings sweep_gates sweep_instants sweep_lowered sweep_tokens
-  take_back_runs tally_backfill version_order work_gates
-`
-  .trim()
-  .split(/\s+/);
-
 export const tables: readonly string[] = `
   active_instant activity backfill backfill_trigger catchup event event_reader firing gate global_stash held
   installation instant_params job job_stash job_version lease live log low_water lowered migration project
@@ -52,8 +39,8 @@ export const tables: readonly string[] = `
 const named = 3;
 
 /** Rejects where some are missing. More may be there: somebody may have made an index of their own. */
-export async function refuseUnwhole(client: ClientBase): Promise<void> {
-  const missing = await missingParts(client);
+export async function refuseUnwhole(client: ClientBase, functions: readonly string[]): Promise<void> {
+  const missing = await missingParts(client, functions);
   if (missing.length === 0) return;
   const more = missing.length > named ? ` and ${missing.length - named} more` : '';
   throw new MillraceError(
@@ -63,7 +50,7 @@ export async function refuseUnwhole(client: ClientBase): Promise<void> {
 }
 
 /** Tables and functions first: what is made of a table goes with it. */
-async function missingParts(client: ClientBase): Promise<string[]> {
+async function missingParts(client: ClientBase, functions: readonly string[]): Promise<string[]> {
   const rows = await onClient(client).rows<{ name: string }>(sql`
     with schema as (select to_regnamespace('millrace') as oid)
     select 1 as rank, 'table ' || name as name

@@ -1,5 +1,5 @@
 /** A bell that wake-ups ring: whoever has read something to its end waits here for more. */
-import type { Wake, WakeKind } from '../contract/engine.ts';
+import type { HintKind, Hints } from '../contract/channels.ts';
 import { Bell } from '../kernel/bell.ts';
 import { systemTime } from '../kernel/time.ts';
 
@@ -8,9 +8,9 @@ export interface HungBell extends Pick<Bell, 'wait'> {
   close(): void;
 }
 
-export function hangBell(wake: Wake, tenantId: string, kinds: readonly WakeKind[]): HungBell {
+export function hangBell(hints: Hints, kinds: readonly HintKind[]): HungBell {
   const bell = new Bell(systemTime);
-  const stops = kinds.map((kind) => wake.on(tenantId, kind, () => bell.ring()));
+  const stops = kinds.map((kind) => hints.on(kind, () => bell.ring()));
   return {
     wait: (timeoutMs, signal) => bell.wait(timeoutMs, signal),
     close: () => stops.forEach((stop) => stop()),

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { makeTenantDatabase, type TenantDatabase } from '../../test/harness/tenant-database.ts';
-import type { Wake } from '../contract/engine.ts';
+import type { Hints } from '../contract/channels.ts';
 import { append } from './append.ts';
 import { follow, type FollowOptions } from './follow.ts';
 import { findTopic, newestPosition } from './queries.ts';
@@ -11,8 +11,7 @@ beforeAll(async () => {
 });
 afterAll(() => database.close());
 
-const tenant = { id: 'here' };
-const asleep: Wake = { send: () => {}, on: () => () => {} };
+const asleep: Hints = { send: () => {}, on: () => () => {} };
 
 async function write(topicId: number, ...types: string[]): Promise<void> {
   const events = types.map((type) => ({ type, subject: null, body: {} }));
@@ -20,10 +19,14 @@ async function write(topicId: number, ...types: string[]): Promise<void> {
 }
 
 /** Types page by page, until `enough` events have come. */
-async function read(options: Omit<FollowOptions, 'signal'>, enough: number, wake: Wake = asleep): Promise<string[][]> {
+async function read(
+  options: Omit<FollowOptions, 'signal'>,
+  enough: number,
+  hints: Hints = asleep,
+): Promise<string[][]> {
   const stop = new AbortController();
   const pages: string[][] = [];
-  for await (const page of follow({ db: database.db, wake, tenant }, { ...options, signal: stop.signal })) {
+  for await (const page of follow({ db: database.db, hints }, { ...options, signal: stop.signal })) {
     pages.push(page.map((event) => event.type));
     if (pages.flat().length >= enough) stop.abort();
   }
@@ -54,16 +57,16 @@ describe('following the log', () => {
       ring = resolve;
     });
     let listener = (): void => {};
-    const wake: Wake = {
+    const hints: Hints = {
       send: () => {},
-      on: (_, __, heard) => {
+      on: (_, heard) => {
         listener = heard;
         ring();
         return () => {};
       },
     };
     const after = await newestPosition(database.db);
-    const reading = read({ after, sweepMs: 600_000 }, 1, wake);
+    const reading = read({ after, sweepMs: 600_000 }, 1, hints);
     await listening;
     await write(2, 'woken');
     listener();
@@ -73,7 +76,7 @@ describe('following the log', () => {
   it('gives an empty page when a sweep brings nothing, and ends with its signal', async () => {
     const stop = new AbortController();
     const after = await newestPosition(database.db);
-    const pages = follow({ db: database.db, wake: asleep, tenant }, { after, sweepMs: 1, signal: stop.signal });
+    const pages = follow({ db: database.db, hints: asleep }, { after, sweepMs: 1, signal: stop.signal });
     expect(await pages.next()).toEqual({ done: false, value: [] });
     stop.abort();
     expect(await pages.next()).toEqual({ done: true, value: undefined });

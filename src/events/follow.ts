@@ -2,15 +2,14 @@
  * Following the event log: reads page after page by position, then waits for a wake-up; a slow sweep finds what a lost
  * wake-up missed. Nothing is read ahead of its consumer, so a slow one slows only itself.
  */
-import type { Wake } from '../contract/engine.ts';
+import type { Hints } from '../contract/channels.ts';
 import type { Db } from '../kernel/sql.ts';
 import { hangBell } from './bell.ts';
 import { type LoggedEvent, readEvents } from './queries.ts';
 
 export interface FollowedLog {
   readonly db: Db;
-  readonly wake: Wake;
-  readonly tenant: { readonly id: string };
+  readonly hints: Hints;
 }
 
 export interface FollowOptions {
@@ -33,7 +32,7 @@ export async function* follow(
   options: FollowOptions,
 ): AsyncGenerator<readonly LoggedEvent[], void, undefined> {
   const { topicId, signal, pageSize = 500, sweepMs = 1_000 } = options;
-  const bell = hangBell(log.wake, log.tenant.id, ['events']);
+  const bell = hangBell(log.hints, ['events']);
   let after = options.after;
   let quiet = false;
   try {

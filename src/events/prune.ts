@@ -8,7 +8,7 @@
  * to fill, what is old in it is deleted row by row.
  */
 import { isLockTimeout } from '../errors.ts';
-import { dayMs } from '../kernel/duration.ts';
+import { dayMs } from '../kernel/text/duration.ts';
 import { type Db, sql } from '../kernel/sql.ts';
 
 export interface EventRetention {

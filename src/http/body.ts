@@ -4,9 +4,9 @@
  * The work for a body is linear in its length, also for one that is refused: few faults are reported of very many.
  */
 import { z } from 'zod';
-import { MillraceError } from '../errors.ts';
-import { numberFault } from '../kernel/exact-number.ts';
-import { faultWords, fieldsOf, shapeFaults } from '../kernel/shape-faults.ts';
+import { clientGone, MillraceError } from '../errors.ts';
+import { numberFault } from '../kernel/text/exact-number.ts';
+import { faultWords, fieldsOf, shapeFaults } from '../kernel/text/shape-faults.ts';
 import type { DocumentText, Endpoint } from './endpoint.ts';
 import { countJsonValues, maxJsonDepth } from './json-size.ts';
 
@@ -34,9 +34,18 @@ const formats: Readonly<Record<string, 'json' | 'yaml'>> = {
   'text/yaml': 'yaml',
 };
 
+/** A body fails to arrive only because its client, or the network between, has gone. */
 async function readBytes(request: Request, limit: number): Promise<Buffer> {
   const length = request.headers.get('content-length');
   if (Number(length) > limit) throw tooLarge(limit);
+  try {
+    return await receive(request, length, limit);
+  } catch (error) {
+    throw error instanceof MillraceError ? error : clientGone(error);
+  }
+}
+
+async function receive(request: Request, length: string | null, limit: number): Promise<Buffer> {
   // HTTP keeps a body to the length it announces. Reading it whole spares a stream (a tenth of a busy gateway's time)
   if (length !== null) return Buffer.from(await request.arrayBuffer());
   const chunks: Uint8Array[] = [];

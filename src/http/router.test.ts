@@ -9,7 +9,7 @@ it.each([
   ['53200', 'the database is out of memory'],
   ['53300', 'the database has no connection left'],
   ['57P01', 'the database is being shut down'],
-  ['57P03', 'the database is starting'],
+  ['57P03', 'the database is starting or shutting down'],
   ['25006', 'the database is read-only; it may be a standby'],
   ['58030', 'the database cannot read or write its files'],
   ['08006', 'the database cannot be reached'],

@@ -16,6 +16,8 @@ export function makeRouter<T extends EndpointTable, Context>(
   table: T,
   handlers: Handlers<T, Context>,
   onFault: (error: unknown, where: { request: Request; ctx: Context }) => void,
+  /** Puts an error that says more in the place of one that says little. */
+  explain: (error: unknown, where: { ctx: Context; caller: Caller | undefined }) => unknown = (error) => error,
 ): Router<Context> {
   const match = makeMatcher(Object.keys(table) as EndpointKey[]);
   const untyped = handlers as Readonly<Record<EndpointKey, Handler<Endpoint, Context>>>;
@@ -27,7 +29,8 @@ export function makeRouter<T extends EndpointTable, Context>(
       if (!endpoint || !handler) return undefined;
       return await answer(endpoint, handler, { request, params: found.params, caller }, context);
     } catch (error) {
-      return problemResponse(error, (fault) => onFault(fault, { request, ctx: context }));
+      const explained = explain(error, { ctx: context, caller });
+      return problemResponse(explained, (fault) => onFault(fault, { request, ctx: context }));
     }
   };
 }

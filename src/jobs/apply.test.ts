@@ -4,6 +4,7 @@ import { applyDocument, makeProject } from '../../test/harness/pipeline.ts';
 import { makeTenantDatabase, type TenantDatabase } from '../../test/harness/tenant-database.ts';
 import { newId } from '../kernel/id.ts';
 import { type Db, sql } from '../kernel/sql.ts';
+import { DocumentCache } from './document/cache.ts';
 import { readDefinitions } from './task-definitions.ts';
 
 let database: TenantDatabase;
@@ -348,7 +349,7 @@ describe('definitions for workers', () => {
       db,
       'default',
       [key(1), key(2), key(3), { ...key(1), task: newId() }],
-      new Map(),
+      new DocumentCache(),
     );
     expect(
       found

@@ -12,11 +12,11 @@ import type {
   TriggerDefinition,
 } from './definition.ts';
 import { forever } from './definition.ts';
-import type { JobDocument, TaskDocument, TriggerDocument } from './document.ts';
-import { edgeFields, type Home, resolve } from './document-references.ts';
-import type { EnvDocument } from './document-runtimes.ts';
+import type { JobDocument, TaskDocument, TriggerDocument } from './document/document.ts';
+import { edgeFields, type Home, resolve } from './document/references.ts';
+import type { EnvDocument } from '../documents/runtime-blocks.ts';
 import { parseReference } from './reference.ts';
-import { accepted, readEnvLine, readInstant, readSpan } from './values.ts';
+import { accepted, readEnvLine, readInstant, readSpan } from '../documents/values.ts';
 import { defaultQueue } from '../contract/lane.ts';
 
 /** What Waterwheel's configuration has by default. */
@@ -31,7 +31,7 @@ export function buildJob(checked: JobDocument, document: JsonObject): JobDefinit
     name: checked.name,
     description: checked.description ?? '',
     paused: checked.paused ?? null,
-    // `plain.ts` has proved that everything in a document is JSON
+    // `plain-json.ts` has proved that everything in a document is JSON
     params: (checked.params ?? {}) as JsonObject,
     maxActiveInstants: checked.max_active_instants ?? null,
     overlap: checked.overlap ?? 'queue',

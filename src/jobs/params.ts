@@ -1,5 +1,5 @@
 /** The params of a run: how large they may be, and which numbers they may hold, wherever they come from. */
-import { numberFault } from '../kernel/exact-number.ts';
+import { numberFault } from '../kernel/text/exact-number.ts';
 
 /** Of their JSON, in UTF-8. */
 export const maxParamsBytes = 256 * 1024;

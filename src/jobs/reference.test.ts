@@ -1,8 +1,8 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { nameFault } from './name.ts';
+import { nameFault } from '../documents/name.ts';
 import { formatReference, parseReference, type Reference } from './reference.ts';
-import { longestSpanMs } from './values.ts';
+import { longestSpanMs } from '../documents/values.ts';
 
 const local: Reference = { project: null, job: null, kind: 'task', name: 'a', offsetMs: 0 };
 

@@ -6,9 +6,9 @@
  * the parent's plus it. (Waterwheel allowed only letters, digits, `_` and spaces in a reference; here every name that
  * can be given can be referred to.)
  */
-import { formatDuration } from '../kernel/duration.ts';
-import { nameFault } from './name.ts';
-import { type Read, readSpan } from './values.ts';
+import { formatDuration } from '../kernel/text/duration.ts';
+import { nameFault } from '../documents/name.ts';
+import { type Read, readSpan } from '../documents/values.ts';
 
 export interface Reference {
   /** null: the project of the document. */

@@ -3,7 +3,8 @@ import { applyDocument, makeProject } from '../../test/harness/pipeline.ts';
 import { makeTenantDatabase, type TenantDatabase } from '../../test/harness/tenant-database.ts';
 import type { DefinitionKey } from '../contract/wire.ts';
 import { sql } from '../kernel/sql.ts';
-import { type DocumentCache, readDefinitions } from './task-definitions.ts';
+import { DocumentCache } from './document/cache.ts';
+import { readDefinitions } from './task-definitions.ts';
 
 const jobs = 150;
 let database: TenantDatabase;
@@ -22,7 +23,7 @@ beforeAll(async () => {
 afterAll(() => database.close());
 
 it('finds every definition that exists, however many are asked for at once and whatever the cache has room for', async () => {
-  const cache: DocumentCache = new Map();
+  const cache = new DocumentCache();
   const pieces = Array.from({ length: 12 }, (_, i) => keys.filter((_key, at) => (at + i * 74) % keys.length < 120));
   for (let round = 0; round < 3; round++) {
     const found = await Promise.all(pieces.map((piece) => readDefinitions(database.db, 't', piece, cache)));
@@ -35,6 +36,6 @@ it('leaves out what does not exist', async () => {
   const [first] = keys;
   if (first === undefined) throw new Error('no key');
   const asked = [first, { ...first, version: 2 }, { ...first, task: '00000000-0000-7000-8000-000000000000' }];
-  const found = await readDefinitions(database.db, 't', asked, new Map());
+  const found = await readDefinitions(database.db, 't', asked, new DocumentCache());
   expect(found.map(({ task, version }) => [task, version])).toEqual([[first.task, 1]]);
 });

@@ -2,9 +2,10 @@
 import type { Pool } from 'pg';
 import type { DefinitionKey, RuntimeBlock, TaskDefinition as WireDefinition } from '../contract/wire.ts';
 import { type Db, sql } from '../kernel/sql.ts';
-import type { EnvDefinition, JsonObject, RuntimeDefinition, TaskDefinition } from './definition.ts';
-import { storedLimits } from './document-limits.ts';
-import { storedParser } from './document-parser.ts';
+import type { EnvDefinition, RuntimeDefinition } from './definition.ts';
+import { type CachedJob, DocumentCache } from './document/cache.ts';
+import { storedLimits } from './document/limits.ts';
+import { storedParser } from './document/parser.ts';
 
 type Row = {
   task_id: string;
@@ -17,24 +18,15 @@ type Row = {
 };
 type Version = { job_id: string; version: number; definition: string };
 
-interface CachedJob {
-  readonly tasks: ReadonlyMap<string, TaskDefinition>;
-  readonly params: JsonObject;
-}
-
-/** Parsed documents by (job, version): they never change, and a large one takes long to parse. */
-export type DocumentCache = Map<string, CachedJob>;
-
 /** What is known of a tenant's documents lives and dies with its pool. */
 const caches = new WeakMap<Pool, DocumentCache>();
 
 export function cacheOf(pool: Pool): DocumentCache {
-  const known = caches.get(pool) ?? new Map();
+  const known = caches.get(pool) ?? new DocumentCache();
   caches.set(pool, known);
   return known;
 }
 
-const mostCached = 100;
 const keyOf = (row: { job_id: string; version: number }): string => `${row.job_id} ${row.version}`;
 
 export async function readDefinitions(
@@ -54,7 +46,7 @@ export async function readQueuedDefinitions(
   cache: DocumentCache,
 ): Promise<{ definition: WireDefinition; queue: string }[]> {
   const rows = await findTasks(db, keys);
-  const documents = await documentsOf(db, rows, cache);
+  const documents = await documentsOf(db, { tenant, rows, cache });
   return rows.flatMap((row) => {
     const job = documents.get(keyOf(row));
     const task = job?.tasks.get(row.task_name);
@@ -84,30 +76,43 @@ function findTasks(db: Db, keys: readonly DefinitionKey[]): Promise<Row[]> {
       join project on project.id = job.project_id`);
 }
 
-/** Each document once, however many of its tasks are asked for and however often. The least recently used go first. */
-async function documentsOf(db: Db, rows: readonly Row[], cache: DocumentCache): Promise<Map<string, CachedJob>> {
+interface Wanted {
+  readonly tenant: string;
+  readonly rows: readonly Row[];
+  readonly cache: DocumentCache;
+}
+
+/** Documents read by one statement. Each may be 4 MB long. */
+const versionsPerRead = 8;
+
+/** Each document once, however many of its tasks are asked for. */
+async function documentsOf(db: Db, { tenant, rows, cache }: Wanted): Promise<Map<string, CachedJob>> {
   const wanted = new Map(rows.map((row) => [keyOf(row), row]));
   const found = new Map<string, CachedJob>();
-  const missing: Row[] = [];
-  // taken before anything is waited for: others may push it out of the cache meanwhile
-  for (const [key, row] of wanted) {
-    const job = cache.get(key);
-    if (job === undefined) missing.push(row);
-    else found.set(key, job);
-  }
-  for (const [key, job] of missing.length === 0 ? [] : await readVersions(db, missing)) found.set(key, job);
-  for (const [key, job] of found) {
-    cache.delete(key);
-    cache.set(key, job);
-  }
-  for (const key of cache.keys()) {
-    if (cache.size <= mostCached) break;
-    cache.delete(key);
-  }
+  const takeKnown = (): Row[] => {
+    for (const key of wanted.keys()) {
+      const job = cache.get(key);
+      if (job === undefined) continue;
+      found.set(key, job);
+      wanted.delete(key);
+    }
+    return [...wanted.values()];
+  };
+  if (takeKnown().length === 0) return found;
+  await cache.inTurn(async () => {
+    // the request before may have read some of them
+    const missing = takeKnown();
+    for (let i = 0; i < missing.length; i += versionsPerRead) {
+      for (const [key, job] of await readVersions(db, tenant, missing.slice(i, i + versionsPerRead))) {
+        found.set(key, job);
+        cache.set(key, job);
+      }
+    }
+  });
   return found;
 }
 
-async function readVersions(db: Db, rows: readonly Row[]): Promise<(readonly [string, CachedJob])[]> {
+async function readVersions(db: Db, tenant: string, rows: readonly Row[]): Promise<(readonly [string, CachedJob])[]> {
   const versions = await db.rows<Version>(sql`
     select v.job_id, v.version, v.definition::text as definition
       from job_version v
@@ -115,10 +120,11 @@ async function readVersions(db: Db, rows: readonly Row[]): Promise<(readonly [st
         on k.job_id = v.job_id and k.version = v.version`);
   const read: (readonly [string, CachedJob])[] = [];
   for (const row of versions) {
-    const result = await storedParser.parse(row.definition, 'json', storedLimits);
+    const { definition: text } = row;
+    const result = await storedParser.parse({ text, format: 'json', tenant, limits: storedLimits });
     if (!result.ok) continue;
     const tasks = new Map(result.job.tasks.map((task) => [task.name, task]));
-    read.push([keyOf(row), { tasks, params: result.job.params }]);
+    read.push([keyOf(row), { tasks, params: result.job.params, chars: text.length }]);
   }
   return read;
 }

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { textWith } from '../../test/harness/expected.ts';
 import { type FreshDatabase, makeInstalledTenant } from '../../test/harness/fresh-database.ts';
 import { onClient, sql } from '../kernel/sql.ts';
-import { compareVersions, isVersion } from '../kernel/version.ts';
+import { compareVersions, isVersion } from '../kernel/text/version.ts';
 import { withClient } from '../postgres/databases.ts';
 
 let tenant: FreshDatabase;

@@ -4,8 +4,8 @@
  */
 import type { OpenMessage } from './launch-queries.ts';
 import type { Launch, LaunchEntry, Ledger } from './ledger.ts';
-import type { Outcome } from './messages.ts';
-import { type ReasonCode, reasons } from './reasons.ts';
+import type { Outcome } from '../control/messages.ts';
+import { type ReasonCode, reasons } from '../control/reasons.ts';
 
 export class Inbox {
   readonly #before: readonly OpenMessage[];

@@ -4,10 +4,10 @@
  */
 import { type Db, sql } from '../kernel/sql.ts';
 import { type Terminated, terminated, terminatedOf } from '../postgres/drained.ts';
-import { connectionsOf } from './host-queries.ts';
+import { connectionsOf } from '../hosts/host-queries.ts';
 import type { Launch, LaunchEntry, Word } from './ledger.ts';
-import type { MessageKind, Outcome } from './messages.ts';
-import type { ReasonCode } from './reasons.ts';
+import type { MessageKind, Outcome } from '../control/messages.ts';
+import type { ReasonCode } from '../control/reasons.ts';
 import type { Slot, SlotChanges } from './slots.ts';
 import type { LaunchState } from './states.ts';
 

@@ -7,23 +7,31 @@
  */
 import { performance } from 'node:perf_hooks';
 import type { Pool } from 'pg';
+import { everyone } from '../contract/channels.ts';
 import { isConnectionLoss } from '../errors.ts';
 import { Bell } from '../kernel/bell.ts';
 import { checkpoint } from '../kernel/checkpoint.ts';
 import { newId } from '../kernel/id.ts';
 import type { Log } from '../kernel/log.ts';
-import { Seldom } from '../kernel/seldom.ts';
+import { Seldom } from '../kernel/log-throttle.ts';
 import { all, pause, type Service, steady } from '../kernel/service.ts';
 import { type Db, onPool } from '../kernel/sql.ts';
 import { runningTime } from '../kernel/time.ts';
 import type { Address } from '../postgres/address.ts';
 import { type Terminated, terminateHolders } from '../postgres/drained.ts';
-import { openPool } from '../postgres/pool.ts';
+import { openPool } from '../postgres/pool/pool.ts';
 import type { WakeHub } from '../postgres/wake.ts';
-import type { TenantRow } from './control-queries.ts';
-import { type Database, discover, isNothing, type KnownTenant, presences, readDatabases } from './discovery.ts';
-import { Discovery } from './discovery-writes.ts';
-import { findFates } from './host-fates.ts';
+import type { TenantRow } from '../control/queries.ts';
+import {
+  type Database,
+  discover,
+  isNothing,
+  type KnownTenant,
+  presences,
+  readDatabases,
+} from './discovery/discovery.ts';
+import { Discovery } from './discovery/writes.ts';
+import { findFates } from './hosts/host-fates.ts';
 import {
   type Dismissed,
   type LaunchHost,
@@ -35,14 +43,14 @@ import {
 } from './launch-queries.ts';
 import { isTakenOver, Lease } from './lease.ts';
 import type { LaunchEntry } from './ledger.ts';
-import { type EnginesPort, Looks } from './looks.ts';
-import { hintChanged } from './messages.ts';
+import { type EnginesPort, Looks } from '../loader/inspections.ts';
+import { hintChanged } from '../control/messages.ts';
 import { writePlan } from './plan-writes.ts';
-import { Refusals } from './refusals.ts';
-import { type HostsPort, Spawning } from './spawning.ts';
+import { RejectedTenants } from './rejected-tenants.ts';
+import { type HostsPort, Spawning } from './hosts/spawning.ts';
 import { isFailing } from './supervisor.ts';
 import { type Change, decide, type Plan, type World } from './turn.ts';
-import { readSightings, Watch } from './watch.ts';
+import { readSightings, Watch } from './discovery/watch.ts';
 
 export interface LauncherOptions {
   readonly controlAddress: Address;
@@ -99,7 +107,7 @@ class Launcher {
   readonly #looks: Looks;
   readonly #watch = new Watch();
   readonly #lease: Lease;
-  readonly #refusals: Refusals;
+  readonly #rejected: RejectedTenants;
   readonly #discovery: Discovery;
   readonly #spawning: Spawning;
   readonly #db: Db;
@@ -125,7 +133,7 @@ class Launcher {
     this.#options = options;
     this.#bell = new Bell(runningTime);
     this.#db = onPool(this.#openPool());
-    this.#refusals = new Refusals(options.log, 'what was decided');
+    this.#rejected = new RejectedTenants(options.log, 'what was decided');
     this.#discovery = new Discovery({ db: this.#db, hub: options.hub, log: options.log });
     this.#spawning = new Spawning({
       hosts: options.hosts,
@@ -190,7 +198,7 @@ class Launcher {
     return {
       name: 'wake-ups of the launcher',
       start: async () => {
-        off = [hub.on('launcher', 'messages', ring), hub.on('launcher', 'words', ring)];
+        off = [hub.on('messages', everyone, ring), hub.on('host_reports', everyone, ring)];
       },
       stop: async () => {
         for (const each of off) each();
@@ -246,11 +254,11 @@ class Launcher {
     checkpoint('turn.read');
     const plan = decide(world);
     const dismissed = this.#dismissed(plan, world);
-    const leftOut = this.#refusals.current();
+    const leftOut = this.#rejected.current();
     const written = await writePlan(this.#db, { plan, epoch, at: world.now, dismissed, ...leftOut });
     const { any, left } = written;
     if (left.length > 0) this.#tellOfLeft({ left });
-    this.#refusals.note(written.refused, leftOut.again, (id) => nameIn(world, id));
+    this.#rejected.note(written.refused, leftOut.again, (id) => nameIn(world, id));
     if (any) checkpoint('turn.written');
     this.#carryOut(written.plan, world);
     if (any) return 0;
@@ -262,6 +270,8 @@ class Launcher {
     const db = this.#db;
     const messages = await readMessages(db);
     const { now, limit } = await readClock(db);
+    // before the words of their schedulers: a host that ends says why of each, and only then that it ends
+    const registered = await readHosts(db);
     let { entries, databases } = await this.#readTenants();
     const changed = discover(entries.map(this.#asKnown), databases, {
       discover: this.#options.discover,
@@ -274,7 +284,7 @@ class Launcher {
     if (this.#isAway) this.#recoveredMs = performance.now();
     this.#isAway = false;
     const isRecovering = performance.now() - this.#recoveredMs < recoveryMs;
-    const hosts = await findFates(db, await readHosts(db), {
+    const hosts = await findFates(db, registered, {
       now,
       entries,
       fate: (host) => this.#options.hosts.fate(host),
@@ -319,7 +329,7 @@ class Launcher {
   /** What is committed is told and done. Whatever is lost here, a sweep or the next turn makes good. */
   #carryOut(plan: Plan, world: World): void {
     const { hub, hosts, addressOf } = this.#options;
-    for (const hostId of new Set(plan.told.map((each) => each.hostId))) hub.send(hostId, 'orders');
+    for (const hostId of new Set(plan.told.map((each) => each.hostId))) hub.send('orders', hostId);
     for (const tenantId of plan.hinted) hintChanged(hub, tenantId);
     this.#known.clear();
     for (const { key, tenantId } of plan.sighted) this.#known.set(key, tenantId);
@@ -362,7 +372,7 @@ function nameIn({ entries }: World, tenantId: string): string {
 
 function tellOf(log: Log, { entry: { tenant }, launch }: Change): void {
   const fields = { tenant: tenant.name, state: launch.state, reason: launch.reason };
-  if (isFailing(launch.code)) log.warn(fields, 'a tenant is not running');
+  if (isFailing(launch.code)) log.warn({ ...fields, nextTryAt: launch.retryAt }, 'a tenant is not running');
   else if (launch.code === 'starting' || launch.code === 'stopping') log.debug(fields, 'a tenant is on its way');
   else if (launch.state === 'STARTED') log.info({ tenant: tenant.name }, 'a tenant is running');
   else log.info(fields, 'a tenant is not running');

@@ -3,9 +3,10 @@
  * it has an epoch of its own, and whatever it writes is conditional on that (`asLauncher`): one that was frozen and has been
  * replaced is refused by the database.
  */
+import { leaseValidMs } from '../control/liveness.ts';
 import { sqlStateOf } from '../errors.ts';
 import { performance } from 'node:perf_hooks';
-import { machine } from '../kernel/machine.ts';
+import { machine } from '../kernel/process/machine.ts';
 import { type Db, sql } from '../kernel/sql.ts';
 import { every, type Service } from '../kernel/service.ts';
 
@@ -21,14 +22,9 @@ export interface LeaseOptions {
 }
 
 const everyMs = 1_000;
-const validMs = 5_000;
 /** This process was asleep, or its server: others may need as long to be heard of again. */
 const gapMs = 3_000;
 const graceMs = 5_000;
-
-/** Of `launcher_lease`: some launcher is active, as far as the server knows. */
-export const isHeld = sql`
-  holder is not null and renewed_at > clock_timestamp() - ${validMs} * interval '1 millisecond'`;
 
 const takenOver = 'MR001';
 
@@ -73,7 +69,7 @@ export class Lease {
 
   /** Undefined: stands by. What it says may be out of date; the database knows better. */
   get epoch(): number | undefined {
-    return this.#silenceMs() < validMs ? this.#epoch : undefined;
+    return this.#silenceMs() < leaseValidMs ? this.#epoch : undefined;
   }
 
   /** Whether a host that has been silent may be judged, or could not have been heard. */
@@ -132,7 +128,7 @@ export class Lease {
       with was as (select holder from launcher_lease),
       taken as (
         update launcher_lease set holder = ${launcherId}, epoch = epoch + 1, renewed_at = clock_timestamp()
-         where holder is null or ${alone && this.#firstOfAll} or renewed_at < clock_timestamp() - ${validMs} * interval '1 millisecond'
+         where holder is null or ${alone && this.#firstOfAll} or renewed_at < clock_timestamp() - ${leaseValidMs} * interval '1 millisecond'
         returning epoch
       ),
       lost as (delete from launcher using was, taken where launcher.id = was.holder and launcher.id <> ${launcherId})

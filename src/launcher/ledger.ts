@@ -2,7 +2,7 @@
  * The launcher's entries in one turn: as they were read, and as they become. Each change goes through the state machine,
  * whose effects become slots and orders here; what has changed is written when the turn is over.
  */
-import { type Reason, type ReasonCode, reasons } from './reasons.ts';
+import { type Reason, type ReasonCode, reasons } from '../control/reasons.ts';
 import type { Slots } from './slots.ts';
 import { afterQuit, isLeft, isOtherwise, keepsSlot, type Quit, whenOtherwise } from './supervisor.ts';
 import { type Effect, type LaunchEvent, type LaunchState, type Machine, step } from './states.ts';
@@ -126,7 +126,7 @@ export class Ledger {
     else if (isOtherwise(quit.code)) {
       this.#startAnew(entry);
       const retryAt = whenOtherwise(failures, this.now);
-      const { code, text } = retryAt === null ? reasons.starting : reasons.startingAgain(retryAt, quit.detail);
+      const { code, text } = retryAt === null ? reasons.starting : reasons.startingAfter(quit.detail);
       this.set(entry, { failures: failures + 1, retryAt, code, reason: text });
     } else {
       const { reason, ...rest } = afterQuit(quit, failures, this.now);
@@ -157,7 +157,7 @@ export class Ledger {
       case 'terminate_scheduler':
         return this.#terminate(entry);
       case 'start_scheduler':
-        // whoever is ALLOCATED is seen to in every turn (starts.ts)
+        // whoever is ALLOCATED is seen to in every turn (start-tenants.ts)
         return;
     }
   }

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest';
 import { type ControlDatabase, makeControlDatabase } from '../../test/harness/fresh-database.ts';
 import { newId } from '../kernel/id.ts';
 import { type Db, onPool, sql } from '../kernel/sql.ts';
-import { openPool } from '../postgres/pool.ts';
+import { openPool } from '../postgres/pool/pool.ts';
 import { readEntries, readHosts, readSlots } from './launch-queries.ts';
 import { type Whose, writePlan, type Written } from './plan-writes.ts';
 import { decide } from './turn.ts';

@@ -2,7 +2,9 @@
  * What a turn of the launcher has decided, written in one transaction that is conditional on its epoch. Where the database
  * refuses that, whoever's rows it refuses is found, and left out: no tenant keeps the others waiting.
  */
+import { isStatementRejection } from '../errors.ts';
 import { append, type EventDraft, tenantTopic } from '../events/append.ts';
+import { isolateRejected } from '../kernel/isolate-rejected.ts';
 import { type Db, sql } from '../kernel/sql.ts';
 import {
   type Dismissed,
@@ -14,11 +16,10 @@ import {
   writeMessages,
   writeSlots,
 } from './launch-queries.ts';
-import { writeHalves } from './halves.ts';
 import { asLauncher } from './lease.ts';
 import type { Slot, SlotChanges } from './slots.ts';
 import type { Change, Plan } from './turn.ts';
-import { type FoundVersion, noteVersions } from './version-story.ts';
+import { type FoundVersion, noteVersions } from './version-audit.ts';
 
 /** Whose rows are written: a tenant's, or (null) those of none in particular, such as hosts. */
 export type Whose = string | null;
@@ -74,9 +75,11 @@ export async function writePlan(db: Db, wish: PlanWrite): Promise<Written> {
     left.push(...done.left);
   };
   const most = everybodyIn(whole).filter((whose) => !without.has(whose));
-  const refused = await writeHalves(most, write);
+  const isolate = (some: readonly Whose[]): Promise<Map<Whose, unknown>> =>
+    isolateRejected(some, write, { isRejection: isStatementRejection });
+  const refused = await isolate(most);
   isFirst = false;
-  for (const whose of again) for (const [each, error] of await writeHalves([whose], write)) refused.set(each, error);
+  for (const whose of again) for (const [each, error] of await isolate([whose])) refused.set(each, error);
   const isIn = (whose: Whose): boolean => !refused.has(whose) && (!without.has(whose) || again.includes(whose));
   return { any, refused, left, plan: planOf(plan, isIn) };
 }

@@ -17,8 +17,8 @@ type Line = readonly [
   effects: readonly Effect[],
 ];
 
-/** Every line of the seed's four lists, word for word; "try automatic transitions" is a request for what is missing. */
-const seed: Readonly<Record<string, readonly Line[]>> = {
+/** Every line of the specification's four lists, word for word; "try automatic transitions" is a request for what is missing. */
+const specification: Readonly<Record<string, readonly Line[]>> = {
   'Transitions that happen automatically (at least once per poll period).': [
     [
       '`ENABLED->ALLOCATED`: Reserved slot for worker',
@@ -102,7 +102,7 @@ const seed: Readonly<Record<string, readonly Line[]>> = {
   ],
 };
 
-describe.each(Object.entries(seed))('%s', (_, lines) => {
+describe.each(Object.entries(specification))('%s', (_, lines) => {
   it.each(lines)('%s', (_line, from, event, to, effects) => {
     expect(step(from, event)).toEqual({ entry: to, effects });
   });
@@ -140,6 +140,14 @@ const beyond: readonly Line[] = [
     { ...ordered, transaction: '5' },
     { kind: 'scheduler_started' },
     started,
+    [],
+  ],
+  ['a scheduler that hangs does not run, and keeps its slot', started, { kind: 'scheduler_hangs' }, ordered, []],
+  [
+    'a scheduler that hangs and was told to end goes on to end',
+    ending('ALLOCATED'),
+    { kind: 'scheduler_hangs' },
+    ending('ALLOCATED'),
     [],
   ],
   ['STOP of one that a host was told to start', ordered, { kind: 'stop' }, ending('DISABLED'), ['terminate_scheduler']],
@@ -196,7 +204,7 @@ const beyond: readonly Line[] = [
   ['a slot that comes after the stop is given back', disabled, { kind: 'slot_reserved' }, disabled, ['release_slot']],
 ];
 
-describe('what the seed leaves open', () => {
+describe('what the specification leaves open', () => {
   it.each(beyond)('%s', (_line, from, event, to, effects) => {
     expect(step(from, event)).toEqual({ entry: to, effects });
   });

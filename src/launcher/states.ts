@@ -1,10 +1,12 @@
 /**
- * The launcher's state machine for one tenant, as a pure function. The lines of the seed, and what its text leaves open:
+ * The launcher's state machine for one tenant, as a pure function. `states.test.ts` quotes its specification line by line.
+ * The specification leaves these cases open, which are decided here:
  *
  * - Ending takes time here. A scheduler that was told to end keeps its slot until it has quit, and nothing is started before.
  * - START neither sets nor clears the transaction that the next start waits for; STOP clears it.
  * - STOP of one that is not registered registers it as DISABLED: or the next look at the server would start it.
  * - A scheduler that quits before it was seen running has started and quit.
+ * - A scheduler that hangs does not run, keeps its slot, and runs again once it goes on: STARTED->ALLOCATED->STARTED.
  *
  * "Try automatic transitions" is what the effects ask for: a slot for one that is ENABLED, a start for one that is ALLOCATED.
  */
@@ -29,6 +31,8 @@ export type LaunchEvent =
   | { readonly kind: 'slot_reserved' }
   | { readonly kind: 'scheduler_ordered' }
   | { readonly kind: 'scheduler_started' }
+  /** It is still there, and makes no progress. */
+  | { readonly kind: 'scheduler_hangs' }
   | { readonly kind: 'scheduler_quit' };
 
 export type Effect =
@@ -70,7 +74,10 @@ const onRestart: Lines = {
 
 /** What happens by itself: a slot is there, a host was told, a scheduler runs or has ended. */
 const automatic: Readonly<
-  Record<'slot_reserved' | 'scheduler_ordered' | 'scheduler_started' | 'scheduler_quit', (entry: Machine) => Step>
+  Record<
+    'slot_reserved' | 'scheduler_ordered' | 'scheduler_started' | 'scheduler_hangs' | 'scheduler_quit',
+    (entry: Machine) => Step
+  >
 > = {
   slot_reserved(entry) {
     if (entry.scheduler !== 'none') return stay(entry);
@@ -86,6 +93,7 @@ const automatic: Readonly<
         ? { state: 'STARTED', transaction: null, scheduler: 'ordered' }
         : entry,
     ),
+  scheduler_hangs: (entry) => stay(entry.state === 'STARTED' ? { ...entry, state: 'ALLOCATED' } : entry),
   scheduler_quit(entry) {
     if (entry.scheduler === 'ending') return stay({ ...entry, scheduler: 'none' }, whenEnded[entry.state]);
     return entry.state === 'STARTED' || entry.state === 'ALLOCATED' ? stay(atRest, ['release_slot']) : stay(entry);

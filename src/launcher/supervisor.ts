@@ -3,8 +3,8 @@
  * after a pause that grows (`retry-backoff.ts`). Where Millrace or an engine is missing, or the database takes no
  * connections, it is started once that has changed.
  */
-import type { Look } from './look.ts';
-import { type Reason, type ReasonCode, reasons } from './reasons.ts';
+import type { Look } from '../loader/inspect.ts';
+import { type Reason, type ReasonCode, reasons } from '../control/reasons.ts';
 import { lookDelayMs, retryDelayMs } from './retry-backoff.ts';
 import type { LaunchState } from './states.ts';
 
@@ -70,14 +70,14 @@ export function isFailing(code: ReasonCode | null): boolean {
 export function afterQuit(quit: Quit, failures: number, now: Date, random: () => number = Math.random): Retry {
   const { code, detail, ofHost = false, lost } = quit;
   // a neighbour was to blame: no failure of its own, and no reason to wait
-  if (lost?.isBlamed === false) return { reason: reasons.crashed(detail, now), failures, retryAt: now };
+  if (lost?.isBlamed === false) return { reason: reasons.crashed(detail), failures, retryAt: now };
   const reasonOf = missing[code];
   const hasFailed = reasonOf === undefined || (ofHost && isFailing(code));
   const retryAt = later(now, hasFailed ? retryDelayMs(failures, random) : lookAgainMs(quit, random));
   const counted = hasFailed ? failures + 1 : 0;
   if (reasonOf !== undefined) return { reason: reasonOf(detail), failures: counted, retryAt };
   const failed = code === 'unreachable' || code === 'failing' ? reasons[code] : reasons.crashed;
-  return { reason: failed(detail, retryAt), failures: counted, retryAt };
+  return { reason: failed(detail), failures: counted, retryAt };
 }
 
 /** A database without Millrace is looked at more rarely where it is one of many. */

@@ -16,7 +16,7 @@ import { until } from '../../test/harness/until.ts';
 import { pause } from '../kernel/service.ts';
 import { sql } from '../kernel/sql.ts';
 import { onDatabase } from '../postgres/address.ts';
-import { readSightings } from './watch.ts';
+import { readSightings } from './discovery/watch.ts';
 
 let stage: Stage;
 let host: PlayedHost;
@@ -70,17 +70,17 @@ describe('a change without the lock, of which the scheduler tells', () => {
   ])('%s: is told to all who have connections', async (change, word, code, version) => {
     const tenant = await running();
     const hinted: string[] = [];
-    stage.hub.onAny('tenant', (about, payload) => void hinted.push(`${about} ${payload}`));
+    stage.hub.onAny('tenant', (about, changed) => void hinted.push(`${about} ${changed}`));
     await (await connect(tenant)).query(change);
     await host.end(tenant.id, { code: word, reason: 'it is another' });
     expect(await stage.becomes(tenant, 'DISABLED', code)).toMatchObject({ version });
-    await until('all are told', () => hinted.includes(`${tenant.id} changed`) || undefined);
+    await until('all are told', () => hinted.includes(`${tenant.id} true`) || undefined);
   });
 
   it('is none when it is only started again', async () => {
     const tenant = await running();
     const hinted: string[] = [];
-    stage.hub.onAny('tenant', (about) => void hinted.push(about));
+    stage.hub.onAny('tenant', (about) => void hinted.push(about ?? 'any'));
     await host.end(tenant.id, { code: 'starting', reason: 'for some reason' });
     await until('it runs again', async () => {
       const view = await stage.view(tenant);

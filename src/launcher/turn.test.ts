@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { at, failedLaunch, makeEntry, makeHost, makeSlot, makeWorld, now } from '../../test/harness/turns.ts';
 import type { OpenMessage } from './launch-queries.ts';
 import type { Launch, LaunchEntry } from './ledger.ts';
-import type { MessageKind } from './messages.ts';
+import type { MessageKind } from '../control/messages.ts';
 import { decide, type World } from './turn.ts';
 
 describe('tenants that could not be reached', () => {
@@ -24,7 +24,7 @@ describe('the recovery of the server that tenants share with the launcher', () =
     ...failedLaunch,
     failures: 7,
     retryAt: at(9),
-    reason: `unreachable until ${at(9).toISOString()}: refused`,
+    reason: 'unreachable: refused',
   };
 
   it('cuts the pauses of unreachable tenants short, and looks at all of them together', () => {
@@ -44,7 +44,7 @@ describe('the recovery of the server that tenants share with the launcher', () =
   it('leaves a moment between two tries of a tenant, however long it has been unreachable', () => {
     const again = { ...waiting, changedAt: at(-60) };
     const { looks, changes } = decide(makeWorld({ entries: [makeEntry(again)], isRecovering: true }));
-    expect([looks, changes[0]?.launch.reason]).toEqual([[], `unreachable until ${at(0.2).toISOString()}: refused`]);
+    expect([looks, changes[0]?.launch.retryAt]).toEqual([[], at(0.2)]);
   });
 });
 
@@ -107,6 +107,23 @@ describe('one that is found well and fails all the same', () => {
     const running = change({ ...given, word: { ...word, phase: 'running' } }, { hosts: [makeHost('a')] });
     expect(running).toMatchObject({ isNews: true, launch: { state: 'STARTED', code: null } });
   });
+});
+
+it('A tenant whose scheduler hangs is ALLOCATED with the reason, and STARTED once its host says that it runs', () => {
+  const running = { ...failedLaunch, state: 'STARTED', code: null, hostId: 'a', ordered: true, failures: 0 } as const;
+  const given = makeEntry({ ...running, reason: null, retryAt: null });
+  const word = { orderNo: 1, hostId: 'a', phase: 'starting', code: 'failing', reason: 'firing hangs' } as const;
+  const told = (entry: LaunchEntry) => decide(makeWorld({ entries: [entry], hosts: [makeHost('a')] })).changes[0];
+  const hung = told({ ...given, word });
+  const reason = { code: 'failing', reason: 'failing: firing hangs' };
+  expect(hung).toMatchObject({
+    isNews: true,
+    launch: { state: 'ALLOCATED', ...reason, hostId: 'a', ordered: true, failures: 0 },
+  });
+  const hanging = makeEntry({ ...running, state: 'ALLOCATED', code: 'failing', reason: reason.reason, retryAt: null });
+  expect(told({ ...hanging, word })).toBeUndefined();
+  const healed = told({ ...hanging, word: { ...word, phase: 'running', code: null, reason: null } });
+  expect(healed?.launch).toMatchObject({ state: 'STARTED', code: null, reason: null, ordered: true });
 });
 
 describe('a tenant whose engine this machine lacks', () => {

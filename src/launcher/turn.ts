@@ -3,18 +3,18 @@
  * that is committed. First what hosts say, then one message after the other, then what is wanted without being said, and
  * last the automatic transitions: slots, and starts.
  */
-import { hear, lostHosts } from './hearing.ts';
+import { hear, lostHosts } from './hosts/host-events.ts';
+import { demandHosts, type HostDemand } from './hosts/host-demand.ts';
 import { Inbox } from './inbox.ts';
 import type { LaunchHost, OpenMessage, Unsent } from './launch-queries.ts';
 import { type Launch, type LaunchEntry, Ledger, type Told } from './ledger.ts';
-import type { Finding } from './looks.ts';
-import { type Guest, needless, type Room, sparesWanted } from './placement.ts';
-import { type Reason, reasons } from './reasons.ts';
+import type { Finding } from '../loader/inspections.ts';
+import { type Reason, reasons } from '../control/reasons.ts';
 import { type Slot, type SlotChanges, Slots } from './slots.ts';
-import type { HostFault } from './spawning.ts';
-import { begun, roomsOf, seeToFinding, seeToNote, seeToOwnHosts, seeToStarts } from './starts.ts';
+import type { HostFault } from './hosts/spawning.ts';
+import { begun, seeToFinding, seeToNote, seeToOwnHosts, seeToStarts } from './start-tenants.ts';
 import { care, isFailing, keepsSlot, type Presence } from './supervisor.ts';
-import { keyOf, type Sighting } from './watch.ts';
+import { keyOf, type Sighting } from './discovery/watch.ts';
 
 export interface World {
   /** The server's. */
@@ -52,15 +52,12 @@ export interface Change {
   readonly isFound: boolean;
 }
 
-export interface Plan {
+export interface Plan extends HostDemand {
   readonly lost: readonly LaunchHost[];
   readonly changes: readonly Change[];
   readonly slots: SlotChanges;
   readonly messages: readonly OpenMessage[];
   readonly unsent: readonly Unsent[];
-  /** Hosts of launchers that are without a tenant, and those whose tenants might as well run in others. */
-  readonly idle: readonly LaunchHost[];
-  readonly needless: readonly LaunchHost[];
   /** Once it is committed: hosts with new orders or slots; tenants whose connections are to be closed. */
   readonly told: readonly Told[];
   readonly hinted: ReadonlySet<string>;
@@ -68,7 +65,6 @@ export interface Plan {
   readonly sighted: readonly { readonly key: string; readonly tenantId: string | null }[];
   readonly looks: readonly { readonly entry: LaunchEntry; readonly idle: boolean }[];
   readonly forget: ReadonlySet<string>;
-  readonly missing: ReadonlyMap<string, number>;
   /** The next time by the server's clock that something is due. */
   readonly dueAt: Date | undefined;
 }
@@ -81,12 +77,14 @@ export function decide(world: World): Plan {
   const lostIds = new Set(lost.map(({ id }) => id));
   const alive = world.hosts.filter(({ id }) => !lostIds.has(id));
   slots.keepLauncher(world.launcherId);
-  hear(ledger, alive, lost);
+  const bereft = hear(ledger, alive, lost);
   const about = inbox.take(ledger);
   const findings = findingsOf(world, about, alive);
+  for (const [tenantId, finding] of assumedFindings(ledger, bereft, alive))
+    if (!about.has(tenantId) && !findings.has(tenantId)) findings.set(tenantId, finding);
   if (world.isRecovering) hastenStarts(ledger, world);
   const supervised = supervise(ledger, world, findings);
-  seeToOwnHosts(ledger, alive, world.mostHosts);
+  seeToOwnHosts(ledger, alive);
   seeToSlots(ledger);
   const sightings = new Map(world.sightings.map((sighting) => [sighting.databaseOid, sighting]));
   const isElsewhere = (entry: LaunchEntry): boolean => world.presenceOf(entry) === 'unlisted';
@@ -104,12 +102,10 @@ export function decide(world: World): Plan {
     unsent,
     sighted,
     hinted: new Set([...hinted, ...changedTenants(ledger)]),
-    idle: idleHosts(ledger, alive, world.keepsSpares),
-    needless: needlessHosts(ledger, alive),
     told: ledger.told,
     looks: [...looksOf(ledger, starts.looks), ...supervised.looks],
     forget: new Set([...about, ...starts.used, ...supervised.used]),
-    missing: withSpares(ledger, alive, starts.missing, world.keepsSpares),
+    ...demandHosts(ledger, alive, { missing: starts.missing, mostHosts, keepsSpares: world.keepsSpares }),
     dueAt: dueAt(ledger),
   };
 }
@@ -119,14 +115,35 @@ function findingsOf(
   { findings }: World,
   about: ReadonlySet<string>,
   alive: readonly LaunchHost[],
-): ReadonlyMap<string, Finding> {
-  const engines = new Set(alive.filter(({ leaving }) => !leaving).map(({ engine }) => engine));
+): Map<string, Finding> {
+  const engines = enginesOf(alive);
   const isRun = (finding: Finding): boolean => finding.kind === 'installed' && engines.has(finding.version);
   return new Map(
     [...findings]
       .filter(([tenantId]) => !about.has(tenantId))
       .map(([tenantId, finding]) => [tenantId, isRun(finding) ? { ...finding, engine: { ok: true } } : finding]),
   );
+}
+
+/**
+ * A tenant that has just lost its host is taken to be at the version that it ran at, and starts without a look at its
+ * database. Its next host proves the version before it does anything.
+ */
+function assumedFindings(
+  ledger: Ledger,
+  tenantIds: ReadonlySet<string>,
+  alive: readonly LaunchHost[],
+): Map<string, Finding> {
+  const engines = enginesOf(alive);
+  const findings = new Map<string, Finding>();
+  for (const [{ tenant }, { engine }] of ledger.launches())
+    if (tenantIds.has(tenant.id) && engine !== null && engines.has(engine))
+      findings.set(tenant.id, { kind: 'installed', version: engine, engine: { ok: true } });
+  return findings;
+}
+
+function enginesOf(alive: readonly LaunchHost[]): ReadonlySet<string> {
+  return new Set(alive.filter(({ leaving }) => !leaving).map(({ engine }) => engine));
 }
 
 /** What is to be done without anybody saying so. */
@@ -166,11 +183,10 @@ const hastenedMs = 200;
 /** The server that a tenant shares with this launcher is back: nobody waits for the end of a pause that it caused. */
 function hastenStarts(ledger: Ledger, { presenceOf }: World): void {
   for (const [entry, launch] of ledger.launches()) {
-    const { code, retryAt, reason } = launch;
+    const { code, retryAt } = launch;
     const soon = new Date(ledger.now.getTime() + hastenedMs);
     if (code !== 'unreachable' || retryAt === null || retryAt <= soon || presenceOf(entry) === 'unlisted') continue;
-    const text = reason?.replace(retryAt.toISOString(), soon.toISOString()) ?? null;
-    ledger.set(entry, { retryAt: soon, reason: text, failures: Math.min(launch.failures, 1) });
+    ledger.set(entry, { retryAt: soon, failures: Math.min(launch.failures, 1) });
   }
 }
 
@@ -273,45 +289,6 @@ function restartFor({ tenant }: LaunchEntry, { what, pid, xid }: Sighting): Unse
   return { tenantId: tenant.id, tenant: tenant.name, cause: `${doings[what]} (${who})`, xid, pid };
 }
 
-/** Those that run nothing. A host started by hand stays, and so does a spare. */
-function idleHosts(ledger: Ledger, alive: readonly LaunchHost[], keepsSpares: boolean): LaunchHost[] {
-  const rooms = roomsOf(ledger, alive);
-  const empty = rooms.filter(({ guests }) => guests.length === 0);
-  const spares = new Set<string>();
-  if (keepsSpares)
-    for (const engine of sparesWanted(rooms.filter(({ guests }) => guests.length > 0)))
-      spares.add(empty.find((room) => room.engine === engine)?.hostId ?? '');
-  const idle = new Set(empty.map(({ hostId }) => hostId).filter((hostId) => !spares.has(hostId)));
-  return alive.filter(({ id, onDemand }) => onDemand && idle.has(id));
-}
-
-/** A spare is asked for when all tenants of its engine run: until then the processor is theirs. */
-function withSpares(
-  ledger: Ledger,
-  alive: readonly LaunchHost[],
-  missing: ReadonlyMap<string, number>,
-  keepsSpares: boolean,
-): ReadonlyMap<string, number> {
-  if (!keepsSpares) return missing;
-  const wanted = new Map(missing);
-  const starting = new Set<string | null>();
-  for (const [, { state, ordered, ending, engine }] of ledger.launches())
-    if (ending || (ordered && state !== 'STARTED')) starting.add(engine);
-  for (const engine of sparesWanted(roomsOf(ledger, alive)))
-    if (!missing.has(engine) && !starting.has(engine)) wanted.set(engine, 1);
-  return wanted;
-}
-
-/** Nobody is sent away from whom something is still to come, and none of an engine while another leaves. */
-function needlessHosts(ledger: Ledger, alive: readonly LaunchHost[]): LaunchHost[] {
-  const byId = new Map(alive.map((host) => [host.id, host]));
-  const leaving = new Set(alive.filter((host) => host.leaving).map(({ engine }) => engine));
-  const isUp = ({ tenantId }: Guest): boolean => ledger.entries.get(tenantId)?.launch?.state === 'STARTED';
-  const mayGo = ({ hostId, engine, guests }: Room): boolean =>
-    byId.get(hostId)?.onDemand === true && !leaving.has(engine) && guests.every(isUp);
-  return needless(roomsOf(ledger, alive), mayGo).flatMap(({ hostId }) => byId.get(hostId) ?? []);
-}
-
 /** Somebody waits for these. */
 function looksOf(ledger: Ledger, waiting: readonly string[]): Plan['looks'] {
   return waiting.flatMap((tenantId) => {
@@ -338,7 +315,8 @@ function explain(entry: LaunchEntry, launch: Launch, position: number | undefine
   const isTried = state === 'ALLOCATED' && isFailing(code);
   if (state === 'ALLOCATED' && entry.pending !== undefined) {
     const { pending } = entry;
-    return isTried && code !== null && pending.code === 'starting' ? { code, text: pending.text } : pending;
+    if (!isTried || code === null || pending.code !== 'starting') return pending;
+    return { code, text: pending.text === reasons.starting.text ? (reason ?? code) : pending.text };
   }
   const keeps = state !== 'ALLOCATED' || isTried;
   return keeps && code !== null ? { code, text: reason ?? code } : reasons.starting;

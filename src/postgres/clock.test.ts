@@ -3,7 +3,7 @@ import { makeTenantDatabase, type TenantDatabase } from '../../test/harness/tena
 import { onPool, sql } from '../kernel/sql.ts';
 import { DisciplinedTime } from '../kernel/time.ts';
 import { clock, measure } from './clock.ts';
-import { openPool } from './pool.ts';
+import { openPool } from './pool/pool.ts';
 
 let database: TenantDatabase;
 beforeAll(async () => {

@@ -7,7 +7,7 @@ import { clientConfig } from './address.ts';
 import { withClient } from './databases.ts';
 import { type Drained, drained, terminateHolders } from './drained.ts';
 import { locks } from './locks.ts';
-import { guardVersion, setUp } from './pool.ts';
+import { guardVersion, setUp } from './pool/pool.ts';
 
 let tenant: FreshDatabase;
 const clients: Client[] = [];

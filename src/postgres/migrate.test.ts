@@ -7,6 +7,7 @@ import { textWith } from '../../test/harness/expected.ts';
 import { type FreshDatabase, freshAddress, makeFreshDatabase } from '../../test/harness/fresh-database.ts';
 import { onClient, sql } from '../kernel/sql.ts';
 import { ensureDatabase, withClient } from './databases.ts';
+import { type FunctionSet, functionSetOf } from './function-set.ts';
 import { migrate, type MigrateOptions, type Migration, pendingMigrations, readMigrations } from './migrate.ts';
 
 let fresh: FreshDatabase;
@@ -111,6 +112,14 @@ describe('migrating', () => {
     expect(await tables()).not.toContain('c');
   });
 
+  it('accepts a migration whose former content was applied', async () => {
+    await run([one]);
+    const rewritten = { ...step(1, 'create table a (id integer) -- as before'), formerChecksums: [one.checksum] };
+    expect(await pending([rewritten, two])).toEqual([two.name]);
+    expect(await run([rewritten, two])).toEqual([two.name]);
+    expect(await run([rewritten, two])).toEqual([]);
+  });
+
   it('refuses a database with more migrations than are known, and leaves its version alone', async () => {
     await run([one, two]);
     await expect(run([one])).rejects.toMatchObject({ code: 'bad_configuration', message: textWith('newer one') });
@@ -138,6 +147,79 @@ describe('migrating', () => {
   });
 });
 
+describe('the set of functions', () => {
+  const columns = `alter table installation
+    add column functions_checksum text, add column functions_declared text[] not null default '{}'`;
+  const base = step(1, `create table a (id integer); ${columns}`);
+  const setOf = (...functions: readonly string[]): FunctionSet =>
+    functionSetOf(
+      'millrace',
+      functions.map((text) => ({ name: /^\w+/.exec(text)?.[0] ?? '', text: `create or replace function ${text}` })),
+    );
+  const load = (functions: FunctionSet, more: Options = {}): Promise<string[]> => run([base], { functions, ...more });
+  const declared = async (schema = 'millrace'): Promise<string[]> =>
+    (
+      await ask<{ name: string }>(sql`
+        select format('%s(%s) %s', proname, pg_get_function_arguments(oid), pg_get_function_result(oid)) as name
+          from pg_proc where pronamespace = ${schema}::regnamespace order by 1`)
+    ).map(({ name }) => name);
+  const one = `one() returns integer language sql as $$ select 1 $$;`;
+  const two = `two(p integer) returns integer language sql as $$ select one() + p $$;`;
+
+  it('is loaded after the migrations, in any order, and again only if it differs', async () => {
+    expect(await pending([base], { functions: setOf(two, one) })).toEqual([base.name, 'functions']);
+    expect(await load(setOf(two, one))).toEqual([base.name, 'functions']);
+    expect(await load(setOf(two, one))).toEqual([]);
+    expect(await pending([base], { functions: setOf(two, one) })).toEqual([]);
+    const changed = setOf(two, one.replace('1', '2'));
+    expect(await pending([base], { functions: changed })).toEqual(['functions']);
+    expect(await load(changed)).toEqual(['functions']);
+    expect(await ask(sql`select millrace.one()`)).toEqual([{ one: 2 }]);
+  });
+
+  it('drops what it no longer has or declares otherwise, and leaves functions of others alone', async () => {
+    await load(setOf(one, two));
+    await withClient(fresh.address, (client) =>
+      client.query('create function millrace.own() returns integer language sql return 7'),
+    );
+    await load(setOf(two.replace('integer)', 'bigint, q text)').replace('returns integer', 'returns bigint')));
+    expect(await declared()).toEqual(['own() integer', 'two(p bigint, q text) bigint']);
+  });
+
+  it('keeps privileges and views on functions whose declaration stays', async () => {
+    await load(setOf(one));
+    await withClient(fresh.address, async (client) => {
+      await client.query('revoke execute on function millrace.one from public');
+      await client.query('create view public.seen as select millrace.one()');
+    });
+    await load(setOf(one.replace('1', '2')));
+    expect(await ask(sql`select one from public.seen`)).toEqual([{ one: 2 }]);
+    expect(
+      await ask(sql`
+      select proacl::text like '%{=X%' as open from pg_proc where proname = 'one'`),
+    ).toEqual([{ open: false }]);
+  });
+
+  it('that fails leaves everything as it was', async () => {
+    await load(setOf(one));
+    const bad = setOf(two, 'bad() returns nothing language sql as $$ $$;');
+    await expect(load(bad, { version: '2.0.0' })).rejects.toThrow('replacing the SQL functions failed');
+    expect([await declared(), await version()]).toEqual([['one() integer'], '1.0.0']);
+  });
+
+  it('of a newer release stays in the control database when an older release starts', async () => {
+    const control = { schema: 'control' } as const;
+    const ours = (text: string): FunctionSet => {
+      const { names, checksum, text: script } = setOf(text);
+      return { names, checksum, text: script.replaceAll('millrace', 'control') };
+    };
+    await load(ours(one), { ...control, version: '1.0.1' });
+    expect(await load(ours(two), control)).toEqual([]);
+    expect(await declared('control')).toEqual(['one() integer']);
+    expect(await load(ours(two), { ...control, version: '1.0.1' })).toEqual(['functions']);
+  });
+});
+
 describe('what is pending', () => {
   it('is everything where nothing is installed, and asking makes nothing', async () => {
     expect(await pending([one, two])).toEqual([one.name, two.name]);
@@ -158,10 +240,12 @@ describe('reading migrations', () => {
     await writeFile(join(folder, '0002_b.sql'), 'select 2');
     await writeFile(join(folder, '0001_a.sql'), 'select 1');
     await writeFile(join(folder, 'README.md'), 'not one');
+    await writeFile(join(folder, 'former-checksums.json'), '{ "0001_a.sql": ["abc"] }');
     expect((await readMigrations(folder)).map(({ number, text }) => [number, text])).toEqual([
       [1, 'select 1'],
       [2, 'select 2'],
     ]);
+    expect((await readMigrations(folder))[0]?.formerChecksums).toEqual(['abc']);
     await writeFile(join(folder, '0004_d.sql'), 'select 4');
     await expect(readMigrations(folder)).rejects.toThrow('0004_d.sql should be number 3');
     await rm(folder, { recursive: true });

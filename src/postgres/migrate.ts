@@ -1,14 +1,18 @@
 /**
- * Migrations: forward only, numbered, checksummed, all in one transaction. Two sets, `control` and `tenant`; each
- * database records which it has and, in `installation`, the version that wrote it.
+ * Migrations: forward only, numbered, checksummed, all in one transaction, followed by the set of functions
+ * (`function-set.ts`) where it differs. There are two sets of both, `control` and `tenant`. Each database records its
+ * migrations and, in `installation`, the version that wrote it and the checksum of its functions.
  */
 import { createHash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ClientBase, QueryResult } from 'pg';
+import { z } from 'zod';
+import { functionsStep } from '../contract/engine.ts';
 import { isMissingTable, MillraceError } from '../errors.ts';
 import { type Db, onClient, sql } from '../kernel/sql.ts';
-import { isNewer } from '../kernel/version.ts';
+import { isNewer } from '../kernel/text/version.ts';
+import type { FunctionSet } from './function-set.ts';
 import { locks } from './locks.ts';
 
 export interface Migration {
@@ -16,12 +20,31 @@ export interface Migration {
   readonly name: string;
   readonly text: string;
   readonly checksum: string;
+  /** Checksums of earlier contents that made the same tables: `former-checksums.json` beside the migrations. */
+  readonly formerChecksums?: readonly string[] | undefined;
 }
 
 export async function readMigrations(folder: string): Promise<Migration[]> {
   const names = (await readdir(folder)).filter((name) => name.endsWith('.sql')).sort();
   const read = await Promise.all(names.map((name) => readFile(join(folder, name), 'utf8')));
-  return names.map((name, i) => migration(name, read[i] ?? '', i + 1));
+  const former = await readFormerChecksums(folder);
+  return names.map((name, i) => ({ ...migration(name, read[i] ?? '', i + 1), formerChecksums: former[name] }));
+}
+
+/** Until 0.2.0, migrations created functions. They lost them, so the first ten have another content than 0.1.0 applied. */
+async function readFormerChecksums(folder: string): Promise<Readonly<Record<string, readonly string[]>>> {
+  const text = await readFile(join(folder, 'former-checksums.json'), 'utf8').catch((error: unknown) => {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return '{}';
+    throw error;
+  });
+  return formerShape.parse(JSON.parse(text));
+}
+
+const formerShape = z.record(z.string(), z.array(z.string()));
+
+/** Whether what was applied with this checksum is this migration. */
+export function hasChecksum({ checksum, formerChecksums = [] }: Migration, applied: string): boolean {
+  return checksum === applied || formerChecksums.includes(applied);
 }
 
 function migration(name: string, text: string, expected: number): Migration {
@@ -33,6 +56,8 @@ function migration(name: string, text: string, expected: number): Migration {
 export interface MigrateOptions {
   readonly schema: 'control' | 'millrace';
   readonly migrations: readonly Migration[];
+  /** Undefined: the migrations create the functions, or there are none. */
+  readonly functions?: FunctionSet | undefined;
   readonly version: string;
 }
 
@@ -47,16 +72,35 @@ export function migrate(client: ClientBase, options: MigrateOptions): Promise<st
 /** The same in a transaction of the caller's, who has seen to it that nobody else migrates. */
 export async function migrateWithin(client: ClientBase, tx: Db, options: MigrateOptions): Promise<string[]> {
   await prepare(client, options.schema);
-  const [installed] = await tx.rows<{ version: string }>(sql`select version from installation`);
+  const [installed] = await tx.rows<Installed>(sql`
+    select version, to_jsonb(installation) ->> 'functions_checksum' as functions from installation`);
   refuseDowngrade(options, installed?.version);
   const pending = unapplied(options.migrations, await recorded(tx));
-  if (pending.length === 0 && installed && isServed(options, installed.version)) return [];
+  const functions = staleFunctions(options, installed);
+  if (pending.length === 0 && functions === undefined && installed && isServed(options, installed.version)) return [];
   for (const item of pending) await apply(client, tx, item);
   await tx.exec(sql`
     insert into installation (singleton, version)
     values (true, ${options.version})
     on conflict (singleton) do update set version = excluded.version, updated_at = clock_timestamp()`);
-  return pending.map(({ name }) => name);
+  if (functions !== undefined) await replaceFunctions(client, functions);
+  return namesOf(pending, functions);
+}
+
+/** The column `functions_checksum` came with 0.2.0; as JSON, a row without it has null there. */
+type Installed = { version: string; functions: string | null };
+
+/** The set of functions that has to be loaded. In the control database, an older release leaves a newer one's alone. */
+function staleFunctions(
+  { schema, version, functions }: MigrateOptions,
+  installed: Installed | undefined,
+): FunctionSet | undefined {
+  if (functions === undefined || functions.checksum === installed?.functions) return undefined;
+  return schema === 'control' && installed && isNewer(installed.version, version) ? undefined : functions;
+}
+
+function namesOf(pending: readonly Migration[], functions: FunctionSet | undefined): string[] {
+  return [...pending.map(({ name }) => name), ...(functions === undefined ? [] : [functionsStep])];
 }
 
 /**
@@ -67,21 +111,21 @@ function isServed({ schema, version }: MigrateOptions, installed: string): boole
   return schema === 'millrace' ? installed === version : !isNewer(version, installed);
 }
 
-/** What `migrate` would apply; rejects as that would. Changes nothing. One round trip: each start of a scheduler asks. */
+/** What `migrate` would do; rejects as it would. Changes nothing. One round trip: each start of a scheduler calls it. */
 export async function pendingMigrations(client: ClientBase, options: MigrateOptions): Promise<string[]> {
   const { schema, migrations } = options;
   try {
     const [installed, done] = (await client.query(`
-      select version from ${schema}.installation;
+      select version, to_jsonb(installation) ->> 'functions_checksum' as functions from ${schema}.installation;
       select number, name, checksum from ${schema}.migration order by number`)) as unknown as [
-      QueryResult<{ version: string }>,
+      QueryResult<Installed>,
       QueryResult<Recorded>,
     ];
     refuseDowngrade(options, installed.rows[0]?.version);
-    return unapplied(migrations, done.rows).map(({ name }) => name);
+    return namesOf(unapplied(migrations, done.rows), staleFunctions(options, installed.rows[0]));
   } catch (error) {
     if (!isMissingTable(error)) throw error;
-    return migrations.map(({ name }) => name);
+    return namesOf(migrations, options.functions);
   }
 }
 
@@ -150,6 +194,14 @@ async function apply(client: ClientBase, tx: Db, item: Migration): Promise<void>
   );
 }
 
+async function replaceFunctions(client: ClientBase, { text }: FunctionSet): Promise<void> {
+  try {
+    await client.query(text);
+  } catch (error) {
+    throw new Error('replacing the SQL functions failed', { cause: error });
+  }
+}
+
 type Recorded = { number: number; name: string; checksum: string };
 
 function recorded(tx: Db): Promise<Recorded[]> {
@@ -166,7 +218,7 @@ function unapplied(migrations: readonly Migration[], done: readonly Recorded[]):
         `the database has migration ${row.name}, which this version does not know: it was written by a newer one`,
       );
     }
-    if (ours.checksum !== row.checksum) {
+    if (!hasChecksum(ours, row.checksum)) {
       throw new MillraceError(
         'bad_configuration',
         `migration ${row.name} was applied with another content than ${ours.name} has here`,

@@ -40,6 +40,18 @@ it('A database that cannot be reached is told with the error to those who may kn
   expect(vitals.fault?.detail).toContain('10.0.0.7');
 });
 
+it.each([
+  ['ECONNREFUSED', 'ECONNREFUSED'],
+  ['57P03', 'the database is starting or shutting down'],
+])('A database that cannot be reached is told with the cause to anybody: %s', async (code, cause) => {
+  const read = () => Promise.reject(Object.assign(new Error('at 10.0.0.7'), { code }));
+  vitals = new DatabaseVitals({ read, now });
+  await vitals.service.start();
+  await until('it is unreachable', () => vitals?.fault);
+  const summary = `the database cannot be reached since ${since}: ${cause}`;
+  expect(vitals.fault).toMatchObject({ summary, detail: `${summary} (at 10.0.0.7)` });
+});
+
 it('A database that refuses two writes in a row takes none, until it takes one', () => {
   vitals = new DatabaseVitals({ read: async () => {}, now });
   vitals.noteWrite(full);
@@ -48,8 +60,8 @@ it('A database that refuses two writes in a row takes none, until it takes one',
   expect(vitals.fault).toEqual({
     kind: 'no_writes',
     since: new Date(since),
-    summary: `the database refuses writes since ${since} (its disk is full)`,
-    detail: `the database refuses writes since ${since} (its disk is full): ${full.message}`,
+    summary: `the database refuses writes since ${since}: the disk of the database is full`,
+    detail: `the database refuses writes since ${since}: the disk of the database is full (${full.message})`,
   });
   vitals.noteWrite();
   expect(vitals.fault).toBe(undefined);

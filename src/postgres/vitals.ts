@@ -3,12 +3,12 @@
  * at once while the server is frozen.
  *
  * - Reads are tried twice a second, on a connection of their own. One that is not answered within a second means silence.
- * - Writes are those that the process makes anyway: whoever makes them notes how they ended.
+ * - Writes are those that the process makes anyway, with a trial of the disk (`disk-space.ts`). Their callers note the outcome.
  *
  * A fault lasts from the first failure until the next success.
  */
 import { performance } from 'node:perf_hooks';
-import { isConnectionLoss, sqlStateOf } from '../errors.ts';
+import { databaseTrouble, isConnectionLoss, sqlStateOf } from '../errors.ts';
 import { every, type Service, within } from '../kernel/service.ts';
 
 export interface DatabaseFault {
@@ -102,24 +102,25 @@ function readFault({ sinceMs, error }: Failing): DatabaseFault {
     const summary = `the database has not answered since ${since.toISOString()}`;
     return { kind: 'silent', since, summary, detail: summary };
   }
-  const summary = `the database cannot be reached since ${since.toISOString()}`;
-  return { kind: 'unreachable', since, summary, detail: `${summary}: ${messageOf(error)}` };
+  const code = sqlStateOf(error);
+  const summary = `the database cannot be reached since ${since.toISOString()}${code === undefined ? '' : `: ${codeInWords(error, code)}`}`;
+  return { kind: 'unreachable', since, summary, detail: `${summary} (${messageOf(error)})` };
 }
-
-/** SQLSTATE → what people say. */
-const refusals: Readonly<Record<string, string>> = {
-  '25006': 'it is read-only',
-  '42501': 'the role lacks a right',
-  '53100': 'its disk is full',
-  '53200': 'it is out of memory',
-};
 
 function writeFault({ sinceMs, error }: Failing): DatabaseFault {
   const since = new Date(sinceMs);
-  const code = sqlStateOf(error) ?? 'unknown';
-  const summary = `the database refuses writes since ${since.toISOString()} (${refusals[code] ?? `SQLSTATE ${code}`})`;
-  return { kind: 'no_writes', since, summary, detail: `${summary}: ${messageOf(error)}` };
+  const cause = codeInWords(error, sqlStateOf(error) ?? 'unknown');
+  const summary = `the database refuses writes since ${since.toISOString()}: ${cause}`;
+  return { kind: 'no_writes', since, summary, detail: `${summary} (${messageOf(error)})` };
 }
+
+/** The code alone tells nothing of hosts and roles. */
+function codeInWords(error: unknown, code: string): string {
+  if (isErrno.test(code)) return code;
+  return databaseTrouble(error) ?? `SQLSTATE ${code}`;
+}
+
+const isErrno = /^E[A-Z]{3,}/;
 
 function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);

@@ -23,9 +23,9 @@ async function startHub(): Promise<WakeHub> {
 }
 
 /** What a hub hears about a tenant from now on. */
-function listen(hub: WakeHub, about = 'tenant', kind = 'ready'): string[] {
+function listen(hub: WakeHub, about = 'tenant', kind: 'ready' | 'events' = 'ready'): string[] {
   const heard: string[] = [];
-  hub.on(about, kind, (_, payload) => heard.push(payload));
+  hub.on(kind, about, (lanes) => heard.push(lanes === undefined ? '' : lanes.join(' ')));
   return heard;
 }
 
@@ -39,42 +39,42 @@ describe('a wake-up', () => {
   it('reaches this process at once and another by NOTIFY, each once', async () => {
     const [here, there] = [await startHub(), await startHub()];
     const [near, far] = [listen(here), listen(there)];
-    here.send('tenant', 'ready', 'with a payload');
-    expect(near).toEqual(['with a payload']);
+    here.send('ready', 'tenant', ['process:main']);
+    expect(near).toEqual(['process:main']);
     await more(far);
     // what came back of our own NOTIFY would have come before the answer to this
-    there.send('tenant', 'ready', 'back');
+    there.send('ready', 'tenant', ['back']);
     await more(near, 1);
-    expect(near).toEqual(['with a payload', 'back']);
-    expect(far).toEqual(['with a payload', 'back']);
+    expect(near).toEqual(['process:main', 'back']);
+    expect(far).toEqual(['process:main', 'back']);
   });
 
   it('is heard by those who listen for its kind and whom it is about, or for whatever it is about', async () => {
     const hub = await startHub();
     const [mine, others, otherKind] = [listen(hub), listen(hub, 'other'), listen(hub, 'tenant', 'events')];
-    const any: string[] = [];
+    const any: (string | undefined)[] = [];
     hub.onAny('ready', (about) => any.push(about));
-    hub.send('tenant', 'ready');
-    hub.send('third', 'ready');
+    hub.send('ready', 'tenant');
+    hub.send('ready', 'third');
     expect([mine, others, otherKind, any]).toEqual([[''], [], [], ['tenant', 'third']]);
   });
 
   it('is no longer heard after the listener has left', async () => {
     const hub = await startHub();
     let heard = 0;
-    const leave = hub.on('tenant', 'ready', () => heard++);
-    hub.send('tenant', 'ready');
+    const leave = hub.on('ready', 'tenant', () => heard++);
+    hub.send('ready', 'tenant');
     leave();
     leave();
-    hub.send('tenant', 'ready');
+    hub.send('ready', 'tenant');
     expect(heard).toBe(1);
   });
 
   it('that is sent thousands of times is told to others a few times', async () => {
     const [here, there] = [await startHub(), await startHub()];
     const [far, end] = [listen(there), listen(there, 'tenant', 'events')];
-    for (let i = 0; i < 5_000; i++) here.send('tenant', 'ready');
-    here.send('tenant', 'events');
+    for (let i = 0; i < 5_000; i++) here.send('ready', 'tenant');
+    here.send('events', 'tenant');
     await more(end);
     expect(far.length).toBeGreaterThan(0);
     expect(far.length).toBeLessThan(5);
@@ -83,21 +83,30 @@ describe('a wake-up', () => {
   it('that a listener throws on still reaches the others, here and there', async () => {
     const [here, there] = [await startHub(), await startHub()];
     for (const hub of [here, there])
-      hub.on('tenant', 'ready', () => {
+      hub.on('ready', 'tenant', () => {
         throw new Error('a bad listener');
       });
     const [near, far] = [listen(here), listen(there)];
-    here.send('tenant', 'ready');
+    here.send('ready', 'tenant');
     expect(near).toHaveLength(1);
     await more(far);
+  });
+
+  it('loses a payload that is too long, and is heard all the same', async () => {
+    const [here, there] = [await startHub(), await startHub()];
+    const far = listen(there);
+    here.send('ready', 'tenant', ['x'.repeat(3_000)]);
+    await more(far);
+    expect(far).toEqual(['']);
   });
 
   it('made of nonsense by someone else does no harm', async () => {
     const hub = await startHub();
     const heard = listen(hub);
-    for (const payload of ['', ' ', 'a', 'a b', 'x tenant ready'])
-      await database.db.exec(sql`select pg_notify('millrace_wake', ${payload})`);
-    await more(heard);
+    const nonsense = ['', ' ', 'a', 'a b', 'x tenant toString', 'x tenant ready {"lanes', 'x tenant ready {"lanes":1}'];
+    for (const payload of nonsense) await database.db.exec(sql`select pg_notify('millrace_wake', ${payload})`);
+    await more(heard, 1);
+    expect(heard).toEqual(['', '']);
   });
 });
 
@@ -110,7 +119,7 @@ describe('a lost connection', () => {
     await more(far);
     expect(near[0]).toBe('');
     const before = far.length;
-    here.send('tenant', 'ready', 'after');
+    here.send('ready', 'tenant', ['after']);
     await more(far, before);
     expect(far).toContain('after');
   });
@@ -123,11 +132,11 @@ describe('a lost connection', () => {
        where application_name = 'millrace wake' and datname = current_database()
        order by backend_start limit 1`);
     for (let i = 0; i < 200; i++) {
-      here.send('tenant', 'ready', `payload ${i}`);
+      here.send('ready', 'tenant', [`lane ${i}`]);
       if (i % 10 === 0) await new Promise((resolve) => setImmediate(resolve));
     }
     await cutting;
-    here.send('tenant', 'ready', 'last');
+    here.send('ready', 'tenant', ['last']);
     await until('all are heard', () => new Set(far).size >= 201 || undefined);
   });
 });
@@ -143,7 +152,7 @@ describe('the service', () => {
     await hub.service.stop();
     await hub.service.start();
     const heard = listen(await startHub());
-    hub.send('tenant', 'ready');
+    hub.send('ready', 'tenant');
     await more(heard);
     await hub.service.stop();
   });

@@ -1,11 +1,14 @@
 /**
- * Wake-ups between processes (design §4): NOTIFY is per database, so they all go through the control database, on one
- * connection per process that both listens and notifies. They are hints: the listeners of this process are told at
- * once, the others by one coalesced NOTIFY, and after a lost connection everyone is told, because something may have
- * been missed.
+ * Wake-ups between processes, of the kinds that `contract/channels.ts` lists. NOTIFY works within one database, so all of
+ * them go through the control database, on one connection per process that both listens and notifies.
+ *
+ * 1. Listeners of this process are called at once, other processes hear by one NOTIFY for all that gathered meanwhile.
+ * 2. After a lost connection every listener is called without a payload, because it may have missed something.
+ * 3. A payload that is too long, or that does not parse here, is left out.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Client } from 'pg';
+import { channels, type WakeKind, type WakePayload } from '../contract/channels.ts';
 import { isConnectionLoss } from '../errors.ts';
 import { delayMs, reconnect } from '../kernel/backoff.ts';
 import { newId } from '../kernel/id.ts';
@@ -15,18 +18,35 @@ import { type Address, clientConfig } from './address.ts';
 
 const channel = 'millrace_wake';
 
-/** `about`: the tenant (or whatever both ends agree on) it was sent for; `payload`: what was sent along. */
-type Listener = (about: string, payload: string) => void;
+/** PostgreSQL refuses notifications of 8,000 bytes and more; many share one statement. */
+const maxPayloadBytes = 2_000;
 
 /** Without a connection by then, the process starts all the same. */
 const longestStartMs = 5_000;
 
-/** Listens for a kind whatever it is about; and is what such a listener is told when something may have been missed. */
-export const anything = '*';
+type Listener<K extends WakeKind> = (payload: WakePayload<K> | undefined) => void;
+/** `about` is undefined when something may have been missed about anything. */
+type AnyListener<K extends WakeKind> = (about: string | undefined, payload: WakePayload<K> | undefined) => void;
 
-export class WakeHub {
+/** What senders and receivers need of the hub. */
+export interface WakeUps {
+  /** Call it after the commit that it announces. `about`: a tenant's or host's id, or `everyone`. */
+  send<K extends WakeKind>(kind: K, about: string, payload?: WakePayload<K>): void;
+  /** Listens for one tenant or host, or for what concerns everyone. Returns how to stop listening. */
+  on<K extends WakeKind>(kind: K, about: string, listener: Listener<K>): () => void;
+  /** Listens for a kind, whatever it is about. */
+  onAny<K extends WakeKind>(kind: K, listener: AnyListener<K>): () => void;
+}
+
+type Heard = (about: string | undefined, payload: unknown) => void;
+
+/** Listeners to a kind about anything stand under this; no id and no name is empty. */
+const anything = '';
+
+export class WakeHub implements WakeUps {
   readonly #origin = newId().slice(-12);
-  readonly #listeners = new Map<string, Set<Listener>>();
+  /** By kind and by what they listen about. */
+  readonly #listeners = new Map<string, Set<Heard>>();
   readonly #pending = new Set<string>();
   readonly #address: Address;
   readonly #log: Log;
@@ -40,44 +60,47 @@ export class WakeHub {
     this.service = this.#makeService();
   }
 
-  /** Tells this process now and the others soon. After a lost connection listeners are told without a payload. */
-  send(about: string, kind: string, payload = ''): void {
-    this.#tell(about, kind, payload);
-    this.#pending.add(`${about} ${kind} ${payload}`);
+  send<K extends WakeKind>(kind: K, about: string, payload?: WakePayload<K>): void {
+    this.#tell(kind, about, payload);
+    this.#pending.add(`${about} ${kind} ${encodePayload(payload)}`);
     void this.#flush();
   }
 
-  onAny(kind: string, listener: Listener): () => void {
-    return this.on(anything, kind, listener);
+  on<K extends WakeKind>(kind: K, about: string, listener: Listener<K>): () => void {
+    return this.#listen(`${kind} ${about}`, (_, payload) => listener(payload as WakePayload<K> | undefined));
   }
 
-  on(about: string, kind: string, listener: Listener): () => void {
-    const key = `${about} ${kind}`;
+  onAny<K extends WakeKind>(kind: K, listener: AnyListener<K>): () => void {
+    return this.#listen(`${kind} ${anything}`, listener as Heard);
+  }
+
+  #listen(key: string, heard: Heard): () => void {
     const set = this.#listeners.get(key) ?? new Set();
-    this.#listeners.set(key, set.add(listener));
+    this.#listeners.set(key, set.add(heard));
     return () => {
-      set.delete(listener);
+      set.delete(heard);
       if (set.size === 0 && this.#listeners.get(key) === set) this.#listeners.delete(key);
     };
   }
 
-  #tell(about: string, kind: string, payload: string): void {
-    const exact = this.#listeners.get(`${about} ${kind}`) ?? [];
-    const others = about === anything ? [] : (this.#listeners.get(`${anything} ${kind}`) ?? []);
-    for (const listener of [...exact, ...others]) {
-      try {
-        listener(about, payload);
-      } catch (error) {
-        this.#log.error({ err: error, kind }, 'a listener for wake-ups failed');
-      }
+  #tell(kind: string, about: string, payload: unknown): void {
+    const exact = this.#listeners.get(`${kind} ${about}`) ?? [];
+    const others = this.#listeners.get(`${kind} ${anything}`) ?? [];
+    for (const heard of [...exact, ...others]) this.#call(kind, () => heard(about, payload));
+  }
+
+  #call(kind: string, listener: () => void): void {
+    try {
+      listener();
+    } catch (error) {
+      this.#log.error({ err: error, kind }, 'a listener for wake-ups failed');
     }
   }
 
-  #tellEveryone(): void {
-    for (const key of Array.from(this.#listeners.keys())) {
-      const [about = '', kind = ''] = key.split(' ');
-      this.#tell(about, kind, '');
-    }
+  /** Something may have been missed. */
+  #tellAll(): void {
+    const all = Array.from(this.#listeners, ([key, set]) => Array.from(set, (heard) => ({ key, heard }))).flat();
+    for (const { key, heard } of all) this.#call(key, () => heard(undefined, undefined));
   }
 
   /** One NOTIFY statement in flight; whatever gathers meanwhile shares the next. */
@@ -109,7 +132,7 @@ export class WakeHub {
 
   #hear(payload: string): void {
     const [origin, about = '', kind = '', ...rest] = payload.split(' ');
-    if (origin !== this.#origin) this.#tell(about, kind, rest.join(' '));
+    if (origin !== this.#origin) this.#tell(kind, about, decodePayload(kind, rest.join(' ')));
   }
 
   async #connect(): Promise<Client> {
@@ -130,7 +153,7 @@ export class WakeHub {
     let connected = signalOnce();
     const listening = loop(
       'wake',
-      (signal) => this.#listen(signal, () => connected.give()),
+      (signal) => this.#stayConnected(signal, () => connected.give()),
       (error) => this.#log.error({ err: error }, 'wake-ups have stopped'),
     );
     return {
@@ -146,14 +169,14 @@ export class WakeHub {
     };
   }
 
-  async #listen(signal: AbortSignal, onConnected: () => void): Promise<void> {
+  async #stayConnected(signal: AbortSignal, onConnected: () => void): Promise<void> {
     for (let attempt = 0; !signal.aborted; attempt++) {
       try {
         const client = await this.#connect();
         this.#client = client;
         attempt = 0;
         onConnected();
-        this.#tellEveryone();
+        this.#tellAll();
         void this.#flush();
         await ended(client, signal);
       } catch (error) {
@@ -162,6 +185,20 @@ export class WakeHub {
       this.#client = undefined;
       if (!signal.aborted) await pause(delayMs(reconnect, attempt), signal);
     }
+  }
+}
+
+function encodePayload(payload: unknown): string {
+  const text = payload === undefined ? '' : JSON.stringify(payload);
+  return Buffer.byteLength(text) > maxPayloadBytes ? '' : text;
+}
+
+function decodePayload(kind: string, text: string): unknown {
+  if (text === '' || !Object.hasOwn(channels, kind)) return undefined;
+  try {
+    return channels[kind as WakeKind].safeParse(JSON.parse(text)).data;
+  } catch {
+    return undefined;
   }
 }
 

@@ -1,14 +1,14 @@
 /** The table of runtimes that a worker has. What is in it is what the worker claims. */
 import type { RuntimeName } from '../contract/wire.ts';
 import type { Log } from '../kernel/log.ts';
-import { packageFile } from '../kernel/package-files.ts';
+import { packageFile } from '../kernel/process/package-files.ts';
 import type { Runtime } from './contract.ts';
-import { dockerMissing } from './docker.ts';
-import { functionRuntime, type TaskFunctions } from './function.ts';
-import { functionProcesses } from './function-processes.ts';
+import { dockerMissing } from './docker/docker.ts';
+import { functionRuntime, type TaskFunctions } from './function/function.ts';
+import { functionProcesses } from './function/processes.ts';
 import { none } from './none.ts';
-import { processRuntime } from './process.ts';
-import type { TaskUsers } from './task-users.ts';
+import { processRuntime } from './process/process.ts';
+import type { TaskUsers } from './users/task-users.ts';
 
 export type RuntimeTable = ReadonlyMap<RuntimeName, Runtime>;
 

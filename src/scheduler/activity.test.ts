@@ -18,7 +18,7 @@ import {
 import { after, day, minute, Schedule } from '../../test/harness/scheduling.ts';
 import { until } from '../../test/harness/until.ts';
 import { type Db, sql } from '../kernel/sql.ts';
-import { pruneTenant } from './prune.ts';
+import { pruneTenant } from './retention/prune.ts';
 import { fireTriggers } from './queries.ts';
 
 let line: Pipeline;

@@ -6,7 +6,7 @@
  * restart, or came due since the trigger was applied or unpaused, is only late and fires as if on time. `latest` and
  * `earliest` are the marks between which every instant has been dealt with.
  */
-import { countInstants, instantAt, nextInstant, type Schedule } from '../jobs/schedule.ts';
+import { countInstants, instantAt, nextInstant, type Schedule } from '../calendar/schedule.ts';
 import type { TriggerRow } from './queries.ts';
 
 /** Who is later than this is not only late. A scheduler that was away no longer has missed nothing, whatever the policy. */

@@ -1,10 +1,10 @@
 /**
- * Dispatch, the seed's execution processor: offers ready runs to the broker, and again now and then, lest a wake-up was lost;
- * as often it has workers told of runs that they are to kill.
+ * Dispatch: offers ready runs to the broker. A sweep every second offers them again, in case a wake-up was lost, and tells
+ * workers which of their runs to kill.
  */
 import { checkpoint } from '../kernel/checkpoint.ts';
 import type { Service } from '../kernel/service.ts';
-import { tellKilled } from './claim.ts';
+import { tellKilled } from '../runs/claim.ts';
 import { lookForWork } from './queries.ts';
 import type { Scheduling } from './scheduling.ts';
 
@@ -22,29 +22,34 @@ export function dispatch(scheduling: Scheduling): Dispatch {
 
 function offering(scheduling: Scheduling, onLook: (ready: boolean) => void): Service {
   const { ctx, db, time, work, readied, sweepMs, stir, processor } = scheduling;
-  let lookedMs = 0;
+  let lookedMs = Number.NEGATIVE_INFINITY;
+  /** The last two waits were ended by the bell. */
+  let rung = false;
   let wasRung = false;
   const offer = (lanes: readonly string[] | undefined): void => {
     stir();
     checkpoint('dispatch.offer');
-    ctx.broker.offer(ctx.tenant, lanes);
+    ctx.hints.send('ready', lanes);
   };
-  return processor('dispatch', sweepEveryMs, 'offering runs', async (signal) => {
-    const rung = await work.dispatch.wait(sweepMs(sweepEveryMs), signal);
+  const wait = async (signal: AbortSignal): Promise<void> => {
+    wasRung = rung;
+    rung = await work.dispatch.wait(sweepMs(sweepEveryMs), signal);
+  };
+  return processor('dispatch', 'offering runs', async (signal) => {
     if (rung) {
-      ctx.wake.send(ctx.tenant.id, 'events');
+      ctx.hints.send('events');
       offer(readied.take());
       // what was just offered would be found once more
       if (!wasRung) lookedMs = time.now();
     }
-    wasRung = rung;
     // a wait that was not cut short was long enough, though the clock may stand still
-    if (signal.aborted || (rung && time.now() - lookedMs < sweepEveryMs)) return;
-    lookedMs = time.now();
+    if (signal.aborted || (rung && time.now() - lookedMs < sweepEveryMs)) return () => wait(signal);
     const { lanes, killed } = await lookForWork(db);
     if (killed) await tellKilled(ctx);
+    lookedMs = time.now();
     const ready = lanes === undefined || lanes.length > 0;
     onLook(ready);
     if (ready) offer(lanes);
+    return () => wait(signal);
   });
 }

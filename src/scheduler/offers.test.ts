@@ -5,7 +5,7 @@ import { claim, makePipeline, type Pipeline } from '../../test/harness/pipeline.
 import { noon } from '../../test/harness/scheduling.ts';
 import type { Report } from '../contract/wire.ts';
 import { fireTriggers } from './queries.ts';
-import { applyReports } from './report.ts';
+import { applyReports } from '../runs/report.ts';
 
 let line: Pipeline;
 let ctx: TestContext;
@@ -15,7 +15,8 @@ beforeEach(async () => {
   line = await makePipeline();
   offered = [];
   const made = makeContext(line);
-  ctx = { ...made, broker: { ...made.broker, offer: (_, lanes) => void offered.push(lanes) } };
+  made.hub.on('ready', made.tenant.id, (lanes) => void offered.push(lanes));
+  ctx = made;
 });
 afterEach(() => line.close());
 

@@ -1,6 +1,6 @@
 import { afterEach, expect, it, vi } from 'vitest';
 import { HandTime } from '../../test/harness/hand-time.ts';
-import { PartFaults } from './part-faults.ts';
+import { type Part, PartFaults, type Progress } from './part-faults.ts';
 
 const firing = { doing: 'firing triggers', isVital: true };
 const pruning = { doing: 'forgetting old runs', isVital: false };
@@ -26,6 +26,23 @@ const fail = (message: string) => async (): Promise<never> => {
   throw new Error(message);
 };
 
+/** An attempt that goes on until it is ended. */
+function hang(faults: PartFaults, part: Part): { progress: Progress; end(): Promise<void> } {
+  let end = (): void => {};
+  let progress: Progress = () => {};
+  const done = faults.attempt(part, (note) => {
+    progress = note;
+    return new Promise<void>((resolve) => (end = resolve));
+  });
+  return {
+    progress: () => progress(),
+    end: () => {
+      end();
+      return done;
+    },
+  };
+}
+
 it('A part that fails every time has failed since the first time', async () => {
   const { time, pass } = makeClocks();
   const faults = new PartFaults(time);
@@ -48,15 +65,88 @@ it('A part that succeeds once has no fault', async () => {
   expect(faults.current()).toEqual([]);
 });
 
-it('A vital part that has not failed for longer than its next attempt takes is well; a tidying one need not be', async () => {
+it('A part that failed once and is not tried again does not grow older', async () => {
   const { time, pass } = makeClocks();
   const faults = new PartFaults(time);
   await faults.attempt(firing, fail('x')).catch(() => {});
-  await faults.attempt(pruning, fail('x')).catch(() => {});
   pass(60_000);
-  expect(faults.current().map(({ doing }) => doing)).toEqual(['forgetting old runs']);
-  await faults.attempt(firing, fail('y')).catch(() => {});
-  expect(faults.current().find(({ isVital }) => isVital)).toMatchObject({ failingMs: 0, message: 'y' });
+  expect(faults.current()).toMatchObject([{ failingMs: 0, message: 'x' }]);
+  faults.clear(firing);
+  expect(faults.current()).toEqual([]);
+});
+
+it('A part whose failures are far apart has failed since the first attempt began', async () => {
+  const { time, pass } = makeClocks();
+  const faults = new PartFaults(time);
+  const timeOut = async (): Promise<never> => {
+    pass(16_000);
+    throw new Error('canceling statement due to lock timeout');
+  };
+  await faults.attempt(firing, timeOut).catch(() => {});
+  expect(faults.current()).toMatchObject([{ since: new Date(noon), failingMs: 16_000 }]);
+  await faults.attempt(firing, timeOut).catch(() => {});
+  expect(faults.current()).toMatchObject([{ since: new Date(noon), failingMs: 32_000 }]);
+});
+
+it('A part whose attempt goes on for 3 s without progress has a fault until the attempt ends', async () => {
+  const { time, pass } = makeClocks();
+  const faults = new PartFaults(time);
+  const attempt = hang(faults, firing);
+  pass(2_999);
+  expect(faults.current()).toEqual([]);
+  pass(17_001);
+  const duration = { failingMs: 20_000, underWayMs: 20_000 };
+  expect(faults.current()).toEqual([{ ...firing, since: new Date(noon), ...duration, message: null }]);
+  await attempt.end();
+  expect(faults.current()).toEqual([]);
+});
+
+it('A part that hangs after it has failed has not worked since the first failure', async () => {
+  const { time, pass } = makeClocks();
+  const faults = new PartFaults(time);
+  await faults.attempt(firing, fail('x')).catch(() => {});
+  pass(10_000);
+  const attempt = hang(faults, firing);
+  pass(10_000);
+  expect(faults.current()).toMatchObject([{ failingMs: 20_000, underWayMs: 10_000, message: 'x' }]);
+  await attempt.end();
+  expect(faults.current()).toEqual([]);
+});
+
+it('An attempt that makes progress does not hang', async () => {
+  const { time, pass } = makeClocks();
+  const faults = new PartFaults(time);
+  await faults.attempt(firing, fail('x')).catch(() => {});
+  const attempt = hang(faults, firing);
+  for (let i = 0; i < 10; i++) {
+    pass(2_900);
+    expect(faults.current()).toMatchObject([{ failingMs: 0 }]);
+    attempt.progress();
+  }
+  pass(20_000);
+  expect(faults.current()).toMatchObject([{ failingMs: 20_000, underWayMs: 20_000 }]);
+  await attempt.end();
+});
+
+it('Of two attempts at a time the one that hangs is reported', async () => {
+  const { time, pass } = makeClocks();
+  const faults = new PartFaults(time);
+  const attempt = hang(faults, firing);
+  pass(5_000);
+  await faults.attempt(firing, async () => {});
+  expect(faults.current()).toMatchObject([{ underWayMs: 5_000 }]);
+  await attempt.end();
+});
+
+it('A part that only tidies up may take minutes', async () => {
+  const { time, pass } = makeClocks();
+  const faults = new PartFaults(time);
+  const attempt = hang(faults, pruning);
+  pass(600_000);
+  expect(faults.current()).toEqual([]);
+  pass(60_000);
+  expect(faults.current()).toMatchObject([{ doing: pruning.doing, underWayMs: 660_000 }]);
+  await attempt.end();
 });
 
 it('A clock that is set forward makes no fault older', async () => {
@@ -67,11 +157,4 @@ it('A clock that is set forward makes no fault older', async () => {
   time.advance(3_600_000);
   await faults.attempt(firing, fail('x')).catch(() => {});
   expect(faults.current()).toMatchObject([{ failingMs: 1_000 }]);
-});
-
-it('An error that passes through two attempts is a fault of the inner part', async () => {
-  const faults = new PartFaults(makeClocks().time);
-  const inner = () => faults.attempt(firing, fail('x'));
-  await faults.attempt({ doing: 'reading triggers', isVital: true }, inner).catch(() => {});
-  expect(faults.current().map(({ doing }) => doing)).toEqual(['firing triggers']);
 });

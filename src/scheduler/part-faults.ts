@@ -1,31 +1,14 @@
 /**
- * The parts of a scheduler that fail. A part is one duty: firing triggers, offering runs, forgetting old runs. Each attempt
- * either clears its part's fault or adds to it, so a fault means: this part has failed at every attempt since it began.
+ * The parts of a scheduler that do not work. A part is one duty: firing triggers, offering runs, forgetting old runs.
  *
- * A fault lasts as long as two clocks agree that it does, the given one and this machine's own. A clock that is set forward
- * makes no fault older.
+ * 1. A part has a fault while it has not succeeded since an attempt failed, or while one attempt goes on for too long.
+ * 2. `failingMs` covers attempts only: a part that failed once and was not tried again does not grow older.
+ * 3. An attempt covers only work, no waiting. A step of it that is done counts as progress: the attempt then does not hang.
+ *
+ * Durations are of this machine's own clock. A database clock that is set forward or back makes no fault older or younger.
  */
 import type { PartFault } from '../contract/engine.ts';
 import type { Time } from '../kernel/time.ts';
-
-interface Moment {
-  readonly atMs: number;
-  readonly atOwnMs: number;
-}
-
-interface Failing {
-  readonly doing: string;
-  readonly isVital: boolean;
-  readonly first: Moment;
-  readonly last: Moment;
-  readonly message: string;
-}
-
-/**
- * A vital part is tried again within 10 s. If it has not failed for longer than this, its current attempt has run longer than
- * failed ones do, and the fault counts as over. A part that hangs is noticed by its pulse.
- */
-const freshMs = 15_000;
 
 export interface Part {
   /** What the part does, in words: "firing triggers". */
@@ -35,58 +18,108 @@ export interface Part {
   readonly ignores?: (error: unknown) => boolean;
 }
 
+/** Tells that a step of an attempt is done. */
+export type Progress = () => void;
+
+interface Moment {
+  readonly at: Date;
+  readonly ownMs: number;
+}
+
+interface Attempt {
+  readonly began: Moment;
+  /** The last step that was done, or the beginning. */
+  progressed: Moment;
+}
+
+interface Failures {
+  /** When the first attempt began that failed since the last success. */
+  readonly began: Moment;
+  readonly lastOwnMs: number;
+  readonly message: string;
+}
+
+interface Standing {
+  readonly part: Part;
+  /** Firing has two attempts under way at a time. */
+  readonly underWay: Set<Attempt>;
+  failures: Failures | undefined;
+}
+
+/** An attempt without progress for this long counts as a fault. Vital work is done in batches of far less than a second. */
+const slowMs = 3_000;
+/** Work that only tidies up may be long, and waits for its turn among the tenants of a host. */
+const slowTidyingMs = 660_000;
+
 export class PartFaults {
   readonly #time: Time;
-  readonly #failing = new Map<string, Failing>();
-  /** An error passes through an inner and an outer attempt; the inner one names the part. */
-  readonly #noted = new WeakSet<object>();
+  readonly #parts = new Map<string, Standing>();
 
   constructor(time: Time) {
     this.#time = time;
   }
 
-  async attempt<T>(part: Part, work: () => Promise<T>): Promise<T> {
+  async attempt<T>(part: Part, work: (progress: Progress) => Promise<T>): Promise<T> {
+    const began = this.#now();
+    const standing = this.#standingOf(part);
+    const attempt: Attempt = { began, progressed: began };
+    standing.underWay.add(attempt);
     try {
-      const result = await work();
-      this.#failing.delete(part.doing);
+      const result = await work(() => (attempt.progressed = this.#now()));
+      standing.failures = undefined;
       return result;
     } catch (error) {
-      if (part.ignores?.(error) !== true) this.#note(part, error);
+      if (part.ignores?.(error) !== true) this.#note(standing, attempt, error);
       throw error;
+    } finally {
+      standing.underWay.delete(attempt);
     }
+  }
+
+  /** A failure of a part that was found out elsewhere. */
+  fail(part: Part, error: unknown): void {
+    const began = this.#now();
+    this.#note(this.#standingOf(part), { began, progressed: began }, error);
+  }
+
+  /** Nothing is left that this part could not do. */
+  clear(part: Part): void {
+    this.#standingOf(part).failures = undefined;
   }
 
   current(): readonly PartFault[] {
-    const now = this.#now();
-    return [...this.#failing.values()]
-      .filter(({ isVital, last }) => !isVital || between(last, now) < freshMs)
-      .map(({ doing, isVital, first, last, message }) => ({
-        doing,
-        isVital,
-        since: new Date(first.atMs),
-        failingMs: between(first, last),
-        message,
-      }));
+    const nowMs = performance.now();
+    return [...this.#parts.values()].flatMap((standing) => faultOf(standing, nowMs) ?? []);
   }
 
-  #note({ doing, isVital }: Part, error: unknown): void {
-    if (typeof error === 'object' && error !== null) {
-      if (this.#noted.has(error)) return;
-      this.#noted.add(error);
-    }
-    const last = this.#now();
-    const before = this.#failing.get(doing);
-    // a vital part that did not fail for long has not failed every time
-    const goesOn = before !== undefined && (!isVital || between(before.last, last) < freshMs);
+  #note(standing: Standing, { began }: Attempt, error: unknown): void {
     const message = error instanceof Error ? error.message : String(error);
-    this.#failing.set(doing, { doing, isVital, first: goesOn ? before.first : last, last, message });
+    standing.failures = { began: standing.failures?.began ?? began, lastOwnMs: performance.now(), message };
+  }
+
+  #standingOf(part: Part): Standing {
+    const known = this.#parts.get(part.doing);
+    if (known !== undefined) return known;
+    const standing: Standing = { part, underWay: new Set(), failures: undefined };
+    this.#parts.set(part.doing, standing);
+    return standing;
   }
 
   #now(): Moment {
-    return { atMs: this.#time.now(), atOwnMs: performance.now() };
+    return { at: new Date(this.#time.now()), ownMs: performance.now() };
   }
 }
 
-function between(from: Moment, to: Moment): number {
-  return Math.max(0, Math.min(to.atMs - from.atMs, to.atOwnMs - from.atOwnMs));
+function faultOf({ part: { doing, isVital }, underWay, failures }: Standing, nowMs: number): PartFault | undefined {
+  const allowedMs = isVital ? slowMs : slowTidyingMs;
+  const slow = [...underWay].find(({ progressed }) => nowMs - progressed.ownMs >= allowedMs);
+  const underWayMs = slow && nowMs - slow.progressed.ownMs;
+  const about = { doing, isVital, ...(underWayMs !== undefined && { underWayMs }) };
+  if (failures !== undefined) {
+    const { began, lastOwnMs, message } = failures;
+    const goesOn = slow !== undefined && slow.progressed === slow.began;
+    const failingMs = Math.max((goesOn ? nowMs : lastOwnMs) - began.ownMs, underWayMs ?? 0);
+    return { ...about, since: began.at, failingMs, message };
+  }
+  return slow && { ...about, since: slow.progressed.at, failingMs: underWayMs ?? 0, message: null };
 }

@@ -1,4 +1,4 @@
-/** What a scheduler says of itself: whether each of its parts has come round, and whether runs are ready. */
+/** What a scheduler says of itself: which of its parts do not work, and whether runs are ready. */
 import type { ClientBase } from 'pg';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { activate, claim } from '../../test/harness/pipeline.ts';
@@ -21,7 +21,7 @@ afterEach(async () => {
   await all.close();
 });
 
-/** So much goes by on every clock: too much for those that sweep every few seconds, not yet for those that rest for long. */
+/** Passes on every clock: too long for an attempt. */
 const passedMs = 80_000;
 
 function pass(): void {
@@ -32,7 +32,7 @@ function pass(): void {
 
 /** Time goes on meanwhile: whoever lay down just after it passed would sleep for good. */
 async function untilWell(): Promise<void> {
-  await until('all have come round since', async () => {
+  await until('no part hangs', async () => {
     all.line.time.advance(1_000);
     return scheduler.probe().then(
       () => true,
@@ -46,7 +46,7 @@ async function isWaitedFor(client: ClientBase, table: string): Promise<boolean> 
   return (await client.query(waiting, [`millrace.${table}`])).rows.length > 0;
 }
 
-it('answers a probe when all of its parts have come round', async () => {
+it('answers a probe while its parts wait for something to do', async () => {
   await scheduler.probe();
   pass();
   await untilWell();
@@ -59,7 +59,10 @@ it('names the parts that hang, until they go on', async () => {
     all.line.time.advance(1_000);
     await until('somebody waits for the table', () => isWaitedFor(client, 'live'));
     pass();
-    await expect(scheduler.probe()).rejects.toThrow(/have not come round: .*dispatch \(\d+ s\)/);
+    await expect(scheduler.probe()).rejects.toThrow(/^no progress for a minute: .*offering runs/);
+    const dispatch = scheduler.faults?.().find(({ doing }) => doing === 'offering runs');
+    expect(dispatch).toMatchObject({ isVital: true, message: null });
+    expect(dispatch?.underWayMs).toBeGreaterThanOrEqual(passedMs);
     await client.query('rollback');
   });
   await untilWell();

@@ -1,13 +1,11 @@
 /**
- * The progress processor: applies results that come through the broker, queues retries when they are due, and takes runs
- * back from workers that are lost. Results reported over HTTP are applied by whoever receives them, with the same code.
+ * The progress processor: queues retries when they are due, and takes runs back from workers that are lost. Gateways apply
+ * the results of runs (`report.ts`), so that a tenant without a scheduler still takes them.
  */
 import { leaseTimes } from '../contract/lease-times.ts';
-import type { Report } from '../contract/wire.ts';
 import { checkpoint } from '../kernel/checkpoint.ts';
 import { all, pause, type Service } from '../kernel/service.ts';
 import { anyWithWorkers, nextRetryAt, queueRetries, takeBackRuns } from './queries.ts';
-import { applyReports } from './report.ts';
 import type { Scheduling } from './scheduling.ts';
 
 const retryBatch = 1_000;
@@ -17,36 +15,29 @@ const leaseSweepMs = 1_000;
 const lockedMs = 50;
 
 export function progressProcessor(scheduling: Scheduling): Service {
-  const { ctx } = scheduling;
-  const results = ctx.broker.results(ctx.tenant, async (reports: readonly Report[]) => {
-    await applyReports(ctx, reports);
-  });
-  return all('progress', [results, retries(scheduling), leases(scheduling)]);
+  return all('progress', [retries(scheduling), leases(scheduling)]);
 }
 
 function retries({ ctx, db, time, work, ready, processor }: Scheduling): Service {
-  return processor('retries', retrySweepMs, 'queueing retries', async (signal) => {
+  return processor('retries', 'queueing retries', async (signal) => {
     const dueMs = (await nextRetryAt(db))?.getTime() ?? Number.POSITIVE_INFINITY;
     const waitMs = dueMs - time.now();
-    if (waitMs > 0) {
-      await work.retries.wait(Math.min(retrySweepMs, waitMs), signal);
-      return;
-    }
+    if (waitMs > 0) return () => work.retries.wait(Math.min(retrySweepMs, waitMs), signal);
     checkpoint('retries.queue');
     const queued = await queueRetries(db, retryBatch, new Date(time.now()));
     if (queued > 0) checkpoint('retries.queued');
     if (queued > 0) ctx.telemetry.emit('retried', { tenant: ctx.tenant.id, runs: queued });
     ready(queued);
-    if (queued === 0) await work.retries.wait(lockedMs, signal);
+    return queued === 0 ? () => work.retries.wait(lockedMs, signal) : undefined;
   });
 }
 
 /** Leases run out only while heartbeats can arrive: not before some gateway has served for a lease's length (I4). */
 function leases(scheduling: Scheduling): Service {
   const { processor, sweepMs } = scheduling;
-  return processor('leases', leaseSweepMs, 'sweeping leases', async (signal) => {
+  return processor('leases', 'sweeping leases', async (signal) => {
     await sweepLeases(scheduling);
-    await pause(sweepMs(leaseSweepMs), signal);
+    return () => pause(sweepMs(leaseSweepMs), signal);
   });
 }
 

@@ -302,7 +302,7 @@ describe('the other processors', () => {
   it('offer what is ready again and again, lest a wake-up was lost', async () => {
     const job = await all.line.job();
     let offers = 0;
-    all.ctx.hub.on(all.ctx.tenant.id, 'ready', () => offers++);
+    all.ctx.hub.on('ready', all.ctx.tenant.id, () => offers++);
     await all.start();
     await activate(all.line, job.task('only'), noon);
     all.line.time.advance(1_000);

@@ -1,16 +1,20 @@
-/** A tenant's scheduler: the five processors of the seed as services, and its word about itself. */
-import type { EngineContext, Scheduler } from '../contract/engine.ts';
+/**
+ * A tenant's scheduler: starts and stops its processors (triggers, updates, tokens, progress, dispatch) and its background
+ * work (catch-up, backfills, retention, vacuum) as services, and publishes its status every second.
+ */
+import type { EngineContext } from '../contract/context.ts';
+import type { PartFault, Scheduler } from '../contract/engine.ts';
 import { all, every } from '../kernel/service.ts';
-import { backfillService } from './backfills.ts';
-import { catchupService } from './catchup-service.ts';
+import { backfillService } from './catchup/backfills.ts';
+import { catchupService } from './catchup/service.ts';
 import { dispatch } from './dispatch.ts';
 import { progressProcessor } from './progress.ts';
-import { housekeeping } from './prune.ts';
-import { makeScheduling, type Scheduling } from './scheduling.ts';
+import { housekeeping } from './retention/prune.ts';
+import { makeScheduling } from './scheduling.ts';
 import { tokenProcessor } from './tokens.ts';
 import { TriggerProcessor } from './triggers.ts';
 import { updateProcessor } from './updates.ts';
-import { vacuumService } from './vacuum.ts';
+import { vacuumService } from './retention/vacuum.ts';
 
 const statusEveryMs = 1_000;
 
@@ -36,11 +40,21 @@ export function makeScheduler(ctx: EngineContext): Scheduler {
     status,
     housekeeping(scheduling),
   ]);
-  return { ...services, probe: () => probe(scheduling), faults: () => scheduling.faults.current() };
+  const { faults } = scheduling;
+  return {
+    ...services,
+    start: () => faults.attempt(starting, () => services.start()),
+    probe: async () => refuseHanging(faults.current()),
+    faults: () => faults.current(),
+  };
 }
 
-async function probe({ ctx, pulse }: Scheduling): Promise<void> {
-  const stuck = pulse.stuck().map(({ part, forMs }) => `${part} (${Math.round(forMs / 1_000)} s)`);
-  if (stuck.length > 0) throw new Error(`these have not come round: ${stuck.join(', ')}`);
-  await ctx.pool.query('select 1');
+/** A part of its own: what it reads first may be locked. */
+const starting = { doing: 'starting', isVital: true };
+/** A shell of an older build ends a scheduler after this; a newer one reads `faults`. */
+const hangingMs = 60_000;
+
+function refuseHanging(faults: readonly PartFault[]): void {
+  const hanging = faults.filter(({ isVital, underWayMs = 0 }) => isVital && underWayMs >= hangingMs);
+  if (hanging.length > 0) throw new Error(`no progress for a minute: ${hanging.map(({ doing }) => doing).join(', ')}`);
 }

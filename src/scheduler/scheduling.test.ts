@@ -33,7 +33,7 @@ it('a fault that stays the same is told once a minute; another one, or of anothe
 it('a processor that fails again and again goes on trying, and says so once', async () => {
   const context = makeContext(line);
   let passes = 0;
-  const processor = makeScheduling(context).processor('broken', 1_000, 'working', async () => {
+  const processor = makeScheduling(context).processor('broken', 'working', async () => {
     passes++;
     throw new Error('always');
   });

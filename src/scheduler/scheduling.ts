@@ -2,16 +2,15 @@
  * What the processors of one scheduler share: the context, and bells by which they wake each other. They share no
  * state: everything is recoverable from the database at the start, and a bell that rings for nothing costs one look.
  */
-import type { EngineContext } from '../contract/engine.ts';
+import type { EngineContext } from '../contract/context.ts';
 import { isConnectionLoss } from '../errors.ts';
 import { Bell } from '../kernel/bell.ts';
 import { Channel } from '../kernel/channel.ts';
-import { Pulse } from '../kernel/pulse.ts';
 import { type Service, steady } from '../kernel/service.ts';
 import { type Db, onPool } from '../kernel/sql.ts';
 import type { Time } from '../kernel/time.ts';
-import { tellKilled } from './claim.ts';
-import { PartFaults } from './part-faults.ts';
+import { tellKilled } from '../runs/claim.ts';
+import { PartFaults, type Progress } from './part-faults.ts';
 
 export interface Scheduling {
   readonly ctx: EngineContext;
@@ -34,10 +33,9 @@ export interface Scheduling {
   readonly killed: (runs: number) => Promise<void>;
   /** Makes a handler that tells what a processor was doing when it failed. */
   readonly fault: (doing: string) => (error: unknown) => void;
-  readonly pulse: Pulse;
   readonly faults: PartFaults;
-  /** A processor: repeats its pass for ever, and notes that it has come round. Comes round within this time if all is well. */
-  readonly processor: (name: string, withinMs: number, doing: string, pass: Pass) => Service;
+  /** A processor: repeats its pass for ever. Each pass is an attempt of the part that is named by what it is doing. */
+  readonly processor: (name: string, doing: string, pass: Pass) => Service;
   /** How long a sweep waits: as usual, or longer in a tenant where nothing has happened for a while. */
   readonly sweepMs: (usualMs: number) => number;
   /** Something is going on. */
@@ -47,10 +45,10 @@ export interface Scheduling {
 /** Nothing fires later because these fail. */
 const tidying: ReadonlySet<string> = new Set(['housekeeping', 'vacuum']);
 
-type Pass = (signal: AbortSignal) => Promise<void>;
+/** Does what there is to do. Answers how to wait for more: waiting is no part of the attempt. */
+type Pass = (signal: AbortSignal, progress: Progress) => Promise<Wait | undefined>;
+export type Wait = () => Promise<unknown>;
 
-/** A processor that is late by this much hangs. */
-const graceMs = 60_000;
 const idleAfterMs = 10_000;
 /** What a lost wake-up missed is found by then, in an idle tenant, too. */
 const longestSweepMs = 5_000;
@@ -59,7 +57,6 @@ const slower = 3;
 const tellEveryMs = 60_000;
 
 export function makeScheduling(ctx: EngineContext): Scheduling {
-  const pulse = new Pulse(ctx.time, graceMs);
   const faults = new PartFaults(ctx.time);
   let stirredMs = ctx.time.now();
   const stir = (): void => {
@@ -100,13 +97,12 @@ export function makeScheduling(ctx: EngineContext): Scheduling {
       if (runs > 0) await tellKilled(ctx);
     },
     fault,
-    pulse,
     faults,
-    processor: (name, withinMs, doing, pass) => {
+    processor: (name, doing, pass) => {
       const part = { doing, isVital: !tidying.has(name) };
-      const round: Pass = (signal) => {
-        pulse.beat(name, withinMs);
-        return faults.attempt(part, () => pass(signal));
+      const round = async (signal: AbortSignal): Promise<void> => {
+        const wait = await faults.attempt(part, (progress) => pass(signal, progress));
+        await wait?.();
       };
       return steady(name, round, fault(doing));
     },

@@ -1,5 +1,5 @@
 /** A trigger's row as the calculator of instants takes it. */
-import type { ScheduleSpec } from '../jobs/schedule.ts';
+import type { ScheduleSpec } from '../calendar/schedule.ts';
 import type { TriggerRow } from './queries.ts';
 
 type ScheduleRow = Pick<TriggerRow, 'start_at' | 'end_at' | 'period_ms' | 'cron' | 'timezone'>;

@@ -12,22 +12,23 @@ const batch = 1_000;
 const sweepMs = 5_000;
 
 export function tokenProcessor({ db, time, work, ready, killed: tell, processor }: Scheduling): Service {
-  return processor('tokens', sweepMs, 'releasing tokens', async (signal) => {
+  return processor('tokens', 'releasing tokens', async (signal, progress) => {
+    const wait = () => work.tokens.wait(sweepMs, signal);
     // mostly nothing waits: one look instead of four sweeps
-    if (!(await anyWaiting(db))) {
-      await work.tokens.wait(sweepMs, signal);
-      return;
-    }
+    if (!(await anyWaiting(db))) return wait;
     checkpoint('tokens.release');
     const released = await releaseTokens(db, batch, new Date(time.now()));
     if (released > 0) checkpoint('tokens.released');
     ready(released);
-    if (released > 0) return;
+    if (released > 0) return undefined;
+    progress();
     const { passed, killed } = await sweepGates(db, batch, new Date(time.now()));
     ready(passed);
     await tell(killed);
+    progress();
     await retireStrays(db, batch, new Date(time.now()));
+    progress();
     await sweepLowered(db, new Date(time.now()));
-    await work.tokens.wait(sweepMs, signal);
+    return wait;
   });
 }

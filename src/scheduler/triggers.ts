@@ -4,17 +4,18 @@
  * the next is due or a change comes. All triggers due together fire in one transaction (I1), each with all its instants
  * that are due: a trigger that is behind because a commit took long would otherwise never catch up.
  */
-import type { SchedulerStatus } from '../contract/engine.ts';
-import { compileSchedule, nextInstant, type Schedule } from '../jobs/schedule.ts';
+import type { SchedulerStatus } from '../contract/context.ts';
+import { compileSchedule, nextInstant, type Schedule } from '../calendar/schedule.ts';
+import { isRowRejection } from '../errors.ts';
 import { checkpoint } from '../kernel/checkpoint.ts';
+import { isolateRejected } from '../kernel/isolate-rejected.ts';
 import { pause, type Service } from '../kernel/service.ts';
-import { isRefused, workApart } from './apart.ts';
 import { arrive, type Arrival, graceMs } from './arrival.ts';
-import { cut } from './catchup.ts';
-import { insertCatchups } from './catchup-queries.ts';
+import { cut } from './catchup/catchup.ts';
+import { insertCatchups } from './catchup/queries.ts';
 import { activeTriggers, type Firing, fireTriggers, skipInstants, type TriggerRow } from './queries.ts';
-import type { Part } from './part-faults.ts';
-import type { Scheduling } from './scheduling.ts';
+import type { Part, Progress } from './part-faults.ts';
+import type { Scheduling, Wait } from './scheduling.ts';
 import { specOf } from './spec.ts';
 import { type Due, TriggerQueue } from './trigger-queue.ts';
 
@@ -33,8 +34,12 @@ const reloaded = 500;
 /** At most so many triggers that entered the queue are settled in one commit. */
 const settled = 5_000;
 const longestNapMs = 30_000;
-/** A part of its own: reading triggers succeeds although none can be fired. Refusals are judged once the others have fired. */
-const firing = { doing: 'firing triggers', isVital: true, ignores: isRefused };
+/** A failure to fire is forgotten where nothing is due for longer than this: a job was deleted, or its instant missed. */
+const freeMs = 60_000;
+/** A part of its own, apart from reading triggers. Refusals are judged once the others have fired. */
+const firing = { doing: 'firing triggers', isVital: true, ignores: isRowRejection };
+/** With more rejected triggers or jobs than this in a batch, firing itself is at fault. */
+const isolation = { isRejection: isRowRejection, maxRejected: 16 };
 /** Where no trigger is left that the database does not refuse. */
 const firingAny = { doing: firing.doing, isVital: true };
 /** Triggers and jobs that the database refuses one by one, while others fire. */
@@ -63,7 +68,9 @@ export class TriggerProcessor {
 
   constructor(scheduling: Scheduling) {
     this.#scheduling = scheduling;
-    const run = scheduling.processor('triggers', longestNapMs, 'reading triggers', (signal) => this.#turn(signal));
+    const run = scheduling.processor('triggers', 'reading triggers', (signal, progress) =>
+      this.#turn(signal, progress),
+    );
     this.service = {
       name: 'triggers',
       start: async () => {
@@ -83,33 +90,39 @@ export class TriggerProcessor {
     };
   }
 
-  /** One turn of the loop. */
-  async #turn(signal: AbortSignal): Promise<void> {
-    const { changedJobs, time } = this.#scheduling;
+  /** One turn of the loop: reads what has changed, then answers how to fire what is due, or how to wait. */
+  async #turn(signal: AbortSignal, progress: Progress): Promise<Wait | undefined> {
+    const { changedJobs, time, faults } = this.#scheduling;
     if (changedJobs.size > 0) for (const id of await changedJobs.receive(batch, signal)) this.#stale.add(id);
-    if (this.#refusedJobs.size > 0 && time.now() >= this.#refusedUntilMs) await this.#tryRefusedJobs();
-    if (this.#stale.size > 0) await this.#reload();
+    if (this.#refusedJobs.size > 0 && time.now() >= this.#refusedUntilMs) await this.#tryRefusedJobs(progress);
+    if (this.#stale.size > 0) await this.#reload(progress);
     const head = this.#queue.peek();
-    if (head !== undefined && head.dueMs <= time.now()) return this.#fireDue();
-    if (this.#stale.size > 0) return;
-    if (this.#refusedJobs.size > 0) return this.#sleep(Math.min(head?.dueMs ?? Infinity, this.#refusedUntilMs), signal);
-    if (this.#isWarm || head === undefined) await this.#sleep(head?.dueMs, signal);
-    else await this.#warmUp(head.dueMs, signal);
+    if (head !== undefined && head.dueMs <= time.now()) return () => this.#fireDue();
+    // what could not be fired is not due any more, and nothing soon shows whether firing works again
+    const isFree = head === undefined || head.dueMs - time.now() > freeMs;
+    if (isFree && this.#refusedTriggers.size === 0) faults.clear(firing);
+    if (this.#stale.size > 0) return undefined;
+    if (this.#refusedJobs.size > 0)
+      return () => this.#sleep(Math.min(head?.dueMs ?? Infinity, this.#refusedUntilMs), signal);
+    return this.#isWarm || head === undefined
+      ? () => this.#sleep(head?.dueMs, signal)
+      : this.#warmUp(head.dueMs, signal);
   }
 
   /**
    * PostgreSQL plans a statement when a connection first uses it, which for firing takes three times as long as to fire.
    * So that is done some seconds before the first is due: by many tenants, whose triggers are due together, not together.
    */
-  async #warmUp(dueMs: number, signal: AbortSignal): Promise<void> {
+  async #warmUp(dueMs: number, signal: AbortSignal): Promise<Wait | undefined> {
     const { db, time, ctx } = this.#scheduling;
     const warmMs = dueMs - earlierMs(ctx.tenant.id);
-    if (time.now() < warmMs) return this.#sleep(warmMs, signal);
+    if (time.now() < warmMs) return () => this.#sleep(warmMs, signal);
     this.#isWarm = true;
     await fireTriggers(db, [], { priority: 'normal', at: new Date(time.now()), dues: [] });
+    return undefined;
   }
 
-  /** Until then, or until a change comes. Now and then it looks up though nothing has happened: so one knows it lives. */
+  /** Until then, or until a change comes. Wakes up now and then all the same. */
   async #sleep(untilMs: number | undefined, signal: AbortSignal): Promise<void> {
     // aborted while this turn read or fired: no listener would hear of it any more
     if (signal.aborted) return;
@@ -146,9 +159,9 @@ export class TriggerProcessor {
   /** A trigger that the database refuses keeps no other from firing, and is tried again after a pause. */
   async #fireApart(some: readonly Due<Trigger>[]): Promise<void> {
     try {
-      await this.#setAside(await workApart(some, (part) => this.#fire(part)));
+      this.#setAside(await isolateRejected(some, (part) => this.#fire(part), isolation));
     } catch (error) {
-      if (isRefused(error)) await this.#report(firingAny, error);
+      if (isRowRejection(error)) this.#report(firingAny, error);
       throw error;
     } finally {
       // those that were not tried, because too many were refused or the connection was lost
@@ -157,25 +170,25 @@ export class TriggerProcessor {
   }
 
   /** Where no other trigger is left that may fire, firing itself fails. */
-  async #setAside(refused: ReadonlyMap<Due<Trigger>, unknown>): Promise<void> {
+  #setAside(refused: ReadonlyMap<Due<Trigger>, unknown>): void {
     const dueMs = this.#scheduling.time.now() + refusedPauseMs;
     for (const entry of refused.keys()) {
       this.#refusedTriggers.add(entry.id);
       this.#queue.push({ ...entry, dueMs });
     }
     const hasOthers = this.#queue.size + this.#firing.size > this.#refusedTriggers.size;
-    for (const error of refused.values()) await this.#report(hasOthers ? firingRefused : firingAny, error);
+    for (const error of refused.values()) this.#report(hasOthers ? firingRefused : firingAny, error);
   }
 
-  async #report(part: Part, error: unknown): Promise<void> {
+  #report(part: Part, error: unknown): void {
     const { faults, fault } = this.#scheduling;
-    await faults.attempt(part, () => Promise.reject(error)).catch(fault(part.doing));
+    faults.fail(part, error);
+    fault(part.doing)(error);
   }
 
   /** Clears the fault once the database refuses nothing any more. */
-  async #clearRefusals(): Promise<void> {
-    if (this.#refusedTriggers.size === 0 && this.#refusedJobs.size === 0)
-      await this.#scheduling.faults.attempt(firingRefused, async () => {});
+  #clearRefusals(): void {
+    if (this.#refusedTriggers.size === 0 && this.#refusedJobs.size === 0) this.#scheduling.faults.clear(firingRefused);
   }
 
   async #fire(onTime: readonly Due<Trigger>[]): Promise<void> {
@@ -190,10 +203,13 @@ export class TriggerProcessor {
       checkpoint('triggers.fire');
       const dues = due.map(({ dueMs }) => new Date(dueMs));
       const how = { priority: 'normal', at: new Date(nowMs), dues } as const;
-      const { fired, created, killed, lanes } = await faults.attempt(firing, () => fireTriggers(db, firings, how));
-      checkpoint('triggers.fired');
-      this.#scheduling.ready(created, lanes);
-      await this.#scheduling.killed(killed);
+      const { fired, created } = await faults.attempt(firing, async () => {
+        const outcome = await fireTriggers(db, firings, how);
+        checkpoint('triggers.fired');
+        this.#scheduling.ready(outcome.created, outcome.lanes);
+        await this.#scheduling.killed(outcome.killed);
+        return outcome;
+      });
       const firedAt = time.now();
       const latenessMs = due.map(({ dueMs }) => firedAt - dueMs);
       ctx.telemetry.emit('fired', { tenant: ctx.tenant.id, triggers: fired, runs: created, latenessMs });
@@ -203,7 +219,7 @@ export class TriggerProcessor {
     }
     for (const entry of onTime) this.#firing.delete(entry);
     const healed = onTime.filter(({ id }) => this.#refusedTriggers.delete(id));
-    if (healed.length > 0) await this.#clearRefusals();
+    if (healed.length > 0) this.#clearRefusals();
     const last = new Map(due.map((instant) => [instant.trigger.row.id, instant]));
     for (const { trigger, instantMs } of last.values()) this.#queueAfter(trigger, instantMs);
   }
@@ -223,24 +239,25 @@ export class TriggerProcessor {
   }
 
   /** A part of what has changed: when it is much, what is due meanwhile does not wait for all of it. */
-  async #reload(): Promise<void> {
-    const refused = await workApart([...this.#stale].slice(0, reloaded), async (ids) => {
-      await this.#take(ids, await activeTriggers(this.#scheduling.db, ids));
+  async #reload(progress: Progress): Promise<void> {
+    const reload = async (ids: readonly string[]): Promise<void> => {
+      await this.#take(ids, await activeTriggers(this.#scheduling.db, ids), progress);
       for (const id of ids) this.#stale.delete(id);
-    });
+    };
+    const refused = await isolateRejected([...this.#stale].slice(0, reloaded), reload, isolation);
     if (refused.size > 0) this.#refusedUntilMs = this.#scheduling.time.now() + refusedPauseMs;
     for (const [id, error] of refused) {
       this.#stale.delete(id);
       this.#refusedJobs.add(id);
-      await this.#report(firingRefused, error);
+      this.#report(firingRefused, error);
     }
   }
 
-  async #tryRefusedJobs(): Promise<void> {
+  async #tryRefusedJobs(progress: Progress): Promise<void> {
     for (const id of this.#refusedJobs) this.#stale.add(id);
     this.#refusedJobs.clear();
-    await this.#reload();
-    await this.#clearRefusals();
+    await this.#reload(progress);
+    this.#clearRefusals();
   }
 
   /** At the start: what has missed nothing is ready at once; the others are taken in by and by, between live firings. */
@@ -258,13 +275,14 @@ export class TriggerProcessor {
   }
 
   /** Puts these triggers, all that the jobs have now, in the place of those known before. */
-  async #take(jobIds: readonly string[], rows: readonly TriggerRow[]): Promise<void> {
+  async #take(jobIds: readonly string[], rows: readonly TriggerRow[], progress: Progress): Promise<void> {
     const nowMs = this.#scheduling.time.now();
     const arrived = rows.flatMap((row) => {
       const trigger = this.#compile(row);
       return trigger === undefined ? [] : [{ trigger, ...arrive(row, trigger.schedule, nowMs, this.#isKnown(row)) }];
     });
     for (let i = 0; i < arrived.length; i += settled) {
+      progress();
       await this.#settle(arrived.slice(i, i + settled), new Date(nowMs));
     }
     for (const jobId of jobIds) this.#forget(jobId);

@@ -26,7 +26,7 @@ it('the update processor hears what changes after it has started, once, without 
   await updates.start();
   const jobs = [newId(), newId()];
   await change(jobs);
-  scheduling.ctx.broker.update(scheduling.ctx.tenant, jobs);
+  scheduling.ctx.hints.send('triggers', jobs);
   await until('both are told', () => scheduling.changedJobs.size === 2 || undefined);
   expect(await scheduling.changedJobs.receive(10)).toEqual(jobs);
   const third = newId();
@@ -43,7 +43,7 @@ it('the update processor stops, though more changes wait than a trigger processo
   const updates = updateProcessor(scheduling);
   await updates.start();
   await change(Array.from({ length: 10_500 }, () => newId()));
-  scheduling.ctx.broker.update(scheduling.ctx.tenant, []);
+  scheduling.ctx.hints.send('triggers', []);
   await until('the channel is full', () => scheduling.changedJobs.size === 10_000 || undefined);
   await updates.stop();
 });

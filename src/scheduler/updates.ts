@@ -15,14 +15,14 @@ export function updateProcessor(scheduling: Scheduling): Service {
   const { ctx, db, work, changedJobs, sweepMs, stir, processor } = scheduling;
   let position = 0;
   const unsubscribe: (() => void)[] = [];
-  const following = processor('updates', sweepEveryMs, 'reading updates', async (signal) => {
+  const following = processor('updates', 'reading updates', async (signal) => {
     const newest = await newestPosition(db);
     const look = { after: position, topicId: topics.millrace_jobs, limit: page };
     const events = newest > position ? await readEvents(db, look) : [];
     if (events.length > 0) checkpoint('updates.read');
     for (const event of events) {
       if (event.subject !== null) await changedJobs.send(event.subject, signal);
-      if (signal.aborted) return;
+      if (signal.aborted) return undefined;
       position = event.seq;
     }
     if (events.length > 0) {
@@ -32,19 +32,19 @@ export function updateProcessor(scheduling: Scheduling): Service {
       work.catchup.ring();
       work.backfills.ring();
     }
-    if (events.length === page) return;
+    if (events.length === page) return undefined;
     // past what other topics wrote: the next look need not span it
     position = Math.max(position, newest);
-    await work.updates.wait(sweepMs(sweepEveryMs), signal);
+    return () => work.updates.wait(sweepMs(sweepEveryMs), signal);
   });
   return {
     name: 'updates',
     // before the trigger processor loads: what changes after this position is heard, what changed before it is loaded
     async start() {
       position = await newestPosition(db);
-      unsubscribe.push(ctx.wake.on(ctx.tenant.id, 'triggers', () => work.updates.ring()));
-      unsubscribe.push(ctx.wake.on(ctx.tenant.id, 'tokens', () => work.tokens.ring()));
-      unsubscribe.push(ctx.wake.on(ctx.tenant.id, 'retries', () => work.retries.ring()));
+      unsubscribe.push(ctx.hints.on('triggers', () => work.updates.ring()));
+      unsubscribe.push(ctx.hints.on('tokens', () => work.tokens.ring()));
+      unsubscribe.push(ctx.hints.on('retries', () => work.retries.ring()));
       await following.start();
     },
     async stop() {

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import type { DefinitionKey, TaskDefinition } from '../contract/wire.ts';
+import { answerFull, type DefinitionKey, type TaskDefinition } from '../contract/wire.ts';
 import { newId } from '../kernel/id.ts';
 import { DefinitionCache, type DefinitionCacheOptions } from './definition-cache.ts';
 
@@ -116,6 +116,21 @@ it('a tenant that could not be asked is told to those who asked for its own, and
   expect(b).toMatchObject({ status: 'rejected', reason: { code: 'tenant_unavailable', message: 'out of reach' } });
   source.away.clear();
   expect(await cache.get(ofB)).toMatchObject({ tenant: 'b' });
+});
+
+it('what did not fit into an answer is asked for again', async () => {
+  const source = new Source();
+  const sizes: number[] = [];
+  const fetch: DefinitionCacheOptions['fetch'] = async (keys) => {
+    sizes.push(keys.length);
+    const failed = keys.length > 2 ? [{ tenant: 'default', code: answerFull, detail: 'full' }] : [];
+    return { definitions: keys.slice(0, 2).map(define), failed };
+  };
+  const cache = new DefinitionCache({ fetch, now: source.now });
+  const keys = Array.from({ length: 5 }, () => key());
+  const found = await Promise.all(keys.map((each) => cache.get(each)));
+  expect(found.map((each) => each?.task)).toEqual(keys.map((each) => each.task));
+  expect(sizes).toEqual([5, 3, 1]);
 });
 
 it('can drop everything', async () => {

@@ -3,7 +3,13 @@
  * API says has changed is dropped. All that is missed in one turn of the event loop is fetched by one request.
  * That a definition does not exist is never remembered.
  */
-import type { DefinitionKey, Failure, Invalidation, TaskDefinition } from '../contract/wire.ts';
+import {
+  answerFull,
+  type DefinitionKey,
+  type Failure,
+  type Invalidation,
+  type TaskDefinition,
+} from '../contract/wire.ts';
 import { MillraceError } from '../errors.ts';
 
 export interface DefinitionCacheOptions {
@@ -27,7 +33,7 @@ interface Miss {
   reject(error: unknown): void;
 }
 
-/** Definitions in one request. Each may take 512 KiB: its task, and the params of its job. */
+/** Definitions in one request. The API bounds its answer, and names what did not fit. */
 const batchSize = 250;
 
 export class DefinitionCache {
@@ -97,13 +103,23 @@ export class DefinitionCache {
     try {
       const { definitions, failed } = await this.#options.fetch(misses.map((miss) => miss.key));
       const byId = new Map(definitions.map((definition) => [idOf(definition), definition]));
-      const away = new Map(failed.map(({ tenant, detail }) => [tenant, detail]));
-      for (const miss of misses) settle(miss, byId.get(idOf(miss.key)), away.get(miss.key.tenant));
+      const failures = new Map(failed.map((failure) => [failure.tenant, failure]));
+      // each answer has some of them, so this comes to an end
+      const isLater = ({ key }: Miss): boolean =>
+        byId.size > 0 && !byId.has(idOf(key)) && failures.get(key.tenant)?.code === answerFull;
+      const later = misses.filter(isLater);
+      for (const miss of misses) {
+        if (isLater(miss)) continue;
+        this.#misses.delete(idOf(miss.key));
+        settle(miss, byId.get(idOf(miss.key)), failures.get(miss.key.tenant));
+      }
       if (generation === this.#generation) this.#keep(byId);
+      if (later.length > 0) await this.#fetch(later);
     } catch (error) {
-      for (const miss of misses) miss.reject(error);
-    } finally {
-      for (const miss of misses) this.#misses.delete(idOf(miss.key));
+      for (const miss of misses) {
+        this.#misses.delete(idOf(miss.key));
+        miss.reject(error);
+      }
     }
   }
 
@@ -121,9 +137,9 @@ function idOf({ tenant, task, version }: DefinitionKey): string {
   return `${task}/${version}/${tenant}`;
 }
 
-function settle(miss: Miss, definition: TaskDefinition | undefined, away: string | undefined): void {
-  if (away === undefined) miss.resolve(definition);
-  else miss.reject(new MillraceError('tenant_unavailable', away));
+function settle(miss: Miss, definition: TaskDefinition | undefined, failure: Failure | undefined): void {
+  if (definition !== undefined || failure === undefined) miss.resolve(definition);
+  else miss.reject(new MillraceError('tenant_unavailable', failure.detail));
 }
 
 function makeMiss(key: DefinitionKey): Miss {

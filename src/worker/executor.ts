@@ -6,16 +6,16 @@
  */
 import type { Report, ReportState, TaskDefinition } from '../contract/wire.ts';
 import { failed, faulty, type KillReason, type Outcome, type Task } from '../runtimes/contract.ts';
-import { factsOf } from '../runtimes/facts.ts';
+import { factsOf } from '../runtimes/task/facts.ts';
 import type { RuntimeTable } from '../runtimes/runtimes.ts';
 import { forAMoment, isTenantAway } from './client.ts';
-import { declaredIn, EnvironmentError, environmentOf, stashNames } from '../runtimes/environment.ts';
+import { declaredIn, EnvironmentError, environmentOf, stashNames } from '../runtimes/task/environment.ts';
 import type { Hold } from './holdings.ts';
 import type { LogShipper } from './log-shipper.ts';
 import { maskText, SecretLines } from './mask.ts';
 import { RunLog } from './run-log.ts';
-import { expandBlock, Expansion, TemplateError } from '../runtimes/templates.ts';
-import { formatDuration } from '../kernel/duration.ts';
+import { expandBlock, Expansion, TemplateError } from '../runtimes/task/templates.ts';
+import { formatDuration } from '../kernel/text/duration.ts';
 
 export interface ExecutorOptions {
   /** The stash entries that exist, of those named. */

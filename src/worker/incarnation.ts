@@ -26,10 +26,10 @@ import { Claimer } from './claimer.ts';
 import { Client, forAMoment, isTenantAway, isWorkerRefused } from './client.ts';
 import { DefinitionCache } from './definition-cache.ts';
 import { Executor, reportOf } from './executor.ts';
-import { makeHeart } from './heart.ts';
+import { makeHeart } from './heartbeat.ts';
 import { type Hold, Holdings } from './holdings.ts';
 import { LogShippers } from './log-shippers.ts';
-import { News } from './news.ts';
+import { News } from './cache-invalidation.ts';
 import { Outage } from './outage.ts';
 import { Reporter } from './reporter.ts';
 import type { WorkerSettings } from './settings.ts';
@@ -45,8 +45,8 @@ export const quickBatch = 1_000;
  * ones leave room for the others.
  */
 export const mostUnsettled = {
-  ofTenant: { quick: 2 * quickBatch, placed: 10_000 },
-  ofAll: { quick: 40_000, placed: 50_000 },
+  ofTenant: { quick: 2 * quickBatch, placed: 5_000 },
+  ofAll: { quick: 12_000, placed: 14_000 },
 } as const;
 
 export class Incarnation {

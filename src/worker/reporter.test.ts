@@ -221,6 +221,7 @@ it('what a tenant does not take is sent again by itself, and keeps no other wait
   const flushed = reporter.flush();
   for (const call of calls.slice(3)) call.resolve();
   await flushed;
+  await turn();
   expect([aside, reporter.stuck]).toEqual([['b'], 0]);
   reporter.add([makeReport(null, 'b'), makeReport(null, 'a')]);
   await turn();

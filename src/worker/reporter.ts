@@ -10,7 +10,8 @@
 import type { Failure, Report } from '../contract/wire.ts';
 import { delayMs, reconnect } from '../kernel/backoff.ts';
 import { checkpoint } from '../kernel/checkpoint.ts';
-import { groupBy } from '../kernel/group.ts';
+import { groupBy } from '../kernel/group-by.ts';
+import { isolateRejected } from '../kernel/isolate-rejected.ts';
 import { pause } from '../kernel/service.ts';
 
 export interface ReporterOptions {
@@ -164,21 +165,32 @@ export class Reporter {
     this.#aside.delete(tenant);
   }
 
-  /** Answers those that are to be sent again. */
-  async #send(batch: Report[]): Promise<Report[]> {
+  /** Returns the reports to send again. A report that the gateway rejects is given up, and does not hold back the others. */
+  async #send(batch: readonly Report[]): Promise<Report[]> {
+    const again: Report[] = [];
+    const send = async (some: readonly Report[]): Promise<void> => {
+      again.push(...(await this.#sendOnce(some)));
+    };
+    const rejected = await isolateRejected(batch, send, { isRejection: () => true });
+    for (const [report, error] of rejected) this.#options.onRefused(report, error);
+    if (rejected.size > 0) this.#settle([...rejected.keys()]);
+    return again;
+  }
+
+  async #sendOnce(batch: readonly Report[]): Promise<Report[]> {
     try {
       checkpoint('worker.report');
-      const failures = await this.#options.send(batch, this.#stop.signal);
+      const failures = await this.#options.send([...batch], this.#stop.signal);
       checkpoint('worker.reported');
       return this.#sort(batch, failures);
     } catch (error) {
-      if (!this.#stop.signal.aborted) return await this.#refused(batch, error);
+      if (!this.#stop.signal.aborted) throw error;
       this.#settle(batch);
       return [];
     }
   }
 
-  #sort(batch: Report[], failures: readonly Failure[]): Report[] {
+  #sort(batch: readonly Report[], failures: readonly Failure[]): Report[] {
     if (failures.length === 0) {
       this.#settle(batch);
       return [];
@@ -195,19 +207,6 @@ export class Reporter {
       (again.has(report.tenant) || again.has(keyOf(report))) && !refused.has(keyOf(report));
     this.#settle(batch.filter((report) => !isFailed(report)));
     return batch.filter(isFailed);
-  }
-
-  /** One bad report must not take the others with it. */
-  async #refused(batch: Report[], error: unknown): Promise<Report[]> {
-    const [first] = batch;
-    if (first && batch.length === 1) {
-      this.#options.onRefused(first, error);
-      this.#settle(batch);
-      return [];
-    }
-    const half = Math.ceil(batch.length / 2);
-    const failed = await this.#send(batch.slice(0, half));
-    return [...failed, ...(await this.#send(batch.slice(half)))];
   }
 
   #count(reports: readonly Report[], sign: 1 | -1): void {

@@ -5,9 +5,9 @@ import type { HeldRun, Report, RuntimeBlock } from '../contract/wire.ts';
 import { newId } from '../kernel/id.ts';
 import { silent } from '../kernel/log.ts';
 import type { Service } from '../kernel/service.ts';
-import { functionRuntime } from '../runtimes/function.ts';
+import { functionRuntime } from '../runtimes/function/function.ts';
 import { none } from '../runtimes/none.ts';
-import { processRuntime } from '../runtimes/process.ts';
+import { processRuntime } from '../runtimes/process/process.ts';
 import type { WorkerOptions } from './settings.ts';
 import { makeWorker } from './worker.ts';
 

@@ -1,14 +1,14 @@
-import { readFile } from 'node:fs/promises';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { wireKey, WireServer } from '../../test/conformance/wire-server.ts';
 import type { HeldRun, Report, RuntimeBlock } from '../contract/wire.ts';
 import { newId } from '../kernel/id.ts';
 import { silent } from '../kernel/log.ts';
+import { isProcessRunning } from '../kernel/process/process-stat.ts';
 import type { Service } from '../kernel/service.ts';
-import { functionRuntime, type TaskFunctions } from '../runtimes/function.ts';
-import { dockerMissing } from '../runtimes/docker.ts';
+import { functionRuntime, type TaskFunctions } from '../runtimes/function/function.ts';
+import { dockerMissing } from '../runtimes/docker/docker.ts';
 import { none } from '../runtimes/none.ts';
-import { processRuntime } from '../runtimes/process.ts';
+import { processRuntime } from '../runtimes/process/process.ts';
 import type { WorkerOptions } from './settings.ts';
 import { makeWorker } from './worker.ts';
 
@@ -64,11 +64,6 @@ function expectReason(report: Report, state: Report['state'], part: string): voi
 
 async function printed(run: HeldRun, text: string): Promise<void> {
   await vi.waitFor(() => expect(server.output(run)).toContain(text), patience);
-}
-
-async function isAlive(pid: number): Promise<boolean> {
-  const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => undefined);
-  return stat !== undefined && !/\) [ZX] /.test(stat);
 }
 
 describe('a run', () => {
@@ -188,7 +183,7 @@ describe('a run is killed', () => {
     const run = server.offer(server.define(shell(stubborn), 3_000));
     const pid = await pidOf(run);
     expectReason(await reported(run), 'timeout', '3s');
-    expect(await isAlive(pid)).toBe(false);
+    expect(isProcessRunning(pid)).toBe(false);
   });
 
   it('when it is cancelled, by the next answer of any kind, and reported so', async () => {
@@ -198,7 +193,7 @@ describe('a run is killed', () => {
     server.cancel.push({ tenant: run.tenant, run: run.run, lease: run.lease });
     server.wake();
     expect(await reported(run)).toMatchObject({ state: 'cancelled' });
-    expect(await isAlive(pid)).toBe(false);
+    expect(isProcessRunning(pid)).toBe(false);
   });
 
   it('also by the poll of a worker that has no place left', async () => {
@@ -216,7 +211,7 @@ describe('a run is killed', () => {
     const run = server.offer(server.define(shell(stubborn)));
     const pid = await pidOf(run);
     server.lost.push({ tenant: run.tenant, run: run.run, lease: run.lease });
-    await vi.waitFor(async () => expect(await isAlive(pid)).toBe(false), patience);
+    await vi.waitFor(() => expect(isProcessRunning(pid)).toBe(false), patience);
     await vi.waitFor(() => expect(server.heartbeats.at(-1)?.holds).toEqual([]), patience);
     expect(server.report(run)).toBeUndefined();
   });

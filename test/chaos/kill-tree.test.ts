@@ -54,7 +54,7 @@ it('after kill -9 of the process tree every instant completes once (I1–I4)', {
   await first.call('PUT /api/projects', { body: { name: 'chaos' } });
   const { id } = await first.call('PUT /api/jobs', { body: document(Date.now() - 3_600_000) });
   await until('some have finished', async () => (await successes(first, id)).size > 150 || undefined);
-  await killTree(first.child.pid ?? 0, [await postmasterPid(home)]);
+  killTree(first.child.pid ?? 0, [await postmasterPid(home)]);
 
   const second = await startProduct({ home });
   const counts = await until(

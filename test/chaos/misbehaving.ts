@@ -5,13 +5,13 @@
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { sql } from '../../src/kernel/sql.ts';
-import { usualLimits } from '../../src/launcher/tenant-scheduler.ts';
+import { usualLimits } from '../../src/hosts/tenant-scheduler.ts';
 import { engineBuild, type Mischief, removeEngineBuilds } from '../harness/engine-builds.ts';
 import { TestInstallation } from '../harness/installation.ts';
 import { millrace } from '../harness/product.ts';
 import { until } from '../harness/until.ts';
 
-const version = '0.1.1-test.1';
+const version = '0.2.1-test.1';
 /** Until it is given up that a scheduler starts, the longest of all, and a pause before it is tried again. */
 const oneTryMs = usualLimits.startMs + 30_000;
 let world: TestInstallation;
@@ -74,7 +74,7 @@ export function describeMisbehaving(
       '%s takes its host with it until it is alone; its neighbour is up again, and stays so',
       async (mischief) => {
         await corrupt(mischief, mischief);
-        await world.notRunning(mischief, /crashed until/, 40_000);
+        await world.notRunning(mischief, /crashed:/, 40_000);
         const apart = await until(
           'they share no host any more',
           async () => {

@@ -4,18 +4,18 @@
  * than it goes, so that leases run out and retries fall due in milliseconds.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { TenantEndpoints } from '../../src/api/endpoints/table.ts';
+import type { TenantEndpoints } from '../../src/api/endpoints.ts';
 import { postgresBroker } from '../../src/broker/postgres.ts';
 import { engine } from '../../src/engine/engine.ts';
-import { ClaimDesk } from '../../src/gateway/claim-desk.ts';
-import { ReportDesk } from '../../src/gateway/report-desk.ts';
-import { Servings } from '../../src/gateway/servings.ts';
-import { Turns } from '../../src/gateway/turns.ts';
+import { ClaimDesk } from '../../src/gateway/claims/claim-desk.ts';
+import { ReportDesk } from '../../src/gateway/desks/report-desk.ts';
+import { Servings } from '../../src/gateway/desks/servings.ts';
+import { BatchTurns } from '../../src/gateway/claims/batch-turns.ts';
 import { type Client, makeClient } from '../../src/http/client.ts';
 import { silent } from '../../src/kernel/log.ts';
 import { all, type Service } from '../../src/kernel/service.ts';
 import { type Db, onPool, sql } from '../../src/kernel/sql.ts';
-import type { OpenTenant } from '../../src/launcher/loader.ts';
+import type { OpenTenant } from '../../src/loader/loader.ts';
 import { WakeHub } from '../../src/postgres/wake.ts';
 import { makeContext } from '../harness/engine-context.ts';
 import { type Fleet, makeFleet } from '../harness/fleet.ts';
@@ -46,7 +46,7 @@ export class Rival {
     this.faults = desks.faults;
     this.#gateway = all('gateway', [hub.service, desks.claims.service]);
     this.#scheduler = tenant.engine.scheduler(tenant.ctx);
-    hub.onAny('ready', (id) => desks.claims.ready(id));
+    hub.onAny('ready', (id) => (id === undefined ? desks.claims.lookAgain() : desks.claims.ready(id)));
     const caller = { ...keyOf('operator'), tenant: tenant.row.name };
     this.call = makeClient<TenantEndpoints>({
       base: 'http://rival',
@@ -65,12 +65,12 @@ export class Rival {
       contextFor: ({ id, name }, pool) => {
         const base = makeContext({ address, pool, time: fleet.time });
         const log = { ...silent, error: (fields: { err?: unknown }) => void faults.push(fields.err) };
-        return { ...base, log, tenant: { id, name }, wake: hub, broker: postgresBroker(hub) };
+        return { ...base, log, tenant: { id, name }, hints: postgresBroker(hub).hintsOf(id) };
       },
     });
     const { db: control } = fleet.control;
     const servings = new Servings(control, silent);
-    const turns = new Turns();
+    const turns = new BatchTurns();
     const claims = new ClaimDesk({ loader, control, servings, turns, log: silent, leaseMs });
     const desks = { claims, reports: new ReportDesk(loader, turns), faults };
     const rival = new Rival(await loader.open(row), hub, desks);

@@ -107,7 +107,7 @@ export class SloppyWorker {
       await sleep(heartbeatMs);
       const { engine, ctx } = this.#rival.tenant;
       const holds = [...this.#held.values()].map(({ tenant, run, lease }) => ({ tenant, run, lease }));
-      await engine.renew(ctx, [{ worker: this.#id, incarnation: this.#incarnation, holds }]);
+      await engine.runs.renew(ctx, [{ worker: this.#id, incarnation: this.#incarnation, holds }]);
     }
   }
 }

@@ -5,7 +5,8 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { sql } from '../../src/kernel/sql.ts';
-import { descendants, isAlive } from '../harness/process-tree.ts';
+import { isProcessRunning } from '../../src/kernel/process/process-stat.ts';
+import { descendants } from '../harness/process-tree.ts';
 import { until } from '../harness/until.ts';
 import { ChaosInstallation } from './installation.ts';
 import type { RoleProcess } from './role-process.ts';
@@ -131,11 +132,11 @@ async function busyWorker({ town, dice }: Scene): Promise<RoleProcess> {
 /** Neither its tasks nor its watcher outlive it. */
 async function killWorker(scene: Scene): Promise<void> {
   const worker = await busyWorker(scene);
-  const [, ...below] = await descendants(worker.pid);
+  const [, ...below] = descendants(worker.pid);
   await worker.restart();
   await until(
     'the tasks of a killed worker are gone',
-    () => below.every((pid) => !isAlive(pid)) || undefined,
+    () => below.every((pid) => !isProcessRunning(pid)) || undefined,
     orphansGoneMs,
   );
 }

@@ -21,7 +21,7 @@ export interface TenantStormOptions {
 }
 
 /** Each follows the one before. */
-const versions = [engineVersion, '0.1.1-test.1'] as const;
+const versions = [engineVersion, '0.2.1-test.1'] as const;
 
 /** What should be: the version, and whether it should run. */
 export type Wish = { version: string; on: boolean };

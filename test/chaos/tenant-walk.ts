@@ -13,7 +13,7 @@ import { until } from '../harness/until.ts';
 import type { RoleProcess } from './role-process.ts';
 import { differences, type Wish } from './tenant-storm.ts';
 
-const newer = '0.1.1-test.1';
+const newer = '0.2.1-test.1';
 const settleMs = 60_000;
 
 export interface TenantWalked {

@@ -4,11 +4,11 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { KillReason, Outcome, Runtime, Work } from '../../src/runtimes/contract.ts';
-import { dockerMissing } from '../../src/runtimes/docker.ts';
-import { functionRuntime } from '../../src/runtimes/function.ts';
-import { functionProcesses } from '../../src/runtimes/function-processes.ts';
+import { dockerMissing } from '../../src/runtimes/docker/docker.ts';
+import { functionRuntime } from '../../src/runtimes/function/function.ts';
+import { functionProcesses } from '../../src/runtimes/function/processes.ts';
 import { none } from '../../src/runtimes/none.ts';
-import { processRuntime } from '../../src/runtimes/process.ts';
+import { processRuntime } from '../../src/runtimes/process/process.ts';
 import { bundled } from '../harness/bundled.ts';
 import { makeTask, Recorder } from './task.ts';
 
@@ -28,7 +28,7 @@ const acts = ['succeeds', 'fails', 'prints', 'obeys', 'ignores'] as const;
 const functionWorks = Object.fromEntries(acts.map((act) => [act, named(act)]));
 
 const folder = await mkdtemp(join(tmpdir(), 'millrace-conformance-'));
-const program = await bundled('runtimes/function-host.ts');
+const program = await bundled('runtimes/function/host.ts');
 const file = join(folder, 'functions.mjs');
 await writeFile(
   file,

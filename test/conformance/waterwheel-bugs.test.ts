@@ -3,12 +3,12 @@
  * here. Whole schedulers where the bug was one of a whole scheduler, single stages at once where it was a race.
  */
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { migrationsFolder } from '../../src/engine/engine.ts';
-import { parseJob } from '../../src/jobs/parse-job.ts';
+import { parseJob } from '../../src/jobs/document/parse-job.ts';
 import { sql } from '../../src/kernel/sql.ts';
 import { ensureDatabase, withClient } from '../../src/postgres/databases.ts';
-import { migrate, readMigrations } from '../../src/postgres/migrate.ts';
-import { processRuntime } from '../../src/runtimes/process.ts';
+import { migrate } from '../../src/postgres/migrate.ts';
+import { ownSchemaSource } from '../../src/postgres/schema-source.ts';
+import { processRuntime } from '../../src/runtimes/process/process.ts';
 import { freshAddress } from '../harness/fresh-database.ts';
 import {
   activate,
@@ -221,7 +221,7 @@ describe('Waterwheel’s bug', () => {
   it('12: a run whose offer was lost is never noticed', async () => {
     const job = await all.line.job();
     let offers = 0;
-    all.ctx.hub.on(all.ctx.tenant.id, 'ready', () => offers++);
+    all.ctx.hub.on('ready', all.ctx.tenant.id, () => offers++);
     await activate(all.line, job.task('only'), noon);
     expect(offers).toBe(0);
     await all.start();
@@ -316,10 +316,10 @@ describe('Waterwheel’s bug', () => {
 
   it('20: two processes that start on an empty database collide', async () => {
     const missing = freshAddress();
-    const migrations = await readMigrations(migrationsFolder('tenant'));
+    const source = await ownSchemaSource('tenant');
     const starting = Array.from({ length: 4 }, async () => {
       await ensureDatabase(missing.address);
-      return withClient(missing.address, (client) => migrate(client, { schema: 'millrace', migrations, version: '1' }));
+      return withClient(missing.address, (client) => migrate(client, { ...source, version: '1' }));
     });
     expect((await Promise.all(starting)).filter(({ length }) => length > 0)).toHaveLength(1);
     await missing.close();

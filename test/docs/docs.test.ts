@@ -3,9 +3,10 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
-import { createTenant } from '../../src/launcher/life/create.ts';
-import { reasonCodes } from '../../src/api/endpoints/explain.ts';
-import { parseJobText } from '../../src/jobs/parse-job.ts';
+import { createTenant } from '../../src/tenants/create.ts';
+import { reasonCodes } from '../../src/api/explain/endpoints.ts';
+import { parseJobText } from '../../src/jobs/document/parse-job.ts';
+import { accessRows } from '../harness/access-table.ts';
 import { baseMigrations, inDatabase, makeTestLife } from '../harness/tenant-life.ts';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
@@ -46,6 +47,12 @@ it('names in api.md exactly the codes that an explanation can give', () => {
   expect(told.sort()).toEqual([...reasonCodes].sort());
 });
 
+it('shows in security.md who may call each endpoint', () => {
+  const [, after = ''] = text('docs/security.md').split('## Who may call what');
+  const section = after.split('\n## ', 1)[0] ?? '';
+  expect(section.match(/^\| `.*$/gm)).toEqual(accessRows());
+});
+
 it('names in operations.md exactly the variables that the configuration reads', () => {
   const told = new Set(
     text('docs/operations.md')
@@ -70,7 +77,7 @@ it('shows a migration by hand that a database takes, and what its status is then
     await createTenant(life, { name, actor: 'docs' });
     const answers = await inDatabase(life, name, (_, client) => client.query(shown));
     const last = (answers as unknown as { rows: unknown[] }[]).at(-1);
-    expect(last?.rows).toEqual([{ version: '0.2.0', newest_migration: '0011_example.sql', migrating: false }]);
+    expect(last?.rows).toEqual([{ version: '0.3.0', newest_migration: '0012_example.sql', migrating: false }]);
   } finally {
     await life.close();
   }

@@ -1,6 +1,6 @@
 /** Tenants at three versions under one roof, in every role: API, schedulers, claims, reports and logs by one worker. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { tenantEndpointsOfGateway } from '../../src/gateway/tenant-endpoints.ts';
+import type { tenantEndpointsOfGateway } from '../../src/gateway/tenants/endpoints.ts';
 import { type Client, makeClient } from '../../src/http/client.ts';
 import { onClient, sql } from '../../src/kernel/sql.ts';
 import { onDatabase } from '../../src/postgres/address.ts';
@@ -11,7 +11,7 @@ import { type Answer, type Endpoints, millrace, type Product, removeHome, startP
 import { controlAddress } from '../harness/second-tenant.ts';
 import { until } from '../harness/until.ts';
 
-const [a, b, broken] = ['0.1.1-test.1', '0.1.1-test.2', '0.1.1-test.3'] as const;
+const [a, b, broken] = ['0.2.1-test.1', '0.2.1-test.2', '0.2.1-test.3'] as const;
 const column = 'alter table build_firing add column note text';
 
 let product: Product;

@@ -1,63 +1,25 @@
 /** On a PostgreSQL of yours, here Debian's 15: the same product, its roles as commands of their own. */
-import { execFileSync, type ChildProcess, spawn } from 'node:child_process';
-import { chownSync, mkdtempSync } from 'node:fs';
-import { rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { findService } from '../../scripts/services.js';
+import { endProcess, ExternalPostgres } from '../harness/external-postgres.ts';
 import { type Endpoints, makeHomeFolder, millrace, productMain, productNode, removeHome } from '../harness/product.ts';
 import { makeClient } from '../../src/http/client.ts';
 import { needs } from '../harness/services.ts';
 import { until } from '../harness/until.ts';
 
-/** PostgreSQL does not run as root; Debian's package brings a user for it. */
-function postgresUser(): { uid: number; gid: number } | undefined {
-  if (process.getuid?.() !== 0) return undefined;
-  const id = (flag: string): number => Number(execFileSync('id', [flag, 'postgres']).toString());
-  return { uid: id('-u'), gid: id('-g') };
-}
-
 describe.skipIf(!needs('postgresql'))('on an external PostgreSQL 15', () => {
-  const bin = dirname(findService('postgresql') ?? '');
-  const user = postgresUser();
-  const folder = mkdtempSync(join(tmpdir(), 'millrace-pg15-'));
+  const server = new ExternalPostgres();
   const processes: ChildProcess[] = [];
   const homes: string[] = [];
-  const url = (database: string, role = 'postgres'): string =>
-    `postgres://${role}@localhost:5432/${database}?host=${encodeURIComponent(folder)}`;
+  const url = (database: string, role?: string): string => server.url(database, role);
 
-  beforeAll(async () => {
-    if (user) chownSync(folder, user.uid, user.gid);
-    execFileSync(join(bin, 'initdb'), ['-D', join(folder, 'data'), '-U', 'postgres', '-A', 'trust', '-N'], {
-      ...user,
-      stdio: 'ignore',
-    });
-    const args = ['-D', join(folder, 'data'), '-k', folder, '-c', 'listen_addresses=', '-c', 'fsync=off'];
-    processes.push(spawn(join(bin, 'postgres'), args, { ...user, stdio: 'ignore' }));
-    await until('it answers', async () =>
-      run('select 1').then(
-        () => true,
-        () => undefined,
-      ),
-    );
-  });
+  beforeAll(() => server.create());
   afterAll(async () => {
-    for (const child of processes.toReversed()) await ended(child);
+    for (const child of processes.toReversed()) await endProcess(child);
     for (const home of homes) await removeHome(home);
-    await rm(folder, { recursive: true, force: true });
+    await server.remove();
   });
-
-  async function run(statement: string): Promise<void> {
-    execFileSync(join(bin, 'psql'), ['-h', folder, '-U', 'postgres', '-c', statement, 'postgres'], { stdio: 'ignore' });
-  }
-
-  async function ended(child: ChildProcess): Promise<void> {
-    if (child.exitCode !== null || child.signalCode !== null) return;
-    const exit = new Promise<void>((resolve) => child.once('exit', () => resolve()));
-    child.kill('SIGINT');
-    await exit;
-  }
 
   function role(name: string, args: readonly string[], env: Record<string, string>): { output(): string } {
     const child = spawn(productNode, [productMain, name, ...args], {
@@ -72,7 +34,7 @@ describe.skipIf(!needs('postgresql'))('on an external PostgreSQL 15', () => {
   }
 
   it('names the statement to run where the role may not create the database', async () => {
-    await run('create role modest login');
+    await server.run('create role modest login');
     const home = await makeHomeFolder();
     homes.push(home);
     const answer = await millrace(['up', '--port', '0'], {

@@ -4,8 +4,8 @@
  */
 import * as fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { tenantEndpoints } from '../../src/api/endpoints/table.ts';
-import { gatewayEndpoints } from '../../src/gateway/endpoints.ts';
+import { tenantEndpoints } from '../../src/api/endpoints.ts';
+import { gatewayEndpoints } from '../../src/gateway/installation/endpoints.ts';
 import type { Endpoint } from '../../src/http/endpoint.ts';
 import { arbitraryOf, type JsonSchema } from '../harness/arbitrary.ts';
 import { type Product, removeHome, startProduct } from '../harness/product.ts';

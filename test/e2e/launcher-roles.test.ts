@@ -2,7 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { TestInstallation } from '../harness/installation.ts';
-import { isAlive } from '../harness/process-tree.ts';
+import { isProcessRunning } from '../../src/kernel/process/process-stat.ts';
 import { productMain, productNode } from '../harness/product.ts';
 import { until } from '../harness/until.ts';
 import { sql } from '../../src/kernel/sql.ts';
@@ -40,7 +40,7 @@ function start(args: readonly string[], env: Readonly<Record<string, string>> = 
 }
 
 const groupOf = ({ child }: Started): number => -(child.pid ?? Number.NaN);
-const gone = (pids: readonly number[]) => until('they are gone', () => !pids.some(isAlive));
+const gone = (pids: readonly number[]) => until('they are gone', () => !pids.some(isProcessRunning));
 /** Of the host that runs the default tenant, once one does. */
 const hostOfDefault = (): Promise<number> =>
   until('the default tenant runs', async () => {

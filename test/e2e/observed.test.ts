@@ -1,9 +1,9 @@
-/** What `up` says of itself while its database, its disk or its host fails, and how soon it recovers. */
+/** What `up` says of itself while its database, its disk, its host or a lock is in the way, and how soon it recovers. */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Client } from 'pg';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { clientConfig } from '../../src/postgres/address.ts';
+import { clientConfig, onDatabase } from '../../src/postgres/address.ts';
 import { descendants } from '../harness/process-tree.ts';
 import { millrace, type Product, removeHome, startProduct } from '../harness/product.ts';
 import { controlAddress } from '../harness/second-tenant.ts';
@@ -87,12 +87,13 @@ it('says that writes are refused, and why, while the last state is still STARTED
     const health = await ask('/healthz');
     return health.status === 503 && health.detail.includes('refuses writes') ? health : undefined;
   });
-  expect(detail).toMatch(/^the database refuses writes since \S+Z \(its disk is full\)$/);
+  expect(detail).toMatch(/^the database refuses writes since \S+Z: the disk of the database is full/);
   expect((await ask('/readyz')).detail).toBe(detail);
   expect(await tenant()).toMatchObject({
     standing: 'will_run',
     reason_code: 'database',
-    summary: expect.stringContaining('No space left on device') as unknown,
+    summary: expect.stringContaining('the disk of the database is full') as unknown,
+    reason: expect.stringContaining('No space left on device') as unknown,
   });
   const why = await millrace(['tenant', 'why', 'default'], { home: product.home });
   expect(why.stdout).toContain('No space left on device');
@@ -110,3 +111,96 @@ it('says how its host ended', async () => {
   });
   await isWell();
 });
+
+const tenantAddress = async () => onDatabase(await controlAddress(product.home), 'millrace_default');
+
+/** A session that keeps everybody else from writing runs. */
+async function lockRuns(): Promise<{ pid: number; release(): Promise<void> }> {
+  const client = new Client(clientConfig(await tenantAddress(), 'a report'));
+  client.on('error', () => {});
+  await client.connect();
+  await client.query('set lock_timeout = 0; begin; lock table millrace.live in share mode');
+  const { rows } = await client.query<{ pid: number }>('select pg_backend_pid() as pid');
+  return { pid: rows[0]?.pid ?? 0, release: () => client.end() };
+}
+
+async function inTenant(statement: string): Promise<void> {
+  const client = new Client(clientConfig(await tenantAddress(), 'psql'));
+  await client.connect();
+  await client.query(statement);
+  await client.end();
+}
+
+/** Fires every second. */
+async function applyTicking(): Promise<void> {
+  const start = new Date(Math.floor(Date.now() / 1_000) * 1_000).toISOString();
+  await product.call('POST /api/projects', { body: { name: 'observed' } }).catch(() => {});
+  await product.call('POST /api/jobs', {
+    body: JSON.stringify({
+      project: 'observed',
+      name: 'ticking',
+      triggers: [{ name: 'each', start, period: '1s', catchup: 'none' }],
+      tasks: [{ name: 'a', depends: ['trigger/each'] }],
+    }),
+  });
+}
+
+const notRunning = () =>
+  until(
+    'it does not run',
+    async () => {
+      const { state, summary, standing, reason_code: code } = await tenant();
+      return standing === 'will_run' ? { state, summary, code } : undefined;
+    },
+    60_000,
+  );
+
+it('says who holds the lock that a part of the scheduler waits for, and runs once the lock is released', async () => {
+  await applyTicking();
+  const lock = await lockRuns();
+  const { summary: first } = await until('it is reported beside "runs"', async () => {
+    const seen = await tenant();
+    return /(?:firing|reading) triggers has made no progress since/.test(seen.summary) ? seen : undefined;
+  });
+  const holder = `it waits for a lock held by backend ${lock.pid} (a report, role `;
+  expect(first).toMatch(/^runs, but /);
+  expect(first).toContain(holder);
+  const { state, summary, code } = await notRunning();
+  expect([state, code, summary]).toEqual(['ALLOCATED', 'failing', expect.stringContaining(holder)]);
+  expect((await ask('/healthz')).status).toBe(503);
+  const why = await millrace(['tenant', 'why', 'default'], { home: product.home });
+  expect(why.stdout).toContain(holder);
+  expect(why.stdout).toContain(`select pg_terminate_backend(${lock.pid})`);
+  const status = await millrace(['status'], { home: product.home });
+  expect([status.code, status.stdout]).toEqual([1, expect.stringContaining(holder)]);
+  const { host } = await tenant();
+  await lock.release();
+  await isWell();
+  // the scheduler was kept
+  expect(await tenant()).toMatchObject({ state: 'STARTED', standing: 'runs', host });
+}, 180_000);
+
+it('does not call a scheduler running whose statements time out behind a lock every 16 s', async () => {
+  await inTenant(`alter role current_user set lock_timeout = '16s'`);
+  try {
+    // returns once it runs with the new setting
+    expect(await millrace(['tenant', 'restart', 'default'], { home: product.home })).toMatchObject({ code: 0 });
+    const lock = await lockRuns();
+    const { summary } = await notRunning();
+    expect(summary).toMatch(/^will run: .*(?:canceling statement due to lock timeout|it waits for a lock)/);
+    // it is tried again behind the same lock
+    const again = await until(
+      'its next attempt waits',
+      async () => {
+        const seen = await tenant();
+        return seen.state === 'ALLOCATED' && seen.summary.includes(`backend ${lock.pid}`) ? seen : undefined;
+      },
+      60_000,
+    );
+    expect(again.standing).toBe('will_run');
+    await lock.release();
+  } finally {
+    await inTenant('alter role current_user reset lock_timeout');
+  }
+  await isWell();
+}, 180_000);

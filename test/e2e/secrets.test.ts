@@ -41,20 +41,18 @@ function expectRefusal({ code, stdout, stderr }: Answer, parts: readonly string[
   for (const part of parts) expect(stderr).toContain(part);
 }
 
-describe.each([
-  ['up', ['secret-key', 'root-key']],
-  ['api', ['secret-key', 'root-key']],
-  ['launcher', ['secret-key']],
-  ['host', ['secret-key']],
-])('the role %s', (role, names) => {
-  it.each(names)('does not start with a faulty %s', async (name) => {
+/** A worker has a home only where that names its server. */
+const server = { 'server.json': '{"url":"http://127.0.0.1:1"}' };
+
+describe.each(['up', 'api', 'launcher', 'host', 'worker'])('the role %s', (role) => {
+  it.each(['secret-key', 'root-key'])('does not start with a faulty %s', async (name) => {
     for (const [fault, content] of [
       ['is empty', ''],
       ['is too short', 'short'],
       ['is malformed', '\0'.repeat(43)],
     ] as const) {
       const home = newHome();
-      write(home, { ...sound, [name]: content });
+      write(home, { ...sound, ...server, [name]: content });
       expectRefusal(await start(role, home), [`${join(home, name)} ${fault}`, 'Remedy:', `rm ${join(home, name)}`]);
       expect(readFileSync(join(home, name), 'utf8')).toBe(content);
     }
@@ -62,7 +60,7 @@ describe.each([
 
   it('does not start on a home that others may write to, or that belongs to somebody else', async () => {
     const home = newHome();
-    write(home, sound);
+    write(home, { ...sound, ...server });
     chmodSync(home, 0o777);
     expectRefusal(await start(role, home), [`chmod 700 ${home}`]);
     chmodSync(home, 0o700);
@@ -71,7 +69,7 @@ describe.each([
     expectRefusal(await start(role, home), ['belongs to user 12345']);
   });
 
-  it('reads sound files, and goes on to its database', async () => {
+  it.skipIf(role === 'worker')('reads sound files, and goes on to its database', async () => {
     const home = newHome();
     write(home, sound);
     expect((await start(role, home)).stderr).toContain('cannot be reached');

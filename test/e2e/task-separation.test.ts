@@ -29,7 +29,7 @@ async function printed(script: string): Promise<string> {
 
 describe.runIf(process.platform === 'linux')('what /proc shows', () => {
   it('of the server, its hosts and its database holds no secret that they were started with', async () => {
-    const all = await descendants(product.child.pid ?? 0);
+    const all = descendants(product.child.pid ?? 0);
     expect(all.length).toBeGreaterThan(2);
     for (const pid of all) {
       const environment = readFileSync(`/proc/${pid}/environ`, 'latin1');

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { logOf, printedBy, runTask, shell, startTask, endOf } from '../harness/one-task.ts';
-import { isAlive } from '../harness/process-tree.ts';
+import { isProcessRunning } from '../../src/kernel/process/process-stat.ts';
 import { type Product, removeHome, startProduct } from '../harness/product.ts';
 import { makeTaskFile, makeTaskFolder } from '../harness/task-folder.ts';
 import { until } from '../harness/until.ts';
@@ -37,7 +37,7 @@ const allIn = (file: string, count: number): Promise<number[]> =>
   });
 
 const dead = (pids: readonly number[]): Promise<boolean> =>
-  until('they are dead', () => pids.every((pid) => !isAlive(pid)) || undefined);
+  until('they are dead', () => pids.every((pid) => !isProcessRunning(pid)) || undefined);
 
 async function residentBytes(pid: number | undefined): Promise<number> {
   const status = await readFile(`/proc/${pid}/status`, 'utf8');

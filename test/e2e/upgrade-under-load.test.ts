@@ -15,8 +15,8 @@ import { TestInstallation } from '../harness/installation.ts';
 import { type Endpoints, millrace } from '../harness/product.ts';
 import { until } from '../harness/until.ts';
 
-const next = '0.1.1-test.1';
-const broken = '0.1.2-test.1';
+const next = '0.2.1-test.1';
+const broken = '0.2.2-test.1';
 const name = 'busy';
 
 let world: TestInstallation;

@@ -7,7 +7,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { newId } from '../../src/kernel/id.ts';
 import { lastingPort } from '../harness/lasting-port.ts';
 import { endOf, logOf, printedBy, runTask, shell, startTask } from '../harness/one-task.ts';
-import { isAlive } from '../harness/process-tree.ts';
+import { isProcessRunning } from '../../src/kernel/process/process-stat.ts';
 import { type Product, removeHome, startProduct } from '../harness/product.ts';
 import { makeTaskFolder } from '../harness/task-folder.ts';
 import { until } from '../harness/until.ts';
@@ -40,7 +40,7 @@ async function worker(options: WorkerProcessOptions = {}): Promise<WorkerProcess
   return started;
 }
 
-const dead = (pid: number): Promise<boolean> => until(`${pid} is dead`, () => !isAlive(pid) || undefined);
+const dead = (pid: number): Promise<boolean> => until(`${pid} is dead`, () => !isProcessRunning(pid) || undefined);
 
 /** Endless the first time it is run, over at once the second time. */
 function twice(mark: string = newId()): object {
@@ -103,7 +103,7 @@ describe('a worker that is asked to end', () => {
     const askedAt = performance.now();
     expect(await leaving.end('SIGTERM')).toBe(0);
     expect(performance.now() - askedAt).toBeLessThan(goneWithinMs);
-    expect(isAlive(pid)).toBe(false);
+    expect(isProcessRunning(pid)).toBe(false);
     await worker();
     expect(await endOf(product, run)).toMatchObject({ state: 'success', attempt: 1, lease: 2 });
   });
@@ -142,7 +142,7 @@ it('a worker that stood still for longer than its lease kills what it has lost',
   frozen.child.kill('SIGSTOP');
   await worker();
   expect(await endOf(product, run)).toMatchObject({ state: 'success', lease: 2 });
-  expect(isAlive(pid)).toBe(true);
+  expect(isProcessRunning(pid)).toBe(true);
   frozen.child.kill('SIGCONT');
   await dead(pid);
   await until('it says so', () => frozen.output().includes('This process stood still') || undefined);

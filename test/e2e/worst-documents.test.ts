@@ -8,6 +8,7 @@ import { once } from 'node:events';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { pause } from '../../src/kernel/service.ts';
 import { type Product, startProduct } from '../harness/product.ts';
+import { until } from '../harness/until.ts';
 
 let product: Product;
 let pacer: { readonly child: ChildProcess; readonly url: string };
@@ -103,13 +104,16 @@ const start = '2022-01-01T00:00:00Z';
 describe('nobody waits while a client sends YAML', () => {
   it.each([
     ['quotes', () => '"'.repeat(999_000)],
-    ['open brackets', () => '['.repeat(190_000)],
-    ['commas', () => `a: [${','.repeat(190_000)}]`],
-    ['a long list', () => `a:\n${'- 1\n'.repeat(90_000)}`],
-    ['comments', () => `${'#\n'.repeat(90_000)}a: 1`],
-    ['unknown tags', () => `a: [${'!x 1,'.repeat(60_000)}]`],
+    ['open brackets', () => '['.repeat(95_000)],
+    ['commas', () => `a: [${','.repeat(95_000)}]`],
+    ['a long list', () => `a:\n${'- 1\n'.repeat(49_000)}`],
+    ['many keys', () => many(49_000, (i) => `k${i}: 1`).join('\n')],
+    ['many anchors', () => `a: [${many(48_000, (i) => `&a${i} 1`).join(',')}]`],
+    ['many documents', () => '...\n'.repeat(95_000)],
+    ['comments', () => `${'#\n'.repeat(49_000)}a: 1`],
+    ['unknown tags', () => `a: [${'!x 1,'.repeat(49_000)}]`],
     ['aliases of a long list', () => `a: &a [${'1,'.repeat(90_000)}]\nb: [${'*a,'.repeat(900)}]`],
-    ['a document that is parsed at once', () => `a: [${','.repeat(4_000)}]`],
+    ['a document that is parsed at once', () => `a: [${','.repeat(500)}]`],
   ])(
     'of %s',
     async (_, make) => {
@@ -170,6 +174,64 @@ describe('nobody waits while a client sends JSON', () => {
     timeoutMs,
   );
 });
+
+describe('nobody waits while thirty connections send', () => {
+  const zoned = (i: number) => ({ name: `t${i}`, start, cron: cron(i), timezone: zones[i % zones.length] });
+  it.each([
+    ['small YAML of open brackets', () => '['.repeat(4_090), 'application/yaml'],
+    ['small YAML of repeated keys', () => 'a:\n'.repeat(1_360), 'application/yaml'],
+    ['YAML that is parsed at once', () => '\n'.repeat(510), 'application/yaml'],
+    [
+      'JSON that is parsed at once',
+      () => job({ triggers: many(20, (i) => ({ timezone: `a${i}` })) }),
+      'application/json',
+    ],
+    ['small JSON of 1,500 tasks', () => job({ tasks: many(1_500, () => ({ name: 't' })) }), 'application/json'],
+    ['a check of 100 triggers', () => job({ triggers: many(100, zoned) }), 'application/json'],
+  ])(
+    '%s',
+    async (_, make, type) => {
+      const text = make();
+      const checkOnce = async (): Promise<void> => {
+        const answer = await send('/api/jobs/check', text, type);
+        expect(answer.status).toBe(200);
+        await answer.text();
+      };
+      // as many as may wait
+      await expectNobodyWaits(() => Promise.all(many(30, checkOnce)));
+    },
+    timeoutMs,
+  );
+});
+
+it(
+  'a small document of a tenant does not wait for the large ones that another tenant sends',
+  async () => {
+    await product.call('POST /api/tenants', { body: { name: 'other', database: 'other' } });
+    const isStarted = async () => {
+      const { state } = await product.call('GET /api/tenants/{name}', { params: { name: 'other' } });
+      return state === 'STARTED' || undefined;
+    };
+    await until('the other tenant is started', isStarted);
+    const large = many(49_000, (i) => `k${i}: 1`).join('\n');
+    // more than are parsed at once, fewer than are refused
+    let left = 6;
+    const flood = many(left, () => check(large, 'application/yaml').finally(() => left--));
+    const small = `project: p\nname: j\ndescription: ${'x'.repeat(5_000)}`;
+    let parsed = 0;
+    while (left > 1) {
+      const answer = await send('/t/other/api/jobs?dry_run=true', small, 'application/yaml');
+      // there is no such project: the document was parsed
+      expect(answer.status).toBe(400);
+      await answer.text();
+      parsed++;
+    }
+    await Promise.all(flood);
+    // at least one for each of the flood, so that none had to wait for two
+    expect(parsed).toBeGreaterThanOrEqual(5);
+  },
+  timeoutMs,
+);
 
 describe('nobody waits while large params', () => {
   const params = { x: 'x'.repeat(262_000) };

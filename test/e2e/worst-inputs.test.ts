@@ -5,6 +5,7 @@
  */
 import { readFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { mostHolds } from '../../src/contract/wire.ts';
 import { newId } from '../../src/kernel/id.ts';
 import { blockingOf } from '../harness/blocking.ts';
 import { type Product, removeHome, startProduct } from '../harness/product.ts';
@@ -81,6 +82,14 @@ describe('without a key', () => {
           connection.socket.write(get('/docs').repeat(30_000), resolve);
         });
         connection.socket.destroy();
+      },
+    },
+    {
+      what: '2,000 pipelined requests on each of eight connections',
+      send: async () => {
+        const connections = repeat(8, '').map(() => openRaw(product.url));
+        for (const { send } of connections) send(get('/docs').repeat(2_000));
+        await Promise.all(connections.map(({ socket }) => new Promise((resolve) => socket.once('close', resolve))));
       },
     },
     {
@@ -171,13 +180,36 @@ describe('with a key', () => {
       },
     },
     {
-      what: 'a heartbeat of 12 MB of brackets',
-      send: async () => expect(await post('/internal/heartbeat', keys.worker, '['.repeat(12_000_000))).toBe(400),
+      what: 'a heartbeat of 3 MB of brackets',
+      send: async () => expect(await post('/internal/heartbeat', keys.worker, '['.repeat(3_000_000))).toBe(400),
     },
     {
-      what: 'a heartbeat of 12 MB of empty lists',
+      what: 'a heartbeat of 3 MB of empty lists',
       send: async () =>
-        expect(await post('/internal/heartbeat', keys.worker, `[${'[],'.repeat(4_000_000)}[]]`)).toBe(400),
+        expect(await post('/internal/heartbeat', keys.worker, `[${'[],'.repeat(1_000_000)}[]]`)).toBe(400),
+    },
+    {
+      what: 'a heartbeat that names as many runs as a worker may hold',
+      send: async () => {
+        const tenant = newId();
+        const holds = repeat(mostHolds, 0).map(() => ({ tenant, run: newId(), lease: 1 }));
+        expect(await post('/internal/heartbeat', keys.worker, JSON.stringify({ ...beat, holds }))).toBe(200);
+      },
+    },
+    {
+      what: 'a heartbeat whose runs are all of different tenants',
+      send: async () => {
+        const holds = repeat(mostHolds, 0).map(() => ({ tenant: newId(), run: newId(), lease: 1 }));
+        expect(await post('/internal/heartbeat', keys.worker, JSON.stringify({ ...beat, holds }))).toBe(200);
+      },
+    },
+    {
+      what: 'ten thousand reports of runs and tenants that nobody knows',
+      send: async () => {
+        const ended = { lease: 1, state: 'success', reason: null, exit_code: 0, started_at: '2030-01-31T00:00:00Z' };
+        const reports = repeat(10_000, 0).map(() => ({ tenant: newId(), run: newId(), ...ended }));
+        expect(await post('/internal/report', keys.worker, JSON.stringify({ ...identity, reports }))).toBe(200);
+      },
     },
     {
       what: 'a claim whose epochs are very many',

@@ -4,8 +4,8 @@
  * A client asks without a break and notes its longest wait. On a busy machine a wait has other causes, too: so a process is
  * never held responsible for more than the processor time that it used meanwhile, nor for the slowest of several tries.
  */
-import { readFile } from 'node:fs/promises';
 import { Agent, get } from 'node:http';
+import { readProcessStat } from '../../src/kernel/process/process-stat.ts';
 
 export interface Watched {
   readonly url: string;
@@ -34,7 +34,7 @@ async function blockedOnce({ url, pid }: Watched, work: () => Promise<void>): Pr
   };
   // the connection is open before anything is measured
   await answerOf(`${url}/healthz`, agent);
-  const before = await processorMs(pid);
+  const before = readProcessStat(pid)?.processorMs ?? 0;
   const asking = (async () => {
     while (!isOver) await ask();
   })();
@@ -47,19 +47,13 @@ async function blockedOnce({ url, pid }: Watched, work: () => Promise<void>): Pr
     await asking;
     agent.destroy();
   }
-  return Math.min(longestMs, (await processorMs(pid)) - before);
+  const after = readProcessStat(pid)?.processorMs;
+  if (after === undefined) throw new Error(`process ${pid} has ended`);
+  return Math.min(longestMs, after - before);
 }
 
 function answerOf(url: string, agent: Agent): Promise<void> {
   return new Promise((resolve, reject) => {
     get(url, { agent }, (answer) => answer.resume().on('end', resolve).on('error', reject)).on('error', reject);
   });
-}
-
-/** User and system time of all threads, in clock ticks of 10 ms. */
-async function processorMs(pid: number): Promise<number> {
-  const stat = await readFile(`/proc/${pid}/stat`, 'utf8');
-  // the name of the program, in parentheses, may hold spaces
-  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-  return (Number(fields[11]) + Number(fields[12])) * 10;
 }

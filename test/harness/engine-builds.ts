@@ -6,18 +6,19 @@
  * which build answers) and in its scheduler (each firing is noted in `build_firing`, and whatever stands in
  * `build_mischief` when it starts, it does).
  */
-import { cp, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Plugin } from 'rolldown';
 import { bundle } from '../../scripts/bundle.js';
 import { contractNumber } from '../../src/contract/engine.ts';
+import { composeFunctionSet } from '../../src/postgres/function-set.ts';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 
 export interface BuildOptions {
-  /** Such as 0.1.1-test.1. */
+  /** Such as 0.2.1-test.1. */
   readonly version: string;
   /**
    * More migrations, each a text of SQL; the first is `NNNN_build_2.sql`. Builds that shall follow each other begin with
@@ -45,8 +46,10 @@ export type Mischief =
   | 'blocks'
   /** As `blocks`, when it has run for 15 s. */
   | 'blocks-later'
-  /** Starts, and takes ever more memory, about 100 MB a second. */
+  /** Starts, and takes ever more memory outside of its heap, about 100 MB a second. */
   | 'leaks'
+  /** As `leaks`, of its heap. */
+  | 'leaks-heap'
   /** Starts, and soon ends its process. */
   | 'exits'
   /** Starts, and its stop never comes to an end. */
@@ -84,12 +87,15 @@ async function make(options: BuildOptions): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'millrace-engine-'));
   const to = join(folder, 'migrations', 'tenant');
   await cp(join(root, 'migrations', 'tenant'), to, { recursive: true });
-  const have = (await readdir(to)).length;
+  const have = (await readdir(to)).filter((name) => name.endsWith('.sql')).length;
   for (const [i, text] of [tables, ...migrations].entries())
     await writeFile(join(to, `${String(have + i + 1).padStart(4, '0')}_build_${i + 1}.sql`), text);
   await writeFile(join(folder, 'package.json'), JSON.stringify(await manifest(version, contract), null, 2));
-  const entries = { engine: 'src/engine/engine.ts', 'document-thread': 'src/jobs/document-thread.ts' };
+  const entries = { engine: 'src/engine/engine.ts', 'document-thread': 'src/jobs/document/thread.ts' };
   await bundle(entries, join(folder, 'dist'), [changes(options)]);
+  const { text } = await composeFunctionSet(join(root, 'src'), 'tenant');
+  await mkdir(join(folder, 'dist', 'sql'));
+  await writeFile(join(folder, 'dist', 'sql', 'tenant.sql'), text);
   return folder;
 }
 
@@ -104,14 +110,13 @@ type Change = readonly [file: string, from: string, to: string];
 
 function changes({ version, contract, code = '' }: BuildOptions): Plugin {
   const name = JSON.stringify(version);
-  const fired =
-    'const { fired, created, killed, lanes } = await faults.attempt(firing, () => fireTriggers(db, firings, how));';
+  const fired = 'const outcome = await fireTriggers(db, firings, how);';
   const list: readonly Change[] = [
-    ['src/api/fleet.ts', 'return { num_projects:', `return { build: ${name}, num_projects:`],
+    ['src/api/fleet/handlers.ts', 'return { num_projects:', `return { build: ${name}, num_projects:`],
     [
       'src/scheduler/triggers.ts',
       fired,
-      `${fired}\nawait ctx.pool.query('insert into build_firing (build, fired) values ($1, $2)', [${name}, fired]);`,
+      `${fired}\nawait ctx.pool.query('insert into build_firing (build, fired) values ($1, $2)', [${name}, outcome.fired]);`,
     ],
     ['src/engine/engine.ts', 'scheduler: makeScheduler,', `scheduler: (ctx) => withMischief(ctx, makeScheduler(ctx)),`],
     ['src/engine/engine.ts', 'export const engineVersion', `${code}\n${mischief}\nexport const engineVersion`],
@@ -148,6 +153,8 @@ function withMischief(ctx: any, scheduler: any): any {
       if (kinds.has('blocks-later')) setTimeout(spin, 15_000);
       if (kinds.has('exits')) soon(() => process.exit(7));
       if (kinds.has('leaks')) setInterval(() => hoard.push(Buffer.alloc(10_000_000, 1)), 100);
+      const objects = () => Array.from({ length: 100_000 }, (_, i) => ({ i, text: 'text ' + i }));
+      if (kinds.has('leaks-heap')) setInterval(() => hoard.push(objects()), 100);
     },
     async stop() {
       if (kinds.has('never-stops')) await never();

@@ -1,8 +1,8 @@
 /** What an engine is given, around a real database: real wake-ups within this process, a clock moved by hand. */
 import type { Pool } from 'pg';
 import { postgresBroker } from '../../src/broker/postgres.ts';
-import type { EngineContext, Retention, SchedulerStatus } from '../../src/contract/engine.ts';
-import { makeSecrets } from '../../src/gateway/secrets.ts';
+import type { EngineContext, Retention, SchedulerStatus } from '../../src/contract/context.ts';
+import { makeSecrets } from '../../src/gateway/access/secrets.ts';
 import { newId } from '../../src/kernel/id.ts';
 import { silent } from '../../src/kernel/log.ts';
 import { makeTelemetry } from '../../src/kernel/telemetry.ts';
@@ -37,6 +37,7 @@ export function makeContext({
   retention = everything,
 }: ContextOptions): TestContext {
   const hub = new WakeHub(address, silent);
+  const tenant = { id: newId(), name: 'default' };
   const faults: unknown[] = [];
   const statuses: TestContext['statuses'] = [];
   const note = (fields: { err?: unknown }): void => void faults.push(fields.err ?? fields);
@@ -44,10 +45,9 @@ export function makeContext({
     hub,
     faults,
     statuses,
-    tenant: { id: newId(), name: 'default' },
+    tenant,
     pool,
-    broker: postgresBroker(hub),
-    wake: hub,
+    hints: postgresBroker(hub).hintsOf(tenant.id),
     time,
     log: { ...silent, warn: note, error: note, child: () => silent },
     telemetry: makeTelemetry((error) => faults.push(error)),

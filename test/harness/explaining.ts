@@ -1,7 +1,7 @@
 /** Asking a tenant's API why, and making what there is to explain: workers that live, and a scheduler. */
-import type { ReasonCode } from '../../src/api/endpoints/explain.ts';
-import type { Explanation } from '../../src/api/explain-words.ts';
-import type { WorkerInfo } from '../../src/contract/engine.ts';
+import type { ReasonCode } from '../../src/api/explain/endpoints.ts';
+import type { Explanation } from '../../src/api/explain/findings.ts';
+import type { WorkerInfo } from '../../src/contract/context.ts';
 import { newId } from '../../src/kernel/id.ts';
 import { type ClaimedRow, claim } from './runs.ts';
 import type { TenantApi } from './tenant-api.ts';

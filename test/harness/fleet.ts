@@ -4,9 +4,9 @@ import { engine } from '../../src/engine/engine.ts';
 import { newId } from '../../src/kernel/id.ts';
 import { silent } from '../../src/kernel/log.ts';
 import { type Db, onPool, sql } from '../../src/kernel/sql.ts';
-import { registerTenant, type TenantRow } from '../../src/launcher/control-queries.ts';
-import type { EngineSource } from '../../src/launcher/engines.ts';
-import { Loader, type LoaderOptions, type OpenTenant } from '../../src/launcher/loader.ts';
+import { registerTenant, type TenantRow, workersOfKey } from '../../src/control/queries.ts';
+import type { EngineSource } from '../../src/loader/engines/engines.ts';
+import { Loader, type LoaderOptions, type OpenTenant } from '../../src/loader/loader.ts';
 import { onDatabase } from '../../src/postgres/address.ts';
 import { WakeHub } from '../../src/postgres/wake.ts';
 import { makeContext, type TestContext } from './engine-context.ts';
@@ -84,9 +84,11 @@ export async function makeFleet(names: readonly string[]): Promise<Fleet> {
       engines: sourceOf(engines),
       addressOf: (row) => onDatabase(control.address, row.database, row.databaseOid),
       contextFor: (row, pool) => {
+        const made = makeContext({ address: control.address, pool, time });
         const context = {
-          ...makeContext({ address: control.address, pool, time }),
+          ...made,
           tenant: { id: row.id, name: row.name },
+          directory: { ...made.directory, workersOfKey: (keyId: string) => workersOfKey(control.db, keyId) },
         };
         contexts.set(row.id, context);
         return context;
@@ -102,24 +104,27 @@ export async function makeFleet(names: readonly string[]): Promise<Fleet> {
   };
   const overheard = (): Engine => ({
     ...engine,
-    claim: async (ctx, polls) => {
-      const line = `claim ${ctx.tenant.name} ${polls.length}`;
-      asked.push(line);
-      const runs = await engine.claim(ctx, polls);
-      await fleet.gate(line);
-      return runs;
-    },
-    report: async (ctx, reports) => {
-      const line = `report ${ctx.tenant.name} ${reports.length}`;
-      asked.push(line);
-      await fleet.gate(line);
-      return engine.report(ctx, reports);
-    },
-    cancellations: async (ctx) => {
-      const line = `cancellations ${ctx.tenant.name}`;
-      asked.push(line);
-      await fleet.gate(line);
-      return engine.cancellations(ctx);
+    runs: {
+      ...engine.runs,
+      claim: async (ctx, polls) => {
+        const line = `claim ${ctx.tenant.name} ${polls.length}`;
+        asked.push(line);
+        const runs = await engine.runs.claim(ctx, polls);
+        await fleet.gate(line);
+        return runs;
+      },
+      report: async (ctx, reports) => {
+        const line = `report ${ctx.tenant.name} ${reports.length}`;
+        asked.push(line);
+        await fleet.gate(line);
+        return engine.runs.report(ctx, reports);
+      },
+      cancellations: async (ctx) => {
+        const line = `cancellations ${ctx.tenant.name}`;
+        asked.push(line);
+        await fleet.gate(line);
+        return engine.runs.cancellations(ctx);
+      },
     },
   });
   const loader = newLoader();

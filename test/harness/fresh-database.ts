@@ -1,12 +1,13 @@
 /** Databases for suites that migrate by themselves, and control databases; gone when the suite is done. */
 import { randomBytes } from 'node:crypto';
 import type { Pool } from 'pg';
-import { engineVersion, migrationsFolder } from '../../src/engine/engine.ts';
+import { engineVersion } from '../../src/engine/engine.ts';
 import { type Db, onPool } from '../../src/kernel/sql.ts';
 import { type Address, onDatabase } from '../../src/postgres/address.ts';
 import { withClient } from '../../src/postgres/databases.ts';
-import { migrate, readMigrations } from '../../src/postgres/migrate.ts';
-import { openPool } from '../../src/postgres/pool.ts';
+import { migrate } from '../../src/postgres/migrate.ts';
+import { ownSchemaSource } from '../../src/postgres/schema-source.ts';
+import { openPool } from '../../src/postgres/pool/pool.ts';
 import { administer, serverAddress } from './postgres-server.ts';
 
 export interface FreshDatabase {
@@ -60,7 +61,6 @@ export async function makeControlDatabase(): Promise<ControlDatabase> {
 }
 
 async function install(address: Address, set: 'control' | 'tenant', version: string): Promise<void> {
-  const migrations = await readMigrations(migrationsFolder(set));
-  const schema = set === 'control' ? 'control' : 'millrace';
-  await withClient(address, (client) => migrate(client, { schema, migrations, version }));
+  const source = await ownSchemaSource(set);
+  await withClient(address, (client) => migrate(client, { ...source, version }));
 }

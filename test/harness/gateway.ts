@@ -2,34 +2,35 @@
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Role } from '../../src/contract/roles.ts';
-import { Callers, hashOf, newSecret } from '../../src/gateway/callers.ts';
-import { ClaimDesk } from '../../src/gateway/claim-desk.ts';
-import type { GatewayContext } from '../../src/gateway/context.ts';
-import { insertKey } from '../../src/gateway/control-queries.ts';
-import { makeDescription } from '../../src/gateway/description.ts';
-import { gatewayEndpoints } from '../../src/gateway/endpoints.ts';
-import { Gateway } from '../../src/gateway/gateway.ts';
-import { readLauncherFigures } from '../../src/gateway/launcher-metrics.ts';
-import { makeMetrics } from '../../src/gateway/metrics.ts';
-import { OpenStreams } from '../../src/gateway/open-streams.ts';
-import { Refusals } from '../../src/gateway/refusals.ts';
-import { ReportDesk } from '../../src/gateway/report-desk.ts';
-import { makeSecrets, type RunSecrets } from '../../src/gateway/secrets.ts';
-import { Servings } from '../../src/gateway/servings.ts';
-import { SignalDesk } from '../../src/gateway/signal-desk.ts';
-import { makeTenantDesks } from '../../src/gateway/tenant-desks.ts';
-import { Turns } from '../../src/gateway/turns.ts';
-import { WorkerAccess } from '../../src/gateway/worker-access.ts';
-import { engine, engineVersion, migrationsFolder } from '../../src/engine/engine.ts';
+import { Callers, hashOf } from '../../src/gateway/access/callers.ts';
+import { ClaimDesk } from '../../src/gateway/claims/claim-desk.ts';
+import type { GatewayContext } from '../../src/gateway/installation/context.ts';
+import { insertKey } from '../../src/gateway/installation/queries.ts';
+import { makeDescription } from '../../src/gateway/installation/description.ts';
+import { gatewayEndpoints } from '../../src/gateway/installation/endpoints.ts';
+import { Gateway } from '../../src/gateway/routing/gateway.ts';
+import { readLauncherFigures } from '../../src/gateway/installation/launcher-metrics.ts';
+import { makeMetrics } from '../../src/gateway/installation/metrics.ts';
+import { OpenStreams } from '../../src/gateway/routing/open-streams.ts';
+import { RejectedCredentials } from '../../src/gateway/access/rejected-credentials.ts';
+import { ReportDesk } from '../../src/gateway/desks/report-desk.ts';
+import { makeSecrets, type RunSecrets } from '../../src/gateway/access/secrets.ts';
+import { Servings } from '../../src/gateway/desks/servings.ts';
+import { SignalDesk } from '../../src/gateway/desks/signal-desk.ts';
+import { makeTenantDesks } from '../../src/gateway/desks/tenant-desks.ts';
+import { BatchTurns } from '../../src/gateway/claims/batch-turns.ts';
+import { WorkerAccess } from '../../src/gateway/access/worker-access.ts';
+import { engine, engineVersion } from '../../src/engine/engine.ts';
 import { openApi } from '../../src/http/openapi.ts';
 import { newId } from '../../src/kernel/id.ts';
-import { Seldom } from '../../src/kernel/seldom.ts';
+import { newSecret } from '../../src/kernel/text/secret-text.ts';
+import { Seldom } from '../../src/kernel/log-throttle.ts';
 import { silent } from '../../src/kernel/log.ts';
 import { makeTelemetry } from '../../src/kernel/telemetry.ts';
-import { Engines } from '../../src/launcher/engines.ts';
-import type { Loader } from '../../src/launcher/loader.ts';
+import { Engines } from '../../src/loader/engines/engines.ts';
+import type { Loader } from '../../src/loader/loader.ts';
 import { onDatabase } from '../../src/postgres/address.ts';
-import { readMigrations } from '../../src/postgres/migrate.ts';
+import { ownSchemaSource } from '../../src/postgres/schema-source.ts';
 import { WakeHub } from '../../src/postgres/wake.ts';
 import type { Fleet } from './fleet.ts';
 
@@ -52,7 +53,7 @@ export function makeTestGateway(fleet: Fleet, loader: Loader = fleet.loader): Te
   // as the engines' contexts have them
   const secrets = makeSecrets(['a master key of the tests'], () => time.now());
   const servings = new Servings(control, silent);
-  const turns = new Turns();
+  const turns = new BatchTurns();
   const telemetry = makeTelemetry(() => {});
   const cookieName = 'millrace_test';
   const leaseMs = 30_000;
@@ -74,7 +75,7 @@ export function makeTestGateway(fleet: Fleet, loader: Loader = fleet.loader): Te
       controlAddress: fleet.control.address,
       version: engineVersion,
       engines: new Engines(engine, join(tmpdir(), 'no-engines')),
-      migrationsOf: () => readMigrations(migrationsFolder('tenant')),
+      schemaOf: () => ownSchemaSource('tenant'),
       addressOf: (row) => onDatabase(fleet.control.address, row.database, row.databaseOid),
       isElsewhere: () => false,
       discovers: false,
@@ -82,7 +83,7 @@ export function makeTestGateway(fleet: Fleet, loader: Loader = fleet.loader): Te
       databaseFault: () => undefined,
     },
     callers: new Callers({ control, secrets, time, cookieName }),
-    refusals: new Refusals({ control, time, log: silent }),
+    rejectedCredentials: new RejectedCredentials({ control, time, log: silent }),
     remote: null,
     streams: new OpenStreams({ control, time, log: silent }),
     claims: new ClaimDesk({ loader, control, servings, turns, log: silent, leaseMs }),

@@ -4,13 +4,13 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ClaimedRun, Report } from '../../src/contract/wire.ts';
-import { ClaimDesk } from '../../src/gateway/claim-desk.ts';
-import { ReportDesk } from '../../src/gateway/report-desk.ts';
-import { Servings } from '../../src/gateway/servings.ts';
-import { Turns } from '../../src/gateway/turns.ts';
+import { ClaimDesk } from '../../src/gateway/claims/claim-desk.ts';
+import { ReportDesk } from '../../src/gateway/desks/report-desk.ts';
+import { Servings } from '../../src/gateway/desks/servings.ts';
+import { BatchTurns } from '../../src/gateway/claims/batch-turns.ts';
 import { newId } from '../../src/kernel/id.ts';
 import { silent } from '../../src/kernel/log.ts';
-import type { Loader } from '../../src/launcher/loader.ts';
+import type { Loader } from '../../src/loader/loader.ts';
 import type { Fleet, TestTenant } from './fleet.ts';
 
 export interface HandOverOptions {
@@ -35,7 +35,7 @@ export async function handOvers(options: HandOverOptions): Promise<number[]> {
   const { fleet, loader, tenant, noisy, runs } = options;
   const { db: control } = fleet.control;
   const servings = new Servings(control, silent);
-  const turns = new Turns();
+  const turns = new BatchTurns();
   const claims = new ClaimDesk({ loader, control, servings, turns, log: silent, leaseMs: 30_000 });
   const reports = new ReportDesk(loader, turns);
   const over = new AbortController();

@@ -1,10 +1,11 @@
 /** Hosts in this process, for two real tenants, under a launcher that the test plays. */
 import { engine, engineVersion } from '../../src/engine/engine.ts';
-import type { Engine, SchedulerStatus } from '../../src/contract/engine.ts';
+import type { SchedulerStatus } from '../../src/contract/context.ts';
+import type { Engine } from '../../src/contract/engine.ts';
 import { silent } from '../../src/kernel/log.ts';
 import { sql } from '../../src/kernel/sql.ts';
 import { makeTelemetry, type Telemetry } from '../../src/kernel/telemetry.ts';
-import { type Host, type HostOptions, makeHost } from '../../src/launcher/host.ts';
+import { type Host, type HostOptions, makeHost } from '../../src/hosts/host.ts';
 import { onDatabase } from '../../src/postgres/address.ts';
 import { makeContext } from './engine-context.ts';
 import { type Fleet, makeFleet } from './fleet.ts';
@@ -44,6 +45,7 @@ export async function makeHosting(): Promise<Hosting> {
     allowPooler: false,
     poolSize: 4,
     memoryLimit: Number.POSITIVE_INFINITY,
+    heapLimit: Number.POSITIVE_INFINITY,
     stays: false,
     log: silent,
   };

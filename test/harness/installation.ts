@@ -13,7 +13,7 @@ import { silent } from '../../src/kernel/log.ts';
 import { type Db, onClient, sql } from '../../src/kernel/sql.ts';
 import { type Address, addressOfSocket, onDatabase } from '../../src/postgres/address.ts';
 import { withClient } from '../../src/postgres/databases.ts';
-import { type EmbeddedServer, startEmbedded } from '../../src/postgres/embedded.ts';
+import { type EmbeddedServer, startEmbedded } from '../../src/postgres/embedded/embedded.ts';
 import { killTree } from './process-tree.ts';
 import type { Endpoints } from './product.ts';
 import { until } from './until.ts';
@@ -162,7 +162,7 @@ export class TestInstallation {
   async close(): Promise<void> {
     const hosts = await this.hosts().catch(() => []);
     await Promise.all([...this.launchers, this.api].map((role) => role.release()));
-    await Promise.all(hosts.map((pid) => killTree(pid)));
+    for (const pid of hosts) killTree(pid);
     await this.#server.stop('immediate');
     await rm(this.home, { recursive: true, force: true });
   }

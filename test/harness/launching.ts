@@ -1,18 +1,13 @@
 /** A control database with launchers, played hosts, and tenants whose databases hold just enough to be looked at. */
 import { randomBytes } from 'node:crypto';
 import { Client } from 'pg';
+import { everyone } from '../../src/contract/channels.ts';
 import { newId } from '../../src/kernel/id.ts';
 import { silent } from '../../src/kernel/log.ts';
 import type { Service } from '../../src/kernel/service.ts';
 import { sql } from '../../src/kernel/sql.ts';
 import { type LauncherOptions, makeLauncher } from '../../src/launcher/launcher.ts';
-import {
-  announce,
-  awaitOutcome,
-  type MessageKind,
-  sendMessage,
-  type SentMessage,
-} from '../../src/launcher/messages.ts';
+import { announce, awaitOutcome, type MessageKind, sendMessage, type SentMessage } from '../../src/control/messages.ts';
 import { type Address, clientConfig, onDatabase } from '../../src/postgres/address.ts';
 import { WakeHub } from '../../src/postgres/wake.ts';
 import { type ControlDatabase, makeControlDatabase } from './fresh-database.ts';
@@ -173,7 +168,7 @@ async function stageOn(control: ControlDatabase): Promise<Stage> {
         insert into setting (name, value, changed_at, changed_by)
         values ('max_background_workers', ${String(most)}, now(), 'a test')
         on conflict (name) do update set value = excluded.value`);
-      hub.send('launcher', 'words');
+      hub.send('host_reports', everyone);
     },
     async close() {
       await Promise.all(services.map((service) => service.stop()));

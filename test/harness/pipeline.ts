@@ -2,7 +2,7 @@
  * The stages of the pipeline on a tenant's database, called one by one at times that a test sets. Each job has a queue
  * of its own, so that tests in one database do not claim each other's runs.
  */
-import { parseJob } from '../../src/jobs/parse-job.ts';
+import { parseJob } from '../../src/jobs/document/parse-job.ts';
 import { applyJob, type Applied } from '../../src/jobs/apply.ts';
 import { newId } from '../../src/kernel/id.ts';
 import { type Db, onClient, sql } from '../../src/kernel/sql.ts';

@@ -1,5 +1,6 @@
 /** A host played by a test: obeys the launcher's orders by writing words, as far as it is told to, and runs nothing. */
 import { hostname } from 'node:os';
+import { everyone } from '../../src/contract/channels.ts';
 import { newId } from '../../src/kernel/id.ts';
 import { type Db, sql } from '../../src/kernel/sql.ts';
 import { every, type Service } from '../../src/kernel/service.ts';
@@ -104,6 +105,6 @@ export class PlayedHost {
         id = excluded.id, host_id = excluded.host_id, order_no = excluded.order_no, phase = excluded.phase,
         code = excluded.code, reason = excluded.reason, changed_at = excluded.changed_at
        where excluded.order_no >= s.order_no`);
-    this.#hub.send('launcher', 'words');
+    this.#hub.send('host_reports', everyone);
   }
 }

@@ -30,14 +30,14 @@ export class PlayedLauncher {
       on conflict (tenant_id) do update set
         host_id = excluded.host_id, engine = excluded.engine, order_no = launch.order_no + 1, ordered = true
       returning order_no as no`);
-    this.#hub.send(hostId, 'orders');
+    this.#hub.send('orders', hostId);
     return no;
   }
 
   async withdraw(tenantId: string): Promise<void> {
     const { host } = await this.#db.one<{ host: string }>(sql`
       update launch set ordered = false where tenant_id = ${tenantId} returning host_id as host`);
-    this.#hub.send(host, 'orders');
+    this.#hub.send('orders', host);
   }
 
   word(tenantId: string): Promise<SaidWord | undefined> {

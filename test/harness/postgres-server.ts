@@ -5,12 +5,14 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { Client } from 'pg';
 import { silent } from '../../src/kernel/log.ts';
+import { packageVersion } from '../../src/kernel/process/package-files.ts';
 import { type Address, addressOfSocket, clientConfig, onDatabase } from '../../src/postgres/address.ts';
-import { startEmbedded } from '../../src/postgres/embedded.ts';
-import { readMigrations } from '../../src/postgres/migrate.ts';
+import { withClient } from '../../src/postgres/databases.ts';
+import { startEmbedded } from '../../src/postgres/embedded/embedded.ts';
+import { migrate } from '../../src/postgres/migrate.ts';
+import { ownSchemaSource } from '../../src/postgres/schema-source.ts';
 
 /** Where suites, in processes of their own, read the server's address. */
 const variable = 'MILLRACE_TEST_POSTGRES';
@@ -68,7 +70,8 @@ export async function administer(address: Address, statement: string): Promise<v
 
 async function makeTenantTemplate(server: Address): Promise<void> {
   await administer(server, `create database ${tenantTemplate}`);
-  const migrations = await readMigrations(fileURLToPath(new URL('../../migrations/tenant', import.meta.url)));
-  const text = migrations.map((migration) => migration.text).join(';\n');
-  await administer(onDatabase(server, tenantTemplate), `create schema millrace; set search_path to millrace; ${text}`);
+  const source = await ownSchemaSource('tenant');
+  await withClient(onDatabase(server, tenantTemplate), (client) =>
+    migrate(client, { ...source, version: packageVersion }),
+  );
 }

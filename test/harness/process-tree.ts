@@ -1,21 +1,15 @@
 /** A process and everything below it, by /proc; for killing all of it at once, as a power cut would. */
-import { readFileSync } from 'node:fs';
-import { readdir, readFile } from 'node:fs/promises';
+import { readdirSync } from 'node:fs';
+import { readProcessStat } from '../../src/kernel/process/process-stat.ts';
 
-async function parents(): Promise<Map<number, number>> {
-  const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name)).map(Number);
-  const entries = await Promise.all(
-    pids.map(async (pid) => {
-      const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '');
-      return [pid, Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1])] as const;
-    }),
-  );
-  return new Map(entries);
+function parents(): Map<number, number | undefined> {
+  const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
+  return new Map(pids.map((pid) => [Number(pid), readProcessStat(Number(pid))?.parent]));
 }
 
 /** The process itself first. */
-export async function descendants(root: number): Promise<number[]> {
-  const parentOf = await parents();
+export function descendants(root: number): number[] {
+  const parentOf = parents();
   const found = [root];
   for (const pid of found) {
     for (const [child, parent] of parentOf) if (parent === pid && !found.includes(child)) found.push(child);
@@ -23,18 +17,9 @@ export async function descendants(root: number): Promise<number[]> {
   return found;
 }
 
-/** Whether there is such a process, zombies not counted. */
-export function isAlive(pid: number): boolean {
-  try {
-    return !/^\d+ \(.*\) [ZX]/s.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
-  } catch {
-    return false;
-  }
-}
-
 /** kill -9 of the whole tree, and of processes that left it but belong to it (given by pid). */
-export async function killTree(root: number, others: readonly number[] = []): Promise<void> {
-  for (const pid of [...(await descendants(root)), ...others]) {
+export function killTree(root: number, others: readonly number[] = []): void {
+  for (const pid of [...descendants(root), ...others]) {
     try {
       process.kill(pid, 'SIGKILL');
     } catch {

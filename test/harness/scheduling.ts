@@ -55,7 +55,7 @@ export class Schedule {
 
   /** The scheduler hears that the job has changed. */
   tell(job: TestJob): void {
-    this.ctx.broker.update(this.ctx.tenant, [job.id]);
+    this.ctx.hints.send('triggers', [job.id]);
   }
 
   async fired(job: TestJob): Promise<string[]> {

@@ -2,7 +2,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Address, addressOfSocket } from '../../src/postgres/address.ts';
-import { role } from '../../src/postgres/embedded-cluster.ts';
+import { role } from '../../src/postgres/embedded/cluster.ts';
 
 /** The server's own word on where it listens: lines 4 and 5 of its pid file are the port and the socket's folder. */
 export async function controlAddress(home: string): Promise<Address> {

@@ -3,15 +3,16 @@
  * Wake-ups and broker are the real ones, overheard; the clock is set by hand; workers and schedulers are what a test
  * puts into the directory.
  */
-import { applyHandlers } from '../../src/api/apply.ts';
+import { applyHandlers } from '../../src/api/jobs/apply.ts';
 import type { ApiContext } from '../../src/api/context.ts';
-import { type TenantEndpoints, tenantEndpoints } from '../../src/api/endpoints/table.ts';
+import { type TenantEndpoints, tenantEndpoints } from '../../src/api/endpoints.ts';
 import { tenantHandlers } from '../../src/api/handlers.ts';
 import { postgresBroker } from '../../src/broker/postgres.ts';
-import type { Broker, SchedulerInfo, Wake, WorkerInfo } from '../../src/contract/engine.ts';
+import type { Hints } from '../../src/contract/channels.ts';
+import type { SchedulerInfo, WorkerInfo } from '../../src/contract/context.ts';
 import type { LocalTasks } from '../../src/contract/local-tasks.ts';
 import type { Caller, Role } from '../../src/contract/roles.ts';
-import { makeSecrets } from '../../src/gateway/secrets.ts';
+import { makeSecrets } from '../../src/gateway/access/secrets.ts';
 import { type Client, makeClient } from '../../src/http/client.ts';
 import { makeRouter } from '../../src/http/router.ts';
 import { newId } from '../../src/kernel/id.ts';
@@ -30,7 +31,7 @@ export interface TenantApi extends TenantDatabase {
   as(caller: Caller | undefined): Client<TenantEndpoints>;
   /** A plain request, for what no typed client would send. */
   fetch(method: string, path: string, options?: FetchOptions): Promise<Response>;
-  /** What was told to others since the last `heard.splice(0)`: `wake events`, `broker update`… */
+  /** What was told to others since the last `heard.splice(0)`: `events`, `triggers ["…"]`… */
   readonly heard: string[];
   /** Milliseconds that the clock runs ahead. */
   advance(ms: number): void;
@@ -62,34 +63,13 @@ export function taskOf(run: string, lease = 1): Caller {
   return { kind: 'task', tenantId, run, lease };
 }
 
-function overhear(heard: string[], hub: WakeHub): { wake: Wake; broker: Broker } {
-  const real = postgresBroker(hub);
+function overhear(heard: string[], hub: WakeHub): Hints {
+  const real = postgresBroker(hub).hintsOf(tenantId);
   return {
-    wake: {
-      on: (about, kind, listener) => hub.on(about, kind, listener),
-      send: (about, kind) => {
-        heard.push(`wake ${kind}`);
-        hub.send(about, kind);
-      },
-    },
-    broker: {
-      ...real,
-      offer: (tenant, lanes) => {
-        heard.push('offer');
-        real.offer(tenant, lanes);
-      },
-      update: (tenant, jobs) => {
-        heard.push(`update ${jobs.join(' ')}`);
-        real.update(tenant, jobs);
-      },
-      broadcast: (invalidation) => {
-        heard.push(`broadcast ${invalidation.kind} ${invalidation.id}`);
-        real.broadcast(invalidation);
-      },
-      cancel: (run) => {
-        heard.push(`cancel ${run.run} ${run.lease}`);
-        real.cancel(run);
-      },
+    on: (kind, listener) => real.on(kind, listener),
+    send: (kind, payload) => {
+      heard.push(payload === undefined ? kind : `${kind} ${JSON.stringify(payload)}`);
+      real.send(kind, payload);
     },
   };
 }
@@ -106,7 +86,7 @@ export async function makeTenantApi({ name = 'default', localTasks }: TenantOpti
   let ahead = 0;
   const now = (): number => Date.now() + ahead;
   const ctx: ApiContext = {
-    ...overhear(heard, hub),
+    hints: overhear(heard, hub),
     tenant: { id: tenantId, name },
     pool: database.pool,
     db: database.db,

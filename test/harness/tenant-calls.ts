@@ -1,12 +1,12 @@
 /** The endpoints of tenants called as over HTTP, on a life of a test; and the rows that a launcher and hosts would write. */
 import type { Caller } from '../../src/contract/roles.ts';
 import { engineVersion } from '../../src/engine/engine.ts';
-import { tenantEndpointsOfGateway } from '../../src/gateway/tenant-endpoints.ts';
-import { tenantHandlers } from '../../src/gateway/tenants.ts';
+import { tenantEndpointsOfGateway } from '../../src/gateway/tenants/endpoints.ts';
+import { tenantHandlers } from '../../src/gateway/tenants/handlers.ts';
 import { makeRouter } from '../../src/http/router.ts';
 import { newId } from '../../src/kernel/id.ts';
 import { sql } from '../../src/kernel/sql.ts';
-import type { Reason } from '../../src/launcher/reasons.ts';
+import type { Reason } from '../../src/control/reasons.ts';
 import type { TestLife } from './tenant-life.ts';
 
 const root: Caller = { kind: 'key', role: 'root', tenantId: null, tenant: null, actor: 'key:root' };

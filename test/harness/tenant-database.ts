@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import type { Pool } from 'pg';
 import { type Db, onPool } from '../../src/kernel/sql.ts';
 import { type Address, onDatabase } from '../../src/postgres/address.ts';
-import { openPool } from '../../src/postgres/pool.ts';
+import { openPool } from '../../src/postgres/pool/pool.ts';
 import { administer, serverAddress, tenantTemplate } from './postgres-server.ts';
 
 export interface TenantDatabase {

@@ -5,16 +5,17 @@
 import { randomBytes } from 'node:crypto';
 import { Client } from 'pg';
 import type { Engine } from '../../src/contract/engine.ts';
-import { engine, engineVersion, migrationsFolder } from '../../src/engine/engine.ts';
+import { engine, engineVersion } from '../../src/engine/engine.ts';
 import { silent } from '../../src/kernel/log.ts';
 import { every, type Service } from '../../src/kernel/service.ts';
 import { type Db, onClient, sql } from '../../src/kernel/sql.ts';
 import { systemTime } from '../../src/kernel/time.ts';
-import type { Life } from '../../src/launcher/life/life.ts';
+import type { Life } from '../../src/tenants/life.ts';
 import { type Address, clientConfig, onDatabase } from '../../src/postgres/address.ts';
 import { withClient } from '../../src/postgres/databases.ts';
 import { locks } from '../../src/postgres/locks.ts';
-import { type Migration, migrateWithin, pendingMigrations, readMigrations } from '../../src/postgres/migrate.ts';
+import { type Migration, migrateWithin, pendingMigrations } from '../../src/postgres/migrate.ts';
+import { ownSchemaSource } from '../../src/postgres/schema-source.ts';
 import { WakeHub } from '../../src/postgres/wake.ts';
 import { type ControlDatabase, makeControlDatabase } from './fresh-database.ts';
 import { administer, serverAddress } from './postgres-server.ts';
@@ -28,7 +29,8 @@ export interface TestLife extends Life {
   close(): Promise<void>;
 }
 
-export const baseMigrations: readonly Migration[] = await readMigrations(migrationsFolder('tenant'));
+export const baseSchema = await ownSchemaSource('tenant');
+export const baseMigrations: readonly Migration[] = baseSchema.migrations;
 
 /** An engine of another version, with more migrations. */
 export function engineOf(
@@ -44,8 +46,8 @@ export function engineOf(
     ...engine,
     version,
     all,
-    pending: (client) => pendingMigrations(client, { schema: 'millrace', migrations: all, version }),
-    migrate: (client) => migrateWithin(client, onClient(client), { schema: 'millrace', migrations: all, version }),
+    pending: (client) => pendingMigrations(client, { ...baseSchema, migrations: all, version }),
+    migrate: (client) => migrateWithin(client, onClient(client), { ...baseSchema, migrations: all, version }),
   };
 }
 
@@ -88,7 +90,10 @@ export async function makeTestLife(
           running: version === engineVersion,
         })),
     },
-    migrationsOf: async (version) => engines.find((each) => each.version === version)?.all ?? baseMigrations,
+    schemaOf: async (version) => {
+      const migrations = engines.find((each) => each.version === version)?.all ?? baseMigrations;
+      return { ...baseSchema, migrations };
+    },
     addressOf: (row) => onDatabase(database.address, row.database, row.databaseOid),
     isElsewhere: () => false,
     discovers: false,

@@ -2,13 +2,14 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
-import { engineVersion, migrationsFolder } from '../../src/engine/engine.ts';
-import { jobJsonSchema } from '../../src/jobs/json-schema.ts';
+import { engineVersion } from '../../src/engine/engine.ts';
+import { jobJsonSchema } from '../../src/jobs/document/json-schema.ts';
 import { newId } from '../../src/kernel/id.ts';
 import { onClient } from '../../src/kernel/sql.ts';
 import { onDatabase } from '../../src/postgres/address.ts';
 import { ensureDatabase, withClient } from '../../src/postgres/databases.ts';
-import { migrate, readMigrations } from '../../src/postgres/migrate.ts';
+import { migrate } from '../../src/postgres/migrate.ts';
+import { ownSchemaSource } from '../../src/postgres/schema-source.ts';
 import { serverAddress } from '../harness/postgres-server.ts';
 import { dumpSchema } from '../harness/schema-dump.ts';
 
@@ -22,8 +23,7 @@ async function migrated(set: 'control' | 'tenant', schema: 'control' | 'millrace
   const address = onDatabase(serverAddress(), `schema_${set}_${newId().slice(-12)}`);
   await ensureDatabase(address);
   return withClient(address, async (client) => {
-    const migrations = await readMigrations(migrationsFolder(set));
-    await migrate(client, { schema, migrations, version: engineVersion });
+    await migrate(client, { ...(await ownSchemaSource(set)), version: engineVersion });
     return dumpSchema(onClient(client), schema);
   });
 }

@@ -55,7 +55,7 @@ export class Gateway {
   async #claim(waiting: readonly Waiting[]): Promise<void> {
     const deed = { kind: 'claim' as const, polls: waiting.map(({ poll }) => poll), answer: [] as ClaimedRun[][] };
     await this.#world.step('gateway', `claims for ${waiting.length}`, deed, async () => {
-      const lists = await engine.claim(this.#world.ctx, deed.polls);
+      const lists = await engine.runs.claim(this.#world.ctx, deed.polls);
       // within a list any order will do
       deed.answer = lists.map((runs) => runs.toSorted((a, b) => (a.run < b.run ? -1 : 1)));
       for (const run of deed.answer.flat()) this.#world.tell('gateway', `hands out ${this.#world.nameRun(run)}`);
@@ -78,14 +78,14 @@ export class Gateway {
     const reports = batch.flatMap((item) => item.reports);
     const deed = { kind: 'report' as const, reports };
     await this.#world.step('gateway', `applies ${this.#told(reports)}`, deed, () =>
-      engine.report(this.#world.ctx, reports),
+      engine.runs.report(this.#world.ctx, reports),
     );
     for (const { acknowledge } of batch) acknowledge();
   }
 
   async beat(beat: Heartbeat, answer: (lost: readonly HeldRun[], cancel: readonly HeldRun[]) => void): Promise<void> {
     const deed = { kind: 'renew' as const, beats: [beat] };
-    const work = () => engine.renew(this.#world.ctx, deed.beats);
+    const work = () => engine.runs.renew(this.#world.ctx, deed.beats);
     const signals = await this.#world.step(
       'gateway',
       `renews ${beat.holds.length} of ${beat.worker.slice(-1)}`,

@@ -3,11 +3,15 @@
  * how to see it again: `MILLRACE_SEED=7 npx vitest run test/simulation`, which also tells all that happened.
  * `MILLRACE_SEEDS=5000` looks at more of them.
  */
+import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { type Bench, makeBench } from './bench.ts';
 import { simulate, type Verdict } from './simulate.ts';
 
-vi.mock('node:timers/promises', async () => ({ setTimeout: (await import('./clock.ts')).sleepOnClock }));
+vi.mock('node:timers/promises', async () => ({
+  setTimeout: (await import('./clock.ts')).sleepOnClock,
+  setImmediate: promisify(setImmediate),
+}));
 
 const only = process.env['MILLRACE_SEED'];
 const count = Number(process.env['MILLRACE_SEEDS'] ?? 100);

@@ -1,5 +1,5 @@
 /** The users of a world: they apply and edit documents, pause, activate, clear, cancel, run and delete, over the real API. */
-import type { TenantEndpoints } from '../../src/api/endpoints/table.ts';
+import type { TenantEndpoints } from '../../src/api/endpoints.ts';
 import { engine } from '../../src/engine/engine.ts';
 import { type Client, makeClient } from '../../src/http/client.ts';
 import { sql } from '../../src/kernel/sql.ts';

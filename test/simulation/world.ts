@@ -2,7 +2,8 @@
  * A simulated world: its clock, what is to happen when, the messages under way, and the log of what was done. Everything
  * happens one thing at a time, in an order that chance decides; the database is the only thing in it that is real.
  */
-import type { EngineContext, Wake, WakeKind } from '../../src/contract/engine.ts';
+import type { HintKind, Hints } from '../../src/contract/channels.ts';
+import type { EngineContext } from '../../src/contract/context.ts';
 import type { ClaimedRun } from '../../src/contract/wire.ts';
 import { CallFailed } from '../../src/http/client.ts';
 import { type Db, onPool } from '../../src/kernel/sql.ts';
@@ -105,30 +106,22 @@ export class World {
   contextOf(process: Process, pool: EngineContext['pool']): EngineContext {
     const base = makeContext({ address: this.#bench.address, pool, time: this.clock.timeOf(process) });
     this.#contexts.push(base);
-    const wake = this.#wakeOf(process);
-    const broker = {
-      ...base.broker,
-      offer: () => wake.send(tenant.id, 'ready'),
-      update: () => wake.send(tenant.id, 'triggers'),
-      broadcast: () => {},
-      cancel: () => wake.send(tenant.id, 'signals'),
-    };
-    return { ...base, tenant, wake, broker };
+    return { ...base, tenant, hints: this.#hintsOf(process) };
   }
 
   /** Hints: each listener gets them by a message of its own, or not at all. */
-  #wakeOf(process: Process): Wake {
+  #hintsOf(process: Process): Hints {
     return {
-      send: (_, kind) => {
+      send: (kind) => {
         for (const heard of this.#listeners) {
           if (heard.kind === kind) this.send(() => void (heard.process.alive && heard.listener()));
         }
       },
-      on: (_, kind, listener) => this.on(process, kind, listener),
+      on: (kind, listener) => this.on(process, kind, listener),
     };
   }
 
-  on(process: Process, kind: WakeKind, listener: () => void): () => void {
+  on(process: Process, kind: HintKind, listener: () => void): () => void {
     const entry = { process, kind, listener };
     this.#listeners.add(entry);
     return () => void this.#listeners.delete(entry);

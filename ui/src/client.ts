@@ -2,8 +2,8 @@
  * The way to the server, and the only file that knows of the tenant prefix: pages under `/t/{tenant}/…` call the API
  * under `/t/{tenant}`, all others that of `default`. Keys and sessions belong to the installation and have no prefix.
  */
-import type { TenantEndpoints } from '../../src/api/endpoints/table.ts';
-import type { GatewayEndpoints } from '../../src/gateway/endpoints.ts';
+import type { TenantEndpoints } from '../../src/api/endpoints.ts';
+import type { GatewayEndpoints } from '../../src/gateway/installation/endpoints.ts';
 import { type CallAnswer, CallFailed, makeClient } from '../../src/http/client.ts';
 
 /** What stands before every page and call of this tenant: nothing, or `/t/{tenant}`. */
@@ -37,4 +37,9 @@ export function logUrl(run: string): string {
 
 export function statusOf(error: unknown): number | undefined {
   return error instanceof CallFailed ? error.status : undefined;
+}
+
+/** The server answers and its database does not: the server says why, and since when. */
+export function isDatabaseFault(error: unknown): error is CallFailed {
+  return error instanceof CallFailed && error.problem?.code === 'database_unavailable';
 }

@@ -1,12 +1,16 @@
 /** The cache of answers: what is tried again, and what a session's end means. */
 import { MutationCache, QueryCache, QueryClient } from '@tanstack/react-query';
-import { statusOf } from './client.ts';
+import { isDatabaseFault, statusOf } from './client.ts';
 import { keys } from './queries.ts';
 
 const retriesOnTrouble = 2;
 
-/** Another try may help when nobody answered or the server stumbled; a refusal stays a refusal. */
+/**
+ * Another try may help when nobody answered or the server stumbled; a refusal stays a refusal. A fault of the database is shown
+ * at once, and `tenants/access.tsx` has everything read again when it is over.
+ */
 function mayRetry(failures: number, error: Error): boolean {
+  if (isDatabaseFault(error)) return false;
   const status = statusOf(error);
   return (status === undefined || status >= 500) && failures < retriesOnTrouble;
 }

@@ -3,10 +3,10 @@ import { describeMisbehaving } from '../misbehaving.ts';
 
 describeMisbehaving(
   [
-    ['throws', /crashed until .*mischief: it will not start/],
-    ['never-starts', /crashed until/],
-    ['stuck', /crashed until .*mischief: it is stuck/],
-    ['hangs', /crashed until/],
+    ['throws', /crashed: .*mischief: it will not start/],
+    ['never-starts', /crashed:/],
+    ['stuck', /crashed: .*mischief: it is stuck/],
+    ['hangs', /crashed:/],
   ],
   ['blocks', 'exits', 'leaks'],
 );

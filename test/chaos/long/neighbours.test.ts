@@ -1,3 +1,4 @@
+import { villains } from '../../harness/villains.ts';
 import { describeNeighbours } from '../neighbours.ts';
 
-describeNeighbours(['spins', 'blocks', 'blocks-later', 'exits', 'leaks']);
+describeNeighbours(villains);

@@ -1,5 +1,5 @@
 /** Tokens that an action is about to touch: which task, which instant, and how they stand now. */
-import type { State as StateName } from '../../../src/api/endpoints/shapes.ts';
+import type { State as StateName } from '../../../src/api/shapes.ts';
 import { State } from '../kit/state.tsx';
 import { formatInstant } from '../time/format.ts';
 

@@ -3,17 +3,15 @@
  * where it all began. In a panel it is brief: no chain, no headings.
  */
 import { Link } from 'wouter';
-import type { TenantAnswer } from '../client.ts';
 import { Command } from '../kit/command.tsx';
 import '../kit/moments.css';
 import { Age } from '../time/times.tsx';
 import { adviceOf } from './advice.ts';
 import './explanation.css';
 import { sentence } from './sentence.ts';
-import { linkOf, reasonLinks } from './why-links.ts';
+import { linkOf, reasonLinks, type Why } from './why-links.ts';
 
 /** Tokens and triggers are explained in the same shape. */
-export type Why = TenantAnswer<'GET /api/explain/run/{id}'>;
 type Reason = Why['reasons'][number];
 
 interface Props {

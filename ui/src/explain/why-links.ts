@@ -1,6 +1,7 @@
 /** Which page shows what an explanation speaks of. */
-import type { Why } from './explanation.tsx';
+import type { TenantAnswer } from '../client.ts';
 
+export type Why = TenantAnswer<'GET /api/explain/run/{id}'>;
 type Link = Why['chain'][number];
 
 const pages: Readonly<Record<Link['what'], (id: string, job: string | null) => string | undefined>> = {

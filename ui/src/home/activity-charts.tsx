@@ -1,8 +1,8 @@
 /** Runs per minute by how they ended; how late triggers fired; and how long runs waited until a worker took them. */
 import { useMemo } from 'react';
 import { Answer } from '../kit/answer.tsx';
-import '../kit/chart.css';
-import { type Series, TimeChart } from '../kit/time-chart.tsx';
+import '../kit/chart/chart.css';
+import { type Series, TimeChart } from '../kit/chart/time-chart.tsx';
 import { formatSpan } from '../time/format.ts';
 import { type Activity, useActivity } from './use-home.ts';
 

@@ -1,26 +1,33 @@
 /** Whether the database, the schedulers and the workers are well: in words, with what is wrong where something is. */
 import type { ReactNode } from 'react';
 import { Link } from 'wouter';
+import { useAccess } from '../tenants/access.tsx';
+import { sentenceWords } from '../tenants/standing.ts';
+import type { TenantWhy } from '../tenants/use-tenants.ts';
 import { formatBytes } from '../time/format.ts';
 import type { Overview } from './use-home.ts';
 
 type Facts = Overview['health'];
 
 export function Health({ health: { database, schedulers, workers } }: { readonly health: Facts }) {
+  const { why } = useAccess();
+  const fault = why?.reason_code === 'database' ? why.summary.replace(/^will run: /, '') : undefined;
   return (
     <section className="home-list" aria-labelledby="health">
       <header>
         <h2 id="health">Health</h2>
       </header>
       <ul>
-        <Line name="Database" isWell={database.latency_ms < 250}>
-          answers in {database.latency_ms < 10 ? database.latency_ms.toFixed(1) : Math.round(database.latency_ms)} ms,{' '}
+        <Line name="Database" isWell={database.latency_ms < 250 && fault === undefined}>
+          {fault === undefined ? null : `${sentenceWords(fault)}; `}answers in{' '}
+          {database.latency_ms < 10 ? database.latency_ms.toFixed(1) : Math.round(database.latency_ms)} ms,{' '}
           {formatBytes(database.size_bytes)}
         </Line>
-        <Line name={<Link href="/schedulers">Scheduler</Link>} isWell={schedulers.up > 0}>
+        <Line name={<Link href="/schedulers">Scheduler</Link>} isWell={schedulers.up > 0 && isRunning(why)}>
           {schedulers.up > 0
             ? `up, ${schedulers.queued_triggers.toLocaleString('en')} triggers scheduled`
             : 'none is up: nothing fires'}
+          {isRunning(why) ? null : `; the tenant ${sentenceWords(why?.summary ?? '')}`}
         </Line>
         <Line name={<Link href="/workers">Workers</Link>} isWell={workers.up > 0}>
           {workers.up > 0
@@ -31,6 +38,11 @@ export function Health({ health: { database, schedulers, workers } }: { readonly
       </ul>
     </section>
   );
+}
+
+/** Without a fault. While nothing is known of the tenant, nothing is known to be wrong. */
+function isRunning(why: TenantWhy | undefined): boolean {
+  return why === undefined || why.summary === 'runs';
 }
 
 interface LineProps {

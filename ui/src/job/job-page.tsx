@@ -8,11 +8,7 @@ import { useTitle } from '../kit/title.ts';
 import { JobHead } from './job-head.tsx';
 import './job.css';
 import { JobRuns } from './job-runs.tsx';
-import { type Job, useJob } from './use-job.ts';
-
-export interface JobViewProps {
-  readonly job: Job;
-}
+import { type JobViewProps, useJob } from './use-job.ts';
 
 interface View {
   readonly name: string;

@@ -6,7 +6,7 @@ import { RunsTable } from '../runs/runs-table.tsx';
 import { StateChoice } from '../runs/state-choice.tsx';
 import { stateChoice } from '../runs/state-choices.ts';
 import { useRunsOf } from '../runs/use-runs.ts';
-import type { JobViewProps } from './job-page.tsx';
+import type { JobViewProps } from './use-job.ts';
 
 const firstRows = 50;
 const mostRows = 1_000;

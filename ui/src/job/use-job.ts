@@ -5,6 +5,10 @@ import { keys } from '../queries.ts';
 
 /** How it fares. The document is another answer, since it is long and seldom changes. */
 export type Job = Omit<TenantAnswer<'GET /api/jobs/{id}'>, 'raw_definition'>;
+/** What each view of a job's page is given. */
+export interface JobViewProps {
+  readonly job: Job;
+}
 export type Graph = TenantAnswer<'GET /api/jobs/{id}/graph'>;
 
 export function useJob(id: string) {

@@ -1,5 +1,5 @@
 /** The state of a run or token: a shape, a word and a colour, so that none of them is needed to tell. */
-import type { State as StateName } from '../../../src/api/endpoints/shapes.ts';
+import type { State as StateName } from '../../../src/api/shapes.ts';
 
 /** Waterwheel's paths say `active` for what is called `ready` everywhere else. */
 export type Shown = StateName | 'ready';

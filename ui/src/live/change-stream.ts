@@ -5,7 +5,7 @@
  *
  * It runs in the worker that all tabs share, or in the tab itself where there is no such thing.
  */
-import type { DigestMessage } from '../../../src/api/digest.ts';
+import type { DigestMessage } from '../../../src/api/live/digest.ts';
 
 export type LiveState = 'connecting' | 'live' | 'lost';
 

@@ -1,6 +1,6 @@
 /** Which cached answers a digest outdates: at once what a page is about, a little later what sums up all jobs. */
 import type { QueryKey } from '@tanstack/react-query';
-import type { DigestMessage } from '../../../src/api/digest.ts';
+import type { DigestMessage } from '../../../src/api/live/digest.ts';
 import { keys } from '../queries.ts';
 
 interface Touched {

@@ -2,7 +2,7 @@
  * Who is signed in. The session itself is a cookie that scripts cannot read; what is known here is what `/api/me` says.
  */
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
-import { type GatewayAnswer, gateway } from '../client.ts';
+import { type GatewayAnswer, gateway, isDatabaseFault } from '../client.ts';
 import { keys } from '../queries.ts';
 
 type Me = GatewayAnswer<'GET /api/me'>;
@@ -19,11 +19,15 @@ export function noteSession(isThere: boolean): void {
   else localStorage.removeItem(hint);
 }
 
+/** How soon it is asked again while the database does not answer. */
+const faultyMs = 3_000;
+
 export function useMe() {
   return useQuery<Me>({
     queryKey: keys.me,
     queryFn: ({ signal }) => gateway('GET /api/me', { signal }),
     staleTime: Number.POSITIVE_INFINITY,
+    refetchInterval: ({ state: { error } }) => (isDatabaseFault(error) ? faultyMs : false),
   });
 }
 

@@ -53,9 +53,9 @@ const further: readonly (readonly [path: string, Page: ComponentType])[] = [
   ['/schedulers', lazy(() => import('../fleet/schedulers-page.tsx'))],
   ['/audit', lazy(() => import('../admin/audit-page.tsx'))],
   ['/tenants', lazy(() => import('../tenants/tenants-page.tsx'))],
-  ['/slots', lazy(() => import('../tenants/slots-page.tsx'))],
+  ['/slots', lazy(() => import('../launcher/slots-page.tsx'))],
   ['/engines', lazy(() => import('../tenants/engines-page.tsx'))],
-  ['/launcher', lazy(() => import('../tenants/launcher-page.tsx'))],
+  ['/launcher', lazy(() => import('../launcher/launcher-page.tsx'))],
   ['/keys', lazy(() => import('../admin/keys-page.tsx'))],
   ['/settings', lazy(() => import('../admin/settings-page.tsx'))],
 ];

@@ -16,9 +16,10 @@ import type { TenantWhy } from '../tenants/use-tenants.ts';
 const ofInstallation = /^\/(tenants|slots|engines|launcher|keys)(\/|$)/;
 
 export function Banners() {
-  const { state, why } = useAccess();
+  const { state, why, fault } = useAccess();
   const [path] = useLocation();
   if (state === 'missing') return <NoTenant />;
+  if (fault !== undefined) return <NoDatabase fault={fault} />;
   const isShown = why !== undefined && isWorthSaying(why) && !ofInstallation.test(path);
   return (
     <>
@@ -52,6 +53,14 @@ function Stopped({ why }: { readonly why: TenantWhy }) {
       </p>
       {isRoot && why.reason_code === 'stopped_by_user' ? <StartButton name={tenantName} /> : null}
     </div>
+  );
+}
+
+function NoDatabase({ fault }: { readonly fault: string }) {
+  return (
+    <p className="lost-banner" role="alert">
+      {sentenceWords(fault)}. What you see may be old; everything goes on by itself when the database answers.
+    </p>
   );
 }
 

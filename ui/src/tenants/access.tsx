@@ -4,7 +4,8 @@
  */
 import { useQueryClient } from '@tanstack/react-query';
 import { createContext, type ReactNode, use, useEffect, useMemo } from 'react';
-import { statusOf, tenantName } from '../client.ts';
+import { isDatabaseFault, statusOf, tenantName } from '../client.ts';
+import { sentenceOf } from '../kit/failure.tsx';
 import { isClosed } from './standing.ts';
 import { type TenantWhy, useTenantWhy } from './use-tenants.ts';
 
@@ -12,20 +13,24 @@ interface Access {
   /** `unknown`: not answered yet, or there was no answer. */
   readonly state: 'unknown' | 'open' | 'closed' | 'missing';
   readonly why: TenantWhy | undefined;
+  /** Why the database does not answer the server. */
+  readonly fault: string | undefined;
 }
 
-const AccessContext = createContext<Access>({ state: 'unknown', why: undefined });
+const AccessContext = createContext<Access>({ state: 'unknown', why: undefined, fault: undefined });
 
 export function AccessProvider({ children }: { readonly children: ReactNode }) {
   const client = useQueryClient();
   const { data: why, error } = useTenantWhy(tenantName);
   const state = stateOf(why, error);
+  const fault = isDatabaseFault(error) ? sentenceOf(error) : undefined;
+  const isUnreadable = state === 'closed' || fault !== undefined;
   useEffect(() => {
-    if (state !== 'closed') return undefined;
+    if (!isUnreadable) return undefined;
     // what could not be read meanwhile
     return () => void client.invalidateQueries();
-  }, [client, state]);
-  const access = useMemo(() => ({ state, why }), [state, why]);
+  }, [client, isUnreadable]);
+  const access = useMemo(() => ({ state, why, fault }), [state, why, fault]);
   return <AccessContext value={access}>{children}</AccessContext>;
 }
 

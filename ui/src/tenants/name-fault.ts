@@ -2,7 +2,7 @@
 
 const longest = 63;
 
-/** What is wrong with a tenant's name; the server's rule (`src/gateway/tenant-endpoints.ts`), in time to be mended. */
+/** What is wrong with a tenant's name; the server's rule (`src/gateway/tenants/endpoints.ts`), in time to be mended. */
 export function nameFault(name: string): string | undefined {
   if (name === '') return 'It needs a name.';
   if (name.length > longest) return 'At most 63 characters.';

@@ -3,7 +3,7 @@
  * ask again while they are in sight, more often while something is under way. Pages of a tenant do not.
  */
 import { useIsMutating, useQuery } from '@tanstack/react-query';
-import { type GatewayAnswer, gateway, statusOf } from '../client.ts';
+import { type GatewayAnswer, gateway, isDatabaseFault, statusOf } from '../client.ts';
 import { keys } from '../queries.ts';
 import { isUnderWay, toneOf } from './standing.ts';
 
@@ -15,6 +15,8 @@ export type Process = Launcher['standing_by'][number];
 export type TenantWhy = GatewayAnswer<'GET /api/explain/tenant/{name}'>;
 
 const calmMs = 3_000;
+/** Nothing tells of a disk that is full or a database that is frozen. */
+const quietMs = 60_000;
 const busyMs = 1_000;
 
 /** Read once; a digest has it read again each minute. */
@@ -64,17 +66,17 @@ export function useMessages(name: string, limit: number) {
   });
 }
 
-/**
- * Of a tenant that runs it is asked once: when its scheduler goes, the tenant's own stream says so. `watched`: also where
- * the whole host went and nobody is left to say it.
- */
+/** Of a tenant that runs it is asked seldom: when its scheduler goes, the tenant's own stream says so. `watched`: as often as ever. */
 export function useTenantWhy(name: string, { watched = false }: { readonly watched?: boolean } = {}) {
   const isBeingRenamed = useIsBeingRenamed(name);
   return useQuery({
     queryKey: keys.tenant(name, 'why'),
     queryFn: ({ signal }) => gateway('GET /api/explain/tenant/{name}', { params: { name }, signal }),
-    refetchInterval: ({ state: { data } }) =>
-      isBeingRenamed || data === undefined || (!watched && toneOf(data) === 'well') ? false : calmMs,
+    refetchInterval: ({ state: { data, error } }) => {
+      if (isDatabaseFault(error)) return calmMs;
+      if (isBeingRenamed || data === undefined) return false;
+      return !watched && toneOf(data) === 'well' ? quietMs : calmMs;
+    },
   });
 }
 

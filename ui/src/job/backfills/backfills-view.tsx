@@ -7,7 +7,7 @@ import { Answer } from '../../kit/answer.tsx';
 import { Empty } from '../../kit/empty.tsx';
 import { useShown, useUrlState } from '../../kit/url-state.ts';
 import { Age, Instant } from '../../time/times.tsx';
-import type { JobViewProps } from '../job-page.tsx';
+import type { JobViewProps } from '../use-job.ts';
 import './backfills.css';
 
 type Outline = TenantAnswer<'GET /api/jobs/{id}/backfills'>['items'][number];

@@ -9,7 +9,7 @@ import { Answer } from '../../kit/answer.tsx';
 import { Failure } from '../../kit/failure.tsx';
 import { useUrlState } from '../../kit/url-state.ts';
 import { useMayOperate } from '../../session/session.ts';
-import type { JobViewProps } from '../job-page.tsx';
+import type { JobViewProps } from '../use-job.ts';
 import { useDocument } from '../use-job.ts';
 import { useVersion } from '../versions/use-versions.ts';
 import { CodeEditor } from './code-editor.tsx';

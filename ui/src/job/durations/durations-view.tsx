@@ -7,7 +7,7 @@ import { Empty } from '../../kit/empty.tsx';
 import { useUrlState } from '../../kit/url-state.ts';
 import { formatSpan } from '../../time/format.ts';
 import { Instant } from '../../time/times.tsx';
-import type { JobViewProps } from '../job-page.tsx';
+import type { JobViewProps } from '../use-job.ts';
 import { useGraph } from '../use-job.ts';
 import { instantHref } from '../use-selection.ts';
 import { DurationChart } from './duration-chart.tsx';

@@ -3,7 +3,7 @@
  * screen reader it is a group of buttons and links, each with its name and state.
  */
 import { type KeyboardEvent, type MouseEvent, useMemo, useRef, useState } from 'react';
-import type { State } from '../../../../src/api/endpoints/shapes.ts';
+import type { State } from '../../../../src/api/shapes.ts';
 import { wordOf } from '../../kit/state.tsx';
 import type { Graph } from '../use-job.ts';
 import { EdgeEnds, GraphEdges, EdgeLegend } from './graph-edges.tsx';

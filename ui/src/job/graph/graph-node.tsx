@@ -1,6 +1,6 @@
 /** One box of the graph: a task with its state, a trigger, or either of another job. */
 import { memo } from 'react';
-import type { State } from '../../../../src/api/endpoints/shapes.ts';
+import type { State } from '../../../../src/api/shapes.ts';
 import { shapeOf } from '../../kit/state.tsx';
 import type { Graph } from '../use-job.ts';
 import { type LaidNode, letterWidth, nodeHeight, textLeft } from './layout.ts';

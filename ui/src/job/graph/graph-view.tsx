@@ -5,7 +5,7 @@ import { Answer } from '../../kit/answer.tsx';
 import { Empty } from '../../kit/empty.tsx';
 import { Failure } from '../../kit/failure.tsx';
 import { InstantPicker, type Picked, usePickedInstant } from '../instant-picker.tsx';
-import type { JobViewProps } from '../job-page.tsx';
+import type { JobViewProps } from '../use-job.ts';
 import { TokenPanel } from '../token-panel.tsx';
 import { type Graph, type Job, useGraph, useTokensAt } from '../use-job.ts';
 import { useSelection } from '../use-selection.ts';

@@ -1,7 +1,7 @@
 /** What the letters of a grid's row mean, and how each is drawn. */
 import type { ReactElement } from 'react';
-import type { cellLetters } from '../../../../src/api/endpoints/job-views.ts';
-import type { State } from '../../../../src/api/endpoints/shapes.ts';
+import type { cellLetters } from '../../../../src/api/jobs/view-endpoints.ts';
+import type { State } from '../../../../src/api/shapes.ts';
 import { type Shown, shapeOf, wordOf } from '../../kit/state.tsx';
 
 type Letter = (typeof cellLetters)[keyof typeof cellLetters];

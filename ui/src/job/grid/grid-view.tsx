@@ -3,7 +3,7 @@ import { useState } from 'react';
 import { State } from '../../kit/state.tsx';
 import { useUrlState } from '../../kit/url-state.ts';
 import { InstantPanel } from '../instant-panel.tsx';
-import type { JobViewProps } from '../job-page.tsx';
+import type { JobViewProps } from '../use-job.ts';
 import '../state-colours.css';
 import { TokenPanel } from '../token-panel.tsx';
 import { useGraph } from '../use-job.ts';

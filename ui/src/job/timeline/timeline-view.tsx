@@ -5,7 +5,7 @@ import { Empty } from '../../kit/empty.tsx';
 import { useNow } from '../../time/clock.ts';
 import { formatSpan } from '../../time/format.ts';
 import { InstantPicker, usePickedInstant } from '../instant-picker.tsx';
-import type { JobViewProps } from '../job-page.tsx';
+import type { JobViewProps } from '../use-job.ts';
 import '../state-colours.css';
 import { type Graph, useGraph } from '../use-job.ts';
 import { criticalPath, type InstantRun, rowsOf } from './rows.ts';

@@ -1,14 +1,14 @@
 /** One trigger: its schedule in words, facts, and the next firings. */
 import { Link } from 'wouter';
+import type { TenantAnswer } from '../../client.ts';
 import { Fact } from '../../kit/facts.tsx';
 import { useUrlState } from '../../kit/url-state.ts';
 import { formatSpan } from '../../time/format.ts';
 import { Due, Instant } from '../../time/times.tsx';
 import { cronWords, periodWords } from './schedule-words.ts';
 import { TriggerWhy } from './trigger-why.tsx';
-import type { Firings } from './triggers-view.tsx';
 
-type Trigger = Firings['items'][number];
+type Trigger = TenantAnswer<'GET /api/jobs/{id}/firings'>['items'][number];
 
 interface Props {
   readonly job: string;

@@ -1,14 +1,12 @@
 /** The triggers of a job: when they fire, what comes next, and what is still to be caught up. Live. */
 import { useQuery } from '@tanstack/react-query';
-import { type TenantAnswer, tenant } from '../../client.ts';
+import { tenant } from '../../client.ts';
 import { Answer } from '../../kit/answer.tsx';
 import { Empty } from '../../kit/empty.tsx';
 import { keys } from '../../queries.ts';
-import type { JobViewProps } from '../job-page.tsx';
+import type { JobViewProps } from '../use-job.ts';
 import { TriggerSection } from './trigger-section.tsx';
 import './triggers.css';
-
-export type Firings = TenantAnswer<'GET /api/jobs/{id}/firings'>;
 
 const nextShown = 5;
 

@@ -2,7 +2,7 @@
 import { Link } from 'wouter';
 import { Answer } from '../../kit/answer.tsx';
 import { useShown, useUrlState } from '../../kit/url-state.ts';
-import type { JobViewProps } from '../job-page.tsx';
+import type { JobViewProps } from '../use-job.ts';
 import { Comparison } from './comparison.tsx';
 import { Age } from '../../time/times.tsx';
 import { useVersions, type Version } from './use-versions.ts';

@@ -1,0 +1,37 @@
+/** The audit: who did what. Read from the event log, newest first. */
+import { z } from 'zod';
+import { endpoints } from '../../http/endpoint.ts';
+import { flag, limit, time } from '../shapes.ts';
+
+const entry = z.object({
+  seq: z.int(),
+  at: time,
+  actor: z.string().nullable(),
+  topic: z.string(),
+  type: z.string(),
+  subject: z.string().nullable(),
+  /** What the subject is called, where it still has a name: `project/job`, `project/job/task`, `project/stash/key`. */
+  name: z.string().nullable(),
+  /** The page of it, for who wants to look: a run, a job, a project; null where there is none. */
+  page: z.object({ kind: z.enum(['run', 'job', 'project', 'backfill']), id: z.string() }).nullable(),
+  body: z.unknown(),
+});
+
+export const auditQuery = z.object({
+  limit: limit(50),
+  before: z.coerce.number().int().min(1).max(Number.MAX_SAFE_INTEGER).optional().describe('`next` of the page before'),
+  actor: z.string().max(200).optional(),
+  topic: z.string().max(200).optional(),
+  machines: flag.describe('also what schedulers and workers did'),
+});
+export const auditPage = z.object({ items: z.array(entry), next: z.int().nullable() });
+
+export const auditEndpoints = endpoints({
+  'GET /api/audit': {
+    summary: 'Who did what in this tenant, newest first; keys and sessions are in `/api/installation/audit`',
+    tag: 'audit',
+    allow: ['viewer', 'operator'],
+    query: auditQuery,
+    answer: auditPage,
+  },
+});

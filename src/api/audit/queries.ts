@@ -1,0 +1,42 @@
+/** Statements that name what events are about, one for all of a kind. What is deleted has its name still, but no page. */
+import { type Db, sql } from '../../kernel/sql.ts';
+
+export type NamedRow = { readonly id: string; readonly name: string; readonly gone: boolean };
+
+export function nameProjects(db: Db, ids: readonly string[]): Promise<NamedRow[]> {
+  return db.rows<NamedRow>(sql`
+    select id, name, deleted_at is not null as gone
+      from project
+     where id = any (${ids}::uuid[])`);
+}
+
+export function nameJobs(db: Db, ids: readonly string[]): Promise<NamedRow[]> {
+  return db.rows<NamedRow>(sql`
+    select job.id, project.name || '/' || job.name as name, job.deleted_at is not null as gone
+      from job
+      join project on project.id = job.project_id
+     where job.id = any (${ids}::uuid[])`);
+}
+
+export function nameBackfills(db: Db, ids: readonly string[]): Promise<NamedRow[]> {
+  return db.rows<NamedRow>(sql`
+    select backfill.id, project.name || '/' || job.name as name, false as gone
+      from backfill
+      join job on job.id = backfill.job_id
+      join project on project.id = job.project_id
+     where backfill.id = any (${ids}::uuid[])`);
+}
+
+/** Those that are still kept. */
+export function nameRuns(db: Db, ids: readonly string[]): Promise<NamedRow[]> {
+  return db.rows<NamedRow>(sql`
+    select r.id, project.name || '/' || job.name || '/' || task.name as name, false as gone
+      from (
+        select live.id, live.task_id from live where live.id = any (${ids}::uuid[])
+        union all
+        select run.id, run.task_id from run where run.id = any (${ids}::uuid[])
+      ) as r
+      join task on task.id = r.task_id
+      join job on job.id = task.job_id
+      join project on project.id = job.project_id`);
+}

@@ -1,0 +1,176 @@
+/** Backfills: made with the plan that a dry run shows, then worked off by the scheduler; look, list, cancel. */
+import { MillraceError } from '../../errors.ts';
+import { type Recording, recording } from '../../events/append.ts';
+import type { Input } from '../../http/endpoint.ts';
+import { clearBackfill } from '../../scheduler/catchup/backfills.ts';
+import { planBackfill, previewBackfill, totalOf } from './plan.ts';
+import {
+  type BackfillRow,
+  findBackfill,
+  findBackfillNamed,
+  findTally,
+  insertBackfill,
+  listBackfills,
+  listBackfillTriggers,
+  markCancelled,
+  overlapOf,
+} from './queries.ts';
+import { type ApiContext, type ApiHandlers, author, badRequest, found } from '../context.ts';
+import type { backfillEndpoints } from './endpoints.ts';
+import { holdJob, type LockedJob } from '../jobs/change-queries.ts';
+import { knownJob } from '../jobs/handlers.ts';
+
+type Endpoints = typeof backfillEndpoints;
+type Wish = Input<Endpoints['POST /api/jobs/{id}/backfill']>['body'];
+
+/** How many finished runs are counted at a time while a backfill is under way: a moment's work. */
+const mostCounted = 20_000;
+
+function outline(row: BackfillRow) {
+  return {
+    id: row.id,
+    job: { id: row.job_id, name: row.job_name, project: row.project },
+    name: row.name,
+    triggers: row.triggers,
+    first: row.first_at.toISOString(),
+    last: row.last_at.toISOString(),
+    order: row.policy,
+    priority: row.priority,
+    only: row.only_missing ? ('missing' as const) : ('all' as const),
+    state: row.state,
+    instants: { total: row.total, fired: row.fired, skipped: row.skipped },
+    created_at: row.created_at.toISOString(),
+    ended_at: row.ended_at?.toISOString() ?? null,
+    by: row.actor,
+  };
+}
+
+const noRuns = {
+  waiting: 0,
+  ready: 0,
+  running: 0,
+  retry: 0,
+  success: 0,
+  failure: 0,
+  timeout: 0,
+  error: 0,
+  cancelled: 0,
+};
+
+/** Runs are counted first, so that none is shown of an instant that has not fired. */
+async function shown(ctx: ApiContext, id: string) {
+  const { counts, whole } = found(await findTally(ctx.db, id, mostCounted), 'backfill', id);
+  return { ...outline(await known(ctx, id)), runs: { ...noRuns, ...counts }, runs_complete: whole };
+}
+
+async function known(ctx: ApiContext, id: string): Promise<BackfillRow> {
+  return found(await findBackfill(ctx.db, id), 'backfill', id);
+}
+
+async function make(input: Input<Endpoints['POST /api/jobs/{id}/backfill']>, ctx: ApiContext): Promise<Response> {
+  if (input.body.dry_run) return Response.json(await preview(input.params.id, input.body, ctx));
+  const who = author(ctx, input.caller);
+  const { id, made } = await recording(ctx.db, who, async (tx) => {
+    const job = found(await holdJob(tx, input.params.id), 'job', input.params.id);
+    const existing = await sameNamed(tx, job, input.body);
+    const id = existing ?? (await insert(tx, job, input.body, who));
+    if (id !== undefined) return { id, made: existing === undefined };
+    // another one of that name was made just now, and its commit was waited for
+    return { id: found(await sameNamed(tx, job, input.body), 'backfill', input.body.name ?? ''), made: false };
+  });
+  if (made) for (const kind of ['triggers', 'events'] as const) ctx.hints.send(kind);
+  return Response.json(await shown(ctx, id), { status: made ? 201 : 200 });
+}
+
+async function preview(id: string, wish: Wish, ctx: ApiContext) {
+  await knownJob(ctx, id);
+  const parts = planBackfill(await listBackfillTriggers(ctx.db, id), wish, ctx.time.now());
+  const how = { limit: wish.limit, onlyMissing: wish.only === 'missing' };
+  const { total, items, next } = await previewBackfill(ctx.db, parts, how);
+  return { dry_run: true, instants: { total }, items, next };
+}
+
+/** The backfill that has the name wished for. Asked twice for the same, it is the same; another range under the same name is a slip. */
+async function sameNamed(tx: Recording, job: LockedJob, wish: Wish): Promise<string | undefined> {
+  const row = wish.name === undefined ? undefined : await findBackfillNamed(tx, job.id, wish.name);
+  if (row === undefined) return undefined;
+  const named = wish.triggers === undefined ? row.triggers : [...new Set(wish.triggers)].sort();
+  const same =
+    row.first_at.getTime() === wish.first.getTime() &&
+    row.last_at.getTime() === wish.last.getTime() &&
+    row.policy === wish.order &&
+    row.priority === wish.priority &&
+    row.only_missing === (wish.only === 'missing') &&
+    row.triggers.toSorted().join('\0') === named.toSorted().join('\0');
+  if (same) return row.id;
+  throw new MillraceError(
+    'conflict',
+    `the job ${job.name} has another backfill that is called ${wish.name}: ${row.id}`,
+  );
+}
+
+/** Nothing when the job has one of that name after all. */
+async function insert(
+  tx: Recording,
+  job: LockedJob,
+  wish: Wish,
+  who: { actor: string; at: Date },
+): Promise<string | undefined> {
+  const parts = planBackfill(await listBackfillTriggers(tx, job.id), wish, who.at.getTime());
+  const total = totalOf(parts);
+  if (total === 0) throw badRequest('body.first', `no trigger of the job ${job.name} has an instant there that is due`);
+  await checkOverlap(tx, job, wish);
+  const { first, last, order, priority } = wish;
+  const wished = { name: wish.name, first, last, order, priority, onlyMissing: wish.only === 'missing' };
+  const id = await insertBackfill(tx, { job: job.id, ...wished, parts, ...who });
+  const body = { job: job.id, job_name: job.name, ...wished, instants: total };
+  if (id !== undefined) tx.record('millrace_jobs', { type: 'backfill.created', subject: id, body });
+  return id;
+}
+
+/** Only what comes at backfill priority always waits for its turn. */
+async function checkOverlap(tx: Recording, job: LockedJob, { priority }: Wish): Promise<void> {
+  const overlap = priority === 'backfill' ? 'queue' : await overlapOf(tx, job.id);
+  if (overlap === 'queue') return;
+  const message = `the job ${job.name} has overlap: ${overlap}, which drops instants of priority ${priority}; use backfill`;
+  throw new MillraceError('conflict', message);
+}
+
+async function cancel({ params, caller }: Input<Endpoints['POST /api/backfills/{id}/cancel']>, ctx: ApiContext) {
+  const who = author(ctx, caller);
+  const row = await known(ctx, params.id);
+  const marked = await recording(ctx.db, who, async (tx) => {
+    if (!(await markCancelled(tx, row.id))) return false;
+    const body = { job: row.job_id, job_name: row.job_name, name: row.name };
+    tx.record('millrace_jobs', { type: 'backfill.cancelled', subject: row.id, body });
+    return true;
+  });
+  if (marked) {
+    // the scheduler goes on with it, should this process die here
+    await clearBackfill(ctx.db, row.id, who);
+    ctx.hints.send('events');
+    // limits that its runs held may have let others through
+    ctx.hints.send('ready');
+  }
+  return shown(ctx, row.id);
+}
+
+type Page = { readonly limit: number; readonly cursor?: string | undefined };
+
+async function pageOf(ctx: ApiContext, { limit, cursor }: Page, job?: string) {
+  const filter = { ...(job === undefined ? {} : { job }), before: cursor, limit: limit + 1 };
+  const rows = await listBackfills(ctx.db, filter);
+  const items = rows.slice(0, limit).map(outline);
+  return { items, next: rows.length > limit ? (items.at(-1)?.id ?? null) : null };
+}
+
+export const backfillHandlers: ApiHandlers<Endpoints> = {
+  'POST /api/jobs/{id}/backfill': make,
+  'GET /api/jobs/{id}/backfills': async ({ params, query }, ctx) => {
+    await knownJob(ctx, params.id);
+    return pageOf(ctx, query, params.id);
+  },
+  'GET /api/backfills': ({ query }, ctx) => pageOf(ctx, query),
+  'GET /api/backfills/{id}': ({ params }, ctx) => shown(ctx, params.id),
+  'POST /api/backfills/{id}/cancel': cancel,
+};

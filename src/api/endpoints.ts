@@ -1,0 +1,32 @@
+/** Every endpoint of a tenant: the one table that says who may call what, and what goes in and out. */
+import { auditEndpoints } from './audit/endpoints.ts';
+import { backfillEndpoints } from './backfills/endpoints.ts';
+import { explainEndpoints } from './explain/endpoints.ts';
+import { fleetEndpoints } from './fleet/endpoints.ts';
+import { instantEndpoints } from './instants/endpoints.ts';
+import { jobViewEndpoints } from './jobs/view-endpoints.ts';
+import { jobEndpoints } from './jobs/endpoints.ts';
+import { overviewEndpoints } from './overview/endpoints.ts';
+import { poolEndpoints } from './pools/endpoints.ts';
+import { projectEndpoints } from './projects/endpoints.ts';
+import { runEndpoints } from './runs/endpoints.ts';
+import { taskEndpoints } from './tasks/endpoints.ts';
+import { triggerEndpoints } from './triggers/endpoints.ts';
+
+export const tenantEndpoints = {
+  ...projectEndpoints,
+  ...jobEndpoints,
+  ...jobViewEndpoints,
+  ...instantEndpoints,
+  ...backfillEndpoints,
+  ...taskEndpoints,
+  ...triggerEndpoints,
+  ...runEndpoints,
+  ...poolEndpoints,
+  ...fleetEndpoints,
+  ...explainEndpoints,
+  ...overviewEndpoints,
+  ...auditEndpoints,
+};
+
+export type TenantEndpoints = typeof tenantEndpoints;

@@ -1,0 +1,157 @@
+/** Why something ran, or why it has not: in words for people, and in codes and data for programs. */
+import { z } from 'zod';
+import { endpoints } from '../../http/endpoint.ts';
+import { id, idPath, instant, states, time } from '../shapes.ts';
+
+/** Every code that a reason can have. docs/api.md says what each means; a test keeps the two alike. */
+export const reasonCodes = [
+  // how a run came to be
+  'fired',
+  'caught_up',
+  'backfilled',
+  'run_now',
+  'activated',
+  'retried',
+  'threshold_reached',
+  'cause_forgotten',
+  // why a run has not started, or where it is
+  'queued',
+  'places_taken',
+  'no_worker',
+  'runtime_unserved',
+  'runtime_not_allowed',
+  'queue_unserved',
+  'paused',
+  'job_limit',
+  'task_limit',
+  'pool_full',
+  'lease_lost',
+  'running',
+  'worker_silent',
+  'cancel_wished',
+  'no_scheduler',
+  // how a run ended, and what followed
+  'succeeded',
+  'failed',
+  'timed_out',
+  'errored',
+  'cancelled',
+  'retry_scheduled',
+  'tried_again',
+  'counted_children',
+  'counted_nothing',
+  // why a token waits
+  'counting',
+  'held',
+  'cleared',
+  'never_begun',
+  'no_parents',
+  'threshold_out_of_reach',
+  'task_removed',
+  'parent_waiting',
+  'parent_not_begun',
+  'parent_queued',
+  'parent_running',
+  'parent_retrying',
+  'parent_paused',
+  'parent_failed',
+  'parent_succeeded',
+  'parent_cancelled',
+  'parent_counted_before',
+  // what a trigger does
+  'trigger_fired',
+  'trigger_not_due',
+  'trigger_overdue',
+  'trigger_off_schedule',
+  'trigger_skipped',
+  'trigger_catching_up',
+  'trigger_paused',
+  'trigger_ended',
+  'trigger_removed',
+  'trigger_counted_before',
+  'trigger_unused',
+] as const;
+export type ReasonCode = (typeof reasonCodes)[number];
+
+const reason = z.object({
+  code: z.enum(reasonCodes),
+  message: z.string(),
+  /** Ids, times and numbers behind the message; what there is depends on the code. */
+  data: z.record(z.string(), z.unknown()),
+});
+
+/** One step back. The last is a trigger or a person, unless history no longer reaches so far. */
+const link = z.object({
+  what: z.enum(['run', 'token', 'trigger', 'backfill', 'person', 'more']),
+  /** A UUID; of a token `TASK@INSTANT`; of a person the actor that events name. */
+  id: z.string().nullable(),
+  at: time.nullable(),
+  message: z.string(),
+});
+
+/** Of a trigger, or of one instant of it. */
+const triggerStates = [
+  'scheduled',
+  'due',
+  'fired',
+  'off_schedule',
+  'skipped',
+  'catching_up',
+  'paused',
+  'ended',
+  'removed',
+] as const;
+
+const explanation = z.object({
+  subject: z.object({
+    kind: z.enum(['token', 'run', 'trigger']),
+    id: z.string(),
+    /** `project/job/task/name` or `project/job/trigger/name`; null for what belongs to no task. */
+    name: z.string().nullable(),
+    instant: time.nullable(),
+    job: id.nullable(),
+  }),
+  state: z.enum([...states, ...triggerStates]),
+  summary: z.string(),
+  reasons: z.array(reason),
+  chain: z.array(link),
+  /** What will happen, or what can be done about it. */
+  next: z.string().nullable(),
+});
+
+/** `TASK@INSTANT`; without an instant the newest one that the task, or else its job, has seen. */
+const tokenId = z.string().transform((text, context) => {
+  const [task = '', at, ...more] = text.split('@');
+  const taskId = id.safeParse(task);
+  const parsed = at === undefined ? undefined : instant.safeParse(at);
+  if (taskId.success && parsed?.success !== false && more.length === 0) {
+    return { task: taskId.data.toLowerCase(), instant: parsed?.data };
+  }
+  context.addIssue({
+    code: 'custom',
+    message: 'write TASK@INSTANT: a UUID, @, and a time such as 2026-01-31T00:00:00Z',
+  });
+  return z.NEVER;
+});
+
+const view = { tag: 'explain', allow: ['viewer', 'operator'], answer: explanation } as const;
+
+export const explainEndpoints = endpoints({
+  'GET /api/explain/token/{id}': {
+    ...view,
+    summary:
+      'Why a task ran at an instant, or why it has not. The id is `TASK@INSTANT`, or `TASK` for its newest instant',
+    params: z.object({ id: tokenId }),
+  },
+  'GET /api/explain/run/{id}': {
+    ...view,
+    summary: 'Why a run exists, why it has not started or how it ended, and what followed',
+    params: idPath,
+  },
+  'GET /api/explain/trigger/{id}': {
+    ...view,
+    summary: 'When a trigger fires next and what keeps it; with `instant` whether, and why, it fired for that one',
+    params: idPath,
+    query: z.object({ instant: instant.optional() }),
+  },
+});

@@ -1,0 +1,119 @@
+/** What the installation around a tenant has to do with it: who could take a run, and whether a scheduler is there. */
+import type { WorkerInfo } from '../../contract/context.ts';
+import { leaseTimes } from '../../contract/lease-times.ts';
+import { mayRun } from '../../contract/local-tasks.ts';
+import { shellWord } from '../../kernel/text/shell-word.ts';
+import type { ApiContext } from '../context.ts';
+import { counted, type Finding, finding, told, workerName } from './findings.ts';
+
+const rememberedMs = 86_400_000;
+/** As long as `/healthz` believes a scheduler that is silent. */
+const schedulerSilentMs = 10_000;
+
+/** All heard of within a day, and those of them that may take runs: not silent for long, and not leaving. */
+export interface Workers {
+  readonly known: readonly WorkerInfo[];
+  readonly alive: readonly WorkerInfo[];
+}
+
+export async function findWorkers(ctx: ApiContext): Promise<Workers> {
+  const nowMs = ctx.time.now();
+  const known = await ctx.directory.workers(new Date(nowMs - rememberedMs));
+  const since = nowMs - leaseTimes(ctx.settings.leaseMs).workerLifeMs;
+  return { known, alive: known.filter(({ lastSeenAt, places }) => lastSeenAt.getTime() > since && places > 0) };
+}
+
+/** What keeps anyone from taking a run of this lane; nothing when there is a worker that may. */
+export function unserved(lane: string, workers: Workers): Finding | undefined {
+  const { runtime, queue } = partsOf(lane);
+  const able = workers.alive.filter(({ runtimes }) => runtimes.includes(runtime));
+  if (workers.alive.length === 0) return nobodyAlive(runtime, queue, workers.known);
+  if (able.length === 0) {
+    const runtimes = [...new Set(workers.alive.flatMap((worker) => worker.runtimes))].sort();
+    return finding(
+      'runtime_unserved',
+      `no worker alive has the runtime ${runtime}; there is ${listed(runtimes)}`,
+      { runtime, queue, workers: workers.alive.length, runtimes },
+      runtime === 'function'
+        ? `start one: millrace worker --functions FILE.js${queue === 'default' ? '' : ` --queue ${shellWord(queue)}`}`
+        : `it starts as soon as there is a worker with the runtime ${runtime}`,
+    );
+  }
+  if (able.some(({ queues }) => queues.includes(queue))) return undefined;
+  const queues = [...new Set(able.flatMap((worker) => worker.queues))].sort();
+  return finding(
+    'queue_unserved',
+    `no worker alive serves the queue ${queue} with the runtime ${runtime}; served is ${listed(queues)}`,
+    { runtime, queue, workers: able.length, queues },
+    `start one: millrace worker --queue ${shellWord(queue)}`,
+  );
+}
+
+/** The setting that keeps every worker from a run of this lane. */
+export function notAllowed({ tenant, settings }: ApiContext, lane: string): Finding | undefined {
+  const { runtime, queue } = partsOf(lane);
+  if (mayRun(runtime, tenant.name, settings.localTasks)) return undefined;
+  return finding(
+    'runtime_not_allowed',
+    `only the tenant default may run tasks of the runtime ${runtime} here (MILLRACE_LOCAL_TASKS=default)`,
+    { runtime, queue, setting: 'MILLRACE_LOCAL_TASKS' },
+    'whoever runs the installation can change the setting; or give the task another runtime',
+  );
+}
+
+function nobodyAlive(runtime: string, queue: string, known: readonly WorkerInfo[]): Finding {
+  const last = known.toSorted((a, b) => b.lastSeenAt.getTime() - a.lastSeenAt.getTime())[0];
+  const heard =
+    last === undefined ? '' : `; the last one, ${workerName(last)}, was heard of at ${told(last.lastSeenAt)}`;
+  return finding(
+    'no_worker',
+    `no worker is alive${heard}`,
+    { runtime, queue, last_worker: last?.id ?? null, last_seen_at: last?.lastSeenAt ?? null },
+    'start one: millrace worker',
+  );
+}
+
+/** For a run that some worker may take: whether there is room for it. One that executes nothing needs none. */
+export function roomFor(lane: string, workers: Workers, before: number): Finding {
+  const { runtime, queue } = partsOf(lane);
+  const serving = workers.alive.filter((w) => w.runtimes.includes(runtime) && w.queues.includes(queue));
+  const places = sum(serving.map((worker) => worker.places));
+  const running = sum(serving.map((worker) => worker.running));
+  const data = { runtime, queue, before, workers: serving.length, places, running };
+  const ahead = before === 0 ? 'it is the next of its lane' : `about ${counted(before, 'run')} of its lane come first`;
+  if (runtime === 'none') return finding('queued', `it is queued: ${ahead}, and it takes no place`, data);
+  if (running >= places) {
+    return finding(
+      'places_taken',
+      `all places of those who may take it are taken (${places}, of ${counted(serving.length, 'worker')}); ${ahead}`,
+      data,
+      'it starts when its turn comes; more workers or a larger MILLRACE_MAX_TASKS make room',
+    );
+  }
+  return finding('queued', `it is queued: ${ahead}, and ${places - running} of ${places} places are free`, data);
+}
+
+export async function schedulerAway(ctx: ApiContext): Promise<Finding | undefined> {
+  const alive = await ctx.directory.schedulers(new Date(ctx.time.now() - schedulerSilentMs));
+  if (alive.length > 0) return undefined;
+  return finding(
+    'no_scheduler',
+    'no scheduler of this tenant is running',
+    {},
+    'millrace status says why; millrace host starts one',
+  );
+}
+
+/** Lanes are `runtime:queue`, and neither name holds a colon. */
+function partsOf(lane: string): { runtime: string; queue: string } {
+  const at = lane.indexOf(':');
+  return { runtime: lane.slice(0, at), queue: lane.slice(at + 1) };
+}
+
+function listed(words: readonly string[]): string {
+  return words.length === 0 ? 'none' : words.join(', ');
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, each) => total + each, 0);
+}

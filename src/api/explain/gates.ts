@@ -1,0 +1,57 @@
+/** Why a run waits at a limit: of its job's instants, of its task's runs, or of a pool; and who holds it. */
+import { shellWord } from '../../kernel/text/shell-word.ts';
+import type { ApiContext } from '../context.ts';
+import { findGate, type GateRow, type HolderRow, listActiveInstants, listHolders } from './queries.ts';
+import { counted, type Finding, finding, nameOf, told } from './findings.ts';
+
+interface Waiting {
+  readonly id: string;
+  readonly gate: string;
+  readonly lane: string;
+  readonly rank: Date;
+}
+
+/** Nothing when the gate is gone by now. */
+export async function gateOf(ctx: ApiContext, run: Waiting): Promise<Finding | undefined> {
+  const gate = await findGate(ctx.db, run);
+  if (gate === undefined) return undefined;
+  if (gate.kind === 'job') return byInstants(ctx, gate);
+  const holders = await listHolders(ctx.db, gate.id, run.lane);
+  return gate.kind === 'task' ? byTask(gate, holders) : byPool(gate, holders);
+}
+
+async function byInstants(ctx: ApiContext, gate: GateRow): Promise<Finding> {
+  const active = await listActiveInstants(ctx.db, gate.id);
+  const first = active[0] === undefined ? '' : `, among them ${told(active[0].instant)} since ${told(active[0].since)}`;
+  const message = `its job may have ${counted(gate.capacity ?? gate.used, 'active instant')}, and has ${gate.used}${first}`;
+  const next = 'it goes on when an active instant is over; max_active_instants in the job says how many may be';
+  return finding('job_limit', message, { ...limitOf(gate), instants: active }, next);
+}
+
+function byTask(gate: GateRow, holders: readonly HolderRow[]): Finding {
+  const message = `its task may have ${counted(gate.capacity ?? gate.used, 'run')} at once, and has ${gate.used}`;
+  const next = 'it goes on when one of them ends; max_running of the task says how many may run';
+  return finding('task_limit', message, { ...limitOf(gate), holders: holders.map(shown) }, next);
+}
+
+function byPool(gate: GateRow, holders: readonly HolderRow[]): Finding {
+  const name = gate.name ?? gate.id;
+  const data = { ...limitOf(gate), pool: name, holders: holders.map(shown) };
+  const set = `millrace pool set ${shellWord(name)} N`;
+  if (gate.capacity === 0) {
+    return finding('pool_full', `the pool ${name} has no places`, data, `${set} gives it some`);
+  }
+  const some = [...new Set(holders.map((holder) => nameOf('task', holder)))].slice(0, 3);
+  const held = some.length === 0 ? '' : `, by ${some.join(', ')}`;
+  const taken = `${gate.used} of ${gate.capacity ?? gate.used} places of the pool ${name} are taken`;
+  return finding('pool_full', taken + held, data, `it goes on when a place is free; ${set} gives it more`);
+}
+
+function limitOf({ id, capacity, used, before }: GateRow): Record<string, unknown> {
+  return { gate: id, capacity, used, before };
+}
+
+function shown(holder: HolderRow): Record<string, unknown> {
+  const { run, instant, running } = holder;
+  return { run, instant, running, name: nameOf('task', holder) };
+}

@@ -1,0 +1,57 @@
+/**
+ * Why it ran, or why it has not: the handlers. Every answer is the state, one sentence, the reasons behind it and the
+ * chain of causes; all of it is read from the tables as they are, nothing is kept for it.
+ */
+import { type ApiContext, type ApiHandlers, found } from '../context.ts';
+import type { explainEndpoints } from './endpoints.ts';
+import { findExplainedTrigger, findToken } from './graph-queries.ts';
+import { findExplainedRun } from './queries.ts';
+import { explainRun } from './run.ts';
+import { explainToken } from './token.ts';
+import { explainInstant, explainTrigger } from './trigger.ts';
+import { type Explanation, explanationOf, nameOf, tokenIdOf } from './findings.ts';
+
+async function ofRun(ctx: ApiContext, id: string): Promise<Explanation> {
+  const run = found(await findExplainedRun(ctx.db, id), 'run', id);
+  const { task, instant } = run;
+  const subject = {
+    kind: 'run' as const,
+    id: run.id,
+    name: task && nameOf('task', task),
+    instant: instant?.toISOString() ?? null,
+    job: task?.job_id ?? null,
+  };
+  return explanationOf(subject, await explainRun(ctx, run));
+}
+
+async function ofToken(ctx: ApiContext, id: string, wished: Date | undefined): Promise<Explanation> {
+  const token = found(await findToken(ctx.db, id, wished), 'task', id);
+  const { instant, job_id: job } = token;
+  const subject = {
+    kind: 'token' as const,
+    id: instant === null ? token.id : tokenIdOf(token.id, instant),
+    name: nameOf('task', token),
+    instant: instant?.toISOString() ?? null,
+    job,
+  };
+  return explanationOf(subject, await explainToken(ctx, token));
+}
+
+async function ofTrigger(ctx: ApiContext, id: string, instant: Date | undefined): Promise<Explanation> {
+  const trigger = found(await findExplainedTrigger(ctx.db, id), 'trigger', id);
+  const subject = {
+    kind: 'trigger' as const,
+    id: trigger.id,
+    name: nameOf('trigger', trigger),
+    instant: instant?.toISOString() ?? null,
+    job: trigger.job_id,
+  };
+  const findings = instant === undefined ? explainTrigger(ctx, trigger) : explainInstant(ctx, trigger, instant);
+  return explanationOf(subject, await findings);
+}
+
+export const explainHandlers: ApiHandlers<typeof explainEndpoints> = {
+  'GET /api/explain/run/{id}': ({ params }, ctx) => ofRun(ctx, params.id),
+  'GET /api/explain/token/{id}': ({ params }, ctx) => ofToken(ctx, params.id.task, params.id.instant),
+  'GET /api/explain/trigger/{id}': ({ params, query }, ctx) => ofTrigger(ctx, params.id, query.instant),
+};

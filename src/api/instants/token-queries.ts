@@ -1,0 +1,77 @@
+/** Statements about a job's tokens. A page is bounded by instants, and so is what a statement reads. */
+import { type Db, empty, type Sql, sql } from '../../kernel/sql.ts';
+import type { State } from '../shapes.ts';
+import { tokenState } from './token-state.ts';
+import { latestIn } from './latest-instants.ts';
+
+export type TokenRow = {
+  readonly task_id: string;
+  readonly task_name: string;
+  readonly trigger_datetime: Date;
+  readonly state: State;
+};
+
+export interface TokenPage {
+  readonly states: readonly State[] | undefined;
+  readonly before: Date | undefined;
+  readonly limit: number;
+}
+
+/** What is under way is found at any instant, however old: a backfill must show. */
+const underWay = (page: TokenPage): Sql => sql`
+      union
+      ${latestIn(sql`live`, page)}
+      union
+      ${latestIn(sql`retry`, page)}`;
+
+/**
+ * Tokens of the latest `limit` instants, newest first. Asked for states, it looks through those instants, and through
+ * all at which something is queued, running or to be retried.
+ */
+export function listTokens(db: Db, job: string, page: TokenPage): Promise<TokenRow[]> {
+  return db.rows<TokenRow>(sql`
+    with tasks as (
+      select id, name
+        from task
+       where job_id = ${job} and removed_at is null
+    ),
+    instants as (
+      (${latestIn(sql`token`, page)}
+       order by latest.instant desc
+       limit ${page.limit})
+      ${page.states ? underWay(page) : empty}
+    ),
+    judged as (
+      select tasks.id as task_id, tasks.name as task_name, t.instant as trigger_datetime, ${tokenState} as state
+        from tasks
+       cross join instants
+        join token t on t.task_id = tasks.id and t.instant = instants.instant
+    ),
+    ranked as (
+      select judged.*, dense_rank() over (order by trigger_datetime desc) as place
+        from judged
+       where ${page.states ? sql`state = any (${page.states}::text[])` : sql`true`}
+    )
+    select task_id, task_name, trigger_datetime, state
+      from ranked
+     where place <= ${page.limit}
+     order by trigger_datetime desc, task_name`);
+}
+
+export type CountedToken = TokenRow & { readonly count: number; readonly threshold: number };
+
+export function listTokensAt(db: Db, job: string, instant: Date): Promise<CountedToken[]> {
+  return db.rows<CountedToken>(sql`
+    select task.id as task_id, task.name as task_name, t.instant as trigger_datetime, ${tokenState} as state, t.count,
+           task.threshold
+      from task
+      join token t on t.task_id = task.id
+     where task.job_id = ${job} and task.removed_at is null and t.instant = ${instant}
+     order by task.name`);
+}
+
+export async function clearTokens(db: Db, job: string, instant: Date, at: Date): Promise<number> {
+  const row = await db.one<{ cleared: number }>(sql`
+    select clear_tokens(${job}, ${instant}, ${at}) as cleared`);
+  return row.cleared;
+}

@@ -1,0 +1,103 @@
+/** Applying job documents over HTTP, and the schema they follow. */
+import { gzipSync } from 'node:zlib';
+import { mayRun } from '../../contract/local-tasks.ts';
+import { MillraceError } from '../../errors.ts';
+import { applyJob } from '../../jobs/apply.ts';
+import type { JobDefinition } from '../../jobs/definition.ts';
+import { jobJsonSchema } from '../../jobs/document/json-schema.ts';
+import { documentParser } from '../../jobs/document/parser.ts';
+import type { DocumentText, Input } from '../../http/endpoint.ts';
+import { type FixedAnswer, makeFixedAnswer } from '../../http/fixed-answer.ts';
+import { type ApiContext, type ApiHandlers, author } from '../context.ts';
+import type { jobEndpoints } from './endpoints.ts';
+import { outlookOfApplying } from '../triggers/handlers.ts';
+
+type Keys = 'POST /api/jobs' | 'PUT /api/jobs' | 'POST /api/jobs/check' | 'GET /api/jobs/schema';
+
+/** Everybody may read it, so that it is made once. */
+let schema: FixedAnswer | undefined;
+
+function makeSchema(): FixedAnswer {
+  const plain = Buffer.from(JSON.stringify(jobJsonSchema()));
+  return makeFixedAnswer({ plain, gzipped: gzipSync(plain), headers: { 'content-type': 'application/json' } });
+}
+
+export const applyHandlers: ApiHandlers<Pick<typeof jobEndpoints, Keys>> = {
+  'POST /api/jobs': apply,
+  'PUT /api/jobs': apply,
+  'POST /api/jobs/check': check,
+  'GET /api/jobs/schema': async ({ request }) => (schema ??= makeSchema())(request),
+};
+
+/** Of more triggers, who asks for no outlook does not wait for one: some thousands take seconds. */
+const mostTold = 100;
+
+async function apply(input: Input<(typeof jobEndpoints)['POST /api/jobs']>, context: ApiContext): Promise<Response> {
+  const { dry_run: dryRun, after } = input.query;
+  const applied = await applyDocument(input, context, { dryRun, after });
+  if (!dryRun) tell(context, applied.id);
+  return Response.json(applied, { status: dryRun ? 200 : 201 });
+}
+
+type Asked = Pick<Input<(typeof jobEndpoints)['POST /api/jobs']>, 'body' | 'caller' | 'request'>;
+interface How {
+  readonly dryRun: boolean;
+  readonly after: Date | undefined;
+}
+
+async function applyDocument({ body, caller, request }: Asked, context: ApiContext, { dryRun, after }: How) {
+  const { definition, warnings } = await parse(body, context.tenant.id, request.signal);
+  refuseLocalTasks(definition, context);
+  // what is set off is told by what was there before
+  const told = dryRun || definition.triggers.length <= mostTold;
+  const outlook = told ? await outlookOfApplying(context, { definition, after, signal: request.signal }) : undefined;
+  return { ...(await applyJob(context.db, { definition, warnings, ...author(context, caller), dryRun })), outlook };
+}
+
+/** What a document can be at fault for; anything else is no answer to whoever asks about it. */
+const faulty: ReadonlySet<string> = new Set(['bad_document', 'bad_reference', 'conflict']);
+
+async function check(input: Asked, context: ApiContext): Promise<Response> {
+  try {
+    const applied = await applyDocument(input, context, { dryRun: true, after: undefined });
+    return Response.json({ faults: [], applied });
+  } catch (error) {
+    if (!(error instanceof MillraceError) || !faulty.has(error.code)) throw error;
+    const faults = error.faults.length > 0 ? error.faults : [{ path: '', message: error.message }];
+    return Response.json({ faults, applied: null });
+  }
+}
+
+async function parse({ text, format }: DocumentText, tenant: string, signal: AbortSignal) {
+  const result = await documentParser.parse({ text, format, tenant, signal });
+  if (result.ok) return { definition: result.job, warnings: result.warnings };
+  const detail = result.faults
+    .map((fault) => (fault.path === '' ? fault.message : `${fault.path}: ${fault.message}`))
+    .join('; ');
+  throw new MillraceError('bad_document', detail, { faults: result.faults });
+}
+
+/** An existing job keeps its runs queued, and `why` says so; a document is refused before there are any. */
+function refuseLocalTasks({ tasks }: JobDefinition, { tenant, settings }: ApiContext): void {
+  const faults = tasks.flatMap(({ runtime: { kind } }, i) =>
+    mayRun(kind, tenant.name, settings.localTasks)
+      ? []
+      : [
+          {
+            path: `tasks[${i}].${kind}`,
+            message: `only the tenant default may run tasks of this runtime (${setting})`,
+          },
+        ],
+  );
+  if (faults.length === 0) return;
+  const detail = faults.map(({ path, message }) => `${path}: ${message}`).join('; ');
+  throw new MillraceError('bad_document', detail, { faults });
+}
+
+const setting = 'MILLRACE_LOCAL_TASKS=default';
+
+function tell({ hints }: ApiContext, jobId: string): void {
+  hints.send('triggers', [jobId]);
+  hints.send('tokens');
+  hints.send('events');
+}

@@ -1,0 +1,43 @@
+/** Deleting jobs: one call of the tenant's own function in the transaction, then telling scheduler and workers. */
+import type { Recording } from '../../events/append.ts';
+import { type Db, sql } from '../../kernel/sql.ts';
+import type { ApiContext } from '../context.ts';
+
+export type HeldRow = { readonly id: string; readonly lease: number };
+
+/** Answers the runs that are to be killed. Appends their events, so nothing may be locked after it. */
+function deleteJobs(db: Db, ids: readonly string[], who: { actor: string; at: Date }): Promise<HeldRow[]> {
+  return db.rows<HeldRow>(sql`
+    select id, lease
+      from delete_jobs(${ids}::uuid[], ${who.actor}, ${who.at})`);
+}
+
+export interface DoomedJob {
+  readonly id: string;
+  readonly name: string;
+}
+
+/** Within a transaction, and the last thing in it. */
+export async function endJobs(
+  tx: Recording,
+  jobs: readonly DoomedJob[],
+  who: { actor: string; at: Date },
+): Promise<HeldRow[]> {
+  for (const job of jobs)
+    tx.record('millrace_jobs', { type: 'job.deleted', subject: job.id, body: { name: job.name } });
+  return deleteJobs(
+    tx,
+    jobs.map((job) => job.id),
+    who,
+  );
+}
+
+/** After the commit. */
+export function announceDeletion(ctx: ApiContext, jobs: readonly DoomedJob[], running: readonly HeldRow[]): void {
+  ctx.hints.send(
+    'triggers',
+    jobs.map((job) => job.id),
+  );
+  for (const run of running) ctx.hints.send('cancel', { tenant: ctx.tenant.id, run: run.id, lease: run.lease });
+  ctx.hints.send('events');
+}

@@ -1,0 +1,93 @@
+/**
+ * Statements for a job's grid. A page is found by walking the tokens' primary key from each task, towards older instants
+ * or newer ones, and each of its cells is judged by itself: what is read is bounded by the page.
+ */
+import { type Db, type Sql, sql } from '../../kernel/sql.ts';
+import type { State } from '../shapes.ts';
+import type { NamedTask, OrderingEdge } from './task-order.ts';
+import { tokenState } from '../instants/token-state.ts';
+
+export function listGridTasks(db: Db, job: string): Promise<NamedTask[]> {
+  return db.rows<NamedTask>(sql`
+    select id, name
+      from task
+     where job_id = ${job} and removed_at is null`);
+}
+
+/** Those between two tasks of the job. */
+export function listOwnEdges(db: Db, job: string): Promise<OrderingEdge[]> {
+  return db.rows<OrderingEdge>(sql`
+    select task_edge.parent_id, task_edge.child_id, task_edge.offset_ms
+      from task parent
+      join task_edge on task_edge.parent_id = parent.id
+      join task child on child.id = task_edge.child_id and child.job_id = ${job} and child.removed_at is null
+     where parent.job_id = ${job} and parent.removed_at is null`);
+}
+
+/** The instants before one, or after one, nearest first; with neither the latest. */
+export interface GridPage {
+  readonly before: Date | undefined;
+  readonly after: Date | undefined;
+  readonly limit: number;
+}
+
+const walk = (page: GridPage): Sql =>
+  page.after === undefined
+    ? sql`t.instant < coalesce(${page.before}::timestamptz, 'infinity') order by t.instant desc`
+    : sql`t.instant > ${page.after} order by t.instant`;
+
+export async function listGridInstants(db: Db, tasks: readonly string[], page: GridPage): Promise<Date[]> {
+  const rows = await db.rows<{ instant: Date }>(sql`
+    select distinct near.instant
+      from unnest(${tasks}::uuid[]) as k (id)
+     cross join lateral (
+       select t.instant
+         from token t
+        where t.task_id = k.id and ${walk(page)}
+        limit ${page.limit}
+     ) as near
+     order by near.instant ${page.after === undefined ? sql`desc` : sql``}
+     limit ${page.limit}`);
+  return rows.map((row) => row.instant);
+}
+
+/**
+ * Whether there are older or newer ones; nothing is looked for where no time is given. The order keeps it on the index:
+ * one row of any kind could also be hoped for at the beginning of the table.
+ */
+export function findNeighbours(
+  db: Db,
+  tasks: readonly string[],
+  { before, after }: { before: Date | null; after: Date | null },
+): Promise<{ older: boolean; newer: boolean }> {
+  const some = (nearest: Sql): Sql => sql`
+    exists (
+      select 1
+        from unnest(${tasks}::uuid[]) as k (id)
+       cross join lateral (select 1 from token t where t.task_id = k.id and ${nearest} limit 1) as near)`;
+  return db.one(sql`
+    select ${some(sql`t.instant < ${before}::timestamptz order by t.instant desc`)} as older,
+           ${some(sql`t.instant > ${after}::timestamptz order by t.instant`)} as newer`);
+}
+
+export type GridRow = {
+  readonly instant: Date;
+  /** In the order of the tasks given, as Waterwheel calls them; null where a task has no token. */
+  readonly states: readonly (State | null)[];
+};
+
+/** The limit keeps each cell a probe of its own: joined as sets, a large page would read the whole table. */
+export function listGridRows(db: Db, tasks: readonly string[], instants: readonly Date[]): Promise<GridRow[]> {
+  return db.rows<GridRow>(sql`
+    select i.instant, array_agg(cell.state order by k.place) as states
+      from unnest(${instants}::timestamptz[]) as i (instant)
+     cross join unnest(${tasks}::uuid[]) with ordinality as k (id, place)
+      left join lateral (
+        select ${tokenState} as state
+          from token t
+         where t.task_id = k.id and t.instant = i.instant
+         limit 1
+      ) as cell on true
+     group by i.instant
+     order by i.instant desc`);
+}

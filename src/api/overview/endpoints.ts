@@ -1,0 +1,111 @@
+/** What an operator looks at first: what runs, is late, fails and comes next; how it went minute by minute; and search. */
+import { z } from 'zod';
+import { endpoints } from '../../http/endpoint.ts';
+import { id, instant, jobName, limit, state, time } from '../shapes.ts';
+
+/** Counts stop here: beyond it nobody reads the digits, and counting would cost more than the page. */
+export const countedUpTo = 10_000;
+
+const late = z.object({
+  /** `trigger`: an instant is due and has not fired. `run`: it is queued and nobody takes it. */
+  kind: z.enum(['trigger', 'run']),
+  id,
+  /** Of the trigger, or of the run's task. */
+  name: z.string(),
+  job: jobName,
+  instant: time.nullable(),
+  /** When it should have fired, or since when it is queued. */
+  since: time,
+});
+
+/** A task whose newest finished run went wrong. */
+const failing = z.object({
+  run: id,
+  state,
+  job: jobName,
+  task: z.object({ id, name: z.string() }),
+  instant: time.nullable(),
+  reason: z.string().nullable(),
+  finished_at: time,
+});
+
+const coming = z.object({
+  trigger: z.object({ id, name: z.string() }),
+  job: jobName,
+  instant: time,
+  due: time,
+});
+
+const health = z.object({
+  database: z.object({ latency_ms: z.number(), size_bytes: z.int() }),
+  schedulers: z.object({ up: z.int(), gone: z.int(), queued_triggers: z.int() }),
+  workers: z.object({ up: z.int(), gone: z.int(), places: z.int(), taken: z.int() }),
+});
+
+const minute = z.object({
+  /** The beginning of the step. */
+  at: time,
+  success: z.int(),
+  failure: z.int(),
+  timeout: z.int(),
+  error: z.int(),
+  cancelled: z.int(),
+  /** Instants that fired when they were due, and how late, in milliseconds; null where none did. */
+  fired: z.int(),
+  late_mean: z.number().nullable(),
+  late_worst: z.number().nullable(),
+  /** From queued to started, in milliseconds, of the runs that ended. */
+  wait_mean: z.number().nullable(),
+  wait_worst: z.number().nullable(),
+});
+
+const hit = z.object({
+  kind: z.enum(['project', 'job', 'task', 'trigger', 'run', 'worker', 'backfill']),
+  id,
+  name: z.string(),
+  /** Of what belongs to one. */
+  job: jobName.nullable(),
+  project: z.object({ id, name: z.string() }).nullable(),
+});
+
+const view = { tag: 'overview', allow: ['viewer', 'operator'] } as const;
+
+export const overviewEndpoints = endpoints({
+  'GET /api/overview': {
+    ...view,
+    summary: 'What runs, is late, fails and comes next, and whether schedulers, workers and the database are well',
+    answer: z.object({
+      at: time,
+      /** Each of these at most `counted_up_to`. `held`: queued, but for a limit or a pause. */
+      running: z.int(),
+      ready: z.int(),
+      held: z.int(),
+      retry: z.int(),
+      counted_up_to: z.int(),
+      late: z.array(late),
+      failing: z.array(failing),
+      next: z.array(coming),
+      health,
+    }),
+  },
+  'GET /api/activity': {
+    ...view,
+    summary: 'How many runs ended how, and how late triggers fired and runs started, in steps of whole minutes',
+    query: z.object({
+      minutes: z.coerce.number().int().min(1).max(43_200).default(60).describe('how far back, up to thirty days'),
+      until: instant.optional().describe('the end; by default now'),
+    }),
+    answer: z.object({
+      /** In minutes; longer where the span is long. Every step is there, also where nothing happened. */
+      step: z.int(),
+      items: z.array(minute),
+    }),
+  },
+  'GET /api/search': {
+    ...view,
+    summary:
+      'Projects, jobs, tasks and triggers whose names hold every word of `q`, the best first; or whatever has the id `q`',
+    query: z.object({ q: z.string().trim().min(1).max(200), limit: limit(20) }),
+    answer: z.object({ items: z.array(hit) }),
+  },
+});

@@ -1,0 +1,146 @@
+/**
+ * What an operator looks at first. Triggers are judged by their schedules and marks, as the scheduler does it; which ones
+ * are worth a look it has said itself, with its last heartbeat: they are far too many to look at all.
+ */
+import type { CallAnswer } from '../../http/client.ts';
+import { compileSchedule, nextInstant } from '../../calendar/schedule.ts';
+import { specOf } from '../../scheduler/spec.ts';
+import type { ApiContext, ApiHandlers } from '../context.ts';
+import { countedUpTo, type overviewEndpoints } from './endpoints.ts';
+import type { Part } from '../explain/findings.ts';
+import { fleetTimes } from '../fleet/handlers.ts';
+import * as queries from './queries.ts';
+
+type Endpoints = Pick<typeof overviewEndpoints, 'GET /api/overview'>;
+type Overview = CallAnswer<Endpoints['GET /api/overview']>;
+type Late = Overview['late'][number];
+type Coming = Overview['next'][number];
+
+/** What is later than this is late, and no longer a matter of load. */
+const lateTriggerMs = 5_000;
+const lateRunMs = 60_000;
+
+const jobOf = (part: Part) => ({ id: part.job_id, name: part.job_name, project: part.project_name });
+
+function lateRun({ run, instant, since, ...task }: queries.LateRun): Late {
+  const times = { instant: instant?.toISOString() ?? null, since: since.toISOString() };
+  return { kind: 'run', id: run, name: task.name, job: jobOf(task), ...times };
+}
+
+function failing({
+  run,
+  state,
+  instant,
+  reason,
+  finished_at,
+  ...task
+}: queries.FailingTask): Overview['failing'][number] {
+  return {
+    run,
+    state,
+    job: jobOf(task),
+    task: { id: task.id, name: task.name },
+    instant: instant?.toISOString() ?? null,
+    reason,
+    finished_at: finished_at.toISOString(),
+  };
+}
+
+/** The first instant it has not dealt with, if that was due a while ago. */
+function lateInstant(trigger: queries.NextTrigger, nowMs: number): Late[] {
+  const schedule = compileSchedule(specOf(trigger));
+  const latestMs = trigger.latest?.getTime() ?? schedule.startMs - 1;
+  const instantMs = nextInstant(schedule, Math.max(latestMs, trigger.last_fired?.getTime() ?? latestMs));
+  const dueMs = (instantMs ?? Number.POSITIVE_INFINITY) + trigger.offset_ms;
+  if (instantMs === undefined || dueMs >= nowMs - lateTriggerMs) return [];
+  const times = { instant: new Date(instantMs).toISOString(), since: new Date(dueMs).toISOString() };
+  return [{ kind: 'trigger', id: trigger.id, name: trigger.name, job: jobOf(trigger), ...times }];
+}
+
+/** The first instant that is due after now. */
+function comingInstant(trigger: queries.NextTrigger, nowMs: number): Coming[] {
+  const instantMs = nextInstant(compileSchedule(specOf(trigger)), nowMs - trigger.offset_ms);
+  if (instantMs === undefined) return [];
+  const times = {
+    instant: new Date(instantMs).toISOString(),
+    due: new Date(instantMs + trigger.offset_ms).toISOString(),
+  };
+  return [{ trigger: { id: trigger.id, name: trigger.name }, job: jobOf(trigger), ...times }];
+}
+
+function firstBy<T>(items: readonly T[], timeOf: (item: T) => string): T[] {
+  return items.toSorted((a, b) => Date.parse(timeOf(a)) - Date.parse(timeOf(b))).slice(0, queries.mostShown);
+}
+
+async function healthOf(ctx: ApiContext): Promise<Overview['health']> {
+  const nowMs = ctx.time.now();
+  const ago = (ms: number): Date => new Date(nowMs - ms);
+  // by itself, before the others make it wait
+  const latency_ms = await queries.measureLatency(ctx.db);
+  const [size_bytes, schedulers, workers] = await Promise.all([
+    queries.databaseSize(ctx.db),
+    ctx.directory.schedulers(ago(fleetTimes.schedulers.listedMs)),
+    ctx.directory.workers(ago(fleetTimes.workers.listedMs)),
+  ]);
+  const up = workers.filter(({ lastSeenAt }) => lastSeenAt >= ago(fleetTimes.workers.upMs));
+  const alive = schedulers.filter(({ lastSeenAt }) => lastSeenAt >= ago(fleetTimes.schedulers.upMs));
+  return {
+    database: { latency_ms, size_bytes },
+    schedulers: {
+      up: alive.length,
+      gone: schedulers.length - alive.length,
+      queued_triggers: sum(alive.map((scheduler) => scheduler.queuedTriggers)),
+    },
+    workers: {
+      up: up.length,
+      gone: workers.length - up.length,
+      places: sum(up.map((worker) => worker.places)),
+      taken: sum(up.map((worker) => worker.running)),
+    },
+  };
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, each) => total + each, 0);
+}
+
+async function triggersToSee(ctx: ApiContext): Promise<queries.NextTrigger[]> {
+  const ids = await ctx.directory.nextTriggers();
+  return ids.length === 0 ? [] : queries.listTriggers(ctx.db, ids);
+}
+
+async function lateAmong(ctx: ApiContext, triggers: readonly queries.NextTrigger[], nowMs: number): Promise<Late[]> {
+  const runs = await queries.listLateRuns(ctx.db, new Date(nowMs - lateRunMs));
+  const late = [...triggers.flatMap((trigger) => lateInstant(trigger, nowMs)), ...runs.map(lateRun)];
+  return firstBy(late, (each) => each.since);
+}
+
+/** What is late in one line: it changes when something becomes late, which is told by nothing but the clock. */
+export async function latePicture(ctx: ApiContext): Promise<string> {
+  const late = await lateAmong(ctx, await triggersToSee(ctx), ctx.time.now());
+  return JSON.stringify(late.map(({ id, instant }) => [id, instant]));
+}
+
+export const overviewHandlers: ApiHandlers<Endpoints> = {
+  'GET /api/overview': async (_, ctx) => {
+    const nowMs = ctx.time.now();
+    const health = await healthOf(ctx);
+    const triggers = await triggersToSee(ctx);
+    const [counts, late, failed] = await Promise.all([
+      queries.countLive(ctx.db),
+      lateAmong(ctx, triggers, nowMs),
+      queries.listFailing(ctx.db),
+    ]);
+    // without a scheduler nothing is to come
+    const next = health.schedulers.up === 0 ? [] : triggers.flatMap((trigger) => comingInstant(trigger, nowMs));
+    return {
+      at: new Date(nowMs).toISOString(),
+      ...counts,
+      counted_up_to: countedUpTo,
+      late,
+      failing: failed.map(failing),
+      next: firstBy(next, (each) => each.due),
+      health,
+    };
+  },
+};

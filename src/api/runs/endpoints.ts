@@ -1,0 +1,144 @@
+/** Runs: list, look, follow the log, cancel; and the event stream that tells of all of them. */
+import { z } from 'zod';
+import { endpoints } from '../../http/endpoint.ts';
+import { flag, id, idPath, instant, jobName, limit, priority, state, stateList, time } from '../shapes.ts';
+
+/** A run as Millrace's own endpoints show it. */
+const run = z.object({
+  id,
+  state,
+  job: jobName.nullable(),
+  task: z.object({ id, name: z.string() }).nullable(),
+  instant: time.nullable(),
+  version: z.int(),
+  attempt: z.int(),
+  priority,
+  lease: z.int(),
+  worker_id: id.nullable(),
+  cause: id.nullable(),
+  queued_at: time,
+  started_at: time.nullable(),
+  finished_at: time.nullable(),
+  reason: z.string().nullable(),
+  exit_code: z.int().nullable(),
+});
+
+/** One moment of a run's life. */
+const moment = z.object({
+  at: time,
+  what: z.enum(['queued', 'started', 'handed_out_again', 'cancel_wished', 'retry_scheduled', 'ended']),
+  message: z.string(),
+  /** Who brought it about, where that is known. */
+  actor: z.string().nullable(),
+});
+
+/** What a run is given: as its version of the document says, placeholders filled in, secrets left out. */
+const environment = z.object({
+  runtime: z.string(),
+  queue: z.string(),
+  /** The program with its arguments; of a function its name; null of a task that runs nothing. */
+  command: z.array(z.string()).nullable(),
+  image: z.string().nullable(),
+  cwd: z.string().nullable(),
+  timeout_seconds: z.number().nullable(),
+  /**
+   * `value` is null where it is a secret: `stash` then names the entry it comes from, if it comes from one; and where only
+   * the worker knows it.
+   */
+  variables: z.array(
+    z.object({
+      name: z.string(),
+      value: z.string().nullable(),
+      stash: z.string().nullable(),
+      from: z.enum(['document', 'millrace', 'worker']),
+    }),
+  ),
+  params: z.record(z.string(), z.unknown()),
+  input: z.unknown(),
+});
+
+export const runEndpoints = endpoints({
+  'GET /api/runs': {
+    summary:
+      'Runs, newest first, a page at a time; of a `job` or `task` first what is queued or running, then what ended last',
+    tag: 'runs',
+    allow: ['viewer', 'operator'],
+    query: z.object({
+      job: id.optional(),
+      task: id.optional(),
+      instant: instant.optional(),
+      state: stateList.optional(),
+      limit: limit(50),
+      cursor: z.string().max(200).optional().describe('`next` of the page before'),
+    }),
+    answer: z.object({ items: z.array(run), next: z.string().nullable() }),
+  },
+  'GET /api/runs/{id}': {
+    summary: 'One run',
+    tag: 'runs',
+    allow: ['viewer', 'operator', 'task'],
+    params: idPath,
+    answer: run,
+  },
+  'GET /api/runs/{id}/history': {
+    summary: "A run's life, moment by moment, oldest first",
+    tag: 'runs',
+    allow: ['viewer', 'operator'],
+    params: idPath,
+    answer: z.object({ items: z.array(moment) }),
+  },
+  'GET /api/runs/{id}/attempts': {
+    summary: 'All runs of the same task at the same instant, newest first, this one included; at most a hundred',
+    tag: 'runs',
+    allow: ['viewer', 'operator'],
+    params: idPath,
+    answer: z.object({ items: z.array(run) }),
+  },
+  'GET /api/runs/{id}/environment': {
+    summary:
+      'What the run is given: command, variables, params; values of secrets are never shown. A task may ask for its own run',
+    tag: 'runs',
+    allow: ['viewer', 'operator', 'task'],
+    params: idPath,
+    answer: environment,
+  },
+  'GET /api/runs/{id}/logs': {
+    summary:
+      "A run's output, both streams in order, or what comes after its first `from` bytes; with `follow` until the run ends",
+    tag: 'runs',
+    allow: ['viewer', 'operator'],
+    params: idPath,
+    query: z.object({
+      follow: flag,
+      from: z.coerce.number().int().min(0).max(Number.MAX_SAFE_INTEGER).default(0),
+    }),
+    answer: 'text',
+  },
+  'POST /api/runs/{id}/cancel': {
+    summary: 'Cancel: a queued run ends at once, a running one is killed by its worker',
+    tag: 'runs',
+    allow: ['operator'],
+    params: idPath,
+    status: 202,
+    answer: z.object({ id, outcome: z.enum(['cancelled', 'cancelling', 'finished']) }),
+  },
+  'GET /api/events': {
+    summary: 'Server-sent events from the log; `Last-Event-ID` or `after` goes on where a reader stopped',
+    tag: 'events',
+    allow: ['viewer', 'operator'],
+    query: z.object({
+      topic: z.string().max(200).optional(),
+      after: z.coerce.number().int().min(0).max(Number.MAX_SAFE_INTEGER).optional(),
+    }),
+    answer: 'events',
+  },
+  'GET /api/changes': {
+    summary:
+      'Server-sent digests of what has changed, a few a second at most: which jobs, runs and definitions to read again. ' +
+      '`Last-Event-ID` or `after` goes on where a reader stopped',
+    tag: 'events',
+    allow: ['viewer', 'operator'],
+    query: z.object({ after: z.coerce.number().int().min(0).max(Number.MAX_SAFE_INTEGER).optional() }),
+    answer: 'events',
+  },
+});

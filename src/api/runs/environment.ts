@@ -1,0 +1,108 @@
+/**
+ * What a run is given, told to people: its version of the document with the placeholders filled in as a worker does it.
+ * No secret is read: of what comes from the stash the entry's name is told, of the run's credential only that there is one.
+ * Where the API is, a worker tells its tasks: unless it is the same for all of them, it is not told here.
+ */
+import type { RuntimeBlock, TaskDefinition } from '../../contract/wire.ts';
+import { MillraceError } from '../../errors.ts';
+import type { CallAnswer } from '../../http/client.ts';
+import { cacheOf, readQueuedDefinitions } from '../../jobs/task-definitions.ts';
+import type { RunFacts, Work } from '../../runtimes/contract.ts';
+import { added, declaredIn, secretNames } from '../../runtimes/task/environment.ts';
+import { factsOf } from '../../runtimes/task/facts.ts';
+import { expandBlock, Expansion, TemplateError } from '../../runtimes/task/templates.ts';
+import type { ApiContext } from '../context.ts';
+import type { runEndpoints } from './endpoints.ts';
+import type { FullRun } from './queries.ts';
+import { findParams } from './view-queries.ts';
+
+type Environment = CallAnswer<(typeof runEndpoints)['GET /api/runs/{id}/environment']>;
+type Variable = Environment['variables'][number];
+
+/** What stands for the address where it is not known: the placeholder itself. */
+const asWritten = '{{url}}';
+const addresses: ReadonlySet<string> = new Set(['MILLRACE_URL', 'MILLRACE_PARAMS_URL', 'WATERWHEEL_SERVER_ADDR']);
+
+export async function environmentOfRun(ctx: ApiContext, run: FullRun): Promise<Environment> {
+  const { definition, queue } = await definitionOf(ctx, run);
+  const facts = await factsOfRun(ctx, run, definition);
+  const block = definition.runtime;
+  const expansion = new Expansion(facts);
+  return {
+    runtime: block.kind,
+    queue,
+    ...shownWork(orAsWritten(() => expandBlock(block, expansion), block)),
+    timeout_seconds: block.kind === 'none' ? null : definition.timeout_ms / 1_000,
+    variables: block.kind === 'none' ? [] : variablesOf(block, expansion, ctx.settings.publicUrl !== undefined),
+    params: { ...facts.params },
+  };
+}
+
+async function definitionOf(ctx: ApiContext, run: FullRun): Promise<{ definition: TaskDefinition; queue: string }> {
+  const { task_id: task, version } = run;
+  const tenant = ctx.tenant.id;
+  const keys = task === null ? [] : [{ tenant, task, version }];
+  const [found] = await readQueuedDefinitions(ctx.db, tenant, keys, cacheOf(ctx.pool));
+  if (found !== undefined) return found;
+  throw new MillraceError('not_found', `what run ${run.id} was made from is no longer on record`);
+}
+
+async function factsOfRun(ctx: ApiContext, run: FullRun, definition: TaskDefinition): Promise<RunFacts> {
+  const instant = run.instant ?? run.queued_at;
+  const handOut = {
+    tenant: ctx.tenant.id,
+    tenant_name: ctx.tenant.name,
+    run: run.id,
+    lease: run.lease,
+    task: definition.task,
+    instant: instant.toISOString(),
+    attempt: run.attempt,
+    priority: run.priority,
+    params: await findParams(ctx.db, definition.job.id, instant),
+    credential: '',
+  };
+  const { publicUrl } = ctx.settings;
+  const facts = factsOf(handOut, definition, publicUrl ?? '');
+  return publicUrl === undefined ? { ...facts, url: asWritten } : facts;
+}
+
+function shownWork(work: Work): Pick<Environment, 'command' | 'image' | 'cwd' | 'input'> {
+  const nothing = { command: null, image: null, cwd: null, input: null };
+  switch (work.kind) {
+    case 'none':
+      return nothing;
+    case 'function':
+      return { ...nothing, command: [work.name], input: work.input };
+    case 'process':
+      return { ...nothing, command: [...work.command], cwd: work.cwd };
+    case 'docker':
+      break;
+  }
+  return { ...nothing, command: [...work.args], image: work.image };
+}
+
+/** A placeholder without a value ends the run in an error that names it; here its text stays as it was written. */
+function orAsWritten<T>(expanded: () => T, written: T): T {
+  try {
+    return expanded();
+  } catch (error) {
+    if (error instanceof TemplateError) return written;
+    throw error;
+  }
+}
+
+/** What Millrace adds goes over what the document declares. */
+function variablesOf(block: RuntimeBlock, expansion: Expansion, isUrlKnown: boolean): Variable[] {
+  const ours = added(expansion.facts);
+  const declared = Object.entries(declaredIn(block))
+    .filter(([name]) => !(name in ours))
+    .map(([name, value]): Variable => {
+      if (typeof value !== 'string') return { name, value: null, stash: value.stash, from: 'document' };
+      return { name, value: orAsWritten(() => expansion.text(value), value), stash: null, from: 'document' };
+    });
+  const more = Object.entries(ours).map(([name, value]): Variable => {
+    if (!isUrlKnown && addresses.has(name)) return { name, value: null, stash: null, from: 'worker' };
+    return { name, value: secretNames.has(name) ? null : value, stash: null, from: 'millrace' };
+  });
+  return [...declared, ...more];
+}

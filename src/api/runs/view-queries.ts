@@ -1,0 +1,51 @@
+/** Statements about one run: what the event log says of it, its retry, its fellows at the same token, its params. */
+import { type Db, sql } from '../../kernel/sql.ts';
+import { type FullRun, liveColumns, runColumns, withNames } from './queries.ts';
+
+export type RunEvent = {
+  readonly type: string;
+  readonly actor: string | null;
+  readonly at: Date;
+  readonly body: string;
+};
+
+const mostEvents = 100;
+
+export function listRunEvents(db: Db, run: string): Promise<RunEvent[]> {
+  return db.rows<RunEvent>(sql`
+    select type, actor, at, body
+      from event
+     where subject = ${run}
+     order by seq
+     limit ${mostEvents}`);
+}
+
+/** When the next attempt is due that this run left behind. */
+export async function findRetryDue(db: Db, run: string): Promise<Date | undefined> {
+  const row = await db.maybeOne<{ due_at: Date }>(sql`select due_at from retry where run_id = ${run}`);
+  return row?.due_at;
+}
+
+const mostAttempts = 100;
+
+/** The runs of one token, newest first. */
+export function listAttempts(db: Db, token: { task: string; instant: Date }): Promise<FullRun[]> {
+  const { task, instant } = token;
+  return db.rows<FullRun>(sql`
+    ${withNames(sql`
+      select ${liveColumns} from live where live.task_id = ${task} and live.instant = ${instant}
+      union all
+      select ${runColumns} from run where run.task_id = ${task} and run.instant = ${instant}
+       order by queued_at desc, id desc
+       limit ${mostAttempts}`)}
+     order by r.queued_at desc, r.id desc`);
+}
+
+/** The parameters that an instant was started with; of most there are none. */
+export async function findParams(db: Db, job: string, instant: Date): Promise<Record<string, unknown>> {
+  const row = await db.maybeOne<{ params: Record<string, unknown> }>(sql`
+    select params
+      from instant_params
+     where job_id = ${job} and instant = ${instant}`);
+  return row?.params ?? {};
+}

@@ -1,0 +1,161 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { claim, makeJob, type MadeJob } from '../../../test/harness/runs.ts';
+import { keyOf, makeTenantApi, taskOf, type TenantApi } from '../../../test/harness/tenant-api.ts';
+import type { Caller } from '../../contract/roles.ts';
+import { newId } from '../../kernel/id.ts';
+import { sql } from '../../kernel/sql.ts';
+import { stashValuesFor } from './handlers.ts';
+
+let api: TenantApi;
+let job: MadeJob;
+let project: string;
+let task: Caller & { run: string };
+beforeAll(async () => {
+  api = await makeTenantApi();
+});
+afterAll(() => api.close());
+
+const instant = '2026-01-01T00:00:00.000Z';
+const secret = Buffer.from([0, 255, 10, 13, 128, 7]);
+const root = keyOf('root');
+
+beforeEach(async () => {
+  const name = `p ${newId()}`;
+  const env = Object.fromEntries(['both', 'only-global', 'missing'].map((key, i) => [`V${i}`, { stash: key }]));
+  job = await makeJob(api, { project: name, tasks: [{ name: 'only', process: { command: ['true'], env } }] });
+  project = (await api.call('PUT /api/projects', { body: { name } })).id;
+  await api.call('POST /api/jobs/{id}/run', { params: { id: job.id }, body: { instant } });
+  const run = (await claim(api)).at(-1)?.id ?? '';
+  task = { kind: 'task', tenantId: api.ctx.tenant.id, run, lease: 1 };
+});
+
+async function read(path: string, caller: Caller = task): Promise<Buffer | number> {
+  const answer = await api.fetch('GET', path, { caller });
+  return answer.ok ? Buffer.from(await answer.arrayBuffer()) : answer.status;
+}
+
+async function put(path: string, caller: Caller, body: string): Promise<number> {
+  return (await api.fetch('PUT', path, { caller, body })).status;
+}
+
+describe('the global stash', () => {
+  it('gives tasks what people put there, byte for byte', async () => {
+    await api.call('PUT /api/stash/{key}', { params: { key: 'a key/with slash' }, body: secret });
+    expect(await read('/int-api/stash/a%20key%2Fwith%20slash')).toEqual(secret);
+    expect(await api.call('GET /api/stash')).toContain('a key/with slash');
+    await put('/api/stash/a%20key%2Fwith%20slash', keyOf('operator'), 'new');
+    expect(String(await read('/int-api/stash/a%20key%2Fwith%20slash'))).toBe('new');
+    await api.call('DELETE /api/stash/{key}', { params: { key: 'a key/with slash' } });
+    expect(await read('/int-api/stash/a%20key%2Fwith%20slash')).toBe(404);
+  });
+
+  it('holds nothing in clear', async () => {
+    await put('/api/stash/sealed', keyOf('operator'), 'a very secret text');
+    const { data } = await api.db.one<{ data: Buffer }>(sql`select data from global_stash where name = 'sealed'`);
+    expect(data.includes('secret')).toBe(false);
+  });
+
+  it('has on record who wrote and removed what, and never the value', async () => {
+    await put('/api/stash/audited', keyOf('operator'), 'a very secret text');
+    await api.call('DELETE /api/stash/{key}', { params: { key: 'audited' } });
+    // nothing was there any more, so nothing was done
+    await api.call('DELETE /api/stash/{key}', { params: { key: 'audited' } });
+    const { items } = await api.call('GET /api/audit');
+    const told = items.filter(({ body }) => JSON.stringify(body).includes('audited'));
+    expect(told.map(({ type, actor, body }) => [type, actor, body])).toEqual([
+      ['stash.removed', 'key:operator', { key: 'audited' }],
+      ['stash.written', 'key:operator', { key: 'audited' }],
+    ]);
+  });
+
+  it('keeps an empty value', async () => {
+    await api.call('PUT /api/stash/{key}', { params: { key: 'empty' }, body: Buffer.alloc(0) });
+    expect(await read('/int-api/stash/empty')).toEqual(Buffer.alloc(0));
+  });
+
+  it('is for running tasks only, and not for other roles', async () => {
+    await put('/api/stash/shared', keyOf('operator'), 'x');
+    expect(await read('/int-api/stash/shared', taskOf(task.run, 2))).toBe(403);
+    expect(await read('/int-api/stash/shared', taskOf(newId()))).toBe(403);
+    expect(await read('/int-api/stash/shared', keyOf('operator'))).toBe(403);
+    expect(String(await read('/int-api/stash/shared', root))).toBe('x');
+    expect(await put('/api/stash/shared', keyOf('viewer'), 'y')).toBe(403);
+    expect(await put('/api/stash/shared', task, 'y')).toBe(403);
+  });
+});
+
+describe("a project's stash", () => {
+  it('is read by its own tasks only', async () => {
+    const other = await api.call('PUT /api/projects', { body: { name: `p ${newId()}` } });
+    for (const id of [project, other.id]) {
+      await api.call('PUT /api/projects/{id}/stash/{key}', { params: { id, key: 'k' }, body: secret });
+    }
+    expect(await api.call('GET /api/projects/{id}/stash', { params: { id: project } })).toEqual(['k']);
+    expect(await read(`/int-api/projects/${project}/stash/k`)).toEqual(secret);
+    expect(await read(`/int-api/projects/${project.toUpperCase()}/stash/k`)).toEqual(secret);
+    expect(await read(`/int-api/projects/${other.id}/stash/k`)).toBe(403);
+    expect(await read(`/int-api/projects/${project}/stash/none`)).toBe(404);
+    await api.call('DELETE /api/projects/{id}/stash/{key}', { params: { id: project, key: 'k' } });
+    expect(await api.call('GET /api/projects/{id}/stash', { params: { id: project } })).toEqual([]);
+  });
+
+  it('is that of a project that exists', async () => {
+    const path = `/api/projects/${newId()}/stash`;
+    expect(await read(path, keyOf('viewer'))).toBe(404);
+    expect(await put(`${path}/k`, keyOf('operator'), 'x')).toBe(404);
+  });
+});
+
+describe("a job's stash", () => {
+  const path = (key: string, at = instant, id = job.id): string => `/int-api/jobs/${id}/stash/${at}/${key}`;
+
+  it('is written and read by tasks of the same instant', async () => {
+    expect(await put(path('k'), task, 'value')).toBe(201);
+    expect(String(await read(path('k')))).toBe('value');
+    expect(JSON.parse(String(await read(path(''))))).toEqual(['k']);
+    expect(JSON.parse(String(await read(path(''), keyOf('viewer'))))).toEqual(['k']);
+    expect((await api.fetch('DELETE', path('k'), { caller: keyOf('operator') })).status).toBe(204);
+    expect(await read(path('k'))).toBe(404);
+  });
+
+  it('is closed to other instants, other jobs and ended runs', async () => {
+    const other = await makeJob(api);
+    expect(await put(path('k', '2026-01-02T00:00:00Z'), task, 'x')).toBe(403);
+    expect(await put(path('k', instant, other.id), task, 'x')).toBe(403);
+    expect(await read(path('', instant, other.id))).toBe(403);
+    await api.db.exec(sql`delete from live where id = ${task.run}`);
+    expect(await put(path('k'), task, 'x')).toBe(403);
+  });
+
+  it('is that of a job that exists', async () => {
+    expect(await read(path('', instant, newId()), keyOf('viewer'))).toBe(404);
+  });
+});
+
+describe('what a worker asks for a run', () => {
+  it("is the project's entry before the global one, and nothing that is not there", async () => {
+    await put('/api/stash/both', keyOf('operator'), 'global');
+    await put('/api/stash/only-global', keyOf('operator'), 'g');
+    await put(`/api/projects/${project}/stash/both`, keyOf('operator'), 'project');
+    const held = { tenant: api.ctx.tenant.id, run: task.run, lease: 1 };
+    const values = await stashValuesFor(api.ctx, held, ['both', 'only-global', 'missing']);
+    const plain = Object.entries(values).map(([name, value]) => [name, Buffer.from(value, 'base64').toString()]);
+    expect(Object.fromEntries(plain)).toEqual({ both: 'project', 'only-global': 'g' });
+    await expect(stashValuesFor(api.ctx, { ...held, lease: 7 }, ['both'])).rejects.toMatchObject({ code: 'forbidden' });
+  });
+
+  it('is what its task names, and no other entry', async () => {
+    await put('/api/stash/other', keyOf('operator'), 'x');
+    const held = { tenant: api.ctx.tenant.id, run: task.run, lease: 1 };
+    const message = 'the task of this run does not name the stash entry other';
+    await expect(stashValuesFor(api.ctx, held, ['both', 'other'])).rejects.toMatchObject({
+      code: 'forbidden',
+      message,
+    });
+  });
+
+  it('is told to the worker that holds the run, and to no other', async () => {
+    const held = { tenant: api.ctx.tenant.id, run: task.run, lease: 1, worker: newId() };
+    await expect(stashValuesFor(api.ctx, held, ['both'])).rejects.toMatchObject({ code: 'forbidden' });
+  });
+});

@@ -1,0 +1,141 @@
+/**
+ * The stash: opaque bytes by name, encrypted at rest. The global one and a project's are written by people and read by
+ * tasks; a job's own, one per instant, is written by its tasks for its tasks.
+ */
+import type { EngineContext } from '../../contract/context.ts';
+import type { FromWorker } from '../../contract/engine.ts';
+import type { HeldRun } from '../../contract/wire.ts';
+import type { Caller } from '../../contract/roles.ts';
+import { knownError, MillraceError } from '../../errors.ts';
+import { recording } from '../../events/append.ts';
+import { cacheOf, readDefinitions } from '../../jobs/task-definitions.ts';
+import { type Db, onPool } from '../../kernel/sql.ts';
+import { declaredIn, stashNames } from '../../runtimes/task/environment.ts';
+import { type ApiContext, type ApiHandlers, author, found } from '../context.ts';
+import type { TenantEndpoints } from '../endpoints.ts';
+import { findProject } from '../projects/queries.ts';
+import { knownJob } from '../jobs/handlers.ts';
+import { findSealed, findVisible, listNames, putEntry, removeEntry, type Stash } from './queries.ts';
+import { restrictTask, scopeOf } from '../tasks/task-scope.ts';
+
+type Keys = Extract<keyof TenantEndpoints, `${string}/stash${string}`>;
+
+const shared: PeoplesStash = { kind: 'global' };
+
+async function ofProject(ctx: ApiContext, project: string): Promise<PeoplesStash> {
+  found(await findProject(ctx.db, project), 'project', project);
+  return { kind: 'project', project };
+}
+
+async function ofJob(ctx: ApiContext, path: { id: string; instant: Date }, caller: Caller | undefined): Promise<Stash> {
+  await restrictTask(ctx, caller, { job: path.id, instant: path.instant });
+  await knownJob(ctx, path.id);
+  return { kind: 'job', job: path.id, instant: path.instant };
+}
+
+function put(ctx: ApiContext, stash: Stash, name: string, plain: Buffer): Promise<void> {
+  return putEntry(ctx.db, stash, name, ctx.secrets.encrypt(plain));
+}
+
+/** What people do to secrets is on record: the name, never the value. What tasks do to their job's own stash is not. */
+type PeoplesStash = Exclude<Stash, { kind: 'job' }>;
+
+interface Entry {
+  readonly stash: PeoplesStash;
+  readonly name: string;
+}
+
+async function recorded(
+  ctx: ApiContext,
+  caller: Caller | undefined,
+  { stash, name }: Entry,
+  change: { type: string; work: (tx: Db) => Promise<boolean> },
+): Promise<void> {
+  const subject = stash.kind === 'project' ? stash.project : null;
+  await recording(ctx.db, author(ctx, caller), async (tx) => {
+    if (await change.work(tx)) tx.record('millrace_projects', { type: change.type, subject, body: { key: name } });
+  });
+  ctx.hints.send('events');
+}
+
+function write(ctx: ApiContext, caller: Caller | undefined, entry: Entry, plain: Buffer): Promise<void> {
+  const work = async (tx: Db): Promise<boolean> => {
+    await putEntry(tx, entry.stash, entry.name, ctx.secrets.encrypt(plain));
+    return true;
+  };
+  return recorded(ctx, caller, entry, { type: 'stash.written', work });
+}
+
+function remove(ctx: ApiContext, caller: Caller | undefined, entry: Entry): Promise<void> {
+  const work = async (tx: Db): Promise<boolean> => (await removeEntry(tx, entry.stash, entry.name)) > 0;
+  return recorded(ctx, caller, entry, { type: 'stash.removed', work });
+}
+
+async function read(ctx: ApiContext, stash: Stash, name: string): Promise<Response> {
+  const sealed = found(await findSealed(ctx.db, stash, name), 'stash entry', name);
+  const plain = new Uint8Array(decrypt(ctx, name, sealed));
+  return new Response(plain, { headers: { 'content-type': 'application/octet-stream', 'cache-control': 'no-store' } });
+}
+
+/** What a worker puts into a run's environment: the values of these names, base64; names without an entry are left out. */
+export async function stashValuesFor(
+  ctx: EngineContext,
+  run: FromWorker<HeldRun>,
+  names: readonly string[],
+): Promise<Record<string, string>> {
+  const db = onPool(ctx.pool);
+  const { project, task, version, worker } = await scopeOf(db, run.run, run.lease);
+  if (run.worker !== undefined && run.worker.toLowerCase() !== worker)
+    throw new MillraceError('forbidden', 'this run is held by another worker');
+  const [definition] = await readDefinitions(
+    db,
+    ctx.tenant.id,
+    [{ tenant: ctx.tenant.id, task, version }],
+    cacheOf(ctx.pool),
+  );
+  const named = new Set(definition === undefined ? [] : stashNames(declaredIn(definition.runtime)));
+  const other = names.find((name) => !named.has(name));
+  if (other !== undefined)
+    throw new MillraceError('forbidden', `the task of this run does not name the stash entry ${other}`);
+  const entries = await findVisible(db, project, names);
+  return Object.fromEntries(entries.map(({ name, data }) => [name, decrypt(ctx, name, data).toString('base64')]));
+}
+
+/** Whoever is told that it cannot be read must know which. */
+function decrypt({ secrets }: EngineContext, name: string, sealed: Buffer): Buffer {
+  try {
+    return secrets.decrypt(sealed);
+  } catch (error) {
+    const known = knownError(error);
+    throw known ? new MillraceError(known.code, `stash entry ${name}: ${known.message}`, { cause: error }) : error;
+  }
+}
+
+export const stashHandlers: ApiHandlers<Pick<TenantEndpoints, Keys>> = {
+  'GET /api/stash': (_, ctx) => listNames(ctx.db, shared),
+  'PUT /api/stash/{key}': ({ params, body, caller }, ctx) =>
+    write(ctx, caller, { stash: shared, name: params.key }, body),
+  'DELETE /api/stash/{key}': ({ params, caller }, ctx) => remove(ctx, caller, { stash: shared, name: params.key }),
+  'GET /int-api/stash/{key}': async ({ params, caller }, ctx) => {
+    await restrictTask(ctx, caller, {});
+    return read(ctx, shared, params.key);
+  },
+  'GET /api/projects/{id}/stash': async ({ params }, ctx) => listNames(ctx.db, await ofProject(ctx, params.id)),
+  'PUT /api/projects/{id}/stash/{key}': async ({ params, body, caller }, ctx) =>
+    write(ctx, caller, { stash: await ofProject(ctx, params.id), name: params.key }, body),
+  'DELETE /api/projects/{id}/stash/{key}': async ({ params, caller }, ctx) =>
+    remove(ctx, caller, { stash: await ofProject(ctx, params.id), name: params.key }),
+  'GET /int-api/projects/{id}/stash/{key}': async ({ params, caller }, ctx) => {
+    await restrictTask(ctx, caller, { project: params.id });
+    return read(ctx, await ofProject(ctx, params.id), params.key);
+  },
+  'GET /int-api/jobs/{id}/stash/{instant}/': async ({ params, caller }, ctx) =>
+    listNames(ctx.db, await ofJob(ctx, params, caller)),
+  'GET /int-api/jobs/{id}/stash/{instant}/{key}': async ({ params, caller }, ctx) =>
+    read(ctx, await ofJob(ctx, params, caller), params.key),
+  'PUT /int-api/jobs/{id}/stash/{instant}/{key}': async ({ params, caller, body }, ctx) =>
+    put(ctx, await ofJob(ctx, params, caller), params.key, body),
+  'DELETE /int-api/jobs/{id}/stash/{instant}/{key}': async ({ params, caller }, ctx) => {
+    await removeEntry(ctx.db, await ofJob(ctx, params, caller), params.key);
+  },
+};

@@ -1,0 +1,73 @@
+/** Statements about the stash. What is stored is sealed already (I12). */
+import { type Db, type Sql, sql } from '../../kernel/sql.ts';
+
+/** Whose stash: everybody's, a project's, or a job's at an instant. */
+export type Stash =
+  | { readonly kind: 'global' }
+  | { readonly kind: 'project'; readonly project: string }
+  | { readonly kind: 'job'; readonly job: string; readonly instant: Date };
+
+/** The table with the rows of one stash. */
+function rowsOf(stash: Stash): Sql {
+  if (stash.kind === 'global') return sql`global_stash where true`;
+  if (stash.kind === 'project') return sql`project_stash where project_id = ${stash.project}`;
+  return sql`job_stash where job_id = ${stash.job} and instant = ${stash.instant}`;
+}
+
+/** Of a list that has no pages. A name has up to 200 characters. */
+const mostNames = 10_000;
+
+export async function listNames(db: Db, stash: Stash): Promise<string[]> {
+  const rows = await db.rows<{ name: string }>(sql`select name from ${rowsOf(stash)} order by name limit ${mostNames}`);
+  return rows.map((row) => row.name);
+}
+
+export async function findSealed(db: Db, stash: Stash, name: string): Promise<Buffer | undefined> {
+  const row = await db.maybeOne<{ data: Buffer }>(sql`select data from ${rowsOf(stash)} and name = ${name}`);
+  return row?.data;
+}
+
+export type SealedEntry = { readonly name: string; readonly data: Buffer };
+
+/** Those of these names that a project's tasks see: its own entry before the global one. */
+export function findVisible(db: Db, project: string, names: readonly string[]): Promise<SealedEntry[]> {
+  return db.rows<SealedEntry>(sql`
+    select distinct on (name) name, data
+      from (
+        select name, data, 1 as place
+          from project_stash
+         where project_id = ${project} and name = any (${names}::text[])
+        union all
+        select name, data, 2
+          from global_stash
+         where name = any (${names}::text[])
+      ) as visible
+     order by name, place`);
+}
+
+/** Answers how many there were. */
+export function removeEntry(db: Db, stash: Stash, name: string): Promise<number> {
+  return db.exec(sql`delete from ${rowsOf(stash)} and name = ${name}`);
+}
+
+export async function putEntry(db: Db, stash: Stash, name: string, data: Buffer): Promise<void> {
+  switch (stash.kind) {
+    case 'global':
+      await db.exec(sql`
+        insert into global_stash (name, data)
+        values (${name}, ${data})
+        on conflict (name) do update set data = excluded.data`);
+      return;
+    case 'project':
+      await db.exec(sql`
+        insert into project_stash (project_id, name, data)
+        values (${stash.project}, ${name}, ${data})
+        on conflict (project_id, name) do update set data = excluded.data`);
+      return;
+    case 'job':
+      await db.exec(sql`
+        insert into job_stash (job_id, instant, name, data)
+        values (${stash.job}, ${stash.instant}, ${name}, ${data})
+        on conflict (job_id, instant, name) do update set data = excluded.data`);
+  }
+}

@@ -1,0 +1,96 @@
+/**
+ * The reach of a running task: its own task, project, and job at its own instant. Its credential names a run and a lease;
+ * the database is asked at each call whether they are still the current ones, so a credential dies with its lease.
+ *
+ * The reach of a worker's key: the tasks and projects of runs that its workers hold.
+ */
+import type { Caller, TaskCaller } from '../../contract/roles.ts';
+import { MillraceError } from '../../errors.ts';
+import { type Db, sql } from '../../kernel/sql.ts';
+import type { ApiContext } from '../context.ts';
+
+/** What a request is about, as far as it matters; ids in whatever case the client wrote them. */
+export interface Scope {
+  readonly task?: string;
+  readonly job?: string;
+  readonly project?: string;
+  readonly instant?: Date;
+}
+
+type RunScope = {
+  readonly task: string;
+  readonly version: number;
+  readonly job: string;
+  readonly project: string;
+  readonly instant: Date;
+  readonly worker: string;
+};
+
+/** What belongs to a run that is held under this lease. */
+export async function scopeOf(db: Db, run: string, lease: number): Promise<RunScope> {
+  const scope = await findScope(db, run, lease);
+  if (scope !== undefined) return scope;
+  throw new MillraceError('forbidden', 'the run that this credential was made for has ended');
+}
+
+function findScope(db: Db, run: string, lease: number): Promise<RunScope | undefined> {
+  return db.maybeOne<RunScope>(sql`
+    select task.id as task, live.version, task.job_id as job, job.project_id as project, live.instant,
+           live.worker_id as worker
+      from live
+      join task on task.id = live.task_id
+      join job on job.id = task.job_id
+     where live.id = ${run} and live.lease = ${lease} and live.worker_id is not null`);
+}
+
+/**
+ * Lets keys of people pass, whose roles were checked. A task must hold its lease, and all that is named must be its own. A
+ * worker's key must have a worker that holds a run of what is named.
+ */
+export async function restrictTask(
+  { db, directory }: Pick<ApiContext, 'db' | 'directory'>,
+  caller: Caller | undefined,
+  named: Scope,
+): Promise<void> {
+  if (caller?.kind === 'task') return restrictToOwnScope(db, caller, named);
+  if (caller?.role !== 'worker') return;
+  const workers = (caller.keyId === undefined ? [] : await directory.workersOfKey?.(caller.keyId)) ?? [];
+  if (!(await holdsAny(db, workers, named)))
+    throw new MillraceError('forbidden', 'no worker of this key holds a run of it');
+}
+
+async function restrictToOwnScope(db: Db, caller: TaskCaller, named: Scope): Promise<void> {
+  const own = await scopeOf(db, caller.run, caller.lease);
+  const mine =
+    sameId(named.task, own.task) &&
+    sameId(named.job, own.job) &&
+    sameId(named.project, own.project) &&
+    (named.instant === undefined || named.instant.getTime() === own.instant.getTime());
+  if (!mine) throw new MillraceError('forbidden', 'a task may only touch what is its own');
+}
+
+async function holdsAny(db: Db, workers: readonly string[], named: Scope): Promise<boolean> {
+  const { held } = await db.one<{ held: boolean }>(sql`
+    select exists (
+      select
+        from live
+        join task on task.id = live.task_id
+        join job on job.id = task.job_id
+       where live.worker_id = any (${workers}::uuid[])
+         and task.id = coalesce(${named.task ?? null}, task.id)
+         and job.id = coalesce(${named.job ?? null}, job.id)
+         and job.project_id = coalesce(${named.project ?? null}, job.project_id)
+         and live.instant = coalesce(${named.instant ?? null}::timestamptz, live.instant)) as held`);
+  return held;
+}
+
+/** Lets keys pass; a task may only look at the run that its credential names. */
+export function restrictToOwnRun(caller: Caller | undefined, run: string): void {
+  if (caller?.kind === 'task' && caller.run !== run.toLowerCase()) {
+    throw new MillraceError('forbidden', 'a task may only look at its own run');
+  }
+}
+
+function sameId(named: string | undefined, own: string): boolean {
+  return named === undefined || named.toLowerCase() === own;
+}

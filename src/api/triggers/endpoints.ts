@@ -1,0 +1,54 @@
+/** What triggers will do, told beforehand. */
+import { z } from 'zod';
+import { endpoints } from '../../http/endpoint.ts';
+import { id, idPath, instant, limit, time } from '../shapes.ts';
+
+export const coming = z.object({
+  instant: time,
+  /** When it fires: the instant and the trigger's offset. */
+  due: time,
+  /** The instant as a clock in the trigger's zone shows it, RFC 9557. */
+  local: z.string(),
+});
+
+/** The earliest trigger of a job to fire. */
+export const nextFiring = z.object({ trigger_id: id, trigger_name: z.string(), instant: time, due: time });
+
+/** What applying a document causes at once. */
+export const outlook = z.object({
+  /** Nothing of it happens before the job is unpaused. */
+  paused: z.boolean(),
+  triggers: z.array(
+    z.object({
+      name: z.string(),
+      /** Fire at once, as if on time. */
+      fires: z.array(time),
+      /** `first`: the first hundred, or the first hundred after `after`; `more`: how many come after these. */
+      caught_up: z.object({ total: z.int(), first: z.array(time), more: z.int(), last: time.nullable() }),
+      skipped: z.object({ total: z.int(), first: time.nullable(), last: time.nullable() }),
+      /** Still to be fired of what was to be caught up before. */
+      under_way: z.int(),
+      next: z.array(coming),
+    }),
+  ),
+});
+
+export const triggerEndpoints = endpoints({
+  'GET /api/triggers/{id}/preview': {
+    summary: 'The next instants of a trigger, or those `after` one; of a paused job, as if it were unpaused now',
+    tag: 'triggers',
+    allow: ['viewer', 'operator'],
+    params: idPath,
+    query: z.object({ count: limit(10), after: instant.optional() }),
+    answer: z.object({
+      trigger_id: id,
+      trigger_name: z.string(),
+      job_id: id,
+      paused: z.boolean(),
+      timezone: z.string().nullable(),
+      items: z.array(coming),
+      /** The `after` of the next page; null when there is none. */
+      next: z.string().nullable(),
+    }),
+  },
+});

@@ -1,0 +1,165 @@
+/** What triggers will do, told beforehand: previews, a job's next firing, and what applying a document causes. */
+import type { z } from 'zod';
+import { clientGone } from '../../errors.ts';
+import type { JobDefinition, TriggerDefinition } from '../../jobs/definition.ts';
+import { documentParser } from '../../jobs/document/parser.ts';
+import { compileSchedule, nextInstant } from '../../calendar/schedule.ts';
+import { localText } from '../../calendar/zone-text.ts';
+import { groupBy } from '../../kernel/group-by.ts';
+import { loopShare } from '../../kernel/process/loop-share.ts';
+import type { Db } from '../../kernel/sql.ts';
+import { countLeft } from '../../scheduler/catchup/catchup.ts';
+import { catchupsOfJob } from '../../scheduler/catchup/queries.ts';
+import { type Coming, comingFrom, nextOf, type Outlook, outlookOf } from '../../scheduler/forecast.ts';
+import type { PlannedCatchup, TriggerRow } from '../../scheduler/queries.ts';
+import { specOf } from '../../scheduler/spec.ts';
+import { type ApiContext, type ApiHandlers, found } from '../context.ts';
+import type { nextFiring, outlook, triggerEndpoints } from './endpoints.ts';
+import {
+  findJobId,
+  findScheduled,
+  type KnownJob,
+  type KnownTrigger,
+  listKnown,
+  listScheduled,
+  type ScheduledTrigger,
+} from './queries.ts';
+
+export const triggerHandlers: ApiHandlers<typeof triggerEndpoints> = {
+  'GET /api/triggers/{id}/preview': async ({ params, query }, ctx) => {
+    const trigger = found(await findScheduled(ctx.db, params.id), 'trigger', params.id);
+    const schedule = compileSchedule(specOf(trigger));
+    const first =
+      query.after === undefined
+        ? nextOf(trigger, schedule, ctx.time.now(), !trigger.paused)
+        : nextInstant(schedule, query.after.getTime());
+    const coming = comingFrom(trigger, schedule, first, query.count + 1);
+    const items = coming.slice(0, query.count).map((each) => writtenComing(trigger.timezone, each));
+    return {
+      trigger_id: trigger.id,
+      trigger_name: trigger.name,
+      job_id: trigger.job_id,
+      paused: trigger.paused,
+      timezone: trigger.timezone,
+      items,
+      next: coming.length > query.count ? (items.at(-1)?.instant ?? null) : null,
+    };
+  },
+};
+
+type NextFiring = z.input<typeof nextFiring>;
+
+/** Of each job's triggers the one that fires first; none while a job is paused. */
+export async function nextFirings(ctx: ApiContext, jobs: readonly string[]): Promise<Map<string, NextFiring>> {
+  const nowMs = ctx.time.now();
+  const first = new Map<string, Coming & { trigger: ScheduledTrigger }>();
+  const rest = loopShare();
+  for (const trigger of await listScheduled(ctx.db, jobs)) {
+    if (trigger.paused) continue;
+    await rest();
+    const schedule = compileSchedule(specOf(trigger));
+    const [next] = comingFrom(trigger, schedule, nextOf(trigger, schedule, nowMs, true), 1);
+    const best = first.get(trigger.job_id);
+    if (next !== undefined && (best === undefined || next.dueMs < best.dueMs)) {
+      first.set(trigger.job_id, { ...next, trigger });
+    }
+  }
+  return new Map(
+    [...first].map(([job, { trigger, instantMs, dueMs }]) => [job, writtenNext(trigger, instantMs, dueMs)]),
+  );
+}
+
+function writtenNext(trigger: ScheduledTrigger, instantMs: number, dueMs: number): NextFiring {
+  return { trigger_id: trigger.id, trigger_name: trigger.name, instant: isoOf(instantMs), due: isoOf(dueMs) };
+}
+
+interface Forecast {
+  readonly definition: JobDefinition;
+  /** Lists begin behind it. */
+  readonly after: Date | undefined;
+  /** Aborts when the client has disconnected. */
+  readonly signal: AbortSignal;
+}
+
+/** What applying the document to what is there would cause now. Takes the tenant's turn, which no database is waited for in. */
+export async function outlookOfApplying(ctx: ApiContext, forecast: Forecast): Promise<z.input<typeof outlook>> {
+  const before = await knownOf(ctx.db, forecast.definition);
+  const work = (): Promise<z.input<typeof outlook>> => forecastTriggers(forecast, before, ctx.time.now());
+  return documentParser.inTurn(ctx.tenant.id, work, forecast.signal);
+}
+
+async function forecastTriggers(
+  { definition, after, signal }: Forecast,
+  { known, catchups }: Before,
+  nowMs: number,
+): Promise<z.input<typeof outlook>> {
+  const paused = definition.paused ?? known.paused;
+  const byName = new Map(known.triggers.map((trigger) => [trigger.name, trigger]));
+  const catchupsOf = groupBy(catchups, (row) => row.trigger_id);
+  const rest = loopShare();
+  const triggers: z.input<typeof outlook>['triggers'] = [];
+  for (const wanted of definition.triggers) {
+    await rest();
+    if (signal.aborted) throw clientGone();
+    const before = byName.get(wanted.name);
+    const trigger = rowOf(wanted, before, nowMs);
+    const schedule = compileSchedule(specOf(trigger));
+    const isAlive = before !== undefined && before.removed_at === null && !known.paused;
+    const left = before !== undefined && before.removed_at === null ? (catchupsOf.get(before.id) ?? []) : [];
+    triggers.push({
+      ...writtenOutlook(wanted, outlookOf(trigger, schedule, { nowMs, known: isAlive, afterMs: after?.getTime() })),
+      under_way: left.reduce((sum, row) => sum + countLeft(row, trigger, schedule, nowMs), 0),
+    });
+  }
+  return { paused, triggers };
+}
+
+interface Before {
+  readonly known: KnownJob;
+  readonly catchups: readonly PlannedCatchup[];
+}
+
+async function knownOf(db: Db, definition: JobDefinition): Promise<Before> {
+  const job = definition.uuid ?? (await findJobId(db, definition));
+  if (job === undefined) return { known: { paused: false, triggers: [] }, catchups: [] };
+  const [known, catchups] = await Promise.all([listKnown(db, job), catchupsOfJob(db, job)]);
+  return { known, catchups };
+}
+
+/** The trigger as it would be: what is written, with the marks of what is there. */
+function rowOf(wanted: TriggerDefinition, before: KnownTrigger | undefined, nowMs: number): TriggerRow {
+  return {
+    id: before?.id ?? '',
+    job_id: '',
+    start_at: new Date(wanted.startMs),
+    end_at: wanted.endMs === null ? null : new Date(wanted.endMs),
+    period_ms: wanted.periodMs,
+    cron: wanted.cron,
+    timezone: wanted.timezone,
+    offset_ms: wanted.offsetMs,
+    catchup: wanted.catchup,
+    catchup_window_ms: wanted.catchupWindowMs,
+    earliest: before?.earliest ?? null,
+    latest: before?.latest ?? null,
+    since: new Date(nowMs),
+  };
+}
+
+function writtenOutlook({ name, timezone }: TriggerDefinition, { fires, caughtUp, skipped, next }: Outlook) {
+  const last = (ms: number | undefined): string | null => (ms === undefined ? null : isoOf(ms));
+  return {
+    name,
+    fires: fires.map(isoOf),
+    caught_up: { ...caughtUp, first: caughtUp.first.map(isoOf), last: last(caughtUp.last) },
+    skipped: { total: skipped.total, first: last(skipped.first[0]), last: last(skipped.last) },
+    next: next.map((each) => writtenComing(timezone, each)),
+  };
+}
+
+export function writtenComing(timezone: string | null, { instantMs, dueMs }: Coming) {
+  return { instant: isoOf(instantMs), due: isoOf(dueMs), local: localText(timezone, instantMs) };
+}
+
+function isoOf(ms: number): string {
+  return new Date(ms).toISOString();
+}

@@ -1,0 +1,378 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { MillraceError } from '../../errors.ts';
+import { newId } from '../../kernel/id.ts';
+import {
+  type LocalServer,
+  type Ran,
+  shell,
+  type ShellOptions,
+  type SomeHandlers,
+  startLocalServer,
+} from '../../../test/harness/cli/shell.ts';
+import type { ReasonCode } from '../../control/reasons.ts';
+import { jobViews, makeWorld, type World } from '../../../test/harness/cli/world.ts';
+
+const at = '2030-01-01T00:00:00.000Z';
+let world: World;
+let server: LocalServer;
+let stash: Map<string, string>;
+let healthy = true;
+let stopped: ReasonCode | null = null;
+let isSilent = false;
+let isLaunching = true;
+const cli = (argv: string[], options: ShellOptions = {}): Promise<Ran> => shell(argv, { env: server.env, ...options });
+
+const fixed: SomeHandlers = {
+  'GET /healthz': async () => {
+    if (healthy) return { status: 'ok' };
+    throw new MillraceError('tenant_unavailable', 'the scheduler is starting');
+  },
+  'GET /api/explain/tenant/{name}': async ({ params: { name } }) => ({
+    tenant: name,
+    standing: stopped === null && !isSilent ? 'runs' : stopped === 'stopped_by_user' ? 'off' : 'will_run',
+    summary:
+      stopped === null && !isSilent ? (isLaunching ? 'runs' : 'runs, but no launcher is active') : `not: ${name}`,
+    state: stopped === null ? 'STARTED' : 'DISABLED',
+    reason_code: isSilent ? 'silent' : stopped,
+    sentence: `${name} is as it is.`,
+    advice: stopped === null ? null : 'look at it',
+    facts: { launcher_active: isLaunching, version: name === 'shop' ? '0.2.0' : null },
+  }),
+  'GET /openapi.json': async () => ({ info: { version: '9.8.7' } }),
+  'GET /api/status': async () => ({ num_projects: 1, num_workers: 1, running_tasks: 0 }),
+  'GET /api/schedulers': async () => [],
+  'GET /api/workers': async () => [
+    {
+      uuid: newId(),
+      name: 'box7',
+      addr: '',
+      version: '1',
+      last_seen_datetime: at,
+      running_tasks: 0,
+      total_tasks: 8,
+      runtimes: ['none'],
+      queues: ['default'],
+      status: 'up',
+    },
+  ],
+  'POST /api/session/links': async () => ({ url: 'http://x/signin#abc', expires_at: at }),
+  'POST /api/keys': async ({ body }) => ({ id: newId(), ...body, tenant: body.tenant ?? 'default', key: 'mr_secret' }),
+  'GET /api/keys': async () => ({
+    items: [{ id: newId(), name: 'ci', role: 'operator', tenant: 'default', created_at: at, created_by: 'root' }],
+    next: null,
+  }),
+  'DELETE /api/keys/{id}': async () => {},
+  'GET /api/sessions': async () => ({
+    items: [
+      {
+        id: newId(),
+        actor: 'sign-in link',
+        role: 'root',
+        tenant: null,
+        key: { id: newId(), name: 'ann' },
+        opened_with: 'link',
+        created_at: at,
+        used_at: at,
+        expires_at: at,
+        current: false,
+      },
+    ],
+    next: null,
+  }),
+  'DELETE /api/sessions/{id}': async () => {},
+  'DELETE /api/sessions': async () => ({ ended: 7 }),
+  'GET /api/stash': async () => [...stash.keys()],
+  'PUT /api/stash/{key}': async ({ params, body }) => void stash.set(params.key, body.toString('hex')),
+  'DELETE /api/stash/{key}': async ({ params }) => {
+    if (!stash.delete(params.key)) throw new MillraceError('not_found', `there is no entry ${params.key}`);
+  },
+  'PUT /api/projects/{id}/stash/{key}': async ({ params, body }) =>
+    void stash.set(`${params.id}/${params.key}`, body.toString('utf8')),
+  'GET /api/projects/{id}': async ({ params }) => ({
+    id: params.id,
+    name: 'p',
+    description: '',
+    num_jobs: 3,
+    running_tasks: 0,
+    waiting_tasks: 0,
+    succeeded_tasks_last_hour: 0,
+    failed_tasks_last_hour: 0,
+    error_tasks_last_hour: 0,
+  }),
+  'DELETE /api/projects/{id}': async ({ params }) => {
+    for (const [name, { id }] of world.projects) if (id === params.id) world.projects.delete(name);
+  },
+};
+
+beforeAll(async () => {
+  world = makeWorld(['p']);
+  server = await startLocalServer({ ...world.handlers, ...jobViews(world), ...fixed });
+});
+afterAll(() => server.stop());
+beforeEach(async () => {
+  stash = new Map();
+  healthy = true;
+  const document = "project: p\nname: j\ndescription: ''\ntriggers: []\ntasks: [{name: t}]\n";
+  await cli(['apply', '-f', '-', '--create-project'], { stdin: document });
+  server.calls.length = 0;
+});
+
+describe('jobs and projects', () => {
+  it('are listed as tables, and as JSON', async () => {
+    expect((await cli(['projects'])).stdout).toMatch(/^PROJECT +ID +DESCRIPTION\np /);
+    expect((await cli(['jobs'])).stdout).toMatch(/^PROJECT +JOB +STATE .*\np +j +live +1 +2030-01-01T00:00:00Z/);
+    expect(JSON.parse((await cli(['jobs', '--project', 'p', '--json'])).stdout)).toMatchObject([
+      { project: 'p', name: 'j' },
+    ]);
+    expect((await cli(['jobs', '--project', 'nope'])).code).toBe(5);
+  });
+
+  it('a job is shown by name and by id', async () => {
+    const { code, stdout } = await cli(['job', 'p/j']);
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/^job: +p\/j$/m);
+    expect(stdout).toMatch(/^daily +every 1d -1m/m);
+    expect(stdout).toMatch(/^2030-01-01T00:00:00Z +1 success$/m);
+    expect(stdout).toMatch(/^now: +1 running, 2 ready$/m);
+    expect(stdout).toMatch(/^2029-12-31T00:00:00Z +1 ready$/m);
+    const [id = ''] = world.jobs.keys();
+    expect(JSON.parse((await cli(['job', id, '--json'])).stdout)).toMatchObject({ id, tasks: [{ name: 't' }] });
+  });
+
+  it('a job is paused and unpaused', async () => {
+    await cli(['pause', 'p/j']);
+    expect([...world.jobs.values()][0]?.paused).toBe(true);
+    expect((await cli(['unpause', 'p/j'])).stdout).toBe('p/j is live\n');
+    expect([...world.jobs.values()][0]?.paused).toBe(false);
+  });
+
+  it('what does not exist ends with 5, with a sentence', async () => {
+    const { code, stdout, stderr } = await cli(['job', 'p/none']);
+    expect({ code, stdout }).toEqual({ code: 5, stdout: '' });
+    expect(stderr).toMatch(/^error: there is no such job\n$/);
+    expect((await cli(['activate', 'p/j', 'none', at])).stderr).toContain('its tasks: t');
+  });
+
+  it('a task is activated, an instant cleared', async () => {
+    expect((await cli(['activate', 'p/j', 't', '2030-01-01T01:00:00+01:00'])).stdout).toMatch(/^[0-9a-f-]{36}\n$/);
+    expect(server.calls.at(-1)).toContain(`/tokens/${encodeURIComponent(at)}`);
+    expect((await cli(['clear', 'p/j', at])).stdout).toBe('2 tokens of 2030-01-01T00:00:00Z cleared\n');
+    const nothing = 'nothing to clear: the job has no tokens at 2031-01-01T00:00:00Z\n';
+    expect((await cli(['clear', 'p/j', '2031-01-01T00:00:00Z'])).stdout).toBe(nothing);
+    expect((await cli(['clear', '--help'])).stdout).toMatch(/Queued and running runs are\s+left alone;/);
+  });
+
+  it('are deleted only with --yes or an answer', async () => {
+    expect(await cli(['delete', 'job', 'p/j'])).toMatchObject({ code: 2, stdout: '' });
+    expect((await cli(['delete', 'job', 'p/j'], { tty: true, stdin: '' })).code).toBe(1);
+    expect(world.jobNames()).toEqual(['p/j']);
+    expect((await cli(['delete', 'job', 'p/j', '--yes'])).stdout).toBe('job p/j is deleted\n');
+    expect(world.jobNames()).toEqual([]);
+    const asked = await cli(['delete', 'project', 'p'], { tty: true, stdin: 'yes\n' });
+    expect(asked.stderr).toContain('Delete the project p with 3 jobs? [y/N]');
+    expect(world.projects.size).toBe(0);
+  });
+});
+
+describe('the tenant', () => {
+  it('is a prefix of the path', async () => {
+    await cli(['jobs', '--tenant', 'a b']);
+    await cli(['--tenant', 'default', 'jobs']);
+    expect(server.calls.map((call) => call.split('?')[0])).toEqual(['GET /t/a%20b/api/jobs', 'GET /api/jobs']);
+  });
+});
+
+describe('the stash', () => {
+  it('keeps bytes from stdin or a file, exactly', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'millrace-cli-'));
+    await writeFile(join(folder, 'f'), 'from file\n');
+    expect((await cli(['stash', 'set', 'a/b'], { stdin: Uint8Array.of(0, 255, 10) })).stdout).toBe(
+      'a/b is set (3 bytes)\n',
+    );
+    await cli(['stash', 'set', 'x', '--file', 'f', '--project', 'p'], { cwd: folder });
+    await rm(folder, { recursive: true });
+    expect(stash.get('a/b')).toBe('00ff0a');
+    expect(stash.get(`${world.projects.get('p')?.id}/x`)).toBe('from file\n');
+  });
+
+  it('lists and deletes names', async () => {
+    stash.set('k', '');
+    expect((await cli(['stash', 'list'])).stdout).toBe('k\n');
+    expect((await cli(['stash', 'delete', 'k'])).code).toBe(0);
+    expect((await cli(['stash', 'delete', 'k'])).code).toBe(5);
+  });
+});
+
+describe('the installation', () => {
+  afterEach(() => {
+    healthy = true;
+    stopped = null;
+    isSilent = false;
+    isLaunching = true;
+  });
+
+  it('has a status, and one that is not well ends with 1', async () => {
+    const { code, stdout } = await cli(['status']);
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/^health: +ok$/m);
+    expect(stdout).toMatch(/^server version: +9\.8\.7$/m);
+    expect(stdout).toMatch(/^box7 +[0-9a-f]{6} +up /m);
+    healthy = false;
+    const unwell = await cli(['status', '--json']);
+    expect(unwell.code).toBe(1);
+    expect(JSON.parse(unwell.stdout)).toMatchObject({ health: { ok: false, reason: 'the scheduler is starting' } });
+  });
+
+  it('tells the version of the tenant, which need not be that of the server', async () => {
+    expect((await cli(['status'])).stdout).toMatch(/^engine: +-$/m);
+    expect((await cli(['status', '--tenant', 'shop'])).stdout).toMatch(/^engine: +0\.2\.0$/m);
+  });
+
+  it('tells the state of the tenant, of which one that does not run is not well unless a person has stopped it', async () => {
+    expect((await cli(['status'])).stdout).toMatch(/^tenant: +default\nscheduler: +runs\nstate: +STARTED\nengine/m);
+    stopped = 'crashed';
+    const crashed = await cli(['status', '--tenant', 'shop']);
+    expect(crashed.code).toBe(1);
+    expect(crashed.stdout).toMatch(
+      /^tenant: +shop\nscheduler: +not: shop\nwhy: +shop is as it is\.\nwhat to do: +look at it$/m,
+    );
+    stopped = 'stopped_by_user';
+    const byHand = await cli(['status', '--json']);
+    expect([byHand.code, JSON.parse(byHand.stdout)]).toMatchObject([0, { tenant: { state: 'DISABLED' } }]);
+    isLaunching = false;
+    expect((await cli(['status'])).stdout).toMatch(/^launcher: +none is active$/m);
+  });
+
+  it('is not ok where a scheduler that is said to be STARTED is not heard of, or does not run', async () => {
+    isSilent = true;
+    const silent = await cli(['status', '--tenant', 'shop']);
+    expect(silent.code).toBe(1);
+    expect(silent.stdout).toMatch(
+      /^health: +not ok: the scheduler of shop does not run\ntenant: +shop\nscheduler: +not: shop\nwhy: +shop is as it is\.$/m,
+    );
+    isSilent = false;
+    isLaunching = false;
+    for (const why of [null, 'stopped_by_user'] as const) {
+      stopped = why;
+      const alone = await cli(['status']);
+      expect([alone.code, alone.stdout]).toEqual([
+        1,
+        expect.stringMatching(/^health: +not ok: no launcher is active: nothing is started$/m),
+      ]);
+    }
+    isLaunching = true;
+    stopped = 'crashed';
+    expect(JSON.parse((await cli(['status', '--json'])).stdout)).toMatchObject({
+      health: { ok: false, code: 'crashed' },
+    });
+  });
+
+  it('says what is known of a server whose database does not answer', async () => {
+    const refuse = async (): Promise<never> => {
+      throw new MillraceError('database_unavailable', 'the database has not answered since noon');
+    };
+    const frozen = await startLocalServer({
+      ...fixed,
+      'GET /healthz': refuse,
+      'GET /api/explain/tenant/{name}': refuse,
+    });
+    const { code, stdout } = await shell(['status'], { env: frozen.env });
+    const answered = await shell(['status', '--json'], { env: frozen.env });
+    await frozen.stop();
+    expect([code, stdout]).toEqual([
+      1,
+      expect.stringMatching(/^server: +http.*\nhealth: +not ok: the database has not answered since noon\n$/),
+    ]);
+    expect(JSON.parse(answered.stdout)).toMatchObject({ health: { ok: false, code: 'database_unavailable' } });
+  });
+
+  it.each([
+    ['a table is missing', new MillraceError('internal', 'this is a fault of ours; the log has the details')],
+    ['its role lacks a right', new MillraceError('database_unavailable', 'the role lacks a right')],
+    ['its engine is missing', new MillraceError('tenant_unavailable', 'the engine 0.2.0 is not here')],
+  ])('says what the gateway knows of a tenant whose API fails: %s', async (_, fault) => {
+    const refuse = async (): Promise<never> => {
+      throw fault;
+    };
+    const broken = await startLocalServer({
+      ...fixed,
+      'GET /api/status': refuse,
+      'GET /api/workers': refuse,
+      'GET /api/schedulers': refuse,
+    });
+    stopped = 'crashed';
+    const { code, stdout } = await shell(['status'], { env: broken.env });
+    stopped = null;
+    const running = await shell(['status', '--json'], { env: broken.env });
+    await broken.stop();
+    expect(code).toBe(1);
+    expect(stdout).toMatch(/^why: +default is as it is\.\nwhat to do: +look at it$/m);
+    expect(stdout).toMatch(new RegExp(`^not read: +counts, schedulers, workers: ${fault.message}$`, 'm'));
+    expect([running.code, JSON.parse(running.stdout)]).toMatchObject([1, { health: { ok: false }, workers: null }]);
+  });
+
+  it('is not unwell where a person has stopped the default tenant', async () => {
+    const fault = new MillraceError('tenant_stopped', 'the tenant default was stopped by a person');
+    const down = await startLocalServer({
+      ...fixed,
+      'GET /healthz': async () => {
+        throw fault;
+      },
+    });
+    const { code, stdout } = await shell(['status'], { env: down.env });
+    await down.stop();
+    expect([code, stdout]).toEqual([0, expect.stringMatching(/^health: +not ok: the tenant default was stopped/m)]);
+  });
+
+  it('gives sign-in links and keys, alone on stdout', async () => {
+    expect((await cli(['open'])).stdout).toBe('http://x/signin#abc\n');
+    const made = await cli(['key', 'create', '--name', 'ci', '--role', 'operator', '--tenant', 'shop']);
+    expect(made.stdout).toBe('mr_secret\n');
+    expect(made.stderr).toContain('tenant shop');
+    expect((await cli(['key', 'list'])).stdout).toContain('operator');
+    expect((await cli(['key', 'revoke', newId()])).code).toBe(0);
+    expect(server.calls.every((call) => !call.includes('/t/'))).toBe(true);
+  });
+});
+
+describe('sessions', () => {
+  it('are listed, and ended by id or all at once', async () => {
+    expect((await cli(['session', 'list'])).stdout).toMatch(/sign-in link +ann +root/);
+    const id = newId();
+    expect((await cli(['session', 'end', id])).stdout).toBe(`session ${id} has ended\n`);
+    expect((await cli(['session', 'end', '--all'])).stdout).toBe('sessions ended: 7\n');
+    expect(JSON.parse((await cli(['session', 'end', '--all', '--json'])).stdout)).toEqual({ ended: 7 });
+    for (const wrong of [[], ['x'], [id, '--all']])
+      expect((await cli(['session', 'end', ...wrong])).code, wrong.join(' ')).toBe(2);
+  });
+});
+
+describe('a command ends', () => {
+  it('with 4 without a key and with a wrong one, and says where the key comes from', async () => {
+    const { code, stderr } = await shell(['jobs'], { env: { MILLRACE_URL: server.url } });
+    expect(code).toBe(4);
+    expect(stderr).toContain('MILLRACE_KEY');
+    expect((await cli(['key', 'list'], { env: { ...server.env, MILLRACE_KEY: 'viewer-key' } })).code).toBe(4);
+  });
+
+  it('with 3 where no server answers, and says what to do', async () => {
+    const gone = await startLocalServer({});
+    await gone.stop();
+    const { code, stderr } = await shell(['jobs'], { env: gone.env });
+    expect(code).toBe(3);
+    expect(stderr).toBe(
+      `error: no server answers at ${gone.url} (ECONNREFUSED); start it with \`millrace up\`, or set MILLRACE_URL\n`,
+    );
+    expect((await shell(['events'], { env: gone.env })).stderr).toBe(stderr);
+    expect((await shell(['jobs'], { cwd: tmpdir() })).code).toBe(3);
+  });
+
+  it('with a problem on stderr and nothing on stdout when it fails under --json', async () => {
+    const { stdout, stderr } = await cli(['--json', 'job', 'p/none']);
+    expect(stdout).toBe('');
+    expect(JSON.parse(stderr)).toMatchObject({ code: 'not_found', status: 404 });
+  });
+});

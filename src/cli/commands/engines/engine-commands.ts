@@ -1,0 +1,159 @@
+/** `millrace engine`: the engines in this machine's home. They are files: only who uses them is asked of the server. */
+import { resolve } from 'node:path';
+import type { Command } from 'commander';
+import { z } from 'zod';
+import { contractNumber } from '../../../contract/engine.ts';
+import { MillraceError } from '../../../errors.ts';
+import { CallFailed } from '../../../http/client.ts';
+import { packageVersion } from '../../../kernel/process/package-files.ts';
+import { compareVersions } from '../../../kernel/text/version.ts';
+import { addEngine, removeEngine } from '../../../loader/engines/store.ts';
+import { enginesFolder, type InstalledEngine, listEngines } from '../../../loader/engines/engines.ts';
+import { findHome } from '../../session/connection.ts';
+import { examples } from '../../session/flags.ts';
+import type { Io } from '../../session/io.ts';
+import { count } from '../../print/output.ts';
+import { noOptions, type Session, verb } from '../../session/session.ts';
+
+const addFlags = z.object({ replace: z.boolean().default(false), force: z.boolean().default(false) });
+const removeFlags = z.object({ force: z.boolean().default(false) });
+const forceHelp = 'although it is not known whether a tenant uses it: no server answers, say';
+
+export function addEngineCommands(program: Command, io: Io): void {
+  const engine = program
+    .command('engine')
+    .description('Keep several versions of Millrace side by side: each tenant is served by the one it is at.');
+  const add = engine
+    .command('add')
+    .description('Add a version to this home. Tenants can be upgraded to it at once; nothing is restarted.')
+    .argument('<source>', 'a folder with a release of Millrace, or its tarball (`npm pack millrace@VERSION`)')
+    .option('--replace', 'put it in the place of the same version, if no tenant uses that')
+    .option('--force', `with --replace: ${forceHelp}`)
+    .action(verb(io, addFlags, addOne));
+  examples(add, [
+    ['millrace engine add millrace-0.2.0.tgz', 'as `npm pack millrace@0.2.0` wrote it'],
+    ['millrace engine add "$(npm root -g)/millrace"', 'keep the release that is installed now, before a newer one is'],
+  ]);
+  const list = engine
+    .command('list')
+    .description('List the versions that are here, whether they can be used, and by which tenants they are.');
+  list.action(verb(io, noOptions, listAll));
+  examples(list, [['millrace engine list', 'the newest first']]);
+  const remove = engine
+    .command('remove')
+    .description('Remove a version that no tenant uses.')
+    .argument('<version>', 'as `millrace engine list` shows it')
+    .option('--force', forceHelp)
+    .action(verb(io, removeFlags, removeOne));
+  examples(remove, [['millrace engine remove 0.1.0', 'once all tenants are upgraded']]);
+}
+
+async function addOne(
+  session: Session,
+  [source = '']: readonly string[],
+  flags: z.output<typeof addFlags>,
+): Promise<void> {
+  const mayReplace = (version: string): Promise<void> => refuseInUse(session, version, 'replaced', flags.force);
+  const added = await addEngine(
+    await findHome(session.place),
+    resolve(session.io.cwd, source),
+    flags.replace ? { mayReplace } : {},
+  );
+  const { version, contract, migrations } = added;
+  session.out.answer(added, () =>
+    session.out.line(`engine ${version} is added: contract ${contract}, ${count(migrations, 'migration')}`),
+  );
+}
+
+async function removeOne(
+  session: Session,
+  [version = '']: readonly string[],
+  { force }: z.output<typeof removeFlags>,
+): Promise<void> {
+  await refuseInUse(session, version, 'removed', force);
+  await removeEngine(await findHome(session.place), version);
+  session.out.answer({ version, removed: true }, () => session.out.line(`engine ${version} is removed`));
+}
+
+async function listAll(session: Session): Promise<void> {
+  const running = { version: packageVersion, contract: contractNumber };
+  const engines = await listEngines(running, enginesFolder(await findHome(session.place)));
+  const users = await usersOf(session).catch((error: unknown) => {
+    session.out.note(`which tenants use them is not known: ${error instanceof Error ? error.message : String(error)}`);
+  });
+  const shown = [...engines, ...missing(engines, users?.keys() ?? [])]
+    .sort((a, b) => compareVersions(b.version, a.version))
+    .map((each) => ({ ...each, tenants: users ? (users.get(each.version) ?? []) : null }));
+  session.out.answer(shown, () => {
+    session.out.table(
+      [
+        { title: 'VERSION' },
+        { title: 'CONTRACT', align: 'right' },
+        { title: 'STATE', flexible: true },
+        { title: 'TENANTS', flexible: true },
+      ],
+      shown.map((each) => [
+        each.version,
+        each.contract,
+        stateOf(each),
+        each.tenants === null ? '?' : each.tenants.join(', ') || null,
+      ]),
+    );
+  });
+}
+
+/** Versions that tenants are at, and that cannot serve them. */
+function missing(engines: readonly InstalledEngine[], used: Iterable<string>): InstalledEngine[] {
+  const here = new Set(engines.map(({ version }) => version));
+  return [...used]
+    .filter((version) => !here.has(version))
+    .map((version) => ({ version, contract: null, fault: 'not here', running: false }));
+}
+
+function stateOf({ fault, running }: { fault: string | null; running: boolean }): string {
+  if (fault !== null) return fault;
+  return running ? 'usable; this release' : 'usable';
+}
+
+/** The tenants of each version, as the launcher saw them last. */
+async function usersOf(session: Session): Promise<Map<string, string[]>> {
+  const server = await session.connect();
+  const users = new Map<string, string[]>();
+  for (const { name, version } of (await server.gateway('GET /api/tenants')).items)
+    if (version !== null) users.set(version, [...(users.get(version) ?? []), name]);
+  return users;
+}
+
+/** By what is recorded in the databases now: what is listed may be of a minute ago. */
+async function refuseInUse(session: Session, version: string, what: string, force: boolean): Promise<void> {
+  try {
+    const server = await session.connect();
+    const call = server.gateway('GET /api/engines/{version}/users', { params: { version } });
+    const { tenants, unknown } = await call.catch(nobody);
+    if (tenants.length > 0)
+      throw new MillraceError(
+        'conflict',
+        `engine ${version} is used by ${count(tenants.length, 'tenant')} (${named(tenants)}) and is not ${what}; upgrade them first`,
+      );
+    if (unknown.length > 0)
+      throw new MillraceError(
+        'unreachable',
+        `the version of ${count(unknown.length, 'tenant')} (${named(unknown)}) is not known`,
+      );
+  } catch (error) {
+    if (!(error instanceof MillraceError) || error.code !== 'unreachable') throw error;
+    if (force) return;
+    const unknown = `it is not known whether a tenant uses engine ${version}: ${error.message}`;
+    throw new MillraceError('unreachable', `${unknown}. With --force it is ${what} all the same`, { cause: error });
+  }
+}
+
+/** A server with another home may never have heard of what is here. */
+function nobody(error: unknown): { tenants: string[]; unknown: string[] } {
+  if (error instanceof CallFailed && error.problem?.code === 'not_found') return { tenants: [], unknown: [] };
+  throw error;
+}
+
+function named(tenants: readonly string[]): string {
+  return `${tenants.slice(0, 5).join(', ')}${tenants.length > 5 ? ', …' : ''}`;
+}

@@ -1,0 +1,108 @@
+/** `millrace why`: why a run, a task at an instant, or a trigger did what it did, or has not. */
+import type { Command } from 'commander';
+import type { CallAnswer } from '../../../http/client.ts';
+import type { explainEndpoints } from '../../../api/explain/endpoints.ts';
+import { isId } from '../../../kernel/id.ts';
+import { UsageError } from '../../session/exit.ts';
+import { examples } from '../../session/flags.ts';
+import type { Io } from '../../session/io.ts';
+import { type Output, showTime, stateWord } from '../../print/output.ts';
+import { checkInstant, findJob, findTask, findTrigger } from '../../session/references.ts';
+import type { Server } from '../../session/server.ts';
+import { noOptions, type Session, verb } from '../../session/session.ts';
+import { oneLine } from '../../print/width.ts';
+
+type Explanation = CallAnswer<(typeof explainEndpoints)['GET /api/explain/run/{id}']>;
+
+export function addWhy(program: Command, io: Io): void {
+  const why = program
+    .command('why')
+    .description('Say why something ran, or why it has not: what it waits for, what caused it, what to do.')
+    .argument(
+      '<what>',
+      "a run's UUID, PROJECT/JOB/TASK or PROJECT/JOB/trigger/NAME; @INSTANT behind it names one, else it is the newest",
+    )
+    .action(verb(io, noOptions, showWhy));
+  examples(why, [
+    ['millrace why 01890a5d-…', 'a run'],
+    ['millrace why shop/daily/load', 'a task, at its newest instant'],
+    ['millrace why shop/daily/load@2030-01-31T00:00:00Z', 'at that one'],
+    ['millrace why shop/daily/trigger/night', 'when it fires next'],
+  ]);
+}
+
+async function showWhy(session: Session, [text = '']: readonly string[]): Promise<void> {
+  const subject = readSubject(text);
+  const server = await session.connect();
+  const why = await ask(server, subject);
+  session.out.answer(why, () => show(session.out, why));
+}
+
+type Wanted =
+  | { readonly kind: 'run'; readonly id: string }
+  | { readonly kind: 'token'; readonly task: string; readonly job?: string; readonly instant: string | undefined }
+  | { readonly kind: 'trigger'; readonly name: string; readonly job: string; readonly instant: string | undefined };
+
+/** Names hold neither `/` nor `@`. */
+function readSubject(text: string): Wanted {
+  const at = text.indexOf('@');
+  const name = at < 0 ? text : text.slice(0, at);
+  const instant = at < 0 ? undefined : checkInstant(text.slice(at + 1));
+  if (isId(name)) return at < 0 ? { kind: 'run', id: name } : { kind: 'token', task: name, instant };
+  const parts = name.split('/');
+  const [project, job, kind, last] = parts.length === 3 ? [parts[0], parts[1], 'task', parts[2]] : parts;
+  if (!project || !job || !last || parts.length > 4 || (kind !== 'task' && kind !== 'trigger')) {
+    throw new UsageError(
+      `${JSON.stringify(text)} is neither the UUID of a run nor PROJECT/JOB/TASK or PROJECT/JOB/trigger/NAME`,
+    );
+  }
+  const owner = `${project}/${job}`;
+  return kind === 'task'
+    ? { kind: 'token', task: last, job: owner, instant }
+    : { kind: 'trigger', name: last, job: owner, instant };
+}
+
+async function ask(server: Server, wanted: Wanted): Promise<Explanation> {
+  if (wanted.kind === 'run') return whyRun(server, wanted.id);
+  const { instant } = wanted;
+  if (wanted.kind === 'trigger') {
+    const id = await findTrigger(server, await findJob(server, wanted.job), wanted.name);
+    return server.tenant('GET /api/explain/trigger/{id}', { params: { id }, query: { instant } });
+  }
+  const { job } = wanted;
+  const task = job === undefined ? wanted.task : await findTask(server, await findJob(server, job), wanted.task);
+  const id = instant === undefined ? task : `${task}@${instant}`;
+  return server.tenant('GET /api/explain/token/{id}', { params: { id } });
+}
+
+export function whyRun(server: Server, id: string): Promise<Explanation> {
+  return server.tenant('GET /api/explain/run/{id}', { params: { id } });
+}
+
+function show(out: Output, why: Explanation): void {
+  const { paint } = out;
+  out.line(oneLine(why.summary));
+  out.line('');
+  out.facts([
+    ['state', stateWord(why.state)],
+    ['id', why.subject.id],
+  ]);
+  section(
+    out,
+    'why',
+    why.reasons.map(({ code, message }) => `${oneLine(message)} ${paint('dim', `(${code})`)}`),
+  );
+  section(
+    out,
+    'how it came about',
+    why.chain.map(({ at, message }) => `${at === null ? '' : `${showTime(at)} `}${oneLine(message)}`),
+  );
+  if (why.next !== null) section(out, 'next', [oneLine(why.next)]);
+}
+
+function section(out: Output, title: string, lines: readonly string[]): void {
+  if (lines.length === 0) return;
+  out.line('');
+  out.line(out.paint('bold', `${title}:`));
+  for (const line of lines) out.line(`  ${line}`);
+}

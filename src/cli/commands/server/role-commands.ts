@@ -1,0 +1,194 @@
+/** The commands that start and stop Millrace itself. What they do is given by `main.ts`; here is how they are called. */
+import { resolve } from 'node:path';
+import { type Command, InvalidArgumentError, Option } from 'commander';
+import { z } from 'zod';
+import { type RuntimeName, runtimeNames } from '../../../contract/wire.ts';
+import { MillraceError } from '../../../errors.ts';
+import { queueFault } from '../../../documents/name.ts';
+import { readSecretFile } from '../../../kernel/process/secret-file.ts';
+import { findKeyFault } from '../../../kernel/text/secret-text.ts';
+import { findConnection, findHome } from '../../session/connection.ts';
+import { examples, integer, repeated, wordsOf } from '../../session/flags.ts';
+import type { Io } from '../../session/io.ts';
+import { noOptions, type Session, verb } from '../../session/session.ts';
+
+/** What was not said on the command line is undefined: the configuration's business. */
+interface ApiOptions {
+  readonly home?: string | undefined;
+  readonly host?: string | undefined;
+  readonly port?: number | undefined;
+}
+
+export interface UpOptions extends ApiOptions {
+  readonly maxTasks?: number | undefined;
+  /** False with `--no-worker`. */
+  readonly worker: boolean;
+}
+
+export interface HostOptions {
+  readonly home?: string | undefined;
+  /** The engine whose schedulers it runs; without it, the running release. */
+  readonly engine?: string | undefined;
+  /** A launcher has started it, and ends it when it is not needed. */
+  readonly onDemand: boolean;
+}
+
+export interface LauncherOptions {
+  readonly home?: string | undefined;
+  /** False with `--no-hosts`. */
+  readonly hosts: boolean;
+}
+
+interface DownOptions {
+  /** An absolute path; there may be nothing. */
+  readonly home: string;
+}
+
+export interface WorkerOptions {
+  readonly url: string;
+  readonly key: string | undefined;
+  /** The home that named the server or holds the key. */
+  readonly home?: string | undefined;
+  readonly maxTasks?: number | undefined;
+  readonly queues?: readonly string[] | undefined;
+  readonly runtimes?: readonly RuntimeName[] | undefined;
+  /** An absolute path. */
+  readonly functions?: string | undefined;
+  readonly name?: string | undefined;
+}
+
+/** Each returns when it is over; what it throws becomes a message and an exit code. */
+export interface RoleCommands {
+  up(options: UpOptions): Promise<void>;
+  down(options: DownOptions): Promise<void>;
+  api(options: ApiOptions): Promise<void>;
+  launcher(options: LauncherOptions): Promise<void>;
+  host(options: HostOptions): Promise<void>;
+  worker(options: WorkerOptions): Promise<void>;
+}
+
+const largestPort = 65_535;
+const mostTasks = 10_000;
+
+const apiFlags = z.object({ home: z.string().optional(), host: z.string().optional(), port: z.int().optional() });
+const homeFlags = z.object({ home: z.string().optional() });
+const launcherFlags = z.object({ ...homeFlags.shape, hosts: z.boolean() });
+const hostFlags = z.object({
+  ...homeFlags.shape,
+  engine: z.string().optional(),
+  onDemand: z.boolean().default(false),
+});
+const upFlags = z.object({ ...apiFlags.shape, maxTasks: z.int().optional(), worker: z.boolean() });
+
+export function addRoleCommands(program: Command, roles: RoleCommands, io: Io): void {
+  const atHome = <T extends { home?: string | undefined }>(flags: T): T =>
+    flags.home === undefined ? flags : { ...flags, home: resolve(io.cwd, flags.home) };
+  const up = withAddress(program.command('up'))
+    .description(
+      'Start everything on this machine: database, server, scheduler, worker. Runs until Ctrl-C or `millrace down`.',
+    )
+    .option('--max-tasks <n>', 'how many tasks may run at once (MILLRACE_MAX_TASKS, 8)', integer(1, mostTasks))
+    .option('--no-worker', 'run no tasks here; others will')
+    .action(verb(io, upFlags, (_, __, flags) => roles.up(atHome(flags))));
+  examples(up, [
+    ['millrace up', 'http://127.0.0.1:8080, all data in ./.millrace'],
+    ['millrace up --port 9000 --home /srv/millrace', 'elsewhere'],
+    ['millrace up --no-worker', 'server only; see `millrace worker`'],
+  ]);
+  const down = program.command('down').description("Stop what `millrace up` started here, and the home's PostgreSQL.");
+  down.action(verb(io, noOptions, async (session) => roles.down({ home: await findHome(session.place) })));
+  examples(down, [['millrace down', 'finds the home as other commands do']]);
+  const api = withAddress(program.command('api')).description('Serve the HTTP API and the web interface only.');
+  examples(api, [['MILLRACE_DATABASE_URL=postgres://db/millrace millrace api', 'beside an existing PostgreSQL']]);
+  api.action(verb(io, apiFlags, (_, __, flags) => roles.api(atHome(flags))));
+  const launcher = program
+    .command('launcher')
+    .description(
+      "Keep every tenant's scheduler running, in hosts that it starts on this machine. One is active, others stand by.",
+    )
+    .option('--no-hosts', 'start no hosts here; others do, with `millrace host`');
+  examples(launcher, [
+    ['MILLRACE_DATABASE_URL=postgres://db/millrace millrace launcher', 'beside an existing PostgreSQL'],
+  ]);
+  launcher.action(verb(io, launcherFlags, (_, __, flags) => roles.launcher(atHome(flags))));
+  const host = program
+    .command('host')
+    .description("Run tenants' schedulers, as a launcher orders; it starts hosts by itself where it runs.")
+    .option('--engine <version>', 'run the schedulers of tenants at this version (that of this release)')
+    .addOption(new Option('--on-demand', 'end when the launcher has no use for it').hideHelp());
+  examples(host, [
+    ['MILLRACE_DATABASE_URL=postgres://db/millrace millrace host', 'on another machine than the launcher'],
+  ]);
+  host.action(verb(io, hostFlags, (_, __, flags) => roles.host(atHome(flags))));
+  addWorker(program, roles, io);
+}
+
+function withAddress(command: Command): Command {
+  return command
+    .option('--port <port>', 'the port to serve on (MILLRACE_PORT, 8080)', integer(0, largestPort))
+    .option('--host <address>', 'the address to serve on (MILLRACE_HOST, 127.0.0.1)');
+}
+
+const workerFlags = z.object({
+  keyFile: z.string().optional(),
+  maxTasks: z.int().optional(),
+  queue: z.array(z.string()).optional(),
+  runtime: z.array(z.enum(runtimeNames)).optional(),
+  functions: z.string().optional(),
+  name: z.string().optional(),
+});
+
+function addWorker(program: Command, roles: RoleCommands, io: Io): void {
+  const worker = program
+    .command('worker')
+    .description('Run tasks, for the server at --url or MILLRACE_URL. Its key is read from MILLRACE_KEY or --key-file.')
+    .option('--key-file <file>', 'read the key from a file; a key on the command line could be seen by everybody')
+    .option('--max-tasks <n>', 'how many tasks may run at once (MILLRACE_MAX_TASKS, 8)', integer(1, mostTasks))
+    .option('--queue <name>', 'take tasks of this queue only (default); may be given more than once', queues)
+    .option(
+      '--runtime <name>',
+      `take tasks of this runtime (${runtimeNames.join(', ')}); may be given more than once`,
+      runtimes,
+    )
+    .option('--functions <file.js>', 'a module whose exports are the functions that tasks may name')
+    .option('--name <name>', 'how the worker is listed')
+    .action(verb(io, workerFlags, async (session, _, flags) => roles.worker(await workerOptions(session, flags))));
+  examples(worker, [
+    ['MILLRACE_URL=http://main:8080 MILLRACE_KEY=… millrace worker', 'a worker on another machine'],
+    ['millrace key create --name box7 --role worker', 'makes a key for it'],
+    ['millrace worker --queue gpu --max-tasks 2', 'serves one queue only'],
+  ]);
+}
+
+function runtimes(value: string, previous: readonly string[] = []): string[] {
+  return [...previous, ...wordsOf(runtimeNames)(value).split(',')];
+}
+
+function queues(value: string, previous?: readonly string[]): string[] {
+  const fault = queueFault(value);
+  if (fault === undefined) return repeated(value, previous);
+  throw new InvalidArgumentError(`A queue's name ${fault}.`);
+}
+
+async function workerOptions(session: Session, flags: z.output<typeof workerFlags>): Promise<WorkerOptions> {
+  const { url, key, home } = await findConnection(session.place);
+  const inCwd = (path: string): string => resolve(session.io.cwd, path);
+  return {
+    url,
+    home,
+    key: flags.keyFile === undefined ? key : await readKeyFile(inCwd(flags.keyFile)),
+    maxTasks: flags.maxTasks,
+    queues: flags.queue,
+    runtimes: flags.runtime,
+    functions: flags.functions === undefined ? undefined : inCwd(flags.functions),
+    name: flags.name,
+  };
+}
+
+async function readKeyFile(path: string): Promise<string> {
+  const remedy = "write the worker's key into it: `millrace key create --name … --role worker` makes one";
+  const findFault = (text: string): string | undefined => findKeyFault(text, 'a key');
+  const key = await readSecretFile({ path, variable: 'MILLRACE_KEY', findFault, remedy });
+  if (key !== undefined) return key;
+  throw new MillraceError('bad_configuration', `the key file ${path} does not exist: ${remedy}`);
+}

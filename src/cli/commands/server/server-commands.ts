@@ -1,0 +1,113 @@
+/** Commands about the installation: status, sign-in links, sessions, keys, events. */
+import type { Command } from 'commander';
+import { z } from 'zod';
+import { roles } from '../../../contract/roles.ts';
+import { isId } from '../../../kernel/id.ts';
+import { byArgument } from '../../session/arguments.ts';
+import { UsageError } from '../../session/exit.ts';
+import { followEvents } from './follow-events.ts';
+import { examples, integer, wordsOf } from '../../session/flags.ts';
+import type { Io } from '../../session/io.ts';
+import { showTime } from '../../print/output.ts';
+import { noOptions, type Session, verb } from '../../session/session.ts';
+import { addSessionCommands } from './session-commands.ts';
+import { showStatus } from './status.ts';
+
+export function addServerCommands(program: Command, io: Io): void {
+  const open = program
+    .command('open')
+    .description('Print a fresh link that signs a browser in. It works once, for ten minutes.')
+    .action(verb(io, noOptions, makeLink));
+  examples(open, [['xdg-open "$(millrace open)"', 'straight into the browser']]);
+  const status = program
+    .command('status')
+    .description(
+      "Show whether the server is well, its version and that of the tenant's engine, workers, schedulers and counts. Exits with 1 if it is not.",
+    )
+    .action(verb(io, noOptions, showStatus));
+  examples(status, [['millrace status --json | jq .counts', 'for a script']]);
+  const events = program
+    .command('events')
+    .description('Follow what happens, a line for each event, until Ctrl-C. Goes on by itself after a lost connection.')
+    .option('--topic <topic>', 'of this topic only, such as millrace_runs')
+    .option('--after <n>', 'begin after this number rather than now', integer(0, Number.MAX_SAFE_INTEGER))
+    .action(verb(io, z.object({ topic: z.string().optional(), after: z.int().optional() }), followEvents));
+  examples(events, [
+    ['millrace events --topic millrace_runs', 'runs as they are made and end'],
+    ['millrace events --after 0 --json', 'the whole log, as JSON lines'],
+  ]);
+  addSessionCommands(program, io);
+  addKeys(program.command('key').description('Make, list and revoke API keys (needs the root key).'), io);
+}
+
+async function makeLink(session: Session): Promise<void> {
+  const server = await session.connect();
+  const link = await server.gateway('POST /api/session/links');
+  session.out.answer(link, () => session.out.line(link.url));
+  session.out.note(`works once, until ${showTime(link.expires_at)}`);
+}
+
+const createFlags = z.object({ name: z.string(), role: z.enum(roles) });
+/** Their keys are of no tenant, unless --tenant names one. */
+const installationRoles: ReadonlySet<string> = new Set(['root', 'worker', 'conductor']);
+
+function addKeys(key: Command, io: Io): void {
+  const create = key
+    .command('create')
+    .description(
+      'Make a key and print it: only this once. With --tenant it opens that tenant, else `default`; a worker key without --tenant serves all.',
+    )
+    .requiredOption('--name <name>', 'whose key it is, or what for')
+    .requiredOption('--role <role>', roles.join(', '), wordsOf(roles))
+    .action(verb(io, createFlags, createKey));
+  examples(create, [
+    ['millrace key create --name ci --role operator', 'for a pipeline that applies jobs'],
+    ['millrace key create --name box7 --role worker', 'for a worker on another machine'],
+    ['millrace key create --name box8 --role worker --tenant shop', 'for a worker that runs tasks of shop only'],
+    ['millrace key create --name ann --role viewer --tenant shop', 'opens the tenant shop and no other'],
+  ]);
+  const list = key.command('list').description('List keys; their secrets are not kept.');
+  examples(list, [['millrace key list', 'whose they are, and who made them']]);
+  list.action(verb(io, noOptions, listKeys));
+  const revoke = key.command('revoke').description('Revoke a key; browser sessions made with it end, too.');
+  examples(revoke, [['millrace key revoke 01890a5d-…', 'by its id']]);
+  revoke.argument('<id>', 'as `millrace key list` shows it').action(verb(io, noOptions, revokeKey));
+}
+
+async function createKey(session: Session, _: readonly string[], options: z.output<typeof createFlags>): Promise<void> {
+  const server = await session.connect();
+  const { name, role } = options;
+  const usual = installationRoles.has(role) ? undefined : session.usualTenant;
+  const call = server.gateway('POST /api/keys', { body: { name, role, tenant: session.tenantName ?? usual } });
+  const tenantFrom = session.tenantName === undefined ? 'MILLRACE_TENANT' : '--tenant';
+  const made = await byArgument(call, { 'body.name': '--name', 'body.role': '--role', 'body.tenant': tenantFrom });
+  session.out.answer(made, () => session.out.line(made.key));
+  session.out.note(
+    `key ${made.id}, role ${made.role}, ${made.tenant === null ? 'all tenants' : `tenant ${made.tenant}`}`,
+  );
+}
+
+async function listKeys(session: Session): Promise<void> {
+  const server = await session.connect();
+  const { items } = await server.gateway('GET /api/keys');
+  session.out.answer(items, () => {
+    session.out.table(
+      [
+        { title: 'ID' },
+        { title: 'NAME', flexible: true },
+        { title: 'ROLE' },
+        { title: 'TENANT', flexible: true },
+        { title: 'CREATED' },
+        { title: 'BY', flexible: true },
+      ],
+      items.map((key) => [key.id, key.name, key.role, key.tenant, showTime(key.created_at), key.created_by]),
+    );
+  });
+}
+
+async function revokeKey(session: Session, [id = '']: readonly string[]): Promise<void> {
+  if (!isId(id)) throw new UsageError(`${JSON.stringify(id)} is not the id of a key; millrace key list shows them`);
+  const server = await session.connect();
+  await server.gateway('DELETE /api/keys/{id}', { params: { id } });
+  session.out.answer({ id, revoked: true }, () => session.out.line(`key ${id} is revoked`));
+}

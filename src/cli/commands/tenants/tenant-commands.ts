@@ -1,0 +1,265 @@
+/** `millrace tenant`: tenants as they are made, changed and ended (needs the root key). Looking at them is in tenant-views. */
+import type { Command } from 'commander';
+import { z } from 'zod';
+import { byArgument } from '../../session/arguments.ts';
+import { Ended, exitCodes, UsageError } from '../../session/exit.ts';
+import { examples, filled } from '../../session/flags.ts';
+import type { Io } from '../../session/io.ts';
+import { count } from '../../print/output.ts';
+import type { Server } from '../../session/server.ts';
+import { noOptions, type Session, verb } from '../../session/session.ts';
+import { addTenantViews, hasLauncher, type Ordered, stateLine, tenantArgument } from './tenant-views.ts';
+import { tellingOfWaits } from './upgrade-progress.ts';
+
+const newName = ['<name>', 'lower-case letters, digits, - and _; part of addresses: /t/NAME/'] as const;
+const newFlags = z.object({
+  database: z.string().optional(),
+  engine: z.string().optional(),
+  ownHost: z.boolean().optional(),
+});
+const newArguments = {
+  'path.name': '<name>',
+  'body.name': '<name>',
+  'body.database': '--database',
+  'body.version': '--engine',
+};
+const yesFlags = z.object({ yes: z.boolean().default(false) });
+const upgradeFlags = z.object({ to: z.string().optional(), dryRun: z.boolean().default(false) });
+
+export function addTenantCommands(program: Command, io: Io): void {
+  const tenant = program.command('tenant').description('Make, look at, upgrade and end tenants (needs the root key).');
+  addTenantViews(tenant, io);
+  addMaking(tenant, io);
+  addOrders(tenant, io);
+  addChanges(tenant, io);
+  addEnding(tenant, io);
+}
+
+function withNewFlags(command: Command): Command {
+  return command
+    .argument(...newName)
+    .option('--database <name>', "its database (the tenant's name)")
+    .option('--engine <version>', 'install this version rather than the running release', filled)
+    .option('--own-host', 'share no host process with other tenants');
+}
+
+function addMaking(tenant: Command, io: Io): void {
+  const create = withNewFlags(tenant.command('create'))
+    .description('Make a tenant: a database with Millrace installed. The same again completes one that was cut short.')
+    .action(verb(io, newFlags, createTenant));
+  examples(create, [
+    ['millrace tenant create shop', 'then: millrace --tenant shop apply -f jobs/'],
+    ['millrace tenant create shop --database shop_jobs --engine 0.1.0', 'elsewhere, at another version'],
+  ]);
+  const adopt = withNewFlags(tenant.command('adopt'))
+    .description('Make a tenant of a database that exists. Millrace is installed in it unless it is there.')
+    .action(verb(io, newFlags, adoptTenant));
+  examples(adopt, [['millrace tenant adopt shop --database shop_prod', 'beside the tables of the shop itself']]);
+}
+
+async function createTenant(session: Session, [name = '']: readonly string[], flags: NewFlags): Promise<void> {
+  const server = await session.connect();
+  session.out.note(`asking for the tenant ${name}: its database, and Millrace in it…`);
+  const call = server.gateway('POST /api/tenants', { body: { name, ...wanted(flags) } });
+  showMade(session, await byArgument(call, newArguments));
+}
+
+async function adoptTenant(session: Session, [name = '']: readonly string[], flags: NewFlags): Promise<void> {
+  const server = await session.connect();
+  session.out.note(`asking to adopt ${flags.database ?? name}…`);
+  const call = server.gateway('POST /api/tenants/{name}/adopt', { params: { name }, body: wanted(flags) });
+  showMade(session, await byArgument(call, newArguments));
+}
+
+type NewFlags = z.output<typeof newFlags>;
+
+function wanted({ database, engine: version, ownHost: own_host }: NewFlags) {
+  return { database, version, own_host };
+}
+
+/** It is made, whether or not it runs yet. */
+function showMade({ out }: Session, made: Ordered): void {
+  out.answer(made, () => out.line(stateLine(made.tenant)));
+  if (made.tenant.state !== 'STARTED')
+    out.note(`\`millrace tenant why ${made.tenant.name}\` says why it does not run yet`);
+}
+
+const orders = {
+  start: [
+    "Run a tenant's scheduler; does nothing where it runs. Exits with 1 if it does not come to run.",
+    'after a stop',
+  ],
+  stop: [
+    "Stop a tenant's scheduler until it is started again. Its API goes on answering.",
+    'nothing of it fires or starts',
+  ],
+  restart: ["Stop a tenant's scheduler if it runs, and run it anew.", 'tries at once, whatever it waits for'],
+} as const;
+
+function addOrders(tenant: Command, io: Io): void {
+  for (const kind of ['start', 'stop', 'restart'] as const) {
+    const [description, example] = orders[kind];
+    const command = tenant
+      .command(kind)
+      .description(description)
+      .argument(...tenantArgument)
+      .action(verb(io, noOptions, (session, [name = '']) => give(session, kind, name)));
+    examples(command, [[`millrace tenant ${kind} shop`, example]]);
+  }
+}
+
+/** How long the command waits for what comes of it, and how often it says what is still waited for. */
+const maxWaitMs = 60_000;
+const progressEverySeconds = 5;
+
+async function give(session: Session, kind: keyof typeof orders, name: string): Promise<void> {
+  const server = await session.connect();
+  const sent = await server.gateway(`POST /api/tenants/{name}/${kind}`, { params: { name } });
+  const given = await followMessage(session, server, sent);
+  const isDeferred = given.message.acknowledged_at === null && !(await hasLauncher(server));
+  const later = `${name} will ${kind} when a launcher is back; none is active`;
+  session.out.answer(given, () => session.out.line(isDeferred ? later : stateLine(given.tenant)));
+  if (isDone(kind, given)) return;
+  if (isDeferred) throw new Ended(exitCodes.failed);
+  session.out.note(`it has not ${kind === 'stop' ? 'stopped' : 'started'}: ${whyNot(given)}`);
+  throw new Ended(exitCodes.failed);
+}
+
+/** Until it is known what came of it; without a launcher nobody waits. */
+async function followMessage(session: Session, server: Server, sent: Ordered): Promise<Ordered> {
+  const until = performance.now() + maxWaitMs;
+  const params = { name: sent.tenant.name, id: sent.message.id };
+  for (let last = ''; ; ) {
+    const now = await server.gateway('GET /api/tenants/{name}/messages/{id}', {
+      params,
+      query: { wait: progressEverySeconds },
+    });
+    if (now.message.settled_at !== null || performance.now() > until || !(await hasLauncher(server))) return now;
+    const progress = now.tenant.reason ?? '';
+    if (progress !== last) session.out.note(`waiting: ${progress}`);
+    last = progress;
+  }
+}
+
+function whyNot({ message: { outcome, detail }, tenant }: Ordered): string {
+  // its detail says only by what
+  if (outcome === 'superseded') return [outcome, detail].join(' ').trim();
+  return (outcome === 'started' ? null : detail) ?? tenant.reason ?? outcome ?? 'no launcher has heard of it yet';
+}
+
+function isDone(kind: keyof typeof orders, { message, tenant }: Ordered): boolean {
+  if (kind === 'stop') return message.outcome === 'stopped';
+  return message.outcome === 'started' && tenant.state === 'STARTED';
+}
+
+function addChanges(tenant: Command, io: Io): void {
+  const upgrade = tenant
+    .command('upgrade')
+    .description("Bring a tenant to another engine's version, in one transaction: all of it, or nothing.")
+    .argument(...tenantArgument)
+    .option(
+      '--to <version>',
+      'the engine (the newest stable one that is here and can be used; from a pre-release, the newest of all)',
+      filled,
+    )
+    .option('--dry-run', 'say what it would do, and do nothing')
+    .action(verb(io, upgradeFlags, upgradeTenant));
+  examples(upgrade, [
+    ['millrace tenant upgrade shop --dry-run', 'from where to where, by which migrations'],
+    ['millrace tenant upgrade shop --to 0.2.0', '`millrace engine list` shows what is here'],
+  ]);
+  const rename = tenant
+    .command('rename')
+    .description('Call a tenant otherwise; a database that bears its name is renamed with it. Keys go on working.')
+    .argument(...tenantArgument)
+    .argument('<new-name>', newName[1])
+    .action(verb(io, noOptions, renameTenant));
+  examples(rename, [['millrace tenant rename shop store', 'its paths are under /t/store/ from then on']]);
+  const ownHost = tenant
+    .command('own-host')
+    .description('Give a tenant a host process of its own, or let it share one again.')
+    .argument(...tenantArgument)
+    .argument('<on|off>', 'whether it has one')
+    .action(verb(io, noOptions, setOwnHost));
+  examples(ownHost, [['millrace tenant own-host shop on', 'it moves at once']]);
+}
+
+async function upgradeTenant(
+  session: Session,
+  [name = '']: readonly string[],
+  { to, dryRun }: z.output<typeof upgradeFlags>,
+): Promise<void> {
+  const { out } = session;
+  const server = await session.connect();
+  if (!dryRun) out.note(`asking for the upgrade of ${name}…`);
+  const params = { name };
+  const call = server.gateway('POST /api/tenants/{name}/upgrade', { params, body: { to, dry_run: dryRun } });
+  const done = await tellingOfWaits({ session, server, name }, byArgument(call, { 'body.to': '--to' }));
+  out.answer(done, () => {
+    const isSame = done.from === done.to;
+    if (isSame && done.migrations.length === 0) return out.line(`${name} is at ${done.to} already`);
+    out.line(isSame ? `${name} is at ${done.to}, but lacked:` : `${name}: ${done.from} → ${done.to}`);
+    for (const migration of done.migrations) out.line(`  ${migration}`);
+    if (dryRun) return out.note(`nothing was changed; ${count(done.sessions ?? 0, 'connection')} would have to leave`);
+    out.line(stateLine(done.tenant));
+  });
+}
+
+async function renameTenant(session: Session, [name = '', to = '']: readonly string[]): Promise<void> {
+  const server = await session.connect();
+  const call = server.gateway('POST /api/tenants/{name}/rename', { params: { name }, body: { name: to } });
+  const tenant = await byArgument(call, { 'body.name': '<new-name>' });
+  session.out.answer(tenant, () =>
+    session.out.line(`${name} is ${tenant.name} now, in the database ${tenant.database}`),
+  );
+}
+
+async function setOwnHost(session: Session, [name = '', text = '']: readonly string[]): Promise<void> {
+  if (text !== 'on' && text !== 'off') throw new UsageError(`say on or off, not ${JSON.stringify(text)}`);
+  const own_host = text === 'on';
+  const server = await session.connect();
+  const tenant = await server.gateway('PATCH /api/tenants/{name}', { params: { name }, body: { own_host } });
+  const shares = tenant.own_host ? 'has a host of its own' : 'shares a host';
+  session.out.answer(tenant, () => session.out.line(`${name} ${shares}`));
+}
+
+function addEnding(tenant: Command, io: Io): void {
+  const yes = ['--yes', 'do not ask'] as const;
+  const drop = tenant
+    .command('drop')
+    .description('Drop a tenant with its database, running or not. Everything in it is lost.')
+    .argument(...tenantArgument)
+    .option(...yes)
+    .action(verb(io, yesFlags, dropTenant));
+  examples(drop, [['millrace tenant drop shop', 'asks first']]);
+  const release = tenant
+    .command('release')
+    .description('Take Millrace out of a database that stays. Jobs, runs, stash and keys of the tenant are lost.')
+    .argument(...tenantArgument)
+    .option(...yes)
+    .action(verb(io, yesFlags, releaseTenant));
+  examples(release, [['millrace tenant release shop', 'drops the schema millrace; asks first']]);
+}
+
+type YesFlags = z.output<typeof yesFlags>;
+
+async function dropTenant(session: Session, [name = '']: readonly string[], { yes }: YesFlags): Promise<void> {
+  const server = await session.connect();
+  const { database } = await server.gateway('GET /api/tenants/{name}', { params: { name } });
+  const lost = 'Its jobs, runs, stash and keys, and whatever else is in that database, are lost.';
+  await session.confirm(`Drop the tenant ${name} and its database ${database}? ${lost}`, yes);
+  session.out.note(`dropping ${name}…`);
+  await server.gateway('DELETE /api/tenants/{name}', { params: { name } });
+  session.out.answer({ name, dropped: true }, () => session.out.line(`${name} and its database ${database} are gone`));
+}
+
+async function releaseTenant(session: Session, [name = '']: readonly string[], { yes }: YesFlags): Promise<void> {
+  const server = await session.connect();
+  const { database } = await server.gateway('GET /api/tenants/{name}', { params: { name } });
+  const lost = 'Its jobs, runs, stash and keys are lost; the database and what else is in it stay.';
+  await session.confirm(`Take Millrace out of the database ${database} of tenant ${name}? ${lost}`, yes);
+  await server.gateway('POST /api/tenants/{name}/release', { params: { name } });
+  session.out.answer({ name, released: true }, () =>
+    session.out.line(`Millrace is no longer in the database ${database}`),
+  );
+}

@@ -1,0 +1,11 @@
+/** Colours in a terminal: only where one shows them and NO_COLOR is not set. */
+import type { Environment, Sink } from '../session/io.ts';
+
+const codes = { bold: 1, dim: 2, red: 31, green: 32, yellow: 33, cyan: 36 } as const;
+export type Style = keyof typeof codes;
+export type Paint = (style: Style, text: string) => string;
+
+export function makePaint(sink: Sink, env: Environment): Paint {
+  const coloured = sink.isTTY === true && (env['NO_COLOR'] ?? '') === '' && env['TERM'] !== 'dumb';
+  return coloured ? (style, text) => `\u001b[${codes[style]}m${text}\u001b[0m` : (_, text) => text;
+}

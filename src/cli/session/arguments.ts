@@ -1,0 +1,25 @@
+/** What the server finds wrong with a request, told by the arguments and flags that were typed. */
+import type { Fault } from '../../errors.ts';
+import { CallFailed } from '../../http/client.ts';
+
+/** `names`: the argument behind each path of a fault, such as `body.name`. */
+export function byArgument<T>(call: Promise<T>, names: Readonly<Record<string, string>>): Promise<T> {
+  return call.catch((error: unknown) => {
+    throw error instanceof CallFailed ? renamed(error, names) : error;
+  });
+}
+
+function renamed(error: CallFailed, names: Readonly<Record<string, string>>): CallFailed {
+  const { status, problem } = error;
+  if (problem?.faults === undefined) return error;
+  const named = (fault: Fault): Fault => ({ ...fault, path: names[fault.path] ?? fault.path });
+  const detail = problem.faults.reduce(
+    (text, fault) => text.replace(told(fault), () => told(named(fault))),
+    problem.detail,
+  );
+  return new CallFailed(status, { ...problem, detail, faults: problem.faults.map(named) }, error.message);
+}
+
+function told({ path, message }: Fault): string {
+  return `${path}: ${message}`;
+}

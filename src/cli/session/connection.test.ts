@@ -1,0 +1,107 @@
+import { chown, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { findConnection, findHome } from './connection.ts';
+
+let folder = '';
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'millrace-cli-'));
+});
+afterEach(() => rm(folder, { recursive: true, force: true }));
+
+async function makeHome(home: string, files: Record<string, string>): Promise<void> {
+  await mkdir(home, { recursive: true });
+  for (const [name, text] of Object.entries(files)) await writeFile(join(home, name), text);
+}
+const running = { 'server.json': '{"url": "http://127.0.0.1:8080/"}', 'root-key': 'secret\n' };
+
+describe('the home', () => {
+  it('is the nearest .millrace upwards', async () => {
+    await makeHome(join(folder, '.millrace'), running);
+    const cwd = join(folder, 'a', 'b');
+    await mkdir(cwd, { recursive: true });
+    expect(await findHome({ cwd, env: {} })).toBe(join(folder, '.millrace'));
+    await mkdir(join(folder, 'a', '.millrace'));
+    expect(await findHome({ cwd, env: {} })).toBe(join(folder, 'a', '.millrace'));
+  });
+
+  it('is what --home says, else MILLRACE_HOME, from here', async () => {
+    await makeHome(join(folder, '.millrace'), running);
+    expect(await findHome({ cwd: folder, env: { MILLRACE_HOME: 'x' } })).toBe(join(folder, 'x'));
+    expect(await findHome({ cwd: folder, env: { MILLRACE_HOME: 'x' }, home: '/y' })).toBe('/y');
+    expect(await findHome({ cwd: folder, env: { MILLRACE_HOME: '' } })).toBe(join(folder, '.millrace'));
+  });
+
+  it('is where `up` would make it if there is none', async () => {
+    expect(await findHome({ cwd: folder, env: {} })).toBe(join(folder, '.millrace'));
+  });
+});
+
+describe.skipIf(process.getuid?.() !== 0)('a home of another user', () => {
+  beforeEach(async () => {
+    await makeHome(join(folder, '.millrace'), running);
+    await chown(join(folder, '.millrace'), 12_345, 12_345);
+  });
+
+  it('that was only found is refused: it would say where to send a key', async () => {
+    const place = { cwd: folder, env: { MILLRACE_KEY: 'mine' } };
+    await expect(findConnection(place)).rejects.toThrow('belongs to user 12345');
+    await expect(findHome(place)).rejects.toThrow(`--home ${join(folder, '.millrace')}`);
+  });
+
+  it('is used if it is named, and ignored if a server is named', async () => {
+    const home = join(folder, '.millrace');
+    expect(await findConnection({ cwd: folder, env: {}, home })).toMatchObject({ key: 'secret' });
+    const env = { MILLRACE_URL: 'http://127.0.0.1:8080' };
+    expect(await findConnection({ cwd: folder, env })).toEqual({ url: 'http://127.0.0.1:8080', key: undefined });
+  });
+});
+
+describe('the connection', () => {
+  it('is what `up` left in the home', async () => {
+    await makeHome(join(folder, '.millrace'), running);
+    const home = join(folder, '.millrace');
+    expect(await findConnection({ cwd: folder, env: {} })).toEqual({
+      url: 'http://127.0.0.1:8080',
+      key: 'secret',
+      home,
+    });
+  });
+
+  it('is what the environment says, and --url wins over it', async () => {
+    const env = { MILLRACE_URL: 'https://a.example/base/', MILLRACE_KEY: ' k ' };
+    expect(await findConnection({ cwd: folder, env })).toEqual({ url: 'https://a.example/base', key: 'k' });
+    expect(await findConnection({ cwd: folder, env, url: 'http://b:1' })).toEqual({ url: 'http://b:1', key: 'k' });
+  });
+
+  it("never sends the home's root key to another server", async () => {
+    await makeHome(join(folder, '.millrace'), running);
+    const env = { MILLRACE_ROOT_KEY: 'other' };
+    expect(await findConnection({ cwd: folder, env, url: 'http://evil.example' })).toEqual({
+      url: 'http://evil.example',
+      key: undefined,
+    });
+    const own = await findConnection({ cwd: folder, env: {}, url: 'http://127.0.0.1:8080' });
+    expect(own.key).toBe('secret');
+  });
+
+  it('says what to do when no server is known', async () => {
+    await expect(findConnection({ cwd: folder, env: {} })).rejects.toThrow(
+      `no server is known: ${join(folder, '.millrace')} has no server.json; start it with \`millrace up\`, or set MILLRACE_URL`,
+    );
+  });
+
+  it('refuses addresses that are none, and keys in addresses', async () => {
+    await expect(findConnection({ cwd: folder, env: {}, url: 'localhost:8080' })).rejects.toThrow(
+      'http://127.0.0.1:8080',
+    );
+    await expect(findConnection({ cwd: folder, env: {}, url: 'http://k@h' })).rejects.toThrow('MILLRACE_KEY');
+  });
+
+  it('does not stumble over a broken server.json when it is told the address', async () => {
+    await makeHome(join(folder, '.millrace'), { 'server.json': '{' });
+    await expect(findConnection({ cwd: folder, env: {} })).rejects.toThrow('does not name a server');
+    expect((await findConnection({ cwd: folder, env: {}, url: 'http://h' })).url).toBe('http://h');
+  });
+});

@@ -1,0 +1,91 @@
+/** One command at work: what it was asked, where its answer goes, and the server it talks to. */
+import { defaultTenant } from '../../contract/tenants.ts';
+import { createInterface } from 'node:readline';
+import type { Command } from 'commander';
+import { z } from 'zod';
+import { findConnection, given, type Place } from './connection.ts';
+import { Ended, exitCodes, UsageError } from './exit.ts';
+import type { Io } from './io.ts';
+import { makeOutput, type Output } from '../print/output.ts';
+import { makeServer, type Server } from './server.ts';
+
+export interface Session {
+  readonly io: Io;
+  readonly out: Output;
+  readonly signal: AbortSignal;
+  readonly place: Place;
+  /** `--tenant`, if it was given. */
+  readonly tenantName: string | undefined;
+  /** MILLRACE_TENANT, if it is set: for every command that is not told otherwise. */
+  readonly usualTenant: string | undefined;
+  connect(): Promise<Server>;
+  /** Asks before something is destroyed or stopped. Without a terminal only `--yes` will do. */
+  confirm(question: string, yes: boolean): Promise<void>;
+}
+
+const globals = z.object({
+  json: z.boolean().default(false),
+  url: z.string().optional(),
+  home: z.string().optional(),
+  tenant: z.string().optional(),
+});
+
+type Run<S extends z.ZodObject> = (
+  session: Session,
+  args: readonly string[],
+  options: z.output<S>,
+) => Promise<void> | void;
+
+/** Binds what a command does to its declaration: `options` says which flags it reads. */
+export function verb<S extends z.ZodObject>(io: Io, options: S, run: Run<S>): (this: Command) => Promise<void> {
+  return async function act(this: Command) {
+    const given: unknown = this.optsWithGlobals();
+    await run(openSession(io, globals.parse(given)), this.args, options.parse(given));
+  };
+}
+
+/** For commands without flags of their own. */
+export const noOptions = z.object({});
+
+function openSession(io: Io, options: z.output<typeof globals>): Session {
+  const signal = io.signal ?? new AbortController().signal;
+  const usualTenant = given(io.env['MILLRACE_TENANT']);
+  const tenant = options.tenant ?? usualTenant ?? defaultTenant;
+  const place = { cwd: io.cwd, env: io.env, home: options.home, url: options.url };
+  return {
+    io,
+    out: makeOutput(io, options.json),
+    signal,
+    place,
+    tenantName: options.tenant,
+    usualTenant,
+    connect: async () => makeServer(await findConnection(place), tenant, signal),
+    confirm: (question, yes) => confirm(io, question, yes),
+  };
+}
+
+async function confirm(io: Io, question: string, yes: boolean): Promise<void> {
+  if (yes) return;
+  if (!canAsk(io)) throw new UsageError(`${question} Say --yes to do it without being asked.`);
+  io.stderr.write(`${question} [y/N] `);
+  if (/^y(es)?$/i.test((await readLine(io)).trim())) return;
+  io.stderr.write('nothing was changed\n');
+  throw new Ended(exitCodes.failed);
+}
+
+/** One line; nothing when the input ends or the user wants out. Not in raw mode, so that Ctrl-C stays a signal. */
+async function readLine(io: Io): Promise<string> {
+  const lines = createInterface({ input: io.stdin, terminal: false, ...(io.signal ? { signal: io.signal } : {}) });
+  try {
+    return await new Promise<string>((resolve) => {
+      lines.once('line', resolve);
+      lines.once('close', () => resolve(''));
+    });
+  } finally {
+    lines.close();
+  }
+}
+
+export function canAsk(io: Io): boolean {
+  return io.stdin.isTTY === true && io.stderr.isTTY === true;
+}

@@ -1,0 +1,113 @@
+/**
+ * Messages to the launcher: durable rows, committed by their sender at once, whatever becomes of the transaction they speak
+ * of. A launcher that was down handles them when it is back. They are acknowledged before anything is waited for.
+ */
+import { everyone } from '../contract/channels.ts';
+import type { Db } from '../kernel/sql.ts';
+import { sql } from '../kernel/sql.ts';
+import { pause } from '../kernel/service.ts';
+import type { WakeHub } from '../postgres/wake.ts';
+
+export type MessageKind = 'start' | 'stop' | 'restart';
+
+export type Outcome =
+  | 'accepted'
+  | 'stopped'
+  | 'waiting_for_transaction'
+  | 'started'
+  | 'no_engine'
+  | 'no_slot'
+  | 'not_installed'
+  | 'unreachable'
+  | 'crashed'
+  | 'gone'
+  | 'superseded'
+  | 'timed_out';
+
+export interface Message {
+  readonly kind: MessageKind;
+  readonly tenant: { readonly id: string; readonly name: string };
+  readonly sender: string;
+  readonly cause: string;
+  /** The transaction that a restart waits for. */
+  readonly transaction?: { readonly xid: string; readonly pid: number };
+  readonly at: Date;
+}
+
+export interface SentMessage {
+  readonly id: number;
+  readonly kind: MessageKind;
+  readonly tenant: string;
+  readonly sender: string;
+  readonly cause: string;
+  readonly xid: string | null;
+  readonly sentAt: Date;
+  readonly deadline: Date;
+  readonly outcome: Outcome | null;
+  readonly detail: string | null;
+  readonly acknowledgedAt: Date | null;
+  readonly settledAt: Date | null;
+}
+
+/** A launcher that is back later than this acts on the desired state alone. */
+const lifeMs = 86_400_000;
+
+/** In a transaction of the control database, where that also changes what is desired; then `announce` after its commit. */
+export async function sendMessage(db: Db, message: Message): Promise<number> {
+  const { id } = await db.one<{ id: number }>(sql`
+    insert into message (kind, tenant_id, tenant, sender, cause, xid, pid, sent_at, deadline)
+    values (${message.kind}, ${message.tenant.id}, ${message.tenant.name}, ${message.sender}, ${message.cause},
+            ${message.transaction?.xid ?? null}::text::xid8, ${message.transaction?.pid ?? null}::integer,
+            ${message.at}, ${new Date(message.at.getTime() + lifeMs)})
+    returning id`);
+  return id;
+}
+
+/** Wakes the launcher. */
+export function announce(hub: WakeHub): void {
+  hub.send('messages', everyone);
+}
+
+/** Everybody closes the tenant's connections, and looks at its version before the next use. */
+export function hintChanged(hub: WakeHub, tenantId: string): void {
+  hub.send('tenant', tenantId, true);
+}
+
+/** As it stands once it is settled (or, with `acknowledged`, heard of), or when the time is up. */
+export async function awaitOutcome(
+  db: Db,
+  id: number,
+  { until, forMs, signal }: { until: 'acknowledged' | 'settled'; forMs: number; signal?: AbortSignal },
+): Promise<SentMessage> {
+  const deadline = performance.now() + forMs;
+  for (;;) {
+    const message = await readMessage(db, id);
+    const done = until === 'settled' ? message.settledAt : message.acknowledgedAt;
+    if (done !== null || performance.now() > deadline || signal?.aborted) return message;
+    await pause(50, signal);
+  }
+}
+
+const columns = sql`
+  id, kind, tenant, sender, cause, xid::text, sent_at as "sentAt", deadline, outcome, detail,
+  acknowledged_at as "acknowledgedAt", settled_at as "settledAt"`;
+
+function readMessage(db: Db, id: number): Promise<SentMessage> {
+  return db.one<SentMessage>(sql`select ${columns} from message where id = ${id}`);
+}
+
+export async function isMessageTo(db: Db, tenantId: string, id: number): Promise<boolean> {
+  return (await db.maybeOne(sql`select from message where id = ${id} and tenant_id = ${tenantId}`)) !== undefined;
+}
+
+/** The newest first. */
+export function messagesOf(db: Db, tenantId: string, limit: number): Promise<SentMessage[]> {
+  return db.rows<SentMessage>(sql`
+    select ${columns} from message where tenant_id = ${tenantId} order by id desc limit ${limit}`);
+}
+
+/** At most so many that were settled before then; answers how many. */
+export function forgetMessages(db: Db, settledBefore: Date, most: number): Promise<number> {
+  return db.exec(sql`
+    delete from message where id in (select id from message where settled_at < ${settledBefore} limit ${most})`);
+}

@@ -1,0 +1,120 @@
+/**
+ * Refused credentials, as events of the control database: the installation's audit shows them. A program that guesses keys
+ * cannot fill the event log:
+ *
+ * 1. The first refusal of a kind from an address is written at once.
+ * 2. Further ones are counted, and written as one event with their number when the period is over.
+ * 3. Addresses beyond the first twenty of a kind in a period are counted together.
+ */
+import { append, type EventDraft, keyTopic } from '../../events/append.ts';
+import type { Log } from '../../kernel/log.ts';
+import { loop, pause, type Service, within } from '../../kernel/service.ts';
+import type { Db } from '../../kernel/sql.ts';
+import type { Time } from '../../kernel/time.ts';
+
+/** What was refused: a key or a link at the sign-in page, or a key in a header. */
+export type RefusedKind = 'sign-in key' | 'sign-in link' | 'header';
+
+interface Count {
+  readonly kind: RefusedKind;
+  /** Null: of several addresses, or not known. */
+  readonly address: string | null;
+  readonly since: Date;
+  /** Those that no event tells of yet. */
+  unwritten: number;
+}
+
+/** With three kinds, at most 126 events of about 300 bytes in ten minutes. */
+const limits = { periodMs: 10 * 60_000, maxAddresses: 20, stopMs: 1_000 } as const;
+
+export interface RejectedCredentialsOptions {
+  readonly control: Db;
+  readonly time: Time;
+  readonly log: Log;
+}
+
+export class RejectedCredentials {
+  readonly #options: RejectedCredentialsOptions;
+  #counts = new Map<string, Count>();
+  #writing: Promise<void> = Promise.resolve();
+  readonly service: Service;
+
+  constructor(options: RejectedCredentialsOptions) {
+    this.#options = options;
+    const periods = loop(
+      'rejected credentials',
+      (signal) => this.#run(signal),
+      () => {},
+    );
+    this.service = {
+      name: periods.name,
+      start: periods.start,
+      stop: async () => {
+        await periods.stop();
+        // a database that does not answer keeps nobody from ending
+        await within(limits.stopMs, this.endPeriod());
+      },
+    };
+  }
+
+  /** Never throws and never waits: whoever is refused is answered as fast as ever. */
+  note(kind: RefusedKind, address: string | null): void {
+    const known = this.#find(kind, address);
+    if (known !== undefined) {
+      known.unwritten += 1;
+      return;
+    }
+    const told = this.#countOf(kind) < limits.maxAddresses ? address : null;
+    const since = new Date(this.#options.time.now());
+    this.#counts.set(makeName(kind, told), { kind, address: told, since, unwritten: 0 });
+    this.#write([makeDraft({ kind, address: told, since, unwritten: 1 })]);
+  }
+
+  /** Writes what was only counted, and begins anew. Resolves when all is written. */
+  async endPeriod(): Promise<void> {
+    const counts = [...this.#counts.values()].filter(({ unwritten }) => unwritten > 0);
+    this.#counts = new Map();
+    if (counts.length > 0) this.#write(counts.map(makeDraft));
+    await this.#writing;
+  }
+
+  #find(kind: RefusedKind, address: string | null): Count | undefined {
+    const own = this.#counts.get(makeName(kind, address));
+    if (own !== undefined || this.#countOf(kind) < limits.maxAddresses) return own;
+    return this.#counts.get(makeName(kind, null));
+  }
+
+  #countOf(kind: RefusedKind): number {
+    return [...this.#counts.values()].filter((count) => count.kind === kind).length;
+  }
+
+  #write(drafts: readonly EventDraft[]): void {
+    const { control, time, log } = this.#options;
+    this.#writing = this.#writing
+      .then(() => append(control, keyTopic, drafts, { actor: 'nobody', at: new Date(time.now()) }))
+      .catch((error: unknown) => log.warn({ err: error }, 'refused credentials could not be written to the audit'));
+  }
+
+  async #run(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      await pause(limits.periodMs, signal);
+      // not awaited: a database that does not answer must not hold up the end of this loop
+      if (!signal.aborted) void this.endPeriod();
+    }
+  }
+}
+
+function makeName(kind: RefusedKind, address: string | null): string {
+  return `${kind} ${address ?? ''}`;
+}
+
+const reasons: Readonly<Record<RefusedKind, string>> = {
+  'sign-in key': 'the key is not known, or was revoked',
+  'sign-in link': 'the link is not known, was used, or is too old',
+  header: 'the key is not known, or was revoked',
+};
+
+function makeDraft({ kind, address, since, unwritten }: Count): EventDraft {
+  const body = { with: kind, reason: reasons[kind], address, count: unwritten, since: since.toISOString() };
+  return { type: kind === 'header' ? 'key.refused' : 'session.refused', subject: null, body };
+}

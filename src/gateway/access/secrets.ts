@@ -1,0 +1,120 @@
+/**
+ * What is secret at rest and on the wire (I12): AES-256-GCM for stash values, HMAC-SHA-256 for the credential a task
+ * carries. Both keys are derived from one master key; the key's id is written beside each sealed value, so that an old
+ * key can still open what it sealed while a new one seals.
+ */
+import {
+  createCipheriv,
+  createDecipheriv,
+  createHash,
+  createHmac,
+  hkdfSync,
+  randomBytes,
+  timingSafeEqual,
+} from 'node:crypto';
+import type { Secrets } from '../../contract/context.ts';
+import type { TaskCaller } from '../../contract/roles.ts';
+import type { HeldRun } from '../../contract/wire.ts';
+import { MillraceError } from '../../errors.ts';
+
+const layout = 1;
+const idBytes = 4;
+const ivBytes = 12;
+const tagBytes = 16;
+/** Far beyond any lease: whether a credential still opens something is decided by the run's lease, at each call. */
+const credentialLifeMs = 7 * 24 * 3_600_000;
+
+interface MasterKey {
+  readonly id: Buffer;
+  readonly sealing: Buffer;
+  readonly signing: Buffer;
+}
+
+function derive(secret: string): MasterKey {
+  const part = (info: string): Buffer => Buffer.from(hkdfSync('sha256', secret, '', `millrace ${info}`, 32));
+  return {
+    id: createHash('sha256').update(part('id')).digest().subarray(0, idBytes),
+    sealing: part('seal'),
+    signing: part('sign'),
+  };
+}
+
+export interface RunSecrets extends Secrets {
+  /** Who carries this credential, or nothing if it is not one of ours or too old. */
+  verifyRun(credential: string): TaskCaller | undefined;
+}
+
+/** `keys`: the current master key first, then older ones that may still open what they sealed. */
+export function makeSecrets(keys: readonly [string, ...string[]], now: () => number): RunSecrets {
+  const masters = keys.map(derive);
+  const current = masters[0] ?? derive(keys[0]);
+  return {
+    encrypt: (plain) => seal(current, plain),
+    decrypt: (sealed) => unseal(masters, sealed),
+    signRun: (run) => signRun(current, run, now() + credentialLifeMs),
+    verifyRun: (credential) => verifyRun(masters, credential, now()),
+  };
+}
+
+function seal(key: MasterKey, plain: Buffer): Buffer {
+  const iv = randomBytes(ivBytes);
+  const cipher = createCipheriv('aes-256-gcm', key.sealing, iv);
+  const body = Buffer.concat([cipher.update(plain), cipher.final()]);
+  return Buffer.concat([Buffer.of(layout), key.id, iv, cipher.getAuthTag(), body]);
+}
+
+function unseal(keys: readonly MasterKey[], sealed: Buffer): Buffer {
+  const id = sealed.subarray(1, 1 + idBytes);
+  const key = keys.find((candidate) => candidate.id.equals(id));
+  if (sealed[0] !== layout || key === undefined) {
+    throw new MillraceError(
+      'undecryptable',
+      'the value was encrypted with a key that is not here; add that key to MILLRACE_SECRET_KEY, or write the value again',
+    );
+  }
+  try {
+    return opened(key, sealed);
+  } catch (error) {
+    const message = 'the value is not what was encrypted: it was changed or cut; write it again';
+    throw new MillraceError('undecryptable', message, { cause: error });
+  }
+}
+
+function opened(key: MasterKey, sealed: Buffer): Buffer {
+  const body = 1 + idBytes + ivBytes;
+  // without the length a shorter tag would do, which is easier to guess
+  const decipher = createDecipheriv('aes-256-gcm', key.sealing, sealed.subarray(1 + idBytes, body), {
+    authTagLength: tagBytes,
+  });
+  decipher.setAuthTag(sealed.subarray(body, body + tagBytes));
+  return Buffer.concat([decipher.update(sealed.subarray(body + tagBytes)), decipher.final()]);
+}
+
+const prefix = 'mrt_';
+
+function signRun(key: MasterKey, run: HeldRun, expiresAtMs: number): string {
+  const claims = Buffer.from(JSON.stringify([run.tenant, run.run, run.lease, expiresAtMs])).toString('base64url');
+  return `${prefix}${claims}.${mac(key, claims).toString('base64url')}`;
+}
+
+function mac(key: MasterKey, claims: string): Buffer {
+  return createHmac('sha256', key.signing).update(claims).digest();
+}
+
+function verifyRun(keys: readonly MasterKey[], credential: string, nowMs: number): TaskCaller | undefined {
+  if (!credential.startsWith(prefix)) return undefined;
+  const [claims = '', given = ''] = credential.slice(prefix.length).split('.');
+  const signature = Buffer.from(given, 'base64url');
+  const genuine = keys.some((key) => {
+    const expected = mac(key, claims);
+    return expected.length === signature.length && timingSafeEqual(expected, signature);
+  });
+  if (!genuine) return undefined;
+  const [tenantId, run, lease, expiresAtMs] = JSON.parse(Buffer.from(claims, 'base64url').toString()) as [
+    string,
+    string,
+    number,
+    number,
+  ];
+  return expiresAtMs > nowMs ? { kind: 'task', tenantId, run, lease } : undefined;
+}

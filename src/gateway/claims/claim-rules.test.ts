@@ -1,0 +1,64 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { type Fleet, makeFleet } from '../../../test/harness/fleet.ts';
+import { until } from '../../../test/harness/until.ts';
+import type { LocalTasks } from '../../contract/local-tasks.ts';
+import { newId } from '../../kernel/id.ts';
+import { silent } from '../../kernel/log.ts';
+import { ClaimDesk } from './claim-desk.ts';
+import { allowedLanes, tenantsOf } from './claim-rules.ts';
+import { Servings } from '../desks/servings.ts';
+import { BatchTurns } from './batch-turns.ts';
+
+let fleet: Fleet;
+
+beforeAll(async () => {
+  fleet = await makeFleet(['default', 'shop']);
+});
+afterAll(() => fleet.close());
+
+const lanes = ['none:q', 'process:q', 'function:q', 'docker:q'];
+
+it.each([
+  ['shop', 'default', ['none:q', 'docker:q']],
+  ['default', 'default', lanes],
+  ['shop', 'all', lanes],
+  ['shop', undefined, lanes],
+] as const)('the lanes of tenant %s with the setting %s are %j', (tenant, setting, allowed) => {
+  expect(allowedLanes(lanes, tenant, setting)).toEqual(allowed);
+});
+
+it('a poll takes runs of all tenants but those that it leaves out, or of the one that its key is bound to', () => {
+  const poll = { worker: '', incarnation: 1, free: 1, runtimes: [], queues: [], wait_ms: 0, seen: {} };
+  const takes = (more: object): boolean[] => ['a', 'b'].map(tenantsOf({ ...poll, ...more }));
+  expect(takes({})).toEqual([true, true]);
+  expect(takes({ without: ['a'] })).toEqual([false, true]);
+  expect(takes({ tenantId: 'a' })).toEqual([true, false]);
+  expect(takes({ tenantId: 'a', without: ['a'] })).toEqual([false, false]);
+});
+
+/** The tenants whose process runs a worker is given, once it has so many and every tenant was asked. */
+async function served(localTasks: LocalTasks, count: number): Promise<string[]> {
+  const control = fleet.control.db;
+  const servings = new Servings(control, silent);
+  const options = { loader: fleet.loader, control, servings, turns: new BatchTurns(), log: silent, leaseMs: 30_000 };
+  const desk = new ClaimDesk({ ...options, localTasks });
+  await desk.service.start();
+  for (const tenant of fleet.tenants) await tenant.readyWithSecret();
+  fleet.asked.length = 0;
+  const self = { worker: newId(), incarnation: 1, free: 4, seen: {} };
+  const wish = { ...self, runtimes: ['process' as const], queues: ['default'] };
+  const names: string[] = [];
+  await until('every tenant was asked', async () => {
+    const runs = await desk.claim({ ...wish, wait_ms: 100 }, new AbortController().signal);
+    names.push(...runs.map((run) => run.tenant_name));
+    const asked = fleet.tenants.every(({ row }) => fleet.asked.includes(`claim ${row.name} 1`));
+    return (asked && names.length >= count) || undefined;
+  });
+  await desk.service.stop();
+  return names.sort();
+}
+
+it('a process of another tenant than default is handed out only where the setting allows it', async () => {
+  expect(await served('default', 1)).toEqual(['default']);
+  expect(await served('all', 3)).toEqual(['default', 'shop', 'shop']);
+});

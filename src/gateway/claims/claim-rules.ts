@@ -1,0 +1,20 @@
+/** What a poll may be given: of which tenants, and in which lanes of a tenant. */
+import { runtimeOf } from '../../contract/lane.ts';
+import { type LocalTasks, mayRun } from '../../contract/local-tasks.ts';
+import type { ClaimRequest } from '../../contract/wire.ts';
+
+/** `tenantId`: the only tenant that the worker's key serves; null: all. */
+export interface Claim extends ClaimRequest {
+  readonly tenantId?: string | null;
+}
+
+/** Whether a poll takes runs of a tenant now. */
+export function tenantsOf({ without, tenantId: only = null }: Claim): (tenantId: string) => boolean {
+  const left = new Set(without);
+  return (tenantId) => !left.has(tenantId) && (only === null || only === tenantId);
+}
+
+/** The lanes that this tenant may use, whatever its documents say. */
+export function allowedLanes(lanes: readonly string[], tenant: string, setting: LocalTasks | undefined): string[] {
+  return lanes.filter((lane) => mayRun(runtimeOf(lane), tenant, setting));
+}

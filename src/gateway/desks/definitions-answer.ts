@@ -1,0 +1,45 @@
+/**
+ * The answer to a worker that asks for definitions, bounded in bytes. One definition may take 512 KiB (its task, and the
+ * params of its job), and a worker may ask for a thousand.
+ *
+ * Definitions are read in pieces until the answer is full. A tenant of which some did not fit is named among the failures,
+ * and the worker asks for those again.
+ */
+import { answerFull, type DefinitionKey, type Failure, type TaskDefinition } from '../../contract/wire.ts';
+
+const definitionLimits = {
+  /** No further piece is read once the answer has this length. */
+  answerBytes: 4 * 1024 * 1024,
+  /** Definitions of a piece: 16 MiB at most. */
+  perPiece: 32,
+};
+
+export class DefinitionsAnswer {
+  readonly definitions: TaskDefinition[] = [];
+  readonly failed: Failure[] = [];
+  readonly #limits: typeof definitionLimits;
+  #bytes = 0;
+
+  constructor(limits = definitionLimits) {
+    this.#limits = limits;
+  }
+
+  async fill(
+    tenant: string,
+    keys: readonly DefinitionKey[],
+    withinMs: number,
+    read: (some: readonly DefinitionKey[], leftMs: number) => Promise<readonly TaskDefinition[]>,
+  ): Promise<void> {
+    const { answerBytes, perPiece } = this.#limits;
+    const deadlineMs = performance.now() + withinMs;
+    for (let i = 0; i < keys.length; i += perPiece) {
+      if (this.#bytes >= answerBytes) {
+        this.failed.push({ tenant, code: answerFull, detail: 'the answer is full; ask for the others again' });
+        return;
+      }
+      const piece = await read(keys.slice(i, i + perPiece), Math.max(1, deadlineMs - performance.now()));
+      for (const definition of piece) this.#bytes += Buffer.byteLength(JSON.stringify(definition));
+      this.definitions.push(...piece);
+    }
+  }
+}

@@ -1,0 +1,78 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { type ControlDatabase, makeControlDatabase } from '../../../test/harness/fresh-database.ts';
+import { until } from '../../../test/harness/until.ts';
+import type { HeartbeatRequest } from '../../contract/wire.ts';
+import { newId } from '../../kernel/id.ts';
+import { silent } from '../../kernel/log.ts';
+import { sql } from '../../kernel/sql.ts';
+import { noteWorker } from '../installation/queries.ts';
+import { Servings } from './servings.ts';
+
+let control: ControlDatabase;
+/** Tenants. */
+const [a, b, c] = [newId(), newId(), newId()];
+beforeAll(async () => {
+  control = await makeControlDatabase();
+});
+afterAll(() => control.close());
+
+const keyId = newId();
+
+/** What a gateway makes of a heartbeat: whom it asks. */
+async function beat(
+  servings: Servings,
+  worker: string,
+  incarnation: number,
+  held: string[] = [],
+): Promise<Set<string>> {
+  const holds = held.map((tenant) => ({ tenant, run: newId(), lease: 1 }));
+  const self = { worker, incarnation, name: 'box', addr: '', version: '1', places: 8 };
+  const request: HeartbeatRequest = { ...self, runtimes: ['none'], queues: ['default'], holds, seen: {} };
+  const tenants = servings.tenantsOf(worker, holds);
+  return new Set([...tenants, ...((await noteWorker(control.db, request, { tenants, keyId, at: new Date() })) ?? [])]);
+}
+
+const kept = async (worker: string): Promise<string[]> =>
+  (await control.db.one<{ tenants: string[] }>(sql`select tenants from worker where id = ${worker}`)).tenants;
+
+it('a heartbeat is about the tenants that have lately served the worker, and those whose runs it holds', async () => {
+  const servings = new Servings(control.db, silent);
+  const worker = newId();
+  expect(await beat(servings, worker, 1)).toEqual(new Set());
+  servings.note(worker, a);
+  servings.note(newId(), c);
+  expect(await beat(servings, worker, 1, [b])).toEqual(new Set([a, b]));
+});
+
+it('the first of a new life is about those of the earlier one, at whichever gateway, and the second is not', async () => {
+  const worker = newId();
+  const first = new Servings(control.db, silent);
+  await beat(first, worker, 1);
+  first.note(worker, a);
+  first.note(worker, b);
+  first.note(worker, a);
+  await until('it is kept at once', async () => (await kept(worker)).length === 2 || undefined);
+  await beat(first, worker, 1, [c]);
+  const second = new Servings(control.db, silent);
+  expect(await beat(second, worker, 2)).toEqual(new Set([a, b, c]));
+  expect(await beat(second, worker, 2)).toEqual(new Set());
+});
+
+it('one that another has overtaken changes nothing', async () => {
+  const worker = newId();
+  const servings = new Servings(control.db, silent);
+  await beat(servings, worker, 2, [a]);
+  expect(await beat(servings, worker, 1, [b])).toEqual(new Set([b]));
+  expect(await kept(worker)).toEqual([a]);
+});
+
+it('a worker that nobody has heard of is served all the same', async () => {
+  const servings = new Servings(control.db, silent);
+  const worker = newId();
+  servings.note(worker, a);
+  expect(servings.tenantsOf(worker, [])).toEqual([a]);
+  const known = newId();
+  await beat(servings, known, 1);
+  servings.note(known, b);
+  await until('the next is kept', async () => (await kept(known)).includes(b) || undefined);
+});

@@ -1,0 +1,114 @@
+/**
+ * What a worker must hear soon: runs to kill, caches to drop. Told with its next answer; a kill ends its poll at once. A
+ * cache does not: it is used for runs, and those come with the same answer.
+ *
+ * Each gateway numbers the invalidations that it has heard of, under an epoch of its own, and a worker says of each
+ * gateway up to which number it knows. One that does not know this epoch cannot tell what it has missed: it drops all that
+ * it has cached when it hears of it, and counts from there.
+ */
+import type { HeldRun, Invalidation, Seen } from '../../contract/wire.ts';
+import { groupBy } from '../../kernel/group-by.ts';
+import { newId } from '../../kernel/id.ts';
+import type { Log } from '../../kernel/log.ts';
+import { within } from '../../kernel/service.ts';
+import type { Loader } from '../../loader/loader.ts';
+
+const kept = 1_000;
+/** A look that has no answer for so long will have none: another may begin. */
+const hopelessMs = 30_000;
+
+interface Told {
+  readonly cancel: HeldRun[];
+  readonly invalidate: Invalidation[];
+  readonly epoch: string;
+  readonly newest: number;
+}
+
+export class SignalDesk {
+  readonly #loader: Loader;
+  readonly #log: Log;
+  readonly #epoch = newId();
+  readonly #cancels = new Map<string, HeldRun[]>();
+  /** A worker may have several: one for each kind of room it has. */
+  readonly #polls = new Map<string, Set<AbortController>>();
+  /** Tenants that are to be looked at, and looks that are under way. */
+  readonly #wanted = new Set<string>();
+  readonly #looking = new Map<string, Promise<void>>();
+  readonly #invalidations: Invalidation[] = [];
+  /** The number of the newest invalidation. */
+  #newest = 0;
+
+  constructor(loader: Loader, log: Log) {
+    this.#loader = loader;
+    this.#log = log;
+  }
+
+  invalidate(invalidation: Invalidation): void {
+    this.#newest++;
+    this.#invalidations.push(invalidation);
+    if (this.#invalidations.length > kept) this.#invalidations.shift();
+  }
+
+  /**
+   * Some run of this tenant is to be killed: looks up which, and tells the workers that wait here. It is said of every run
+   * of a job that is deleted: whatever is said during a look shares one more.
+   */
+  lookAt(tenantId: string): Promise<void> {
+    this.#wanted.add(tenantId);
+    const looking = this.#looking.get(tenantId) ?? this.#lookWhileWanted(tenantId);
+    this.#looking.set(tenantId, looking);
+    return looking;
+  }
+
+  async #lookWhileWanted(tenantId: string): Promise<void> {
+    while (this.#wanted.delete(tenantId)) await within(hopelessMs, this.#look(tenantId));
+    this.#looking.delete(tenantId);
+  }
+
+  async #look(tenantId: string): Promise<void> {
+    try {
+      const found = await this.#loader.use(tenantId, ({ engine, ctx }) => engine.runs.cancellations(ctx));
+      for (const [worker, some] of groupBy(found, (each) => each.worker)) this.#cancel(worker, some);
+    } catch (error) {
+      this.#log.warn(
+        { err: error, tenant: tenantId },
+        'runs to be killed cannot be read; their workers learn it from a heartbeat',
+      );
+    }
+  }
+
+  #cancel(worker: string, some: readonly { readonly run: HeldRun }[]): void {
+    const [poll] = this.#polls.get(worker) ?? [];
+    if (poll === undefined) return;
+    this.#cancels.set(worker, [...(this.#cancels.get(worker) ?? []), ...some.map(({ run }) => run)]);
+    poll.abort();
+  }
+
+  /** Aborts when there is a run for this worker to kill; of several polls one is enough to tell it. */
+  poll(worker: string): AbortController {
+    const control = new AbortController();
+    this.#polls.set(worker, (this.#polls.get(worker) ?? new Set()).add(control));
+    if (this.#cancels.has(worker)) control.abort();
+    return control;
+  }
+
+  endPoll(worker: string, control: AbortController): void {
+    const polls = this.#polls.get(worker);
+    polls?.delete(control);
+    if (polls?.size === 0) this.#polls.delete(worker);
+  }
+
+  /** What to tell this worker now. */
+  take(worker: string, seen: Seen): Told {
+    const cancel = this.#cancels.get(worker) ?? [];
+    this.#cancels.delete(worker);
+    const behind = this.#behind(seen);
+    // of more than is kept some cannot be told: the worker counts them, and drops everything
+    const invalidate = behind === 0 ? [] : this.#invalidations.slice(-behind);
+    return { cancel, invalidate, epoch: this.#epoch, newest: this.#newest };
+  }
+
+  #behind(seen: Seen): number {
+    return Math.max(0, this.#newest - (seen[this.#epoch] ?? this.#newest));
+  }
+}

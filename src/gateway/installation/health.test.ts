@@ -1,0 +1,194 @@
+import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import { insertHost } from '../../../test/harness/tenant-calls.ts';
+import { makeTestLife, type TestLife } from '../../../test/harness/tenant-life.ts';
+import type { Caller } from '../../contract/roles.ts';
+import { makeRouter } from '../../http/router.ts';
+import { newId } from '../../kernel/id.ts';
+import { sql } from '../../kernel/sql.ts';
+import { DisciplinedTime, formatStep } from '../../kernel/time.ts';
+import { type Reason, reasonCodes, reasons } from '../../control/reasons.ts';
+import { insertTenant } from '../../tenants/queries.ts';
+import type { DatabaseFault } from '../../postgres/vitals.ts';
+import type { GatewayContext } from './context.ts';
+import { gatewayEndpoints } from './endpoints.ts';
+import { healthHandlers } from './health.ts';
+
+let life: TestLife;
+let isHealthy: boolean;
+let speaksForTenant: boolean;
+let fault: DatabaseFault | undefined;
+let clockFault: string | undefined;
+const id = newId();
+beforeAll(async () => {
+  life = await makeTestLife();
+  await insertTenant(life.control, { id, name: 'default', database: 'default', ownHost: false, at: new Date() });
+});
+afterAll(() => life.close());
+beforeEach(async () => {
+  await life.control.exec(sql`delete from scheduler`);
+  await life.control.exec(sql`delete from launch`);
+  isHealthy = false;
+  speaksForTenant = true;
+  fault = undefined;
+  clockFault = undefined;
+});
+
+type Asked = 'GET /healthz' | 'GET /readyz';
+const route = makeRouter<Pick<typeof gatewayEndpoints, Asked>, GatewayContext>(
+  { 'GET /healthz': gatewayEndpoints['GET /healthz'], 'GET /readyz': gatewayEndpoints['GET /readyz'] },
+  { 'GET /healthz': healthHandlers['GET /healthz'], 'GET /readyz': healthHandlers['GET /readyz'] },
+  () => {},
+);
+
+async function healthz(path = '/healthz', caller?: Caller): Promise<{ status: number | undefined; body: unknown }> {
+  const ours = { ...life, databaseFault: () => fault, clockFault: () => clockFault };
+  const context = {
+    life: ours,
+    control: life.control,
+    healthy: async () => isHealthy,
+    speaksForTenant,
+  } as Partial<GatewayContext>;
+  const response = await route(new Request(`http://here${path}`), context as GatewayContext, caller);
+  return { status: response?.status, body: await response?.json() };
+}
+
+async function launched(state: string, reason: Reason | null, retryAt: Date | null = null): Promise<void> {
+  const desired = reason?.code === 'stopped_by_user' ? 'off' : 'on';
+  await life.control.exec(sql`update tenant set desired = ${desired} where id = ${id}`);
+  await life.control.exec(sql`
+    insert into launch (tenant_id, state, code, reason, retry_at, changed_at)
+    values (${id}, ${state}, ${reason?.code ?? null}, ${reason?.text ?? null}, ${retryAt}, clock_timestamp())
+    on conflict (tenant_id) do update
+       set state = excluded.state, code = excluded.code, reason = excluded.reason, retry_at = excluded.retry_at`);
+}
+
+async function runs(trouble: string | null = null): Promise<void> {
+  await launched('STARTED', null);
+  const host = await insertHost(life);
+  await life.control.exec(sql`update launch set host_id = ${host}, ordered = true, order_no = 1`);
+  await life.control.exec(sql`
+    insert into scheduler (tenant_id, order_no, host_id, id, engine, phase, reason, changed_at, beat_at)
+    values (${id}, 1, ${host}, ${newId()}, '1', 'running', ${trouble}, clock_timestamp(), clock_timestamp())`);
+}
+
+const root: Caller = { kind: 'key', role: 'root', tenantId: null, tenant: null, actor: 'key:root' };
+const keyOf = (role: 'viewer' | 'worker', tenantId: string | null): Caller => ({ ...root, role, tenantId });
+const failing = reasons.failing('firing triggers fails since 2026-06-01T12:03:00.000Z: role "anna" at 10.0.0.7');
+
+it('is well where its scheduler is', async () => {
+  isHealthy = true;
+  await runs();
+  expect(await healthz()).toEqual({ status: 200, body: { status: 'ok' } });
+});
+
+it('says that a person has stopped it, by a code of its own', async () => {
+  await launched('DISABLED', reasons.stoppedByUser);
+  expect(await healthz()).toMatchObject({
+    status: 503,
+    body: {
+      code: 'tenant_stopped',
+      detail: 'the tenant default was stopped by a person; `millrace tenant start default` runs it again',
+    },
+  });
+});
+
+it('names the cause and the next try to everybody, and the words of the server to keys of the tenant', async () => {
+  const start = 'the scheduler of the tenant default does not run: ';
+  const next = 'next try at 2030-01-01T00:00:00.000Z';
+  await launched('DISABLED', failing, new Date('2030-01-01T00:00:00Z'));
+  const plain = `${start}firing triggers fails since 2026-06-01T12:03:00.000Z; ${next}`;
+  const full = `${start}${failing.text}; ${next}`;
+  const detailFor = async (caller?: Caller) => (await healthz('/healthz', caller)).body;
+  expect(await detailFor()).toMatchObject({ code: 'tenant_unavailable', detail: plain });
+  expect(await detailFor(keyOf('worker', null))).toMatchObject({ detail: plain });
+  expect(await detailFor(keyOf('viewer', newId()))).toMatchObject({ detail: plain });
+  expect(await detailFor(keyOf('viewer', id))).toMatchObject({ detail: full });
+  expect(await detailFor(root)).toMatchObject({ detail: full });
+});
+
+it.each(reasonCodes.filter((code) => code !== 'stopped_by_user'))(
+  'has a plain sentence for a tenant that does not run because of %s',
+  async (code) => {
+    await launched('DISABLED', { code, text: 'crashed: role "anna" at 10.0.0.7' });
+    const { status, body } = await healthz();
+    expect([status, JSON.stringify(body)]).toEqual([503, expect.stringMatching(/does not run: [a-zA-Z]/)]);
+    if (code !== 'failing') expect(JSON.stringify(body)).not.toContain('anna');
+  },
+);
+
+it.each([
+  [reasons.crashed('its database is read-only (a standby)'), 'its database is read-only'],
+  [reasons.unreachable('its role lacks a right: permission denied for anna'), 'its role lacks a right'],
+])('names to everybody why a database cannot be written: %j', async (reason, cause) => {
+  await launched('DISABLED', reason);
+  const detail = `the scheduler of the tenant default does not run: ${cause}`;
+  expect(await healthz()).toMatchObject({ body: { detail } });
+});
+
+it('names parts that fail beside a tenant that runs', async () => {
+  isHealthy = true;
+  await runs('forgetting old runs fails since noon: at 10.0.0.7');
+  const warnings = ['forgetting old runs fails since noon'];
+  expect(await healthz()).toEqual({ status: 200, body: { status: 'ok', warnings } });
+});
+
+it('says of one that is said to be STARTED that it is not heard of', async () => {
+  await launched('STARTED', null);
+  expect(await healthz()).toMatchObject({
+    body: { detail: expect.stringMatching(/does not run: not heard of: its host has left/) as unknown },
+  });
+  await runs();
+  expect(await healthz()).toMatchObject({
+    body: { detail: 'the scheduler of the tenant default has not been heard of for ten seconds' },
+  });
+});
+
+it('is not well while the database refuses writes, whatever the last known state is', async () => {
+  isHealthy = true;
+  await runs();
+  expect(await healthz()).toEqual({ status: 200, body: { status: 'ok' } });
+  const summary = 'the database refuses writes since 2026-06-01T12:03:00.000Z (on a full disk)';
+  fault = { kind: 'no_writes', since: new Date('2026-06-01T12:03:00Z'), summary, detail: `${summary}: on 10.0.0.7` };
+  const unwell = { status: 503, body: { code: 'database_unavailable', detail: summary } };
+  expect(await healthz()).toMatchObject(unwell);
+  expect(await healthz('/readyz')).toMatchObject(unwell);
+});
+
+it('warns of a clock that was set, and is well', async () => {
+  isHealthy = true;
+  await runs();
+  clockFault = 'the clock was set back';
+  expect(await healthz()).toEqual({ status: 200, body: { status: 'ok', warnings: ['the clock was set back'] } });
+});
+
+it('shows a step of the clock of the server, as the process measured it', async () => {
+  isHealthy = true;
+  await runs();
+  const time = new DisciplinedTime();
+  const serverMs = Date.parse('2026-06-01T12:00:00Z');
+  time.correct(serverMs, performance.now(), performance.now());
+  time.now();
+  time.correct(serverMs - 60_000, performance.now(), performance.now());
+  clockFault = time.step && formatStep(time.step, time.heldMs);
+  const warning = expect.stringMatching(
+    /^the database server's clock was set back by 60 s at 2026-06-01T11:59:00.000Z: nothing fires until it has caught up, in \d+ s$/,
+  ) as unknown;
+  expect(await healthz()).toEqual({ status: 200, body: { status: 'ok', warnings: [warning] } });
+});
+
+it('a process that speaks for itself alone is alive without its database, and says what is wrong', async () => {
+  speaksForTenant = false;
+  fault = { kind: 'silent', since: new Date(), summary: 'the database has not answered', detail: '' };
+  expect(await healthz()).toEqual({ status: 200, body: { status: 'ok', warnings: ['the database has not answered'] } });
+  expect(await healthz('/readyz')).toMatchObject({ status: 503 });
+});
+
+it('a process that speaks for itself alone warns of a default tenant that does not run', async () => {
+  speaksForTenant = false;
+  await launched('DISABLED', failing);
+  const plain =
+    'the scheduler of the tenant default does not run: firing triggers fails since 2026-06-01T12:03:00.000Z';
+  expect(await healthz()).toEqual({ status: 200, body: { status: 'ok', warnings: [plain] } });
+  await launched('DISABLED', reasons.stoppedByUser);
+  expect(await healthz()).toEqual({ status: 200, body: { status: 'ok' } });
+});

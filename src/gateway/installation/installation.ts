@@ -1,0 +1,35 @@
+/** What this installation is and how it is configured; and who made keys, signed in and changed tenants. */
+import { MillraceError } from '../../errors.ts';
+import { bodyOf, nameIn, readAudit } from '../../events/audit.ts';
+import { findTopic, type LoggedEvent } from '../../events/queries.ts';
+import type { Handlers } from '../../http/endpoint.ts';
+import { packageVersion } from '../../kernel/process/package-files.ts';
+import type { GatewayContext } from './context.ts';
+import type { gatewayEndpoints } from './endpoints.ts';
+
+type Keys = 'GET /api/installation' | 'GET /api/installation/audit';
+
+export const installationHandlers: Handlers<Pick<typeof gatewayEndpoints, Keys>, GatewayContext> = {
+  'GET /api/installation': async ({ caller }, { settings }) => ({
+    version: packageVersion,
+    node: process.versions.node,
+    settings: caller?.kind !== 'task' && caller?.role === 'root' ? [...settings] : null,
+  }),
+  'GET /api/installation/audit': async ({ query }, { control }) => {
+    const topicId = query.topic === undefined ? undefined : await findTopic(control, query.topic);
+    if (query.topic !== undefined && topicId === undefined) {
+      const fault = { path: 'query.topic', message: 'there is no such topic' };
+      throw new MillraceError('bad_request', `${fault.path}: ${fault.message}`, { faults: [fault] });
+    }
+    const { before, actor, machines, limit } = query;
+    const { events, next } = await readAudit(control, { before, actor, topicId, machines, limit });
+    return { items: events.map(shown), next };
+  },
+};
+
+/** Keys and tenants are called as their events call them. */
+function shown(event: LoggedEvent) {
+  const { seq, at, actor, topic, type, subject } = event;
+  const body = bodyOf(event);
+  return { seq, at: at.toISOString(), actor, topic, type, subject, name: nameIn(body), page: null, body };
+}

@@ -1,0 +1,70 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { type ControlDatabase, makeControlDatabase } from '../../../test/harness/fresh-database.ts';
+import { newId } from '../../kernel/id.ts';
+import { sql } from '../../kernel/sql.ts';
+import { launcherMetrics, readLauncherFigures } from './launcher-metrics.ts';
+
+let control: ControlDatabase;
+beforeAll(async () => {
+  control = await makeControlDatabase();
+});
+afterAll(() => control.close());
+
+const scrape = async (): Promise<string[]> => launcherMetrics(await readLauncherFigures(control.db, 64)).split('\n');
+
+async function tenant(name: string, state: string, code: string | null, failures: number): Promise<void> {
+  const id = newId();
+  await control.db.exec(sql`
+    insert into tenant (id, name, database, desired, created_at) values (${id}, ${name}, ${name}, 'on', now())`);
+  await control.db.exec(sql`
+    insert into launch (tenant_id, state, code, reason, order_no, ordered, ending, failures, suspicion, changed_at)
+    values (${id}, ${state}, ${code}, ${code}, 5, false, false, ${failures}, 0, now())`);
+  const granted = state === 'STARTED' ? new Date() : null;
+  await control.db.exec(sql`
+    insert into slot (id, kind, tenant_id, reason, asked_at, granted_at)
+    values (${newId()}, 'scheduler', ${id}, 'scheduler', now(), ${granted})`);
+}
+
+async function host(beatAt: string, leaving: boolean): Promise<void> {
+  await control.db.exec(sql`
+    insert into host (id, machine, pid, engine, memory, on_demand, leaving, started_at, beat_at)
+    values (${newId()}, 'm', 1, '1', 1, true, ${leaving}, now(), ${beatAt}::timestamptz)`);
+}
+
+it('Metrics tell tenants by state and reason, slots, hosts and launchers', async () => {
+  expect(await scrape()).toContain('millrace_launchers{state="active"} 0');
+  await tenant('runs', 'STARTED', null, 0);
+  await tenant('fails "often"', 'DISABLED', 'crashed', 3);
+  await tenant('waits', 'ENABLED', 'no_slot', 0);
+  for (const leaving of [false, true]) await host('infinity', leaving);
+  await host('-infinity', true);
+  const launcher = newId();
+  await control.db.exec(sql`
+    insert into launcher (id, machine, pid, version, started_at, beat_at) values (${launcher}, 'm', 1, '1', now(), now())`);
+  await control.db.exec(sql`update launcher_lease set holder = ${launcher}, renewed_at = clock_timestamp()`);
+  await control.db.exec(sql`
+    insert into setting (name, value, changed_at, changed_by) values ('max_background_workers', '9', now(), 'x')`);
+  const lines = await scrape();
+  for (const line of [
+    '# TYPE millrace_tenants gauge',
+    'millrace_tenants{state="STARTED"} 1',
+    'millrace_tenants{state="ALLOCATED"} 0',
+    'millrace_tenants{state="ENABLED"} 1',
+    'millrace_tenants{state="DISABLED"} 1',
+    'millrace_tenants_not_running{reason="crashed"} 1',
+    'millrace_tenants_not_running{reason="no_slot"} 1',
+    'millrace_tenants_not_running{reason="unreachable"} 0',
+    'millrace_hosts{state="alive"} 1',
+    'millrace_hosts{state="leaving"} 1',
+    'millrace_hosts{state="silent"} 1',
+    'millrace_launchers{state="active"} 1',
+    'millrace_launchers{state="standby"} 0',
+    'millrace_slots{state="taken"} 1',
+    'millrace_slots{state="waiting"} 2',
+    'millrace_slots_limit 9',
+    '# TYPE millrace_scheduler_starts_total counter',
+    'millrace_scheduler_starts_total{tenant="runs"} 5',
+    'millrace_scheduler_failures{tenant="fails \\"often\\""} 3',
+  ])
+    expect(lines).toContain(line);
+});

@@ -1,0 +1,60 @@
+/** Prometheus metrics: of this process by telemetry; of schedulers, hosts and launchers by their rows in the control database. */
+import { collectDefaultMetrics, Counter, Histogram, Registry } from 'prom-client';
+import type { Telemetry } from '../../kernel/telemetry.ts';
+import { launcherMetrics, type LauncherFigures } from './launcher-metrics.ts';
+import { schedulerMetrics, type SchedulerRow } from './scheduler-metrics.ts';
+
+const seconds = [0.001, 0.005, 0.02, 0.1, 0.5, 2, 10, 60];
+
+export interface MetricSources {
+  readonly schedulers: () => Promise<readonly SchedulerRow[]>;
+  readonly launcher: () => Promise<LauncherFigures>;
+}
+
+export function makeMetrics(
+  telemetry: Telemetry,
+  { schedulers, launcher }: MetricSources,
+): (tenantId: string | null) => Promise<string> {
+  const registry = new Registry();
+  const registers = [registry];
+  collectDefaultMetrics({ register: registry, prefix: 'millrace_' });
+  const counter = (name: string, help: string, labelNames: string[] = []): Counter =>
+    new Counter({ name: `millrace_${name}_total`, help, labelNames, registers });
+  const claimed = counter('runs_claimed', 'Runs handed to workers');
+  const reported = counter('runs_reported', 'Reports received');
+  const applied = counter('reports_applied', 'Reports that took effect');
+  const created = counter('runs_created', 'Runs created downstream of a result');
+  const requests = counter('http_requests', 'HTTP requests by status', ['method', 'status']);
+  const duration = new Histogram({
+    name: 'millrace_http_request_seconds',
+    help: 'Time to answer',
+    buckets: seconds,
+    registers,
+  });
+  telemetry.on('claimed', ({ runs }) => claimed.inc(runs));
+  telemetry.on('reported', (batch) => {
+    reported.inc(batch.runs);
+    applied.inc(batch.applied);
+    created.inc(batch.created);
+  });
+  telemetry.on('request', ({ method, status, ms }) => {
+    requests.inc({ method, status: String(status) });
+    duration.observe(ms / 1000);
+  });
+  return async (tenantId) => {
+    // this process and the launcher serve all tenants: a key of one tenant sees nothing of them
+    const isRoot = tenantId === null;
+    const own = isRoot ? await registry.metrics() : '';
+    // without its control database this process still tells its own
+    const [figures, rows] = await Promise.all([
+      isRoot ? launcher().catch(() => undefined) : undefined,
+      schedulers().catch(() => undefined),
+    ]);
+    const shown = rows?.filter((row) => isRoot || row.tenantId === tenantId);
+    return [
+      own,
+      figures === undefined ? '' : launcherMetrics(figures),
+      shown === undefined ? '' : schedulerMetrics(shown),
+    ].join('');
+  };
+}

@@ -1,0 +1,217 @@
+/** Statements of the control database that the gateway needs: keys, workers, gateways. Sessions: session-queries.ts. */
+import type { Role } from '../../contract/roles.ts';
+import type { HeartbeatRequest } from '../../contract/wire.ts';
+import { nilId } from '../../kernel/id.ts';
+import { type Db, type Sql, sql } from '../../kernel/sql.ts';
+import type { SchedulerRow } from './scheduler-metrics.ts';
+
+/** Stands for the worker within `up`, which has no key, where the id of a key is kept. */
+export const inProcessKey = nilId;
+
+export type KeyRow = { id: string; name: string; role: Role; tenantId: string | null; tenant: string | null };
+
+export function findKey(db: Db, hash: Buffer): Promise<KeyRow | undefined> {
+  return db.maybeOne<KeyRow>(sql`
+    select key.id, key.name, key.role, key.tenant_id as "tenantId", tenant.name as tenant
+      from key
+      left join tenant on tenant.id = key.tenant_id
+     where key.hash = ${hash} and key.revoked_at is null`);
+}
+
+export function insertKey(
+  db: Db,
+  key: { id: string; name: string; role: Role; tenantId: string | null; hash: Buffer; at: Date; by: string },
+): Promise<number> {
+  return db.exec(sql`
+    insert into key (id, name, role, tenant_id, hash, created_at, created_by)
+    values (${key.id}, ${key.name}, ${key.role}, ${key.tenantId}, ${key.hash}, ${key.at}, ${key.by})
+    on conflict (hash) do nothing`);
+}
+
+/** Keys of a list, the newest if there are more. Each is at most 1 KB of JSON. */
+const maxKeys = 10_000;
+
+export function listKeys(db: Db): Promise<(Omit<KeyRow, 'tenantId'> & { created_at: Date; created_by: string })[]> {
+  return db.rows(sql`
+    with newest as (
+      select key.id, key.name, key.role, tenant.name as tenant, key.created_at, key.created_by
+        from key
+        left join tenant on tenant.id = key.tenant_id
+       where key.revoked_at is null
+       order by key.created_at desc, key.id desc
+       limit ${maxKeys}
+    )
+    select * from newest order by created_at, id`);
+}
+
+/** The installation's own root key is not revoked here: it follows its source, and the next start would revive it. */
+export const installationActor = 'installation';
+
+/** The key's sessions and links end with it. */
+export async function revokeKey(db: Db, id: string, at: Date): Promise<{ name: string; role: Role } | undefined> {
+  const row = await db.maybeOne<{ name: string; role: Role }>(sql`
+    update key set revoked_at = ${at}
+     where id = ${id} and revoked_at is null and created_by <> ${installationActor}
+    returning name, role`);
+  if (row === undefined) return undefined;
+  await db.exec(sql`delete from session where key_id = ${id}`);
+  await db.exec(sql`delete from sign_in_link where key_id = ${id}`);
+  return row;
+}
+
+export function isInstallationKey(db: Db, id: string): Promise<boolean> {
+  return db
+    .maybeOne(sql`select id from key where id = ${id} and revoked_at is null and created_by = ${installationActor}`)
+    .then((row) => row !== undefined);
+}
+
+/** Root keys that the installation had before stop working. How many there were. */
+export function retireInstallationKeys(db: Db, exceptHash: Buffer, at: Date): Promise<number> {
+  return db.exec(sql`
+    update key set revoked_at = ${at}
+     where created_by = ${installationActor} and hash <> ${exceptHash} and revoked_at is null`);
+}
+
+export function reviveKey(db: Db, hash: Buffer): Promise<number> {
+  return db.exec(sql`update key set revoked_at = null where hash = ${hash} and revoked_at is not null`);
+}
+
+/** Whether this key may use the id of the row `w` of workers: it has used it before, or no key in force has. */
+function mayUse(keyId: string): Sql {
+  return sql`(
+    w.key_id is null or w.key_id = ${keyId}
+    or not (w.key_id = ${inProcessKey} or exists (select from key where id = w.key_id and revoked_at is null)))`;
+}
+
+/**
+ * Notes which key a worker's id belongs to; whether it is this one. Of two keys that use a new id at the same time, the
+ * first to commit has it.
+ */
+export async function claimWorkerId(db: Db, worker: string, keyId: string, at: Date): Promise<boolean> {
+  const claimed = await db.exec(sql`
+    insert into worker as w (
+      id, key_id, incarnation, name, addr, version, places, running, runtimes, queues, first_seen_at, beat_at)
+    values (${worker}, ${keyId}, 0, ${worker}, '', '', 0, 0, '{}', '{}', ${at}, ${at})
+    on conflict (id) do update set key_id = excluded.key_id
+     where ${mayUse(keyId)}`);
+  return claimed === 1;
+}
+
+/**
+ * An older incarnation of the same worker does not overwrite a newer one, nor does a worker of another key. Answers the
+ * tenants that its last heartbeat, or that of its earlier life, was about, and those that have given it runs since;
+ * undefined where it was refused.
+ */
+export async function noteWorker(
+  db: Db,
+  beat: HeartbeatRequest,
+  { tenants, keyId, at }: { tenants: readonly string[]; keyId: string; at: Date },
+): Promise<string[] | undefined> {
+  const row = await db.one<{ tenants: string[]; isNoted: boolean }>(sql`
+    with before as (
+      select tenants from worker where id = ${beat.worker}
+    ),
+    noted as (
+      insert into worker as w (
+        id, key_id, incarnation, name, addr, version, places, running, runtimes, queues, tenants, first_seen_at, beat_at)
+      values (${beat.worker}, ${keyId}, ${beat.incarnation}, ${beat.name}, ${beat.addr}, ${beat.version}, ${beat.places},
+              ${beat.taken ?? beat.holds.length}, ${beat.runtimes}, ${beat.queues}, ${tenants}, ${at}, ${at})
+      on conflict (id) do update set
+        key_id = excluded.key_id, incarnation = excluded.incarnation, name = excluded.name, addr = excluded.addr,
+        version = excluded.version, places = excluded.places, running = excluded.running, runtimes = excluded.runtimes, queues = excluded.queues,
+        tenants = excluded.tenants, beat_at = excluded.beat_at
+       where w.incarnation <= excluded.incarnation
+         and ${mayUse(keyId)}
+      returning id
+    )
+    select coalesce((select tenants from before), '{}') as tenants, exists (select from noted) as "isNoted"`);
+  return row.isNoted ? row.tenants : undefined;
+}
+
+/** Adds tenants to those that these workers' next heartbeats are about. */
+export async function noteServings(
+  db: Db,
+  servings: readonly { readonly worker: string; readonly tenant: string }[],
+): Promise<void> {
+  await db.exec(sql`
+    with served as (
+      select s.worker, array_agg(distinct s.tenant) as tenants
+        from unnest(${servings.map((s) => s.worker)}::uuid[], ${servings.map((s) => s.tenant)}::uuid[]) as s (worker, tenant)
+       group by s.worker
+    )
+    update worker w
+       set tenants = array(select unnest(w.tenants) union select unnest(served.tenants))
+      from served
+     where w.id = served.worker and not w.tenants @> served.tenants`);
+}
+
+/**
+ * Which tenants a claim may concern, without asking any of them: those that are switched off, those whose schedulers say
+ * that runs are ready (a silent one keeps its last word), and those whose schedulers say nothing, save where it is known
+ * that nothing could be claimed.
+ */
+export async function readCandidates(db: Db): Promise<{ off: string[]; ready: string[]; silent: string[] }> {
+  const rows = await db.rows<{ id: string; why: 'off' | 'ready' | 'silent' }>(sql`
+    select tenant.id, case when tenant.desired = 'off' then 'off' when scheduler.ready then 'ready' else 'silent' end as why
+      from tenant
+      left join scheduler on scheduler.tenant_id = tenant.id
+      left join launch on launch.tenant_id = tenant.id
+     where tenant.desired = 'off'
+        or ((scheduler.ready or scheduler.beat_at is null or scheduler.phase <> 'running'
+             or scheduler.beat_at < now() - interval '10 seconds')
+            and (launch.code is null or launch.code not in ('not_installed', 'not_connectable', 'no_engine', 'gone'))
+            -- its scheduler will say in a moment; asking all that start together would keep them from starting
+            and (scheduler.ready or launch.code is distinct from 'starting' or launch.retry_at is not null
+                 or launch.changed_at < now() - interval '20 seconds'))
+     order by tenant.id`);
+  const of = (why: 'off' | 'ready' | 'silent'): string[] => rows.filter((row) => row.why === why).map((row) => row.id);
+  return { off: of('off'), ready: of('ready'), silent: of('silent') };
+}
+
+/** Notes a heartbeat of Waterwheel, which knows less. Whether it was noted: it must not disturb a worker of ours or of another key. */
+export async function noteForeignWorker(
+  db: Db,
+  w: { id: string; addr: string; version: string; running: number; places: number },
+  { keyId, at }: { keyId: string; at: Date },
+): Promise<boolean> {
+  const noted = await db.exec(sql`
+    insert into worker as w (
+      id, key_id, incarnation, name, addr, version, places, running, runtimes, queues, first_seen_at, beat_at)
+    values (${w.id}, ${keyId}, 0, ${w.addr}, ${w.addr}, ${w.version}, ${w.places}, ${w.running}, '{}', '{}', ${at}, ${at})
+    on conflict (id) do update set
+      key_id = excluded.key_id, name = excluded.name, addr = excluded.addr, version = excluded.version,
+      places = excluded.places, running = excluded.running, beat_at = excluded.beat_at
+     where w.incarnation = 0
+       and ${mayUse(keyId)}`);
+  return noted === 1;
+}
+
+export async function noteGateway(
+  db: Db,
+  gateway: { id: string; addr: string; version: string; at: Date; lifeMs: number },
+): Promise<void> {
+  await db.exec(sql`
+    insert into gateway (id, addr, version, serving_since, beat_at)
+    values (${gateway.id}, ${gateway.addr}, ${gateway.version}, ${gateway.at}, ${gateway.at})
+    on conflict (id) do update set
+      -- a gap in its heartbeats is a gap in which no worker could renew a lease
+      serving_since = case
+        when gateway.beat_at < ${gateway.at}::timestamptz - ${gateway.lifeMs}::integer * interval '1 millisecond' then excluded.serving_since
+        else gateway.serving_since
+      end,
+      beat_at = excluded.beat_at`);
+}
+
+export async function removeGateway(db: Db, id: string): Promise<void> {
+  await db.exec(sql`delete from gateway where id = ${id}`);
+}
+
+/** Schedulers that were heard of since then, and what they have done. */
+export function schedulerTallies(db: Db, since: Date): Promise<SchedulerRow[]> {
+  return db.rows<SchedulerRow>(sql`
+    select tenant.id as "tenantId", tenant.name as tenant, scheduler.queued_triggers, scheduler.tally
+      from scheduler
+      join tenant on tenant.id = scheduler.tenant_id
+     where scheduler.phase = 'running' and scheduler.beat_at > ${since}
+     order by tenant.name`);
+}

@@ -1,0 +1,42 @@
+/** What schedulers have done, in the text format of Prometheus. They live in other processes, and tell it by their rows. */
+import { latenessBounds, type SchedulerTally } from '../../contract/tally.ts';
+import { escaped, headOf } from './launcher-metrics.ts';
+
+export interface SchedulerRow {
+  readonly tenantId: string;
+  readonly tenant: string;
+  readonly queued_triggers: number;
+  readonly tally: SchedulerTally | null;
+}
+
+type Value = (row: SchedulerRow) => number;
+
+const families: readonly (readonly [name: string, type: 'gauge' | 'counter', help: string, value: Value])[] = [
+  ['triggers_queued', 'gauge', 'Triggers that wait for their next instant', (row) => row.queued_triggers],
+  ['trigger_firings_total', 'counter', 'Instants fired when they were due', ({ tally }) => tally?.fired ?? 0],
+  ['catchup_firings_total', 'counter', 'Missed instants fired', ({ tally }) => tally?.caught_up ?? 0],
+  ['runs_triggered_total', 'counter', 'Runs created by firing triggers', ({ tally }) => tally?.runs ?? 0],
+  ['retries_total', 'counter', 'Runs queued again after a failure', ({ tally }) => tally?.retries ?? 0],
+  ['leases_lost_total', 'counter', 'Runs taken back from lost workers', ({ tally }) => tally?.leases_lost ?? 0],
+];
+
+export function schedulerMetrics(rows: readonly SchedulerRow[]): string {
+  const plain = families.flatMap(([name, type, help, value]) => [
+    ...headOf(name, type, help),
+    ...rows.map((row) => `millrace_${name}{tenant="${escaped(row.tenant)}"} ${value(row)}`),
+  ]);
+  const name = 'trigger_lateness_seconds';
+  const head = headOf(name, 'histogram', 'From the due time of a trigger to the commit of its firing');
+  return `${[...plain, ...head, ...rows.flatMap((row) => histogram(`millrace_${name}`, row))].join('\n')}\n`;
+}
+
+function histogram(name: string, { tenant, tally }: SchedulerRow): string[] {
+  const label = `tenant="${escaped(tenant)}"`;
+  const { buckets, seconds } = tally?.lateness ?? { buckets: [], seconds: 0 };
+  let count = 0;
+  const lines = [...latenessBounds, '+Inf'].map((bound, i) => {
+    count += buckets[i] ?? 0;
+    return `${name}_bucket{${label},le="${bound}"} ${count}`;
+  });
+  return [...lines, `${name}_sum{${label}} ${seconds}`, `${name}_count{${label}} ${count}`];
+}

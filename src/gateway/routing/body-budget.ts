@@ -1,0 +1,59 @@
+/**
+ * Bounds the bytes of request bodies that this process holds at a time. A single body is bounded by its endpoint; 150 of
+ * 4 MiB at once would still be 600 MB, and several times that once they are parsed.
+ *
+ * 1. A body counts from the moment its sender is known until its request is answered.
+ * 2. The callers of one tenant together have a share, so that one tenant cannot keep the others from sending.
+ * 3. A request that does not fit is refused with 503 before its body is read. Clients try again.
+ */
+import type { Caller } from '../../contract/roles.ts';
+import { MillraceError } from '../../errors.ts';
+
+const bodyBudget = {
+  totalBytes: 256 * 1024 * 1024,
+  shareBytes: 64 * 1024 * 1024,
+  /** A body up to this is not counted: a worker's heartbeat must come through while its logs fill the share. */
+  freeBytes: 64 * 1024,
+  /** The longest body that any endpoint takes. A body whose length is not announced counts as this long. */
+  maxBodyBytes: 4 * 1024 * 1024,
+};
+
+export class BodyBudget {
+  readonly #limits: typeof bodyBudget;
+  #heldBytes = 0;
+  /** By tenant; keys of the whole installation count for themselves. */
+  readonly #shares = new Map<string, number>();
+
+  constructor(limits = bodyBudget) {
+    this.#limits = limits;
+  }
+
+  /** Returns how to give the bytes back; to be called once. */
+  take(request: Request, caller: Caller): () => void {
+    const bytes = this.#sizeOf(request);
+    if (bytes <= this.#limits.freeBytes) return () => {};
+    const holder = caller.tenantId ?? (caller.kind === 'task' ? '' : caller.actor);
+    const share = (this.#shares.get(holder) ?? 0) + bytes;
+    const { totalBytes, shareBytes } = this.#limits;
+    if (share > shareBytes || this.#heldBytes + bytes > totalBytes)
+      throw new MillraceError('overloaded', 'too many large bodies are being sent at once; try again in a moment');
+    this.#heldBytes += bytes;
+    this.#shares.set(holder, share);
+    return () => this.#giveBack(holder, bytes);
+  }
+
+  #giveBack(holder: string, bytes: number): void {
+    this.#heldBytes -= bytes;
+    const left = (this.#shares.get(holder) ?? 0) - bytes;
+    if (left > 0) this.#shares.set(holder, left);
+    else this.#shares.delete(holder);
+  }
+
+  #sizeOf({ method, headers }: Request): number {
+    if (method === 'GET' || method === 'HEAD') return 0;
+    const length = headers.get('content-length');
+    // one that announces more is refused unread
+    if (length !== null) return Math.min(Number(length), this.#limits.maxBodyBytes);
+    return headers.has('transfer-encoding') ? this.#limits.maxBodyBytes : 0;
+  }
+}

@@ -1,0 +1,284 @@
+/**
+ * The gateway: every request passes here. Who is it, which tenant is it for, and does the gateway itself answer, or the
+ * tenant's engine, or the web interface? A tenant's routes are reached only through the loader and the engine's `fetch`.
+ */
+import { defaultTenant } from '../../contract/tenants.ts';
+import type { Caller } from '../../contract/roles.ts';
+import { isConnectionLoss, MillraceError } from '../../errors.ts';
+import type { Telemetry } from '../../kernel/telemetry.ts';
+import type { Handlers } from '../../http/endpoint.ts';
+import { makeRouter, problemResponse } from '../../http/router.ts';
+import { within } from '../../kernel/service.ts';
+import type { TenantRow } from '../../control/queries.ts';
+import { unlessGone } from '../../loader/loader.ts';
+import { accessHandlers } from '../access/keys.ts';
+import { BodyBudget } from './body-budget.ts';
+import { refuseStranger } from '../access/callers.ts';
+import type { GatewayContext } from '../installation/context.ts';
+import { gatewayEndpoints } from '../installation/endpoints.ts';
+import { healthHandlers, unavailable } from '../installation/health.ts';
+import { installationHandlers } from '../installation/installation.ts';
+import { internalHandlers } from '../desks/internal.ts';
+import { goesOn } from './open-streams.ts';
+import { refuseForeignOrigin, refuseUnknownHost } from './origin.ts';
+import { sessionHandlers } from '../access/sessions.ts';
+import { loadStaticFiles, type StaticFiles } from './static-files.ts';
+import { tenantHandlers } from '../tenants/handlers.ts';
+
+export interface GatewayOptions {
+  readonly context: GatewayContext;
+  readonly telemetry: Telemetry;
+  readonly uiFolder: string;
+  readonly hostNames: ReadonlySet<string>;
+}
+
+/** A request, with what every step asks of it. */
+interface Asked {
+  readonly request: Request;
+  /** The client's address, if it is known. */
+  readonly remote: string | null;
+  readonly pathname: string;
+}
+
+/** Below these every unknown path is a 404; everything else is a page of the web interface. */
+const machinePaths = /^\/(api|int-api|bus|internal|t|healthz|readyz|metrics|healthcheck|openapi\.json|docs)(\/|$)/;
+const tenantPaths = /^\/(api|int-api|bus)\/|^\/healthcheck$/;
+const healthPaths = /^\/(?:healthz|readyz)$/;
+/** Answered within 2 s while the database is frozen: `millrace status`, `why` and the pages that show how things stand. */
+const promptPaths =
+  /^(?:\/t\/[^/]+)?\/(?:healthz|readyz|api\/(?:me|tenants|explain\/tenant|overview|status|workers|schedulers|launcher|slots)(?:\/[^/]*)?)$/;
+const answerTimes = {
+  /** A prompt path waits for this long at least. A database that is slow, and not frozen, answers meanwhile. */
+  patienceMs: 1_000,
+  /** How often a prompt path looks whether the database is frozen. */
+  lookMs: 250,
+  /** Longest wait of a prompt path, and of the look-up of a key. */
+  longestMs: 10_000,
+};
+const prefix = /^\/t\/([^/]+)(\/.*)?$/;
+
+/**
+ * On every answer, unless it has its own: browsers take the content type as it is said, frame nothing, send no referrer, and
+ * run or load nothing from what they show. Task output and stash values are answers, too.
+ */
+const guards = Object.entries({
+  'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
+  'referrer-policy': 'no-referrer',
+  'x-content-type-options': 'nosniff',
+  'x-frame-options': 'DENY',
+});
+
+const handlers: Handlers<typeof gatewayEndpoints, GatewayContext> = {
+  ...healthHandlers,
+  ...accessHandlers,
+  ...sessionHandlers,
+  ...internalHandlers,
+  ...installationHandlers,
+  ...tenantHandlers,
+};
+
+const route = makeRouter(
+  gatewayEndpoints,
+  handlers,
+  (error, { request, ctx }) => logFault(ctx, error, request),
+  (error, { ctx, caller }) => explainLoss(error, ctx, caller),
+);
+
+/** A lost connection to the control database: since when, and why. */
+function explainLoss(error: unknown, { life }: GatewayContext, caller?: Caller): unknown {
+  const fault = isConnectionLoss(error) ? life.databaseFault() : undefined;
+  return fault === undefined ? error : unavailable(fault, caller);
+}
+
+function logFault(context: GatewayContext, error: unknown, request: Request): void {
+  context.log.error({ err: error, method: request.method, path: new URL(request.url).pathname }, 'a request failed');
+}
+
+export class Gateway {
+  readonly #options: GatewayOptions;
+  readonly #bodies = new BodyBudget();
+  #files: Promise<StaticFiles> | undefined;
+
+  constructor(options: GatewayOptions) {
+    this.#options = options;
+  }
+
+  /** Answers a request from outside, which came from the address `remote`. Never rejects. */
+  async fetch(request: Request, remote: string | null = null): Promise<Response> {
+    const startedAt = performance.now();
+    const asked: Asked = { request, remote, pathname: new URL(request.url).pathname };
+    const isPrompt = isRead(request) && promptPaths.test(asked.pathname);
+    const answer = isPrompt ? await this.#promptly(asked) : await this.#guarded(asked);
+    const { method } = request;
+    const response = method === 'HEAD' ? await headOf(answer) : answer;
+    for (const [name, value] of guards) if (!response.headers.has(name)) response.headers.set(name, value);
+    this.#options.telemetry.emit('request', { method, status: response.status, ms: performance.now() - startedAt });
+    return response;
+  }
+
+  /** Answers a request from inside this process, whose caller is known. */
+  async fetchAs(request: Request, caller: Caller): Promise<Response> {
+    try {
+      return await this.#answer({ request, remote: null, pathname: new URL(request.url).pathname }, caller);
+    } catch (error) {
+      return problemResponse(error, (fault) => logFault(this.#options.context, fault, request));
+    }
+  }
+
+  /** Gives up once the database is known to be frozen. */
+  async #promptly(asked: Asked): Promise<Response> {
+    const { patienceMs, lookMs, longestMs } = answerTimes;
+    const startedMs = performance.now();
+    const answering = this.#guarded(asked);
+    for (;;) {
+      const answer = await within(lookMs, answering);
+      if (answer !== undefined) return answer;
+      const waitedMs = performance.now() - startedMs;
+      if (waitedMs > longestMs || (this.#isFrozen() && waitedMs > patienceMs))
+        return problemResponse(this.#unanswered(waitedMs), () => {});
+    }
+  }
+
+  #isFrozen(): boolean {
+    return this.#options.context.life.databaseFault()?.kind === 'silent';
+  }
+
+  #unanswered(waitedMs: number): MillraceError {
+    const fault = this.#options.context.life.databaseFault();
+    const summary = fault?.summary ?? `the database has not answered within ${Math.round(waitedMs / 1_000)} s`;
+    return new MillraceError('database_unavailable', summary);
+  }
+
+  async #guarded(asked: Asked): Promise<Response> {
+    const { request } = asked;
+    let caller: Caller | undefined;
+    try {
+      refuseUnknownHost(request, this.#options.hostNames);
+      const { callers, streams } = this.#options.context;
+      caller = await this.#identify(asked);
+      refuseForeignOrigin(request, caller);
+      const answer = await this.#answerWithin(asked, caller);
+      const hash = goesOn(answer) ? callers.hashFor(request, caller) : undefined;
+      return hash === undefined ? answer : streams.keep(answer, hash);
+    } catch (error) {
+      const explained = explainLoss(error, this.#options.context, caller);
+      return problemResponse(explained, (fault) => logFault(this.#options.context, fault, request));
+    }
+  }
+
+  /** A page is for anybody, so nobody is looked up for it. A look-up without an answer says nothing about the key. */
+  async #identify({ request, remote, pathname }: Asked): Promise<Caller | undefined> {
+    const { callers, rejectedCredentials } = this.#options.context;
+    const { path } = targetOf(pathname);
+    if (isRead(request) && !machinePaths.test(path)) return undefined;
+    if (healthPaths.test(path) && this.#isFrozen()) return undefined;
+    try {
+      const identified = callers.identify(request).then((caller) => ({ caller }));
+      const found = await within(answerTimes.longestMs, identified);
+      if (found === undefined) throw this.#unanswered(answerTimes.longestMs);
+      return found.caller;
+    } catch (error) {
+      if (error instanceof MillraceError && error.code === 'unauthenticated')
+        rejectedCredentials.note('header', remote);
+      // health is for anybody
+      if (healthPaths.test(path) && isConnectionLoss(error)) return undefined;
+      throw error;
+    }
+  }
+
+  /** Whoever has no key may send 4 KiB, which need no budget. */
+  async #answerWithin(asked: Asked, caller: Caller | undefined): Promise<Response> {
+    if (caller === undefined) return this.#answer(asked, caller);
+    const giveBack = this.#bodies.take(asked.request, caller);
+    try {
+      return await this.#answer(asked, caller);
+    } finally {
+      giveBack();
+    }
+  }
+
+  async #answer({ request, remote, pathname }: Asked, caller: Caller | undefined): Promise<Response> {
+    const target = targetOf(pathname);
+    const isOfTenant = target.prefixed && machinePaths.test(target.path);
+    if (isOfTenant && caller !== undefined) await this.#admit(target.tenant, caller);
+    const inner = target.path === pathname ? request : moved(request, target.path);
+    const own = await route(inner, { ...this.#options.context, remote }, caller);
+    if (own !== undefined) return own;
+    if (tenantPaths.test(target.path)) return this.#ofTenant(inner, target.tenant, caller);
+    return this.#page(request, pathname, target);
+  }
+
+  /** Below a tenant's prefix nothing answers a key of another tenant, nor in the name of a tenant that does not exist. */
+  async #admit(name: string, caller: Caller | undefined): Promise<TenantRow> {
+    const { loader } = this.#options.context;
+    // a task knows its tenant by the name that it had when the task began
+    const finding = caller?.kind === 'task' ? loader.findAlways(name) : loader.find(name);
+    const row = await finding.catch(unlessGone);
+    refuseStranger(caller, { id: row?.id, name });
+    return row ?? finding;
+  }
+
+  /** The tenant that was admitted, and no other, whatever is called so by now. */
+  async #ofTenant(request: Request, name: string, caller: Caller | undefined): Promise<Response> {
+    if (caller === undefined && name !== defaultTenant)
+      throw new MillraceError('unauthenticated', 'send a key of this tenant');
+    const { loader } = this.#options.context;
+    return loader.fetch(await this.#admit(name, caller), request, caller);
+  }
+
+  async #page(request: Request, pathname: string, target: Target): Promise<Response> {
+    const page = target.prefixed && !machinePaths.test(target.path);
+    if (machinePaths.test(pathname) && !page) throw new MillraceError('not_found', `nothing is served at ${pathname}`);
+    if (!isRead(request)) throw new MillraceError('method_not_allowed', 'a page can only be read');
+    const answer = (await this.#loadFiles())(target.path);
+    if (answer !== undefined) return answer(request);
+    throw new MillraceError('not_found', `there is no page at ${pathname}`);
+  }
+
+  /** A folder that cannot be read is tried again by the next request. */
+  #loadFiles(): Promise<StaticFiles> {
+    this.#files ??= loadStaticFiles(this.#options.uiFolder).catch((error: unknown) => {
+      this.#files = undefined;
+      throw error;
+    });
+    return this.#files;
+  }
+}
+
+/** Without its body, which may have no end: nobody would read it. */
+async function headOf(answer: Response): Promise<Response> {
+  await answer.body?.cancel();
+  return new Response(null, { status: answer.status, headers: answer.headers });
+}
+
+function isRead({ method }: Request): boolean {
+  return method === 'GET' || method === 'HEAD';
+}
+
+interface Target {
+  readonly tenant: string;
+  readonly path: string;
+  readonly prefixed: boolean;
+}
+
+function targetOf(pathname: string): Target {
+  const match = prefix.exec(pathname);
+  if (match === null) return { tenant: defaultTenant, path: pathname, prefixed: false };
+  try {
+    return { tenant: decodeURIComponent(match[1] ?? ''), path: match[2] ?? '/', prefixed: true };
+  } catch {
+    throw new MillraceError('bad_request', 'the path is not valid percent-encoding');
+  }
+}
+
+/** The same request without the tenant's prefix. */
+function moved(request: Request, path: string): Request {
+  const url = new URL(request.url);
+  url.pathname = path;
+  return new Request(url, {
+    method: request.method,
+    headers: request.headers,
+    signal: request.signal,
+    ...(isRead(request) ? {} : { body: request.body, duplex: 'half' }),
+  });
+}

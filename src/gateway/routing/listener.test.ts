@@ -1,0 +1,114 @@
+/** What the listener makes of connections and headers, whatever is served behind it. */
+import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { type Fleet, makeFleet } from '../../../test/harness/fleet.ts';
+import { makeTestGateway, type TestGateway } from '../../../test/harness/gateway.ts';
+import { openRaw } from '../../../test/harness/raw-http.ts';
+import { type Listener, makeListener } from './listener.ts';
+
+let fleet: Fleet;
+let gateway: TestGateway;
+let listener: Listener;
+
+beforeAll(async () => {
+  fleet = await makeFleet(['default']);
+  gateway = makeTestGateway(fleet);
+  listener = makeListener({ gateway: gateway.gateway, host: '127.0.0.1', port: 0, tls: undefined });
+  await listener.start();
+});
+afterAll(async () => {
+  await listener.stop();
+  await fleet.close();
+});
+
+/** What curl sends with `--http2`, and Java's HttpClient by default. */
+const h2c = 'Upgrade: h2c\r\nConnection: Upgrade, HTTP2-Settings\r\nHTTP2-Settings: AAMAAABkAAQCAAAAAAIAAAAA\r\n';
+const get = (path: string, headers = ''): string => `GET ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\n${headers}\r\n`;
+
+async function answersTo(...requests: string[]): Promise<string[]> {
+  const connection = openRaw(listener.url());
+  for (const [i, request] of requests.entries()) {
+    connection.send(request);
+    await connection.answered(i + 1);
+  }
+  connection.socket.destroy();
+  return connection.text().split('HTTP/1.1 ').slice(1);
+}
+
+it('an upgrade to a protocol that is not served is ignored: the request is answered, and the next one, too', async () => {
+  const answers = await answersTo(get('/healthz', h2c), get('/healthz'), get('/readyz', h2c));
+  expect(answers.map((answer) => answer.slice(0, 6))).toEqual(['200 OK', '200 OK', '200 OK']);
+});
+
+it('a body that comes with an ignored upgrade is read', async () => {
+  const key = await gateway.key('root', null);
+  const body = JSON.stringify({ name: 'made with an upgrade', role: 'viewer' });
+  const headers = `Authorization: Bearer ${key}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n`;
+  const post = `POST /api/keys HTTP/1.1\r\nHost: 127.0.0.1\r\n${headers}${h2c}\r\n${body}`;
+  const answers = await answersTo(post, get('/healthz'));
+  expect(answers[0]).toMatch(/^201 [^]*made with an upgrade/);
+  expect(answers[1]).toMatch(/^200 /);
+});
+
+it('a WebSocket handshake for what is no log is answered as the request that it is', async () => {
+  const handshake =
+    'Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n';
+  expect((await answersTo(get('/healthz', handshake)))[0]).toMatch(/^200 /);
+  expect((await answersTo(get('/api/nothing', handshake)))[0]).toMatch(/^404 /);
+  // the log of a run that nobody may read without a key
+  expect((await answersTo(get('/api/task_runs/x/logs', handshake)))[0]).toMatch(/^401 /);
+});
+
+it('a client that goes away before its body is complete leaves no error in the log', async () => {
+  const errors = vi.spyOn(gateway.context.log, 'error');
+  const authorization = `Authorization: Bearer ${await gateway.key('root', null)}\r\n`;
+  const length = 'Content-Type: application/json\r\nContent-Length: 100\r\n';
+  const chunked = 'Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n';
+  const heads = ['/api/session', '/api/keys', '/t/default/api/session', '/t/default/api/keys'].flatMap((path) =>
+    [length, chunked].map((how) => `POST ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\n${authorization}${how}\r\n`),
+  );
+  const reads = vi.spyOn(gateway.gateway, 'fetch');
+  for (const head of heads) {
+    const connection = openRaw(listener.url());
+    connection.send(head.includes('chunked') ? `${head}5\r\n{"key\r\n` : `${head}{"key":`);
+    await vi.waitFor(() => expect(reads).toHaveBeenCalledOnce());
+    connection.socket.resetAndDestroy();
+    await reads.mock.results[0]?.value;
+    reads.mockClear();
+  }
+  expect(errors.mock.calls).toEqual([]);
+  reads.mockRestore();
+  errors.mockRestore();
+});
+
+it('every answer keeps a browser from guessing its type, framing it, and running anything in it', async () => {
+  const key = { authorization: `Bearer ${await gateway.key('root', null)}` };
+  const paths = [
+    '/healthz',
+    '/openapi.json',
+    '/docs',
+    '/metrics',
+    '/api/runs',
+    '/api/projects/x',
+    '/api/nothing',
+    '/no-page.js',
+  ];
+  for (const path of paths) {
+    const { headers } = await fetch(listener.url() + path, { headers: key });
+    expect(headers.get('x-content-type-options'), path).toBe('nosniff');
+    expect(headers.get('x-frame-options'), path).toBe('DENY');
+    expect(headers.get('referrer-policy'), path).toBe('no-referrer');
+    expect(headers.get('content-security-policy'), path).toMatch(/default-src 'none'.*frame-ancestors 'none'/);
+  }
+});
+
+it('the description of the API is compressed for clients that accept gzip, and not sent again to those that have it', async () => {
+  for (const path of ['/docs', '/openapi.json']) {
+    const answer = await fetch(listener.url() + path, { headers: { 'accept-encoding': 'gzip' } });
+    expect(answer.headers.get('content-encoding'), path).toBe('gzip');
+    expect(await answer.text(), path).toContain('/internal/claim');
+    const again = await fetch(listener.url() + path, {
+      headers: { 'if-none-match': answer.headers.get('etag') ?? '' },
+    });
+    expect(again.status, path).toBe(304);
+  }
+});

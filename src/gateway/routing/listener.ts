@@ -1,0 +1,118 @@
+/**
+ * The listening socket: HTTP or HTTPS, with the WebSocket of logs.
+ *
+ * 1. What a client may hold is bounded: the time to send headers and body, and the requests that wait on a connection.
+ * 2. Only a WebSocket handshake for a log is an upgrade. Any other `Upgrade` header (`h2c`, say) is ignored, as HTTP asks.
+ * 3. It stops by refusing new requests and ending idle connections; streams that are followed get half a second.
+ */
+import { readFile } from 'node:fs/promises';
+import { createServer as createHttpServer, type IncomingMessage, type Server, type ServerOptions } from 'node:http';
+import { createServer as createHttpsServer } from 'node:https';
+import type { AddressInfo, Socket } from 'node:net';
+import { getRequestListener } from '@hono/node-server';
+import { MillraceError } from '../../errors.ts';
+import type { Service } from '../../kernel/service.ts';
+import type { Gateway } from './gateway.ts';
+import { makeIncoming } from './incoming-message.ts';
+import { isLogSocket, type LogSocket, makeLogSocket } from './log-socket.ts';
+import { oneAtATime } from './pipelining.ts';
+
+export interface ListenerOptions {
+  readonly gateway: Gateway;
+  readonly host: string;
+  readonly port: number;
+  readonly tls: { readonly cert: string; readonly key: string } | undefined;
+}
+
+export interface Listener extends Service {
+  /** Where it listens; only once it has started. */
+  readonly url: () => string;
+}
+
+const listenerTimes = {
+  /** An idle connection stays open for this long. Longer than the 60 s of common proxies, which reuse connections. */
+  keepAliveTimeout: 65_000,
+  /** From the connection, or the last answer, to the end of the headers. */
+  headersTimeout: 15_000,
+  /** The same to the end of the body. 4 MiB at 70 KB/s take this long. */
+  requestTimeout: 60_000,
+  /** How often the two before are checked. */
+  connectionsCheckingInterval: 5_000,
+};
+
+export function makeListener(options: ListenerOptions): Listener {
+  let server: Server | undefined;
+  const logSocket = makeLogSocket(options.gateway);
+  const url = (): string => {
+    const { port } = (server?.address() ?? { port: options.port }) as AddressInfo;
+    return `${options.tls ? 'https' : 'http'}://${hostInUrl(options.host)}:${port}`;
+  };
+  return {
+    name: 'listener',
+    url,
+    async start() {
+      if (server) return;
+      const made = await createServer(options, logSocket);
+      await listen(made, options);
+      server = made;
+    },
+    async stop() {
+      const running = server;
+      server = undefined;
+      if (running === undefined) return;
+      const closed = new Promise<void>((resolve) => running.close(() => resolve()));
+      running.closeIdleConnections();
+      logSocket.close();
+      // streams that are followed have no end of their own
+      const timer = setTimeout(() => running.closeAllConnections(), 500);
+      await closed;
+      clearTimeout(timer);
+    },
+  };
+}
+
+async function createServer({ gateway, tls }: ListenerOptions, logSocket: LogSocket): Promise<Server> {
+  const handle = getRequestListener(
+    (request, { incoming }) => gateway.fetch(request, incoming.socket.remoteAddress ?? null),
+    { overrideGlobalObjects: false },
+  );
+  const { listener, isFull } = oneAtATime((request, response) => void handle(request, response));
+  const options: ServerOptions = {
+    ...listenerTimes,
+    IncomingMessage: makeIncoming(
+      (request, asksForUpgrade) => (asksForUpgrade && isLogSocket(request)) || isFull(request.socket),
+    ),
+  };
+  const server = tls
+    ? createHttpsServer({ ...options, cert: await readFile(tls.cert), key: await readFile(tls.key) }, listener)
+    : createHttpServer(options, listener);
+  server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
+    if (isFull(socket)) socket.destroy();
+    else logSocket.upgrade(request, socket, head);
+  });
+  // a client's broken handshake, or a want of file descriptors: not the end of serving
+  server.on('error', () => {});
+  return server;
+}
+
+async function listen(server: Server, { host, port }: ListenerOptions): Promise<void> {
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', (error: NodeJS.ErrnoException) => {
+      const taken = error.code === 'EADDRINUSE';
+      reject(
+        taken
+          ? new MillraceError('already_running', `port ${port} on ${host} is taken; set MILLRACE_PORT to another`, {
+              cause: error,
+            })
+          : error,
+      );
+    });
+    server.listen(port, host, () => resolve());
+  });
+}
+
+/** A wildcard address is reached from here by loopback. */
+function hostInUrl(host: string): string {
+  if (host === '0.0.0.0' || host === '::') return '127.0.0.1';
+  return host.includes(':') ? `[${host}]` : host;
+}

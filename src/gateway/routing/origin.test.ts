@@ -1,0 +1,112 @@
+import { describe, expect, it } from 'vitest';
+import type { Caller } from '../../contract/roles.ts';
+import { isOwnOrigin, knownHost, refuseForeignOrigin, refuseUnknownHost } from './origin.ts';
+
+const ours = new Set(['millrace.example', '127.0.0.1']);
+const session: Caller = { kind: 'session', role: 'operator', tenantId: null, tenant: null, actor: 'x' };
+const key: Caller = { kind: 'key', role: 'operator', tenantId: null, tenant: null, actor: 'x' };
+const task: Caller = { kind: 'task', tenantId: 'a', run: 'r', lease: 1 };
+const request = (method: string, headers: Record<string, string>) => new Request('http://x/', { method, headers });
+const refused = (work: () => void): string | undefined => {
+  try {
+    work();
+    return undefined;
+  } catch (error) {
+    return (error as { code: string }).code;
+  }
+};
+
+describe('a host name', () => {
+  it('is known when it is an address, loopback or one of ours, with or without a port', () => {
+    for (const host of [
+      '127.0.0.1',
+      '127.0.0.1:8080',
+      '[::1]:8080',
+      '[::1]',
+      'localhost',
+      'LOCALHOST:1',
+      '10.1.2.3',
+      'Millrace.Example',
+      'millrace.example:443',
+    ])
+      expect(knownHost(host, ours), host).toBe(true);
+  });
+
+  it('is not known otherwise, which keeps a page from reaching us under its own name (DNS rebinding)', () => {
+    for (const host of [
+      null,
+      '',
+      'evil.example',
+      'evil.example:8080',
+      '127.0.0.1.evil.example',
+      'localhost.evil.example',
+      'xmillrace.example',
+      'millrace.example.evil',
+      '127.0.0.1:8080@evil.example',
+    ])
+      expect(knownHost(host, ours), String(host)).toBe(false);
+  });
+
+  it('need not be known when a key is sent, which no page can make a browser do', () => {
+    const unknown = { host: 'evil.example' };
+    expect(refused(() => refuseUnknownHost(request('GET', unknown), ours))).toBe('unknown_host');
+    expect(
+      refused(() => refuseUnknownHost(request('GET', { ...unknown, authorization: 'Bearer x' }), ours)),
+    ).toBeUndefined();
+    expect(refused(() => refuseUnknownHost(request('GET', { host: 'localhost:1' }), ours))).toBeUndefined();
+  });
+});
+
+describe('a write', () => {
+  const from = (origin: string | undefined, method = 'POST') =>
+    request(method, { host: 'millrace.example:8080', ...(origin === undefined ? {} : { origin }) });
+
+  it('that rides on a session must come from a page of this very origin', () => {
+    for (const origin of ['http://millrace.example:8080', 'https://millrace.example:8080'])
+      expect(
+        refused(() => refuseForeignOrigin(from(origin), session)),
+        origin,
+      ).toBeUndefined();
+    for (const origin of [
+      undefined,
+      'null',
+      'http://millrace.example',
+      'http://millrace.example:9090',
+      'http://evil.example',
+      'http://millrace.example:8080.evil.example',
+      'nonsense',
+    ])
+      for (const method of ['POST', 'PUT', 'DELETE', 'PATCH'])
+        expect(
+          refused(() => refuseForeignOrigin(from(origin, method), session)),
+          `${method} ${origin}`,
+        ).toBe('forbidden');
+  });
+
+  it('of nobody may come from no page, to sign in from a tool, but not from another’s', () => {
+    expect(refused(() => refuseForeignOrigin(from(undefined), undefined))).toBeUndefined();
+    expect(refused(() => refuseForeignOrigin(from('http://millrace.example:8080'), undefined))).toBeUndefined();
+    expect(refused(() => refuseForeignOrigin(from('http://evil.example'), undefined))).toBe('forbidden');
+  });
+
+  it('with a key, and any read, may come from anywhere', () => {
+    for (const caller of [key, task])
+      expect(refused(() => refuseForeignOrigin(from('http://evil.example'), caller))).toBeUndefined();
+    for (const method of ['GET', 'HEAD', 'OPTIONS'])
+      expect(refused(() => refuseForeignOrigin(from('http://evil.example', method), session))).toBeUndefined();
+  });
+});
+
+describe('an origin', () => {
+  it('is our own by host and port', () => {
+    expect(isOwnOrigin('http://a:1', 'a:1')).toBe(true);
+    for (const [origin, host] of [
+      ['http://a:1', 'a:2'],
+      ['http://a', 'a:1'],
+      [null, 'a'],
+      ['http://a', null],
+      ['', ''],
+    ] as const)
+      expect(isOwnOrigin(origin, host), `${origin} ${host}`).toBe(false);
+  });
+});

@@ -1,0 +1,293 @@
+/** The installation's tenants, slots, engines and launchers: what root sees and changes. */
+import { z } from 'zod';
+import { reasonCodes } from '../../control/reasons.ts';
+import { endpoints } from '../../http/endpoint.ts';
+import { standings } from './standing.ts';
+
+const id = z.guid({ error: 'not a UUID' });
+const time = z.iso.datetime({ offset: true });
+/** Part of addresses and, unless another is given, the database's name. */
+const name = z
+  .string()
+  .min(1, { error: 'a tenant needs a name', abort: true })
+  .max(63, { error: 'a name has at most 63 characters', abort: true })
+  .regex(
+    /^[a-z0-9]([a-z0-9_-]*[a-z0-9])?$/,
+    'lower-case letters, digits, - and _; begins and ends with a letter or digit',
+  );
+const database = z.string().min(1, 'a database needs a name').max(63, 'a name has at most 63 characters').optional();
+const tenantPath = z.object({ name: z.string().min(1).max(200, 'no tenant has a name of more than 200 characters') });
+
+/**
+ * `silent`: the launcher has left it as STARTED, and its host is not heard of any more. `database`: the control database does
+ * not answer or takes no writes, so that nobody can say otherwise.
+ */
+const shownCode = z.enum([...reasonCodes, 'silent', 'database']);
+const processView = z.object({ id, machine: z.string(), pid: z.int() });
+
+export const tenantView = z.object({
+  id,
+  name: z.string(),
+  database: z.string(),
+  desired: z.enum(['on', 'off']),
+  /** How it stands, and the same in words: "runs", "runs, but …", "will run: why", "off: by whom or why". */
+  standing: z.enum(standings),
+  summary: z.string(),
+  state: z.enum(['ENABLED', 'ALLOCATED', 'STARTED', 'DISABLED']),
+  /** Why it is not STARTED; or that it is only said to be, and is not heard of; and that no launcher is active. */
+  reason: z.string().nullable(),
+  reason_code: shownCode.nullable(),
+  /** Recorded in its database; null: not installed. */
+  version: z.string().nullable(),
+  /** Where its scheduler runs, or ran when it was last heard of. */
+  host: processView.nullable(),
+  own_host: z.boolean(),
+  /** Parts of a scheduler that runs which fail all the same. */
+  trouble: z.string().nullable(),
+  /** Failures in a row, and when it is tried again. */
+  failures: z.int(),
+  retry_at: time.nullable(),
+  changed_at: time,
+  created_at: time,
+});
+
+export const messageView = z.object({
+  id: z.int(),
+  kind: z.enum(['start', 'stop', 'restart']),
+  sender: z.string(),
+  cause: z.string(),
+  transaction: z.string().nullable(),
+  sent_at: time,
+  /** A launcher that hears of it later acts on what is desired alone. */
+  deadline: time,
+  outcome: z.string().nullable(),
+  detail: z.string().nullable(),
+  acknowledged_at: time.nullable(),
+  settled_at: time.nullable(),
+});
+
+/** Nothing is to be said with it; what is said all the same is refused, not overlooked. */
+const nothing = z.strictObject({}).optional();
+const ordered = z.object({ tenant: tenantView, message: messageView });
+/** Answered at once: the launcher does it. */
+const accepted = z.object({
+  tenant: tenantView,
+  message: messageView,
+  /** The path that says what came of it. */
+  follow: z.string(),
+});
+const root = { tag: 'tenants', allow: ['root'] } as const;
+const list = <T extends z.ZodType>(item: T) => z.object({ items: z.array(item), next: z.string().nullable() });
+
+export const tenantEndpointsOfGateway = endpoints({
+  'GET /api/tenants': { ...root, summary: 'All tenants, with their state and its reason', answer: list(tenantView) },
+  'POST /api/tenants': {
+    ...root,
+    summary: 'Make a tenant: its database, with Millrace installed; its scheduler is started',
+    body: z.strictObject({
+      name,
+      database,
+      /** Default: the running release. */
+      version: z.string().max(100).optional(),
+      own_host: z.boolean().optional(),
+    }),
+    status: 201,
+    answer: ordered,
+    others: { 409: 'there is such a tenant or database already' },
+  },
+  'GET /api/tenants/{name}': { ...root, summary: 'One tenant', params: tenantPath, answer: tenantView },
+  'PATCH /api/tenants/{name}': {
+    ...root,
+    summary: 'Whether it has a host of its own',
+    params: tenantPath,
+    body: z.strictObject({ own_host: z.boolean() }),
+    answer: tenantView,
+  },
+  'DELETE /api/tenants/{name}': {
+    ...root,
+    summary: 'Drop a tenant with its database, running or not',
+    params: tenantPath,
+    status: 204,
+    answer: 'none',
+  },
+  'POST /api/tenants/{name}/start': {
+    ...root,
+    summary: 'Run its scheduler; does nothing where it runs. Answers at once; `follow` says what came of it',
+    params: tenantPath,
+    body: nothing,
+    status: 202,
+    answer: accepted,
+  },
+  'POST /api/tenants/{name}/stop': {
+    ...root,
+    summary:
+      'Stop its scheduler until it is started again; its API goes on answering. Answers at once; `follow` says what came of it',
+    params: tenantPath,
+    body: nothing,
+    status: 202,
+    answer: accepted,
+  },
+  'POST /api/tenants/{name}/restart': {
+    ...root,
+    summary: 'Stop its scheduler if it runs, and run it anew. Answers at once; `follow` says what came of it',
+    params: tenantPath,
+    body: nothing,
+    status: 202,
+    answer: accepted,
+  },
+  'POST /api/tenants/{name}/adopt': {
+    ...root,
+    summary: 'Make a tenant of a database that exists; Millrace is installed in it unless it is there',
+    /** Checked with what is listed under it: the answer to a name that cannot be given proposes one. */
+    params: tenantPath,
+    body: z.strictObject({
+      database,
+      version: z.string().max(100).optional(),
+      own_host: z.boolean().optional(),
+    }),
+    status: 201,
+    answer: ordered,
+  },
+  'POST /api/tenants/{name}/release': {
+    ...root,
+    summary: 'Remove Millrace from its database, which stays; all its jobs and runs are gone',
+    params: tenantPath,
+    status: 204,
+    answer: 'none',
+  },
+  'POST /api/tenants/{name}/upgrade': {
+    ...root,
+    summary: "Bring a tenant to another engine's version, in one transaction; with dry_run, say what that would do",
+    params: tenantPath,
+    /** `to` by default: the newest stable engine that can be used; of a tenant at a pre-release, the newest of all. */
+    body: z.strictObject({ to: z.string().max(100).optional(), dry_run: z.boolean().optional() }),
+    answer: z.object({
+      from: z.string(),
+      to: z.string(),
+      /** Applied, or to be applied. */
+      migrations: z.array(z.string()),
+      /** Of a dry run: how many connections of engines would have to leave; else null. */
+      sessions: z.int().nullable(),
+      dry_run: z.boolean(),
+      tenant: tenantView,
+      /** Null for a dry run, and where the tenant is at that version already. */
+      message: messageView.nullable(),
+    }),
+  },
+  'POST /api/tenants/{name}/rename': {
+    ...root,
+    summary: 'Call it otherwise; a database of the same name is renamed with it',
+    params: tenantPath,
+    body: z.strictObject({ name }),
+    answer: tenantView,
+  },
+  'GET /api/tenants/{name}/messages': {
+    ...root,
+    summary: 'What the launcher was asked to do with it, and what came of it, newest first',
+    params: tenantPath,
+    query: z.object({ limit: z.coerce.number().int().min(1).max(1_000).default(50) }),
+    answer: list(messageView),
+  },
+  'GET /api/tenants/{name}/messages/{id}': {
+    ...root,
+    summary:
+      'What came of one message to the launcher; with `wait`, as soon as that is known, or after so many seconds',
+    params: tenantPath.extend({ id: z.coerce.number().int().min(1).max(Number.MAX_SAFE_INTEGER) }),
+    query: z.object({ wait: z.coerce.number().int().min(0).max(30).default(0) }),
+    answer: ordered,
+  },
+  'GET /api/explain/tenant/{name}': {
+    tag: 'explain',
+    allow: ['viewer', 'operator'],
+    summary: 'Why its scheduler runs, or why not: one sentence, and the facts behind it',
+    params: tenantPath,
+    answer: z.object({
+      tenant: z.string(),
+      standing: z.enum(standings),
+      summary: z.string(),
+      state: z.enum(['ENABLED', 'ALLOCATED', 'STARTED', 'DISABLED']),
+      reason_code: shownCode.nullable(),
+      sentence: z.string(),
+      /** What to do about it; null where there is nothing to do. */
+      advice: z.string().nullable(),
+      facts: z.record(z.string(), z.unknown()),
+    }),
+  },
+  'GET /api/slots': {
+    ...root,
+    summary: 'Who holds the slots, and who waits for one',
+    answer: z.object({
+      limit: z.int(),
+      taken: z.int(),
+      items: z.array(
+        z.object({
+          kind: z.enum(['launcher', 'scheduler']),
+          tenant: z.string().nullable(),
+          holder: processView.nullable(),
+          reason: z.string(),
+          since: time,
+          /** In the line; null: it has the slot. */
+          position: z.int().nullable(),
+        }),
+      ),
+    }),
+  },
+  'PUT /api/slots': {
+    ...root,
+    summary: 'Change max_background_workers; takes effect at once',
+    body: z.strictObject({ limit: z.int().min(0).max(10_000) }),
+    answer: z.object({ limit: z.int() }),
+  },
+  'GET /api/engines': {
+    ...root,
+    summary: 'The engines that are installed here, and who uses them',
+    answer: list(
+      z.object({
+        version: z.string(),
+        contract: z.int().nullable(),
+        /** Why it cannot be used; null: it can. */
+        fault: z.string().nullable(),
+        /** It came with this release. */
+        running: z.boolean(),
+        tenants: z.array(z.string()),
+      }),
+    ),
+  },
+  'GET /api/engines/{version}/users': {
+    ...root,
+    summary: 'Which tenants are at this version, by what is recorded in their databases now',
+    params: z.object({ version: z.string().min(1).max(100) }),
+    answer: z.object({
+      tenants: z.array(z.string()),
+      /** Those whose databases could not be looked at. */
+      unknown: z.array(z.string()),
+    }),
+  },
+  'GET /api/engines/{version}/sql': {
+    ...root,
+    summary: 'One SQL script that installs this version, or upgrades to it, in a transaction',
+    params: z.object({ version: z.string().min(1).max(100) }),
+    /** Where the tenant is; without it, Millrace is not installed. */
+    query: z.object({ from: z.string().min(1).max(100).optional() }),
+    answer: 'text',
+  },
+  'GET /api/launcher': {
+    ...root,
+    summary: 'The active launcher, those that stand by, and the hosts',
+    answer: z.object({
+      active: z.object({ ...processView.shape, epoch: z.int(), started_at: time }).nullable(),
+      standing_by: z.array(processView),
+      hosts: z.array(
+        z.object({
+          ...processView.shape,
+          engine: z.string(),
+          tenants: z.int(),
+          memory: z.int(),
+          started_at: time,
+          /** Null: its process is known to have ended. */
+          beat_at: time.nullable(),
+        }),
+      ),
+    }),
+  },
+});

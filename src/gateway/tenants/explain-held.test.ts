@@ -1,0 +1,60 @@
+/** Why a tenant does not run whose upgrade waits for somebody, or whose database was dropped by half. */
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { askOf, type Entry, insertLaunch } from '../../../test/harness/tenant-calls.ts';
+import { engineOf, inDatabase, makeTestLife, type TestLife } from '../../../test/harness/tenant-life.ts';
+import { until } from '../../../test/harness/until.ts';
+import { engine } from '../../engine/engine.ts';
+import { sql } from '../../kernel/sql.ts';
+import { reasons } from '../../control/reasons.ts';
+
+const newer = engineOf('2.0.0', ['alter table job add column more integer']);
+let life: TestLife;
+beforeAll(async () => {
+  life = await makeTestLife([engine, newer]);
+});
+afterAll(() => life.close());
+
+async function make(): Promise<{ readonly name: string; readonly launched: (entry: Entry) => Promise<void> }> {
+  const name = life.name();
+  const made = (await askOf(life, 'POST /api/tenants', { name })).json as { tenant?: { id: string } };
+  return { name, launched: (entry) => insertLaunch(life, made.tenant?.id ?? '', entry) };
+}
+const explained = async (name: string) => (await askOf(life, `GET /api/explain/tenant/${name}`)).json;
+
+it('names whoever keeps an upgrade from the tables that it changes, and how to end that', async () => {
+  const { name, launched } = await make();
+  await inDatabase(life, name, async (db, client) => {
+    await client.query("set application_name to 'a report'; begin; select count(*) from millrace.job");
+    const { pid } = await db.one<{ pid: number }>(sql`select pg_backend_pid() as pid`);
+    const upgrading = askOf(life, `POST /api/tenants/${name}/upgrade`, { to: newer.version });
+    const { xid } = await until('the upgrade waits', () =>
+      life.control.maybeOne<{ xid: string }>(sql`
+        select xid::text from message
+         where tenant = ${name} and exists (select from pg_locks where pid = message.pid and not granted)`),
+    );
+    await launched({ state: 'ALLOCATED', reason: reasons.waitingOn(xid), waitOn: xid });
+    expect(await explained(name)).toMatchObject({
+      sentence: expect.stringContaining('waits: upgrade to 2.0.0') as unknown,
+      advice: expect.stringMatching(
+        `^it waits for locks of backend ${pid} \\(a report, .* or end it \\(select pg_terminate_backend\\(${pid}\\)\\)$`,
+      ) as unknown,
+      facts: { blockers: [{ what: 'migration' }, { what: 'holder', pid }] },
+    });
+    await client.query('commit');
+    expect((await upgrading).status).toBe(200);
+  });
+});
+
+it('proposes another drop, and nothing else, where one was cut short in the database itself', async () => {
+  const { name, launched } = await make();
+  await launched({ reason: reasons.refusesConnections });
+  expect(await explained(name)).toMatchObject({
+    advice: `alter database "${name}" with is_template false allow_connections true`,
+  });
+  await inDatabase(life, 'postgres', (db) =>
+    db.exec(sql`update pg_database set datconnlimit = -2 where datname = ${name}`),
+  );
+  expect(await explained(name)).toMatchObject({
+    advice: expect.stringContaining(`\`millrace tenant drop ${name}\``) as unknown,
+  });
+});

@@ -1,0 +1,398 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { until } from '../../../test/harness/until.ts';
+import { askOf, type Entry, insertHost, insertLaunch } from '../../../test/harness/tenant-calls.ts';
+import { type Told, viewerOf } from '../../../test/harness/tenant-calls.ts';
+import { engineOf, inDatabase, makeTestLife, type TestLife } from '../../../test/harness/tenant-life.ts';
+import type { Caller } from '../../contract/roles.ts';
+import { engine } from '../../engine/engine.ts';
+import { newId } from '../../kernel/id.ts';
+import { sql } from '../../kernel/sql.ts';
+import { insertTenant } from '../../tenants/queries.ts';
+import { installationFaultStart } from '../../loader/inspect.ts';
+import { type ReasonCode, reasonCodes, reasons } from '../../control/reasons.ts';
+import { tenantEndpointsOfGateway } from './endpoints.ts';
+
+/** Its migration waits for a lock that a test holds. */
+const held = engineOf('1.5.0', ['select pg_advisory_xact_lock(4711)']);
+const newer = engineOf('2.0.0', ['create table more ()']);
+
+let life: TestLife;
+beforeAll(async () => {
+  life = await makeTestLife([engine, held, newer]);
+});
+afterAll(() => life.close());
+
+let name: string;
+let id: string;
+beforeEach(async () => {
+  name = life.name();
+  id = newId();
+  await insertTenant(life.control, { id, name, database: name, ownHost: false, at: new Date() });
+});
+
+const ask = (call: string, body?: object, caller?: Caller): Promise<Told> => askOf(life, call, body, caller);
+const launched = (entry: Entry): Promise<void> => insertLaunch(life, id, entry);
+const host = (): Promise<string> => insertHost(life);
+
+describe('why a tenant does not run', () => {
+  const at = new Date('2030-01-01T00:00:00Z');
+  const cases: Readonly<Record<ReasonCode, readonly [Entry, RegExp]>> = {
+    stopped_by_user: [{ reason: reasons.stoppedByUser }, /was stopped/],
+    starting: [{ state: 'ALLOCATED', reason: reasons.starting }, /is starting/],
+    stopping: [{ reason: reasons.stopping }, /is ending/],
+    waiting_on_transaction: [
+      { state: 'ALLOCATED', reason: reasons.waitingOn('7'), waitOn: '7' },
+      /waits for the end of transaction 7/,
+    ],
+    no_slot: [{ state: 'ENABLED', reason: reasons.noSlot(1) }, /waits for a slot/],
+    no_engine: [
+      { reason: reasons.noEngine('engine 0.0.9 is not here'), version: '0.0.9' },
+      /at version 0.0.9, and engine 0.0.9 is not here/,
+    ],
+    not_installed: [{ reason: reasons.notInstalled }, /Millrace is not installed/],
+    unreachable: [
+      { reason: reasons.unreachable('no route'), failures: 3, retryAt: at },
+      /: no route; tried 3 times in a row; the next try is at 2030/,
+    ],
+    not_connectable: [{ reason: reasons.isTemplate }, /its database is a template/],
+    crashed: [
+      { reason: reasons.crashed('boom'), failures: 1, retryAt: at },
+      /has ended once: boom; the next try is at 2030/,
+    ],
+    failing: [
+      { reason: reasons.failing('firing triggers has failed since noon: no such function'), failures: 2, retryAt: at },
+      /a part of it does not work: firing triggers has failed since noon: no such function; the next try is at 2030/,
+    ],
+    gone: [{ reason: reasons.gone }, /does not exist/],
+  };
+
+  it('a drop that was cut short is told of, with how to complete it and how to take it back', async () => {
+    await launched({ reason: reasons.stoppedByUser });
+    await life.control.exec(sql`update tenant set desired = 'off', leaving = 'on' where name = ${name}`);
+    const { json } = await ask(`GET /api/explain/tenant/${name}`);
+    expect(json).toMatchObject({
+      sentence: expect.stringMatching(/was stopped.* to be dropped, and is still there\.$/) as unknown,
+      advice: expect.stringMatching(/tenant drop .* completes that, .*tenant start .* takes it back/) as unknown,
+    });
+    await ask(`POST /api/tenants/${name}/start`);
+    expect(await life.control.rows(sql`select desired, leaving from tenant where name = ${name}`)).toEqual([
+      { desired: 'on', leaving: null },
+    ]);
+  });
+
+  it('who stopped it is told though it was restarted, renamed or upgraded since', async () => {
+    await launched({ reason: reasons.stoppedByUser });
+    await ask(`POST /api/tenants/${name}/stop`);
+    await ask(`POST /api/tenants/${name}/restart`);
+    await life.control.exec(sql`update tenant set desired = 'off' where name = ${name}`);
+    const { json } = await ask(`GET /api/explain/tenant/${name}`);
+    expect(json).toMatchObject({ sentence: expect.stringMatching(/was stopped by \S+ at 20\d\d-/) as unknown });
+    await life.control.exec(sql`update tenant set desired = 'on' where name = ${name}`);
+  });
+
+  it('says once what to do where an engine is not here', async () => {
+    const detail = 'engine 0.0.9 is not here, only 0.1.0; add it with `millrace engine add`';
+    await launched({ reason: reasons.noEngine(detail), version: '0.0.9' });
+    const { json } = await ask(`GET /api/explain/tenant/${name}`);
+    const told = tenantEndpointsOfGateway['GET /api/explain/tenant/{name}'].answer.parse(json);
+    expect(told.sentence).toMatch(/engine 0.0.9 is not here, only 0.1.0\.$/);
+    expect(told.advice).toMatch(/^`millrace engine add` brings 0.0.9; /);
+  });
+
+  it.each(reasonCodes)('%s is one sentence, with what to do', async (code) => {
+    const [entry, words] = cases[code];
+    await launched(entry);
+    const { json } = await ask(`GET /api/explain/tenant/${name}`);
+    const told = tenantEndpointsOfGateway['GET /api/explain/tenant/{name}'].answer.parse(json);
+    expect(told).toMatchObject({ tenant: name, reason_code: code, sentence: expect.stringMatching(words) as unknown });
+    expect(told.sentence).toMatch(/^[^\n]+\.$/);
+    expect(told.advice === null).toBe(['starting', 'stopping', 'waiting_on_transaction'].includes(code));
+  });
+
+  it('names who holds the slots and its place in the line, to root', async () => {
+    const hostId = await host();
+    await launched({ state: 'ENABLED', reason: reasons.noSlot(1) });
+    const another = async (): Promise<string> => {
+      const other = newId();
+      await insertTenant(life.control, { id: other, name: life.name(), database: life.name(), ownHost: false, at });
+      return other;
+    };
+    const slot = (kind: string, tenantId: string, granted: boolean) =>
+      life.control.exec(sql`
+      insert into slot (id, kind, tenant_id, holder, reason, asked_at, granted_at)
+      values (${newId()}, ${kind}, ${tenantId}, ${granted ? hostId : null}, 'to run', ${at}, ${granted ? at : null})`);
+    await slot('scheduler', await another(), true);
+    await slot('scheduler', id, false);
+    await ask('PUT /api/slots', { limit: 1 });
+    const { json } = await ask(`GET /api/explain/tenant/${name}`);
+    expect(json).toMatchObject({
+      sentence: `${name} waits for a slot as number 1 in the line: 1 of 1 are taken.`,
+      advice: expect.stringContaining('--limit 2`') as unknown,
+      facts: { position: 1, limit: 1, holders: [{ kind: 'scheduler' }] },
+    });
+    await slot('scheduler', await another(), true);
+    expect((await ask(`GET /api/explain/tenant/${name}`)).json).toMatchObject({
+      advice: expect.stringContaining('--limit 3`') as unknown,
+    });
+    const seen = await ask(`GET /api/explain/tenant/${name}`, undefined, viewerOf(id));
+    expect(seen.json).toMatchObject({ facts: { holders: null } });
+    expect((await ask('GET /api/slots')).json).toMatchObject({
+      limit: 1,
+      taken: 2,
+      items: [
+        { kind: 'scheduler', position: null, holder: { id: hostId } },
+        { kind: 'scheduler', position: null, holder: { id: hostId } },
+        { kind: 'scheduler', tenant: name, position: 1, holder: null },
+      ],
+    });
+  });
+
+  it('proposes an upgrade only to an engine that is here, can be used and is newer', async () => {
+    await launched({ reason: reasons.noEngine('engine 0.0.9 is not here'), version: '0.0.9' });
+    const advice = async (): Promise<unknown> => (await ask(`GET /api/explain/tenant/${name}`)).json['advice'];
+    expect(await advice()).toBe(
+      `\`millrace engine add\` brings 0.0.9; \`millrace tenant upgrade ${name}\` goes to 2.0.0, which is here`,
+    );
+    await life.control.exec(sql`update launch set version = '3.0.0' where tenant_id = ${id}`);
+    expect(await advice()).toBe('`millrace engine add` brings 3.0.0');
+  });
+
+  it('proposes no engine where one is here, and the schema is not its own', async () => {
+    const detail = 'its schema does not match engine 2.0.0: 0011_more.sql is missing';
+    await launched({ reason: reasons.noEngine(detail), version: '2.0.0' });
+    const { json } = await ask(`GET /api/explain/tenant/${name}`);
+    expect(json).toMatchObject({
+      sentence: `${name} is at version 2.0.0, and ${detail}.`,
+      advice: expect.stringMatching(/^apply and record what is missing/) as unknown,
+    });
+  });
+
+  it('says to wait where a restore is under way', async () => {
+    const detail =
+      'its schema does not match engine 2.0.0: 3 of its indexes and keys are missing: it is still being restored';
+    await launched({ reason: reasons.noEngine(detail), version: '2.0.0' });
+    const { json } = await ask(`GET /api/explain/tenant/${name}`);
+    expect(json['advice']).toMatch(/^wait for the end of the restore/);
+  });
+
+  it('tells what a start waits for', async () => {
+    const other = 'another scheduler of this tenant is still running (psql, backend 7)';
+    await launched({ state: 'ALLOCATED', reason: reasons.startingAfter(other) });
+    const { json } = await ask(`GET /api/explain/tenant/${name}`);
+    expect(json['sentence']).toBe(`The scheduler of ${name} is starting: ${other}.`);
+  });
+
+  it.each([
+    [
+      reasons.failing('firing triggers fails since noon: no such function'),
+      'firing triggers fails since noon: no such function',
+    ],
+    [
+      {
+        code: 'crashed',
+        text: 'starting: it has started, and is watched for 5 s before it is called running',
+      } as const,
+      'it has started, and is watched for 5 s before it is called running',
+    ],
+  ])('says of a tenant that is tried again what it failed with or waits for: %j', async (reason, cause) => {
+    await launched({ state: 'ALLOCATED', reason, failures: 2 });
+    const { json } = await ask(`GET /api/explain/tenant/${name}`);
+    expect(json['sentence']).toBe(`The scheduler of ${name} is being tried again after 2 failures in a row: ${cause}.`);
+  });
+
+  it('names a step of the clock of the server beside a tenant that runs', async () => {
+    const hostId = await host();
+    await launched({ state: 'STARTED' });
+    await life.control.exec(sql`update launch set host_id = ${hostId}, ordered = true where tenant_id = ${id}`);
+    const clockFault = () => "the database server's clock was set back by 60 s";
+    const { json } = await askOf({ ...life, clockFault }, `GET /api/explain/tenant/${name}`);
+    expect(json).toMatchObject({
+      summary: `runs, but ${clockFault()}`,
+      sentence: expect.stringMatching(
+        / runs at version .*, but the database server's clock was set back by 60 s\.$/,
+      ) as unknown,
+    });
+  });
+
+  it('does not blame the server for a table of the version that is not ours', async () => {
+    const detail = `${installationFaultStart}: column "version" does not exist`;
+    await launched({ reason: reasons.unreachable(detail), failures: 1, retryAt: at });
+    const { json } = await ask(`GET /api/explain/tenant/${name}`);
+    expect(json).toMatchObject({
+      sentence: expect.stringContaining(`cannot be used: ${detail}; tried once`) as unknown,
+      advice: `restore that table in the database ${name}, with the version that its schema is at; \`millrace tenant restart ${name}\` tries at once`,
+    });
+  });
+
+  it.each([
+    [reasons.crashed('its database is read-only (a standby)'), /^connected to .* alter database .* reset default_tr/],
+    [
+      reasons.unreachable('its role lacks a right: permission denied for schema millrace'),
+      /grant usage on schema mill/,
+    ],
+    [
+      reasons.crashed('its role lacks a right: anna may not write millrace.live'),
+      /grant select, insert, .* on all tab/,
+    ],
+  ])('names the statement that lets the scheduler write again: %j', async (reason, advice) => {
+    await launched({ reason, failures: 1 });
+    const { json } = await ask(`GET /api/explain/tenant/${name}`);
+    expect(json['advice']).toMatch(advice);
+  });
+
+  it('leaves the advice to the sentence where that names who holds a lock', async () => {
+    const held = 'firing triggers has made no progress since noon: it waits for a lock held by psql (backend 7)';
+    const hostId = await host();
+    await launched({ state: 'ALLOCATED', reason: reasons.failing(held) });
+    await life.control.exec(sql`update launch set host_id = ${hostId}, ordered = true where tenant_id = ${id}`);
+    const { json } = await ask(`GET /api/explain/tenant/${name}`);
+    expect(json).toMatchObject({ sentence: `The scheduler of ${name} does not do its work: ${held}.`, advice: null });
+  });
+
+  it('does not propose to drop the default tenant, which always is', async () => {
+    await life.control.exec(sql`update tenant set name = 'default' where id = ${id}`);
+    await launched({ reason: reasons.gone });
+    const { json } = await ask('GET /api/explain/tenant/default');
+    await life.control.exec(sql`update tenant set name = ${name} where id = ${id}`);
+    expect(json['advice']).toBe(`restore it as ${name}, or restart Millrace, which makes an empty one`);
+  });
+
+  it('proposes commands that can be copied, whatever the database is called', async () => {
+    name = `My DB/${life.name()}`;
+    await life.control.exec(sql`update tenant set name = ${name}, database = ${name} where id = ${id}`);
+    await launched({ reason: reasons.notInstalled });
+    const { json } = await ask(`GET /api/explain/tenant/${encodeURIComponent(name)}`);
+    const proposed = name.toLowerCase().replaceAll(/[ /]/g, '-');
+    expect(json['advice']).toBe(`\`millrace tenant adopt ${proposed} --database '${name}'\` installs it`);
+  });
+
+  it('names the backend that migrates, and how to end it', async () => {
+    const mine = life.name();
+    const made = (await ask('POST /api/tenants', { name: mine })).json as { tenant?: { id: string } };
+    id = made.tenant?.id ?? '';
+    await launched({ state: 'ALLOCATED', reason: reasons.waitingOn('9'), waitOn: '9' });
+    await inDatabase(life, mine, async (db, client) => {
+      const { pid } = await db.one<{ pid: number }>(sql`select pg_backend_pid() as pid`);
+      await client.query("set application_name to 'a tool'; begin; select millrace.begin_migration()");
+      const { json } = await ask(`GET /api/explain/tenant/${mine}`);
+      expect(json).toMatchObject({
+        sentence: expect.stringContaining(`transaction 9 (a migration, backend ${pid}, a tool, since 20`) as unknown,
+        advice: expect.stringContaining(`pg_terminate_backend(${pid})`) as unknown,
+        facts: { transaction: '9', blockers: [{ what: 'migration', pid }] },
+      });
+    });
+  });
+
+  it('says who upgrades it since when, and to wait; only then how that could be ended', async () => {
+    const mine = life.name();
+    const made = (await ask('POST /api/tenants', { name: mine })).json as { tenant?: { id: string } };
+    id = made.tenant?.id ?? '';
+    await inDatabase(life, mine, async (_, client) => {
+      await client.query('select pg_advisory_lock(4711)');
+      const upgrading = ask(`POST /api/tenants/${mine}/upgrade`, { to: held.version });
+      const { xid, pid } = await until('the upgrade waits', () =>
+        life.control.maybeOne<{ xid: string; pid: number }>(sql`
+          select xid::text, message.pid from message
+            join pg_locks lock on lock.pid = message.pid and lock.objid = 4711 and not lock.granted
+           where tenant_id = ${id}`),
+      );
+      await launched({ state: 'ALLOCATED', reason: reasons.waitingOn(xid), waitOn: xid });
+      const { json } = await ask(`GET /api/explain/tenant/${mine}`);
+      expect(json).toMatchObject({
+        sentence: expect.stringMatching(
+          `^${mine} waits: upgrade to 1.5.0, by key:root, is under way since 20.* \\(transaction ${xid}, backend ${pid}\\)\\.$`,
+        ) as unknown,
+        advice: `wait for its end; if that must not be, select pg_terminate_backend(${pid}) ends it as a rollback`,
+        facts: { transaction: xid, blockers: [{ what: 'migration', pid }] },
+      });
+      await client.query('select pg_advisory_unlock(4711)');
+      expect((await upgrading).status).toBe(200);
+    });
+  });
+
+  it('names a prepared transaction, and how to end it', async () => {
+    const mine = life.name();
+    const made = (await ask('POST /api/tenants', { name: mine })).json as { tenant?: { id: string } };
+    id = made.tenant?.id ?? '';
+    await launched({ state: 'ALLOCATED', reason: reasons.waitingOn('of a migration') });
+    const xid = await inDatabase(life, mine, async (db, client) => {
+      await client.query('begin; select millrace.begin_migration(); create table more ()');
+      // one that has savepoints has several numbers
+      await client.query('savepoint s; create table and_more ()');
+      const { own } = await db.one<{ own: string }>(sql`select pg_current_xact_id()::xid::text as own`);
+      await client.query(`prepare transaction '${mine}''s'`);
+      return own;
+    });
+    const { json } = await ask(`GET /api/explain/tenant/${mine}`);
+    await inDatabase(life, mine, (_, client) => client.query(`rollback prepared '${mine}''s'`));
+    expect(json).toMatchObject({
+      sentence: expect.stringContaining(`transaction ${xid} (a migration, prepared as ${mine}'s, since 20`) as unknown,
+      advice: `commit prepared '${mine}''s', or rollback prepared '${mine}''s'`,
+      facts: { transaction: xid, blockers: [{ what: 'migration', pid: null, gid: `${mine}'s` }] },
+    });
+  });
+
+  it('names one that has only locked tables, if it is the one that the launcher means', async () => {
+    const mine = life.name();
+    const made = (await ask('POST /api/tenants', { name: mine })).json as { tenant?: { id: string } };
+    id = made.tenant?.id ?? '';
+    await launched({ state: 'ALLOCATED', reason: reasons.waitingOn('that has locked its tables') });
+    const reasonNow = (transaction: string) =>
+      life.control.exec(sql`
+        update launch set reason = ${reasons.waitingOn(transaction).text} where tenant_id = ${id}`);
+    const explained = async () => (await ask(`GET /api/explain/tenant/${mine}`)).json;
+    const xid = await inDatabase(life, mine, async (db, client) => {
+      await client.query("set application_name to 'a tool'; begin; drop schema millrace cascade");
+      const own = await db.one<{ xid: string; pid: number }>(sql`
+        select pg_current_xact_id()::text as xid, pg_backend_pid() as pid`);
+      await reasonNow(own.xid);
+      expect(await explained()).toMatchObject({
+        sentence: expect.stringContaining(
+          `transaction ${own.xid} (which has locked its tables, backend ${own.pid}, a tool, since 20`,
+        ) as unknown,
+        advice: expect.stringContaining(`pg_terminate_backend(${own.pid})`) as unknown,
+        facts: { blockers: [{ what: 'tables', pid: own.pid }] },
+      });
+      await reasonNow(String(Number(own.xid) + 1));
+      expect(await explained()).toMatchObject({ facts: { blockers: [] } });
+      await client.query(`prepare transaction '${mine}'`);
+      return own.xid;
+    });
+    await reasonNow(`${xid} (prepared)`);
+    const json = await explained();
+    await inDatabase(life, mine, (_, client) => client.query(`rollback prepared '${mine}'`));
+    expect(json).toMatchObject({
+      sentence: expect.stringContaining(
+        `transaction ${xid} (which has locked its tables, prepared as ${mine},`,
+      ) as unknown,
+      advice: `commit prepared '${mine}', or rollback prepared '${mine}'`,
+    });
+  });
+
+  it('names a transaction that has no number yet by what the server calls it', async () => {
+    const mine = life.name();
+    const made = (await ask('POST /api/tenants', { name: mine })).json as { tenant?: { id: string } };
+    id = made.tenant?.id ?? '';
+    await launched({ state: 'ALLOCATED', reason: reasons.waitingOn('of a migration') });
+    await inDatabase(life, mine, async (db, client) => {
+      await client.query('begin; select millrace.begin_migration()');
+      const { virtual } = await db.one<{ virtual: string }>(sql`
+        select virtualtransaction as virtual from pg_locks where pid = pg_backend_pid() limit 1`);
+      const { json } = await ask(`GET /api/explain/tenant/${mine}`);
+      expect(json).toMatchObject({
+        sentence: expect.stringContaining(
+          `waits for the end of transaction ${virtual} (a migration, backend `,
+        ) as unknown,
+        facts: { transaction: virtual },
+      });
+    });
+  });
+
+  it('is told to keys of the tenant and to root, and to nobody else', async () => {
+    const status = async (caller: Caller) => (await ask(`GET /api/explain/tenant/${name}`, undefined, caller)).status;
+    expect(await status(viewerOf(id))).toBe(200);
+    expect(await status(viewerOf(newId()))).toBe(403);
+    expect(await status({ kind: 'key', role: 'worker', tenantId: null, tenant: null, actor: 'w' })).toBe(403);
+    expect((await ask('GET /api/tenants', undefined, viewerOf(id))).status).toBe(403);
+  });
+});

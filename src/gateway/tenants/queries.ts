@@ -1,0 +1,146 @@
+/** Statements of the control database about tenants as people see them: states, slots, launchers. */
+import { type Db, sql } from '../../kernel/sql.ts';
+import { isHeld, isSilent } from '../../control/liveness.ts';
+import type { ReasonCode } from '../../control/reasons.ts';
+
+type State = 'ENABLED' | 'ALLOCATED' | 'STARTED' | 'DISABLED';
+export type Process = { id: string; machine: string; pid: number };
+
+export type TenantState = {
+  id: string;
+  name: string;
+  database: string;
+  desired: 'on' | 'off';
+  ownHost: boolean;
+  createdAt: Date;
+  /** What the launcher has decided; null: it has not looked yet. */
+  state: State | null;
+  code: ReasonCode | null;
+  reason: string | null;
+  /** It is being dropped, or somebody died while dropping it. */
+  leaving: boolean;
+  waitOn: string | null;
+  version: string | null;
+  failures: number | null;
+  retryAt: Date | null;
+  changedAt: Date | null;
+  host: Process | null;
+  /** By the server's clock, for as long as a launcher lets pass before it writes a host off. */
+  hostIsSilent: boolean;
+  /** When its host or its scheduler was last heard of; null: nothing is known. */
+  heardAt: Date | null;
+  /** Its host's last word on the order that holds, if it is that its scheduler has ended. */
+  endedAt: Date | null;
+  endedCode: ReasonCode | null;
+  endedBecause: string | null;
+  /** Its host's last word on the order that holds, of a scheduler that runs or hangs: parts of it that do not work. */
+  trouble: string | null;
+  /** Who sent the last stop. */
+  stoppedBy: string | null;
+};
+
+const columns = sql`
+  tenant.id, tenant.name, tenant.database, tenant.desired, tenant.leaving is not null as leaving, tenant.own_host as "ownHost", tenant.created_at as "createdAt",
+  launch.state, launch.code, launch.reason, launch.wait_on as "waitOn", launch.version, launch.failures,
+  case when tenant.desired = 'on' then launch.retry_at end as "retryAt", launch.changed_at as "changedAt",
+  case when host.id is not null then json_build_object('id', host.id, 'machine', host.machine, 'pid', host.pid) end as host,
+  coalesce(${isSilent}, false) as "hostIsSilent", greatest(nullif(host.beat_at, '-infinity'), word.beat_at) as "heardAt",
+  case when word.phase = 'ended' then word.changed_at end as "endedAt",
+  case when word.phase = 'ended' then word.code end as "endedCode",
+  case when word.phase = 'ended' then word.reason end as "endedBecause",
+  case when word.phase = 'running' or (word.phase = 'starting' and word.code = 'failing') then word.reason end as trouble,
+  case when tenant.desired = 'off'
+       then (select sender from message where tenant_id = tenant.id and kind = 'stop' order by id desc limit 1)
+  end as "stoppedBy"`;
+
+const joined = sql`
+  from tenant
+  left join launch on launch.tenant_id = tenant.id
+  left join host on host.id = launch.host_id and (launch.ordered or launch.ending)
+  left join scheduler word on word.tenant_id = tenant.id and word.order_no = launch.order_no`;
+
+export function tenantStates(db: Db): Promise<TenantState[]> {
+  return db.rows<TenantState>(sql`select ${columns} ${joined} order by tenant.name`);
+}
+
+export function tenantState(db: Db, by: { name: string } | { id: string }): Promise<TenantState | undefined> {
+  const wanted = 'id' in by ? sql`tenant.id = ${by.id}` : sql`tenant.name = ${by.name}`;
+  return db.maybeOne<TenantState>(sql`select ${columns} ${joined} where ${wanted}`);
+}
+
+export type SlotRow = {
+  kind: 'launcher' | 'scheduler';
+  tenantId: string | null;
+  tenant: string | null;
+  holder: Process | null;
+  reason: string;
+  since: Date;
+  position: number | null;
+};
+
+/** Those that are taken, the oldest first; then the line. */
+export function slotRows(db: Db): Promise<SlotRow[]> {
+  return db.rows<SlotRow>(sql`
+    select slot.kind, slot.tenant_id as "tenantId", tenant.name as tenant, slot.reason,
+           coalesce(slot.granted_at, slot.asked_at) as since,
+           case when process.id is not null
+                then json_build_object('id', process.id, 'machine', process.machine, 'pid', process.pid) end as holder,
+           case when slot.granted_at is null
+                then (row_number() over (
+                  partition by slot.granted_at is null order by slot.asked_at, slot.id
+                ))::integer end as position
+      from slot
+      left join tenant on tenant.id = slot.tenant_id
+      left join (
+        select id, machine, pid from host
+        union all
+        select id, machine, pid from launcher
+      ) as process on process.id = slot.holder
+     order by slot.granted_at is null, position, slot.granted_at, slot.id`);
+}
+
+export type EngineUse = { version: string; tenants: string[] };
+
+export function engineUses(db: Db): Promise<EngineUse[]> {
+  return db.rows<EngineUse>(sql`
+    select launch.version, array_agg(tenant.name order by tenant.name) as tenants
+      from launch
+      join tenant on tenant.id = launch.tenant_id
+     where launch.version is not null
+     group by launch.version`);
+}
+
+export type LauncherRow = Process & { active: boolean; epoch: number; startedAt: Date };
+
+/**
+ * The active one, and those that were heard of within five beats, by the server's clock. Whoever has let its lease run out
+ * does not stand by: it is dead or frozen, and takes the lease again with its next beat if it can.
+ */
+export function launcherRows(db: Db): Promise<LauncherRow[]> {
+  return db.rows<LauncherRow>(sql`
+    select launcher.id, launcher.machine, launcher.pid, launcher.started_at as "startedAt", lease.epoch,
+           held.holder is not null as active
+      from launcher
+     cross join launcher_lease lease
+      left join (select holder from launcher_lease where ${isHeld}) held on held.holder = launcher.id
+     where held.holder is not null
+        or (lease.holder is distinct from launcher.id and launcher.beat_at > clock_timestamp() - interval '5 seconds')
+     order by launcher.started_at, launcher.id`);
+}
+
+export type HostRow = Process & {
+  engine: string;
+  tenants: number;
+  memory: number;
+  startedAt: Date;
+  beatAt: Date | null;
+};
+
+export function hostRows(db: Db): Promise<HostRow[]> {
+  return db.rows<HostRow>(sql`
+    select host.id, host.machine, host.pid, host.engine, host.memory, host.started_at as "startedAt",
+           nullif(host.beat_at, '-infinity') as "beatAt",
+           (select count(*)::integer from launch where launch.host_id = host.id and launch.ordered) as tenants
+      from host
+     order by host.started_at, host.id`);
+}

@@ -1,0 +1,170 @@
+/**
+ * Whether a scheduler runs, by what its parts report.
+ *
+ * - `starting`: it has not started, a vital part has a fault, or it has to prove itself. A scheduler whose last attempt ended
+ *   because a part failed is called running once its vital parts have worked for 5 s.
+ * - `running`: its vital parts work. A part that only tidies up is reported beside "runs", and so is a vital part whose fault
+ *   is young.
+ * - `hanging`: an attempt of a vital part has made no progress for 20 s. The scheduler is kept, since PostgreSQL is at work
+ *   on its statement or the statement waits for a lock. It is called running again as soon as no vital part has a fault.
+ *
+ * It ends when a vital part has failed at every attempt for 20 s, whatever the error: new connections may help. It also ends
+ * when a vital part has hung for 40 s and PostgreSQL works on none of its statements.
+ */
+import type { PartFault, Scheduler } from '../contract/engine.ts';
+import { pause } from '../kernel/service.ts';
+import type { HangCause } from './hang-cause.ts';
+import { Ending, stopped } from './singleton.ts';
+
+export interface FaultLimits {
+  /** A vital part that has not succeeded for this long, although it was tried, does not work. */
+  readonly failingMs: number;
+  /** A hang for this long ends the scheduler, unless PostgreSQL is at work for it. */
+  readonly abandonMs: number;
+  /** Each vital part is tried within this time. */
+  readonly provenMs: number;
+  readonly lookEveryMs: number;
+  /** How often PostgreSQL is asked why a part hangs. */
+  readonly askEveryMs: number;
+}
+
+export const usualFaultLimits: FaultLimits = {
+  failingMs: 20_000,
+  abandonMs: 40_000,
+  provenMs: 5_000,
+  lookEveryMs: 1_000,
+  askEveryMs: 5_000,
+};
+
+/** A fault this young may be gone with the next attempt: a deadlock, a lost connection. */
+const passingMs = 3_000;
+
+export interface PartHooks {
+  /** Why it is not called running yet. */
+  readonly onWait: (reason: string) => void;
+  readonly onRunning: () => void;
+  /** Parts that have a fault while it runs; null: none. */
+  readonly onTrouble: (trouble: string | null) => void;
+  /** Why it cannot be called running any more, though it goes on. */
+  readonly onHang: (reason: string) => void;
+}
+
+export interface Watching extends PartHooks {
+  readonly scheduler: Scheduler;
+  readonly started: Promise<unknown>;
+  readonly limits: FaultLimits;
+  /** Its last attempt ended because a part failed. */
+  readonly hasFailed: boolean;
+  readonly findHangCause: () => Promise<HangCause>;
+}
+
+/** Resolves when the scheduler is to be ended. */
+export async function watchParts(watching: Watching, over: AbortSignal): Promise<Ending> {
+  const watch = new PartWatch(watching);
+  const started = watching.started.then(
+    () => watch.noteStart(),
+    () => {},
+  );
+  while (!over.aborted) {
+    const ending = await watch.look();
+    if (ending !== undefined) return ending;
+    const next = pause(watching.limits.lookEveryMs, over);
+    await (watch.isStarted ? next : Promise.race([started, next]));
+  }
+  return stopped();
+}
+
+class PartWatch {
+  readonly #watching: Watching;
+  #phase: 'starting' | 'running' | 'hanging' = 'starting';
+  isStarted = false;
+  #wellSinceMs = performance.now();
+  #said: string | null = null;
+  #cause: (HangCause & { readonly askedMs: number }) | undefined;
+
+  constructor(watching: Watching) {
+    this.#watching = watching;
+  }
+
+  noteStart(): void {
+    this.isStarted = true;
+    this.#wellSinceMs = performance.now();
+  }
+
+  async look(): Promise<Ending | undefined> {
+    const { scheduler } = this.#watching;
+    await this.#ask();
+    const faults = scheduler.faults?.() ?? [];
+    const vital = faults.filter(({ isVital }) => isVital);
+    if (vital.length > 0) this.#wellSinceMs = performance.now();
+    const fatal = vital.find((fault) => this.#isFatal(fault));
+    if (fatal !== undefined) return new Ending('failing', this.#format(fatal));
+    this.#enter(this.#phaseWith(vital));
+    if (this.#phase === 'running') this.#report(faults);
+    else this.#say(this.#reasonOf(vital));
+    return undefined;
+  }
+
+  /** Keeps the cause for a while: each question takes a connection. */
+  async #ask(): Promise<void> {
+    const { scheduler, findHangCause, limits } = this.#watching;
+    const hangs = scheduler.faults?.().some(({ isVital, underWayMs }) => isVital && underWayMs !== undefined) ?? false;
+    const nowMs = performance.now();
+    if (!hangs) this.#cause = undefined;
+    else if (this.#cause === undefined || nowMs - this.#cause.askedMs >= limits.askEveryMs)
+      this.#cause = { ...(await findHangCause()), askedMs: nowMs };
+  }
+
+  #isFatal({ failingMs, underWayMs = 0 }: PartFault): boolean {
+    const { limits } = this.#watching;
+    if (underWayMs < limits.failingMs) return failingMs >= limits.failingMs;
+    return underWayMs >= limits.abandonMs && this.#cause?.isAtWork === false;
+  }
+
+  #phaseWith(vital: readonly PartFault[]): 'starting' | 'running' | 'hanging' {
+    const { limits, hasFailed } = this.#watching;
+    if (this.#phase === 'running')
+      return vital.some(({ failingMs }) => failingMs >= limits.failingMs) ? 'hanging' : 'running';
+    if (this.#phase === 'hanging') return vital.length > 0 ? 'hanging' : 'running';
+    const isProven = performance.now() - this.#wellSinceMs >= (hasFailed ? limits.provenMs : 0);
+    return this.isStarted && vital.length === 0 && isProven ? 'running' : 'starting';
+  }
+
+  #enter(phase: 'starting' | 'running' | 'hanging'): void {
+    if (phase === this.#phase) return;
+    this.#phase = phase;
+    this.#said = null;
+    if (phase === 'running') this.#watching.onRunning();
+  }
+
+  #reasonOf(vital: readonly PartFault[]): string | null {
+    const [longest] = vital.toSorted((a, b) => b.failingMs - a.failingMs);
+    if (longest !== undefined) return this.#format(longest);
+    const { provenMs } = this.#watching.limits;
+    return this.isStarted
+      ? `it has started, and is watched for ${provenMs / 1_000} s before it is called running`
+      : null;
+  }
+
+  #say(reason: string | null): void {
+    const { onWait, onHang } = this.#watching;
+    if (reason === null || reason === this.#said) return;
+    this.#said = reason;
+    if (this.#phase === 'hanging') onHang(reason);
+    else onWait(reason);
+  }
+
+  #report(faults: readonly PartFault[]): void {
+    const lasting = faults.filter(({ isVital, failingMs }) => failingMs >= (isVital ? passingMs : 1));
+    const trouble = lasting.length === 0 ? null : lasting.map((fault) => this.#format(fault)).join('; ');
+    if (trouble !== this.#said) this.#watching.onTrouble(trouble);
+    this.#said = trouble;
+  }
+
+  #format({ doing, since, message, underWayMs }: PartFault): string {
+    const cause = underWayMs === undefined ? undefined : this.#cause?.text;
+    const why = [message, cause].filter((text) => text !== null && text !== undefined).join('; ');
+    const how = message === null ? 'has made no progress' : 'has failed';
+    return `${doing} ${how} since ${since.toISOString()}${why === '' ? '' : `: ${why}`}`;
+  }
+}

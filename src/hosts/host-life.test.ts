@@ -1,0 +1,313 @@
+/** How a host beats, what becomes of it in need, and how it ends. */
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import type { Client } from 'pg';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { textWith } from '../../test/harness/expected.ts';
+import type { Fleet } from '../../test/harness/fleet.ts';
+import { type Hosting, makeHosting, misbehaving } from '../../test/harness/hosting.ts';
+import { networkTo } from '../../test/harness/network.ts';
+import type { PlayedLauncher } from '../../test/harness/played-launcher.ts';
+import { until } from '../../test/harness/until.ts';
+import type { SchedulerStatus } from '../contract/context.ts';
+import { engineVersion } from '../engine/engine.ts';
+import { newId } from '../kernel/id.ts';
+import { pause, within } from '../kernel/service.ts';
+import { type Db, onPool, sql } from '../kernel/sql.ts';
+import { onDatabase } from '../postgres/address.ts';
+import { openClient } from '../postgres/pool/client.ts';
+import { withClient } from '../postgres/databases.ts';
+import { locks } from '../postgres/locks.ts';
+import { openPool } from '../postgres/pool/pool.ts';
+import { makeDirectory } from '../control/directory.ts';
+import type { Host, HostOptions } from './host.ts';
+import { usualLimits } from './tenant-scheduler.ts';
+
+let fleet: Fleet;
+let launcher: PlayedLauncher;
+let hosting: Hosting;
+let a = '';
+let b = '';
+beforeAll(async () => {
+  hosting = await makeHosting();
+  ({
+    fleet,
+    launcher,
+    tenantIds: [a, b],
+  } = hosting);
+});
+afterEach(() => hosting.stopHosts());
+afterAll(() => fleet.close());
+const startHost = (more?: Partial<HostOptions>): Promise<Host> => hosting.startHost(more);
+
+/** A full collection, as V8 does by itself now and then. */
+function collectGarbage(): void {
+  setFlagsFromString('--expose-gc');
+  runInNewContext('gc')();
+}
+
+const connected = async (hostId: string): Promise<string[]> => {
+  const rows = await fleet.control.db.rows<{ name: string }>(sql`
+    select application_name as name from pg_stat_activity
+     where application_name like ${`millrace host ${hostId.slice(-12)} %`}`);
+  return rows.map(({ name }) => name);
+};
+
+describe('a host that stops', () => {
+  type Row = { leaving: boolean; beat_ms: number };
+  const row = async (): Promise<Row | undefined> =>
+    (
+      await fleet.control.db.rows<Row>(sql`
+      select leaving, extract(epoch from beat_at)::float8 * 1000 as beat_ms from host`)
+    )[0];
+  /** Two more beats: one may have been on its way already. */
+  const beatsOn = async (): Promise<void> => {
+    for (let last = (await row())?.beat_ms, n = 0; n < 2; n++)
+      last = await until('it beats', async () => {
+        const { beat_ms: next = 0 } = (await row()) ?? {};
+        return next > (last ?? 0) ? next : undefined;
+      });
+  };
+  /** Schedulers that stop when they may. */
+  const gated = () => {
+    let letGo = (): void => {};
+    const gate = new Promise<void>((resolve) => (letGo = resolve));
+    const seen = { stops: 0 };
+    const stop = (): Promise<void> => (seen.stops++, gate);
+    return { ...misbehaving({ stop }), seen, letGo: () => letGo() };
+  };
+  const limits = { ...usualLimits, stopMs: 60_000 };
+
+  it('says first of all that it leaves, gets nothing more, and beats until its schedulers have stopped', async () => {
+    const { seen, letGo, ...slow } = gated();
+    const host = await startHost({ ...slow, limits });
+    await launcher.hears(a, await launcher.order(a, host.id(), engineVersion), 'running');
+    const stopping = host.stop();
+    await until('it has said so', async () => (await row())?.leaving || undefined);
+    const late = await launcher.order(b, host.id(), engineVersion);
+    await beatsOn();
+    letGo();
+    await stopping;
+    expect(await row()).toBeUndefined();
+    const word = await launcher.word(b);
+    expect(word?.order_no === late && word.phase === 'running').toBe(false);
+    expect(seen.stops).toBe(1);
+  });
+
+  it('in the middle of letting go, to stay, is gone for good', async () => {
+    const { seen, letGo, ...slow } = gated();
+    const host = await startHost({ ...slow, limits, stays: true });
+    await launcher.hears(a, await launcher.order(a, host.id(), engineVersion), 'running');
+    await fleet.control.db.exec(sql`update host set leaving = true`);
+    await until('it lets go', () => seen.stops === 1);
+    // and lives
+    await beatsOn();
+    const stopping = host.stop();
+    letGo();
+    await stopping;
+    await pause(300);
+    expect(await row()).toBeUndefined();
+  });
+});
+
+describe('a tenant that a lost host still holds', () => {
+  /** As it is on a server that is not the launcher's, where nobody ends its connections for it. */
+  const held = (by: string): Promise<Client> => {
+    const address = onDatabase(fleet.control.address, fleet.tenants[0]?.row.database ?? '');
+    const application = `millrace host ${by.slice(-12)} ${engineVersion} a`;
+    const rest = { address, schema: 'millrace', application, allowPooler: false, connectMs: 5_000 } as const;
+    return openClient({ ...rest, signal: new AbortController().signal });
+  };
+  const limits = { ...usualLimits, lockMs: 300 };
+  const lockedBy = async (by: string): Promise<Client> => {
+    const holder = await held(by);
+    await holder.query('select pg_advisory_lock($1, $2)', [...locks.singleton]);
+    return holder;
+  };
+  /** It had it running; another one has tried since. */
+  const lastRunBy = (by: string) =>
+    fleet.control.db.exec(sql`
+      insert into scheduler (tenant_id, id, host_id, ran_on, order_no, phase, engine, changed_at, beat_at)
+      values (${a}, ${newId()}, ${newId()}, ${by}, 0, 'ended', '1', now(), now())
+      on conflict (tenant_id) do update set host_id = excluded.host_id, ran_on = excluded.ran_on`);
+
+  it('is taken from it, on whatever server', async () => {
+    const lost = newId();
+    const [holder, other] = [await lockedBy(lost), await held(lost)];
+    const ended = Promise.all([holder, other].map((client) => new Promise((resolve) => client.once('end', resolve))));
+    await lastRunBy(lost);
+    const host = await startHost({ limits });
+    await launcher.hears(a, await launcher.order(a, host.id(), engineVersion), 'running');
+    await ended;
+  });
+
+  it('is left to a host that is still there, and to one that nobody here knows', async () => {
+    const alive = await startHost();
+    for (const by of [alive.id(), newId()]) {
+      const holder = await lockedBy(by);
+      await lastRunBy(alive.id());
+      const host = await startHost({ limits });
+      const order = await launcher.order(a, host.id(), engineVersion);
+      const word = await launcher.hears(a, order, 'ended');
+      expect(word).toMatchObject({ code: 'starting', reason: textWith('another scheduler') });
+      await holder.end();
+    }
+  });
+});
+
+describe('a host in need', () => {
+  it('lets a migration through that nobody tells it of: without a launcher, or where that cannot see it', async () => {
+    const { database } = await fleet.control.db.one<{ database: string }>(sql`
+      select database from tenant where id = ${a}`);
+    const limits = { ...usualLimits, versionEveryMs: 50 };
+    const lease = (holder: string | null) =>
+      fleet.control.db.exec(sql`update launcher_lease set holder = ${holder}, renewed_at = 'infinity'`);
+    const migrate = async (more: Partial<HostOptions>, withinMs = 20_000): Promise<boolean> => {
+      const host = await startHost({ ...more, limits });
+      const order = await launcher.order(a, host.id(), engineVersion);
+      await launcher.hears(a, order, 'running');
+      return withClient(onDatabase(fleet.control.address, database), async (client) => {
+        const granted = client.query('begin; select millrace.begin_migration()').then(() => true);
+        granted.catch(() => {});
+        const isGranted = (await within(withinMs, granted)) ?? false;
+        if (isGranted) expect(await launcher.hears(a, order, 'ended')).toMatchObject({ code: 'starting' });
+        else await hosting.stopHosts();
+        await granted;
+        return isGranted;
+      });
+    };
+    expect(await migrate({}), 'there is no launcher').toBe(true);
+    await hosting.stopHosts();
+    await lease(newId());
+    expect(await migrate({ isElsewhere: () => true })).toBe(true);
+    await hosting.stopHosts();
+    expect(await migrate({}, 2_500), 'a launcher would tell it').toBe(false);
+    await lease(null);
+  });
+
+  it('ends when its control database has said nothing for too long', async () => {
+    const network = await networkTo(fleet.control.address);
+    const rest = { schema: 'control', application: 'test', max: 2, allowPooler: false } as const;
+    const pool = openPool({ address: network.address, ...rest, onError: () => {} });
+    const host = await startHost({ control: onPool(pool), patience: { aloneMs: 1_500, answerMs: 300 } });
+    network.fallSilent();
+    expect(await within(20_000, host.ended)).toMatchObject({ asked: false, reason: textWith('no control database') });
+    network.close();
+    await pool.end();
+  });
+
+  it('ends without its control database for too long, and not before', async () => {
+    let away = false;
+    const control = unreliable(fleet.control.db, () => away);
+    const host = await startHost({ control, patience: { aloneMs: 5_000, overMemoryMs: 60_000 } });
+    const order = await launcher.order(a, host.id(), engineVersion);
+    await launcher.hears(a, order, 'running');
+    away = true;
+    expect(await within(1_000, host.ended)).toBeUndefined();
+    expect(await connected(host.id())).not.toEqual([]);
+    expect(await host.ended).toMatchObject({ asked: false, reason: textWith('no control database') });
+  });
+
+  it('that uses too much memory for too long ends as a lost one: nobody knows whose fault it is', async () => {
+    const host = await startHost({ memoryLimit: 1, patience: { aloneMs: 60_000, overMemoryMs: 1_200 } });
+    const order = await launcher.order(a, host.id(), engineVersion);
+    await launcher.hears(a, order, 'running');
+    expect(await host.ended).toMatchObject({ asked: false, reason: textWith('MiB of memory') });
+    await host.stop();
+    // no word that its schedulers were stopped, as if all were well
+    expect(await launcher.word(a)).toMatchObject({ phase: 'running' });
+    const [row] = await fleet.control.db.rows<{ lost: boolean }>(sql`
+      select beat_at = '-infinity' as lost from host`);
+    expect(row?.lost).toBe(true);
+  });
+});
+
+describe('a host whose heap holds too much', () => {
+  it('ends as a lost one after the next full garbage collection, and says why of each scheduler', async () => {
+    const host = await startHost({ heapLimit: 1 });
+    const order = await launcher.order(a, host.id(), engineVersion);
+    await launcher.hears(a, order, 'running');
+    collectGarbage();
+    expect(await host.ended).toMatchObject({ asked: false, reason: textWith('it ran out of memory: its heap holds') });
+    expect(await launcher.word(a)).toMatchObject({ phase: 'running', reason: textWith('it ran out of memory') });
+  });
+});
+
+describe('a host’s beats', () => {
+  it('carry what its schedulers have done, tenant by tenant', async () => {
+    const host = await startHost();
+    for (const tenant of [a, b])
+      await launcher.hears(tenant, await launcher.order(tenant, host.id(), engineVersion), 'running');
+    hosting.telemetry.emit('fired', { tenant: a, triggers: 3, runs: 2, latenessMs: [4, 80, 70_000] });
+    hosting.telemetry.emit('caught_up', { tenant: a, triggers: 5, runs: 5 });
+    hosting.telemetry.emit('retried', { tenant: a, runs: 7 });
+    hosting.telemetry.emit('leases_lost', { tenant: a, runs: 9 });
+    const lateness = { buckets: [1, 0, 0, 1, 0, 0, 0, 0, 0, 1], seconds: 70.084 };
+    const done = { fired: 3, caught_up: 5, runs: 7, retries: 7, leases_lost: 9, lateness };
+    const tallies = () =>
+      fleet.control.db.rows<{ tally: { retries: number } | null }>(sql`
+        select tally from scheduler join tenant on tenant.id = tenant_id order by name`);
+    await until('it is written', async () => (await tallies())[0]?.tally?.retries === 7 || undefined);
+    expect(await tallies()).toMatchObject([{ tally: done }, { tally: { fired: 0 } }]);
+  });
+
+  it('of one that says nonsense of itself keep no other’s back', async () => {
+    hosting.statuses.set(a, { queuedTriggers: 1, nextTriggerId: 'nonsense', nextTriggers: [], ready: true });
+    hosting.statuses.set(b, { queuedTriggers: 8, nextTriggerId: null, nextTriggers: [], ready: true });
+    const host = await startHost();
+    for (const tenant of [a, b])
+      await launcher.hears(tenant, await launcher.order(tenant, host.id(), engineVersion), 'running');
+    const queued = () =>
+      fleet.control.db.one<{ queued: number }>(sql`
+        select queued_triggers as queued from scheduler where tenant_id = ${b}`);
+    await until('it is written', async () => (await queued()).queued === 8 || undefined);
+    hosting.statuses.clear();
+  });
+
+  it('carry of what an engine says only what can be understood', () => {
+    const noted: SchedulerStatus[] = [];
+    const directory = makeDirectory(fleet.control.db, a, fleet.time, 30_000, (status) => noted.push(status));
+    const id = newId();
+    const nonsense = { queuedTriggers: 1e99, nextTriggerId: '\0', nextTriggers: [id, 7, '}'], ready: 'no' };
+    directory.noteScheduler(nonsense as unknown as SchedulerStatus);
+    directory.noteScheduler({} as unknown as SchedulerStatus);
+    expect(noted).toEqual([
+      { queuedTriggers: 2 ** 31 - 1, nextTriggerId: null, nextTriggers: [id], ready: false },
+      { queuedTriggers: 0, nextTriggerId: null, nextTriggers: [], ready: false },
+    ]);
+  });
+
+  it('carry which triggers fire next and whether runs are ready, and that is known though they are gone', async () => {
+    const next = [newId(), newId(), newId()];
+    hosting.statuses.set(a, { queuedTriggers: 7, nextTriggerId: next[0] ?? null, nextTriggers: next, ready: true });
+    const host = await startHost();
+    for (const tenant of [a, b])
+      await launcher.hears(tenant, await launcher.order(tenant, host.id(), engineVersion), 'running');
+    const directoryOf = (tenant: string) => makeDirectory(fleet.control.db, tenant, fleet.time, 30_000);
+    const ready = async () =>
+      fleet.control.db.rows(sql`select ready from scheduler join tenant on tenant.id = tenant_id order by name`);
+    await until('it is written', async () => (await directoryOf(a).nextTriggers()).length > 0 || undefined);
+    expect(await ready()).toEqual([{ ready: true }, { ready: false }]);
+    await host.stop();
+    // a successor does not begin with what this one said
+    expect(hosting.statuses.has(a)).toBe(false);
+    expect(await directoryOf(a).nextTriggers()).toEqual(next);
+    expect(await directoryOf(b).nextTriggers()).toEqual([]);
+    expect(await directoryOf(newId()).nextTriggers()).toEqual([]);
+    hosting.statuses.clear();
+  });
+});
+
+/** A real database that is out of reach when the test says so. */
+function unreliable(db: Db, isAway: () => boolean): Db {
+  const refuse = async (): Promise<never> => {
+    throw Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' });
+  };
+  return {
+    rows: (query) => (isAway() ? refuse() : db.rows(query)),
+    one: (query) => (isAway() ? refuse() : db.one(query)),
+    maybeOne: (query) => (isAway() ? refuse() : db.maybeOne(query)),
+    exec: (query) => (isAway() ? refuse() : db.exec(query)),
+    transaction: (work) => (isAway() ? refuse() : db.transaction(work)),
+  };
+}

@@ -1,0 +1,188 @@
+/**
+ * What hosts read and write in the control database: themselves, the orders that name them, and their words about these.
+ * All times are the server's: the launcher judges by them who is alive.
+ */
+import type { SchedulerStatus } from '../contract/context.ts';
+import type { SchedulerTally } from '../contract/tally.ts';
+import { type Db, sql } from '../kernel/sql.ts';
+import type { TenantRow } from '../control/queries.ts';
+import { isHeld } from '../control/liveness.ts';
+import type { ReasonCode } from '../control/reasons.ts';
+
+export interface HostProcessRow {
+  readonly id: string;
+  readonly machine: string;
+  readonly pid: number;
+  readonly engine: string;
+  readonly memory: number;
+  /** A launcher has started it, which may send it away. */
+  readonly onDemand?: boolean;
+}
+
+export async function registerHost(db: Db, host: HostProcessRow): Promise<void> {
+  await db.exec(sql`
+    insert into host (id, machine, pid, engine, memory, on_demand, started_at, beat_at)
+    values (${host.id}, ${host.machine}, ${host.pid}, ${host.engine}, ${host.memory}, ${host.onDemand ?? false}, now(), now())`);
+}
+
+export interface HostBeat {
+  readonly id: string;
+  readonly memory: number;
+  /** Tenants of whom it cannot say what it would. */
+  readonly unsaid: readonly string[];
+}
+
+export interface HostAnswer {
+  readonly leaving: boolean;
+  /** A launcher is active. */
+  readonly launched: boolean;
+}
+
+/** Undefined when the row is gone: this host was written off. */
+export function beatHost(db: Db, { id, memory, unsaid }: HostBeat): Promise<HostAnswer | undefined> {
+  return db.maybeOne<HostAnswer>(sql`
+    update host set beat_at = now(), memory = ${memory}, unsaid = ${unsaid}::uuid[] where id = ${id}
+    returning leaving, exists (select from launcher_lease where ${isHeld}) as launched`);
+}
+
+export async function removeHost(db: Db, id: string): Promise<void> {
+  await db.exec(sql`delete from host where id = ${id}`);
+}
+
+/** Gets no more tenants. */
+export async function leaveSoon(db: Db, id: string): Promise<void> {
+  await db.exec(sql`update host set leaving = true where id = ${id}`);
+}
+
+/** It takes itself for lost: whoever finds its row need not wait until it has been silent for a while. */
+export async function giveUpHost(db: Db, id: string): Promise<void> {
+  await db.exec(sql`update host set leaving = true, beat_at = '-infinity' where id = ${id}`);
+}
+
+/** A process that is known to have ended is lost at once, and not only when it has been silent for a while. */
+export async function hostIsLost(db: Db, { machine, pid }: { machine: string; pid: number }): Promise<boolean> {
+  const lost = await db.exec(sql`
+    update host set leaving = true, beat_at = '-infinity' where machine = ${machine} and pid = ${pid}`);
+  return lost > 0;
+}
+
+/** How the names of all connections of a host begin: by this they are found and ended when it is lost. */
+export function connectionsOf(hostId: string): string {
+  return `millrace host ${hostId.slice(-12)}`;
+}
+
+/** Whether it was there, and is not any more. */
+export async function isWrittenOff(db: Db, hostId: string): Promise<boolean> {
+  return (await db.maybeOne(sql`select from host where id = ${hostId}`)) === undefined;
+}
+
+/** To run this tenant's scheduler, with this engine. A higher number is a newer order. */
+export interface Order {
+  readonly row: TenantRow;
+  readonly engine: string;
+  readonly orderNo: number;
+  /** Its last attempt ended because a part of its scheduler failed. */
+  readonly hasFailed?: boolean;
+  /** The host that had it running last, and the one that spoke of it last, which may have been about to. */
+  readonly lastHosts?: readonly string[];
+}
+
+/** What a host is to do: these orders, and no others. */
+export interface Orders {
+  readonly orders: readonly Order[];
+  /** Told to end, and not yet known to have: the launcher waits to hear so, also of one that was never begun. */
+  readonly withdrawn: readonly Order[];
+}
+
+type OrderRow = TenantRow & {
+  engine: string | null;
+  order_no: number;
+  ordered: boolean;
+  has_failed: boolean;
+  last_hosts: string[];
+};
+
+export async function ordersFor(db: Db, hostId: string): Promise<Orders> {
+  const rows = await db.rows<OrderRow>(sql`
+    select tenant.id, tenant.name, tenant.database, tenant.desired, tenant.database_oid as "databaseOid",
+           launch.engine, launch.order_no, launch.ordered, launch.code is not distinct from 'failing' as has_failed,
+           array_remove(array[scheduler.ran_on, scheduler.host_id], null) as last_hosts
+      from launch
+      join tenant on tenant.id = launch.tenant_id
+      left join scheduler on scheduler.tenant_id = tenant.id
+     where launch.host_id = ${hostId} and (launch.ordered or launch.ending)
+     order by launch.changed_at`);
+  return {
+    orders: rows.filter(({ ordered }) => ordered).map(orderOf),
+    withdrawn: rows.filter(({ ordered }) => !ordered).map(orderOf),
+  };
+}
+
+function orderOf({ id, name, database, databaseOid, desired, ...order }: OrderRow): Order {
+  const row = { id, name, database, databaseOid: databaseOid ?? null, desired };
+  const { engine, order_no: orderNo, has_failed: hasFailed, last_hosts: lastHosts } = order;
+  return { row, engine: engine ?? '', orderNo, hasFailed, lastHosts };
+}
+
+/** What a host says of an order. */
+export interface Word {
+  readonly tenantId: string;
+  readonly orderNo: number;
+  /** The scheduler's, new with every attempt. */
+  readonly id: string;
+  readonly engine: string;
+  readonly phase: 'starting' | 'running' | 'ended';
+  readonly code: ReasonCode | null;
+  /** Of one that runs: which of its parts fail. */
+  readonly reason: string | null;
+}
+
+/** A word on an older order than the one that is recorded changes nothing, nor does one of a host that was written off. */
+export async function writeWords(db: Db, hostId: string, words: readonly Word[]): Promise<void> {
+  await db.exec(sql`
+    insert into scheduler as x
+      (tenant_id, id, host_id, ran_on, order_no, phase, code, reason, engine, changed_at, beat_at)
+    select w.tenant_id, w.id, host.id, case when w.phase = 'running' then host.id end, w.order_no, w.phase, w.code, w.reason, w.engine, now(), now()
+      from unnest(
+        ${words.map((w) => w.tenantId)}::uuid[], ${words.map((w) => w.id)}::uuid[],
+        ${words.map((w) => w.orderNo)}::bigint[], ${words.map((w) => w.phase)}::text[],
+        ${words.map((w) => w.code)}::text[], ${words.map((w) => writable(w.reason))}::text[],
+        ${words.map((w) => w.engine)}::text[]
+      ) as w (tenant_id, id, order_no, phase, code, reason, engine)
+      join tenant on tenant.id = w.tenant_id
+      join host on host.id = ${hostId}
+     order by w.tenant_id
+    on conflict (tenant_id) do update set
+      id = excluded.id, host_id = excluded.host_id, ran_on = coalesce(excluded.ran_on, x.ran_on),
+      order_no = excluded.order_no, phase = excluded.phase, code = excluded.code, reason = excluded.reason, engine = excluded.engine, changed_at = excluded.changed_at,
+      beat_at = excluded.beat_at
+     where excluded.order_no >= x.order_no`);
+}
+
+const longestReason = 2_000;
+
+/** A scheduler may fail with whatever words; those of one tenant must not keep the others' from being written. */
+function writable(reason: string | null): string | null {
+  return reason?.replaceAll('\0', '').slice(0, longestReason) ?? null;
+}
+
+export interface SchedulerBeat extends SchedulerStatus {
+  readonly tenantId: string;
+  readonly id: string;
+  readonly tally: SchedulerTally;
+}
+
+export async function beatSchedulers(db: Db, hostId: string, beats: readonly SchedulerBeat[]): Promise<void> {
+  await db.exec(sql`
+    update scheduler s
+       set beat_at = now(), queued_triggers = b.queued, next_trigger_id = b.next, tally = b.tally, ready = b.ready,
+           next_triggers = b.coming::uuid[]
+      from unnest(
+        ${beats.map((b) => b.tenantId)}::uuid[], ${beats.map((b) => b.id)}::uuid[],
+        ${beats.map((b) => b.queuedTriggers)}::integer[], ${beats.map((b) => b.nextTriggerId)}::uuid[],
+        ${beats.map((b) => JSON.stringify(b.tally))}::jsonb[], ${beats.map((b) => b.ready)}::boolean[],
+        -- an array of arrays of different lengths there is none: each as text
+        ${beats.map((b) => `{${b.nextTriggers.join()}}`)}::text[]
+      ) as b (tenant_id, id, queued, next, tally, ready, coming)
+     where s.tenant_id = b.tenant_id and s.id = b.id and s.host_id = ${hostId}`);
+}

@@ -1,0 +1,75 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { type Fleet, makeFleet } from '../../test/harness/fleet.ts';
+import { Bell } from '../kernel/bell.ts';
+import { newId } from '../kernel/id.ts';
+import { pause } from '../kernel/service.ts';
+import { sql } from '../kernel/sql.ts';
+import { systemTime } from '../kernel/time.ts';
+import { ordersFor, registerHost, writeWords } from './host-queries.ts';
+import { Words } from './host-reports.ts';
+
+let fleet: Fleet;
+beforeAll(async () => {
+  fleet = await makeFleet(['a', 'b', 'c']);
+});
+afterAll(() => fleet.close());
+
+it('words that the database refuses keep none of the others back, and are said when they can be', async () => {
+  const { db, pool } = fleet.control;
+  const hostId = newId();
+  await registerHost(db, { id: hostId, machine: 'here', pid: 1, engine: '1.0.0', memory: 1 });
+  const errors: unknown[] = [];
+  const words = new Words({
+    bell: new Bell(systemTime),
+    write: (some) =>
+      db.transaction(async (tx) => {
+        await tx.exec(sql`set local lock_timeout to 50`);
+        await writeWords(tx, hostId, some);
+      }),
+    onError: (error) => errors.push(error),
+    againMs: 1,
+  });
+  const [a = '', b = '', c = ''] = fleet.tenants.map(({ row }) => row.id);
+  const rest = { engine: '1.0.0', phase: 'ended', code: 'crashed' } as const;
+  const say = (orderNo: number): void => {
+    for (const tenantId of [a, b, c]) words.say({ ...rest, orderNo, tenantId, id: newId(), reason: `no ${orderNo}` });
+  };
+  const said = async (): Promise<Record<string, string>> => {
+    const rows = await db.rows<{ tenant_id: string; reason: string }>(sql`select tenant_id, reason from scheduler`);
+    return Object.fromEntries(rows.map(({ tenant_id, reason }) => [tenant_id, reason]));
+  };
+  say(1);
+  await words.flush();
+  const somebody = await pool.connect();
+  await somebody.query('begin');
+  await somebody.query('select from control.scheduler where tenant_id = $1 for update', [b]);
+  say(2);
+  await words.flush();
+  expect(await said()).toEqual({ [a]: 'no 2', [b]: 'no 1', [c]: 'no 2' });
+  expect([words.unsaid, errors.length]).toEqual([[b], 1]);
+  await somebody.query('rollback');
+  somebody.release();
+  await pause(5);
+  await words.flush();
+  expect([await said(), words.unsaid]).toEqual([{ [a]: 'no 2', [b]: 'no 2', [c]: 'no 2' }, []]);
+});
+
+it('which host had a tenant running last is remembered, though others have tried since', async () => {
+  const { db } = fleet.control;
+  const [tenantId = ''] = fleet.tenants.map(({ row }) => row.id);
+  await db.exec(sql`delete from scheduler`);
+  const [ran, tries] = [newId(), newId()];
+  for (const id of [ran, tries]) await registerHost(db, { id, machine: 'here', pid: 1, engine: '1.0.0', memory: 1 });
+  const say = (hostId: string, orderNo: number, phase: 'starting' | 'running' | 'ended'): Promise<void> =>
+    writeWords(db, hostId, [{ tenantId, orderNo, id: newId(), engine: '1.0.0', phase, code: null, reason: null }]);
+  await say(ran, 1, 'starting');
+  await say(ran, 1, 'running');
+  for (const orderNo of [2, 3]) {
+    await say(tries, orderNo, 'starting');
+    await say(tries, orderNo, 'ended');
+  }
+  await db.exec(sql`
+    insert into launch (tenant_id, state, code, reason, host_id, engine, order_no, ordered, changed_at)
+    values (${tenantId}, 'ALLOCATED', 'starting', 'starting', ${tries}, '1.0.0', 4, true, now())`);
+  expect((await ordersFor(db, tries)).orders).toMatchObject([{ orderNo: 4, lastHosts: [ran, tries] }]);
+});

@@ -1,0 +1,174 @@
+/**
+ * The connection by which a host holds a tenant: it proves the version, holds `drain` shared (I6) and `singleton` (I5).
+ * As long as it lives, no other scheduler runs there and no migration begins; when it is lost, both may.
+ */
+import type { Client, ClientBase } from 'pg';
+import { isConnectionLoss, isLockTimeout, isMissingRight, isMissingTable, sqlStateOf } from '../errors.ts';
+import { pause } from '../kernel/service.ts';
+import { onClient, sql } from '../kernel/sql.ts';
+import type { Address } from '../postgres/address.ts';
+import { openClient, sever } from '../postgres/pool/client.ts';
+import { locks } from '../postgres/locks.ts';
+import { guardVersion, VersionMismatch } from '../postgres/pool/pool.ts';
+import { missingRightStart, type ReasonCode } from '../control/reasons.ts';
+
+/** Why a scheduler is not running any more, or did not come to run: for the launcher, who decides what follows. */
+export class Ending extends Error {
+  override readonly name = 'Ending';
+  readonly code: ReasonCode;
+
+  constructor(code: ReasonCode, reason: string) {
+    super(reason);
+    this.code = code;
+  }
+}
+
+export function stopped(): Ending {
+  return new Ending('stopping', 'its host was told to end it');
+}
+
+export interface Holding {
+  readonly address: Address;
+  readonly application: string;
+  readonly version: string;
+  readonly allowPooler: boolean;
+  /** Whether connections of this name are of a host that was written off: they are ended, if they do not end by themselves. */
+  readonly isWrittenOff?: (application: string) => Promise<boolean>;
+}
+
+const connectMs = 5_000;
+const tryEveryMs = 100;
+
+/** Its backends end soon after their connection is cut, though they are in the middle of a statement. */
+const checkInterval = `
+  do $$ begin
+    perform set_config('client_connection_check_interval', '1s', false);
+  exception when others then null; -- the server's system cannot tell
+  end $$`;
+
+/** What every connection of a scheduler does first. A migration that goes on for long is the launcher's to wait for. */
+export function guardFor(version: string): (client: ClientBase) => Promise<void> {
+  const guard = guardVersion(version);
+  return async (client) => {
+    await client.query(checkInterval);
+    await guard(client);
+  };
+}
+
+/** Rejects with an `Ending`; or, when the signal aborts, with anything. */
+export async function holdTenant(
+  { address, application, version, allowPooler, isWrittenOff = async () => false }: Holding,
+  waitMs: number,
+  onWait: (reason: string) => void,
+  signal: AbortSignal,
+): Promise<Client> {
+  const onOpen = guardFor(version);
+  const options = { address, schema: 'millrace', application, allowPooler, connectMs, signal, onOpen } as const;
+  const client = await openClient(options).catch((error: unknown) => {
+    throw endingOf(error);
+  });
+  const giveUp = (): void => sever(client);
+  signal.addEventListener('abort', giveUp, { once: true });
+  try {
+    await takeSingleton(client, { waitMs, onWait, isWrittenOff }, signal);
+    return client;
+  } catch (error) {
+    sever(client);
+    throw endingOf(error);
+  } finally {
+    signal.removeEventListener('abort', giveUp);
+  }
+}
+
+interface Taking {
+  readonly waitMs: number;
+  readonly onWait: (reason: string) => void;
+  readonly isWrittenOff: (application: string) => Promise<boolean>;
+}
+
+/**
+ * A predecessor may take a moment to end; one that does not is told of. Where the launcher wrote it off, its connections to
+ * the launcher's own server are ended already; to any other server, here.
+ */
+async function takeSingleton(
+  client: Client,
+  { waitMs, onWait, isWrittenOff }: Taking,
+  signal: AbortSignal,
+): Promise<void> {
+  let until = performance.now() + waitMs;
+  let ended = false;
+  for (let told = false; ; told = true) {
+    signal.throwIfAborted();
+    if (await tryLock(client)) return;
+    if (!told) onWait(sentence(await holderOf(client)));
+    if (performance.now() > until) {
+      const holder = await holderOf(client);
+      if (ended || !holder?.name || !(await isWrittenOff(holder.name))) throw new Ending('starting', sentence(holder));
+      await endConnections(client, holder.name);
+      ended = true;
+      until = performance.now() + waitMs;
+    }
+    await pause(tryEveryMs, signal);
+  }
+}
+
+/** All of that name, not only the one with the lock. Those of another role are not ours to end. */
+async function endConnections(client: Client, application: string): Promise<void> {
+  await onClient(client).exec(sql`
+    select pg_terminate_backend(pid)
+      from pg_stat_activity
+     where application_name = ${application} and datname = current_database() and usename = current_user
+       and pid <> pg_backend_pid()`);
+}
+
+async function tryLock(client: Client): Promise<boolean> {
+  const { locked } = await onClient(client).one<{ locked: boolean }>(sql`
+    select pg_try_advisory_lock(${locks.singleton[0]}::integer, ${locks.singleton[1]}::integer) as locked`);
+  return locked;
+}
+
+interface Holder {
+  readonly pid: number;
+  readonly name: string | null;
+}
+
+async function holderOf(client: Client): Promise<Holder | undefined> {
+  const [holder] = await onClient(client).rows<{ pid: number; name: string | null }>(sql`
+    select l.pid, a.application_name as name
+      from pg_locks l
+      left join pg_stat_activity a on a.pid = l.pid
+     where l.locktype = 'advisory' and l.classid = ${locks.singleton[0]}::integer::oid and l.objsubid = 2
+       and l.objid = ${locks.singleton[1]}::integer::oid and l.granted
+       and l.database = (select oid from pg_database where datname = current_database())`);
+  return holder;
+}
+
+function sentence(holder: Holder | undefined): string {
+  const who = holder === undefined ? '' : ` (${holder.name ?? 'of another user'}, backend ${holder.pid})`;
+  return `another scheduler of this tenant is still running${who}`;
+}
+
+/** What an engine throws may be anything, even something that cannot be said. */
+export function textOf(error: unknown): string {
+  try {
+    const said: unknown = error instanceof Error ? Reflect.get(error, 'message') : error;
+    const cause: unknown = error instanceof Error ? error.cause : undefined;
+    return cause instanceof Error ? `${String(said)}: ${textOf(cause)}` : String(said);
+  } catch {
+    return 'an error that cannot be told';
+  }
+}
+
+/** What a failure to open a tenant, or of the scheduler in it, means. */
+export function endingOf(error: unknown): Ending {
+  if (error instanceof Ending) return error;
+  const message = textOf(error);
+  if (error instanceof VersionMismatch) return new Ending('starting', `its version is ${error.recorded}`);
+  if (isLockTimeout(error) || (error instanceof Error && isLockTimeout(error.cause)))
+    return new Ending('starting', 'a transaction is changing it');
+  if (sqlStateOf(error) === '3D000') return new Ending('gone', 'its database does not exist');
+  if (isMissingTable(error)) return new Ending('not_installed', 'not installed');
+  if (isConnectionLoss(error)) return new Ending('unreachable', `its database cannot be reached (${message})`);
+  if (isMissingRight(error)) return new Ending('unreachable', `${missingRightStart}: ${message}`);
+  return new Ending('crashed', message);
+}

@@ -1,0 +1,37 @@
+/** Whom a tenant's database does not let write. */
+import { expect, it } from 'vitest';
+import { makeInstalledTenant } from '../../test/harness/fresh-database.ts';
+import { withClient } from '../postgres/databases.ts';
+import { writeFault } from './write-fault.ts';
+
+it('is a role that lacks a right to a table or a sequence, and nobody else', async () => {
+  const tenant = await makeInstalledTenant();
+  await withClient(tenant.address, async (client) => {
+    expect(await writeFault(client)).toBeUndefined();
+    // gone with the transaction
+    await client.query('begin; create role guest; grant usage on schema millrace to guest; set local role guest');
+    expect(await writeFault(client)).toMatch(/^its role lacks a right: guest may not write millrace\.\w+$/);
+    const grant = 'grant select, insert, update, delete on all tables in schema millrace to guest';
+    await client.query(`reset role; ${grant}; set local role guest`);
+    expect(await writeFault(client)).toMatch(/^its role lacks a right: guest may not write millrace\.\w+_seq$/);
+    await client.query('reset role; grant usage on all sequences in schema millrace to guest; set local role guest');
+    expect(await writeFault(client)).toMatch(/_seq$/);
+    await client.query('reset role; grant select on all sequences in schema millrace to guest; set local role guest');
+    expect(await writeFault(client)).toBeUndefined();
+    await client.query('reset role; create role dba; create table millrace.kept as table millrace.job');
+    await client.query('alter table millrace.kept owner to dba; set local role guest');
+    expect(await writeFault(client), 'of what is not ours').toBeUndefined();
+    await client.query(
+      'reset role; alter sequence millrace.event_seq owner to dba; revoke all on sequence millrace.event_seq from guest',
+    );
+    await client.query('set local role guest');
+    expect(await writeFault(client), 'of ours, though somebody else has it now').toMatch(/event_seq$/);
+    await client.query('reset role; grant usage, select on sequence millrace.event_seq to guest');
+    await client.query('reset role; revoke update on millrace.live from guest; set local role guest');
+    expect(await writeFault(client)).toBe('its role lacks a right: guest may not write millrace.live');
+    await client.query('rollback; begin read only');
+    expect(await writeFault(client)).toMatch(/^its database is read-only/);
+    await client.query('rollback');
+  });
+  await tenant.close();
+});

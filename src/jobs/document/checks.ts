@@ -1,0 +1,74 @@
+/**
+ * The rules of a job document that look at more than one field: schedules, ends, names, runtimes, and references within
+ * the job.
+ *
+ * The document is looked at as it was given, whatever else is wrong with it, so that all faults come out at once; a part
+ * that is malformed is `document.ts`'s to complain about, and is passed over here.
+ */
+import type { Fault } from '../../errors.ts';
+import { checkReferences } from './references.ts';
+import { formatPath, isRecord, type PathPart, type Records, recordsOf } from '../../kernel/text/path.ts';
+import { type Read, readInstant, readSpan } from '../../documents/values.ts';
+
+export function checkDocument(document: unknown): Fault[] {
+  if (!isRecord(document)) return [];
+  const faults: Fault[] = [];
+  const report = (path: readonly PathPart[], message: string) => faults.push({ path: formatPath(path), message });
+  if (isGiven(document['overlap']) && !isGiven(document['max_active_instants'])) {
+    report(['overlap'], 'needs max_active_instants: without a limit instants do not wait for each other');
+  }
+  const [triggers, tasks] = [recordsOf(document['triggers']), recordsOf(document['tasks'])];
+  for (const [i, trigger] of triggers)
+    checkTrigger(trigger, (field, message) => report(['triggers', i, field], message));
+  for (const [i, task] of tasks) checkTask(task, (path, message) => report(['tasks', i, ...path], message));
+  checkNames(triggers, (i, message) => report(['triggers', i, 'name'], message), 'triggers');
+  checkNames(tasks, (i, message) => report(['tasks', i, 'name'], message), 'tasks');
+  return [...faults, ...checkReferences(document, triggers, tasks)];
+}
+
+function isGiven(value: unknown): boolean {
+  return value !== undefined && value !== null;
+}
+
+function checkTrigger(
+  trigger: Readonly<Record<string, unknown>>,
+  report: (field: string, message: string) => void,
+): void {
+  const [period, cron] = [isGiven(trigger['period']), isGiven(trigger['cron'])];
+  if (period && cron) report('cron', 'must not be given together with period: a trigger has one schedule');
+  if (!period && !cron) report('period', 'is required, or cron: a trigger has one schedule');
+  const start = readIf(trigger['start'], readInstant);
+  const end = readIf(trigger['end'], readInstant);
+  if (start !== undefined && end !== undefined && end <= start) report('end', 'must be later than start');
+}
+
+const runtimes = ['docker', 'process', 'function'];
+
+function checkTask(
+  task: Readonly<Record<string, unknown>>,
+  report: (path: readonly PathPart[], message: string) => void,
+): void {
+  const [first, ...others] = runtimes.filter((runtime) => isGiven(task[runtime]));
+  for (const other of others) report([other], `must not be given together with ${first}: a task has one runtime`);
+  const retry = task['retry'];
+  if (!isRecord(retry)) return;
+  const delay = readIf(retry['delay'], readSpan);
+  const cap = readIf(retry['cap'], readSpan);
+  if (delay !== undefined && cap !== undefined && cap < delay)
+    report(['retry', 'cap'], 'must not be shorter than delay');
+}
+
+function readIf(value: unknown, read: (text: string) => Read<number>): number | undefined {
+  const result = typeof value === 'string' ? read(value) : undefined;
+  return result?.ok ? result.value : undefined;
+}
+
+function checkNames(records: Records, report: (index: number, message: string) => void, list: string): void {
+  const seen = new Map<unknown, number>();
+  for (const [i, { name }] of records) {
+    const first = seen.get(name);
+    if (typeof name !== 'string') continue;
+    if (first === undefined) seen.set(name, i);
+    else report(i, `is also the name of ${list}[${first}]`);
+  }
+}

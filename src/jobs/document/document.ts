@@ -1,0 +1,252 @@
+/**
+ * The shape of a job document: which fields there are, of what type, and what each of them means.
+ *
+ * This is the validator and, through `json-schema.ts`, also the published JSON Schema; the descriptions are what people
+ * see in their editors. Rules that look at more than one field are in `checks.ts`. An optional field may be
+ * null, as if it were absent: Waterwheel writes its documents out that way.
+ */
+import { z } from 'zod';
+import { isId } from '../../kernel/id.ts';
+import { readCron } from '../../calendar/cron-walk.ts';
+import { catchups, forever, overlaps, retryCauses } from '../definition.ts';
+import { choice, faultOf, instant, largestInteger, name, paramFault, span, text } from '../../documents/fields.ts';
+import { dockerSchema, functionSchema, processSchema } from '../../documents/runtime-blocks.ts';
+import { zoneFault } from '../../calendar/zone.ts';
+import { queueFault } from '../../documents/name.ts';
+import { readSpan } from '../../documents/values.ts';
+import { parseReference } from '../reference.ts';
+
+const reference = text(faultOf(parseReference), {
+  pattern: '^([^/@]+/){0,2}(task|trigger)/[^/@]+(@.+)?$',
+  examples: ['trigger/daily', 'task/extract', 'other job/task/load', 'task/end@1d'],
+});
+
+const triggerSchema = z
+  .strictObject({
+    name: name.describe('Unique among the triggers of the job; tasks refer to it as `trigger/<name>`.'),
+    start: instant.describe(
+      'The first instant, RFC 3339 with an offset. It always fires itself, also where `cron` does not name it.',
+    ),
+    end: instant.nullish().describe('Only instants before this one fire. Left out: for ever.'),
+    period: span({ leastMs: 1000 }, ['1d', '1h 30m', 'PT15M'])
+      .nullish()
+      .describe(
+        'Time between instants, at least 1s: `1d`, `1h 30m`, `PT15M`. Exactly one of `period` and `cron`. ' +
+          'With a `timezone`, a period of whole days keeps the wall-clock time of `start`.',
+      ),
+    cron: text(faultOf(readCron), { examples: ['0 6 * * mon-fri', '0 30 2 * * *', '@daily'] })
+      .nullish()
+      .describe(
+        'Five fields (minute hour day month weekday; Sunday is 0 or 7; if both day fields are restricted either will ' +
+          'do), or six or seven (second first, year last; Sunday is 1; both day fields must hold), or `@hourly`, ' +
+          '`@daily`, `@weekly`, `@monthly`, `@yearly`. Exactly one of `period` and `cron`.',
+      ),
+    timezone: text(zoneFault, { examples: ['Europe/Berlin', 'America/New_York'] })
+      .nullish()
+      .describe(
+        'IANA name of the zone whose wall clock `cron` (or a `period` of whole days) follows. Left out: UTC. ' +
+          'Named hours run once a day, also when clocks change; wildcard and stepped hours follow elapsed time.',
+      ),
+    offset: span({ signed: true }, ['10m', '-3m'])
+      .nullish()
+      .describe('Fire this long after the instant, or before it with a leading `-`. The instant itself does not move.'),
+    catchup: z
+      .enum(catchups)
+      .nullish()
+      .describe(
+        'What to do about instants missed while the scheduler was down or the job paused: `earliest` (default: run all, ' +
+          'oldest first), `latest` (all, newest first), `random` (all, shuffled), `last` (only the newest), `none`.',
+      ),
+    catchup_window: span({}, ['7d', '12h'])
+      .nullish()
+      .describe('Missed instants that are older than this are not caught up. Left out: no limit.'),
+  })
+  .meta({
+    title: 'Trigger',
+    description: 'Fires at instants, and starts the tasks that depend on it.',
+    ...choice({ period: 'string', cron: 'string' }, true),
+  });
+
+const retrySchema = z
+  .strictObject({
+    max_attempts: z.int().min(1).max(largestInteger).describe('Attempts in all, the first included.'),
+    delay: span({}, ['30s', '5m']).nullish().describe('Wait before the second attempt. Default 5m.'),
+    factor: z
+      .number()
+      .min(1)
+      .max(1000)
+      .nullish()
+      .describe('Each further wait is this many times the one before. Default 1: always the same.'),
+    cap: span({}, ['1h']).nullish().describe('No wait is longer than this. Left out: no limit.'),
+    jitter: z
+      .number()
+      .min(0)
+      .max(1)
+      .nullish()
+      .describe('Share of each wait that is left to chance, so that many do not come back at once. Default 0.'),
+    on: z
+      .array(z.enum(retryCauses))
+      .min(1)
+      .nullish()
+      .describe(
+        'Which ends of an attempt lead to another: `failure` (it ran and failed), `timeout`, `error` (it could not be ' +
+          'run). Default [failure, timeout].',
+      ),
+  })
+  .meta({ title: 'Retry', description: 'Try again when an attempt does not succeed. Left out: one attempt.' });
+
+const taskSchema = z
+  .strictObject({
+    name: name.describe('Unique among the tasks of the job; others refer to it as `task/<name>`.'),
+    docker: dockerSchema.nullish().describe('Run in a container. At most one of `docker`, `process`, `function`.'),
+    process: processSchema.nullish().describe('Run a process. At most one of `docker`, `process`, `function`.'),
+    function: functionSchema.nullish().describe('Run a function. At most one of `docker`, `process`, `function`.'),
+    depends: z
+      .array(reference)
+      .nullish()
+      .describe(
+        'Triggers and tasks that give this task a token when they fire or succeed: `trigger/x`, `task/x`, ' +
+          '`job/task/x`, `project/job/task/x`; `@1d` moves the token to a later instant.',
+      ),
+    depends_failure: z
+      .array(reference)
+      .nullish()
+      .describe('Tasks that give a token when they end in failure, timeout or error, with no attempt left.'),
+    depends_done: z
+      .array(reference)
+      .nullish()
+      .describe('Tasks that give a token when they end, well or not, with no attempt left.'),
+    threshold: z
+      .int()
+      .min(1)
+      .max(largestInteger)
+      .nullish()
+      .describe('Tokens needed for a run. Default: one for each of `depends` and `depends_done`, at least 1.'),
+    retry: retrySchema.nullish(),
+    timeout: span({}, ['10m', '4h']).nullish().describe('An attempt that takes longer is stopped. Default 4h.'),
+    queue: text(queueFault, { pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$' })
+      .nullish()
+      .describe('Only workers that serve this queue take the task. Default `default`.'),
+    max_running: z
+      .int()
+      .min(1)
+      .max(largestInteger)
+      .nullish()
+      .describe('At most this many runs of the task at a time, of whatever instants; others wait. Left out: no limit.'),
+    pool: name
+      .nullish()
+      .describe(
+        'Runs take one of the pool’s places while they are queued or running; tasks of all jobs that name the pool share ' +
+          'them. A pool that does not exist yet is made with one place; `millrace pool set` changes that.',
+      ),
+  })
+  .meta({
+    title: 'Task',
+    description:
+      'A unit of work. Without `docker`, `process` or `function` it succeeds at once: a node that joins others.',
+    ...choice({ docker: 'object', process: 'object', function: 'object' }, false),
+  });
+
+const ageFault = faultOf((value) => readSpan(value, { leastMs: 1000 }));
+
+const retentionSchema = z
+  .strictObject({
+    age: text((value) => (value === forever ? undefined : ageFault(value)), {
+      minLength: 1,
+      examples: ['30d', forever],
+    })
+      .nullish()
+      .describe('How long runs are kept after their end, with their logs and tokens: `90d`, or `forever`.'),
+    runs: z
+      .union(
+        [
+          z.int().min(1).max(largestInteger),
+          text((value) => (value === forever ? undefined : 'must be a whole number, or forever'), { const: forever }),
+        ],
+        { error: 'must be a whole number, or forever' },
+      )
+      .nullish()
+      .describe('How many finished runs are kept, the newest, or `forever` for all of them.'),
+  })
+  .meta({
+    title: 'Retention',
+    description: 'What is kept of the job’s history. What is left out is as the installation says.',
+  });
+
+export const jobSchema = z
+  .strictObject({
+    uuid: text((value) => (isId(value) ? undefined : 'must be a UUID, such as 8b6f2d0e-8a64-4b3c-9d1f-0d7f6f1f2a10'), {
+      format: 'uuid',
+    })
+      .nullish()
+      .describe(
+        'The job’s identity for ever: a document with the same uuid replaces it, also under another name. Left out: project and name say which job it is.',
+      ),
+    project: name.describe('The project that the job belongs to.'),
+    name: name.describe('Unique within the project.'),
+    description: z.string().nullish().describe('For people.'),
+    paused: z
+      .boolean()
+      .nullish()
+      .describe(
+        'A paused job’s triggers do not fire and its tasks do not start. Left out: stays as it is; new jobs run.',
+      ),
+    params: z
+      .record(text(paramFault, { pattern: '^[A-Za-z_][A-Za-z0-9_-]*$' }), z.unknown())
+      .nullish()
+      .describe('Values for `{{params.<name>}}` where a run is not started with others.'),
+    max_active_instants: z
+      .int()
+      .min(1)
+      .max(largestInteger)
+      .nullish()
+      .describe(
+        'At most this many instants of the job at a time: one is active from its first run until no run or retry of it ' +
+          'is left. Left out: no limit.',
+      ),
+    overlap: z
+      .enum(overlaps)
+      .nullish()
+      .describe(
+        'What happens to an instant that comes while `max_active_instants` are active: `queue` (default: it waits), ' +
+          '`skip` (it is cancelled), `cancel_older` (those that are active are cancelled, and it runs once they have ' +
+          'ended). Catch-up and backfills always queue, and are not cancelled.',
+      ),
+    retention: retentionSchema.nullish(),
+    triggers: z.array(triggerSchema).nullish().describe('When the job’s tasks start by themselves.'),
+    tasks: z.array(taskSchema).nullish().describe('What the job does.'),
+  })
+  .meta({
+    title: 'Millrace job',
+    description: 'A job: triggers that fire at instants, and tasks that depend on them.',
+  });
+
+export type JobDocument = z.infer<typeof jobSchema>;
+export type TriggerDocument = z.infer<typeof triggerSchema>;
+export type TaskDocument = z.infer<typeof taskSchema>;
+
+/** What the objects of a document are called in messages, and their fields, by path without indexes. */
+export const objects: ReadonlyMap<string, { readonly label: string; readonly fields: readonly string[] }> = new Map(
+  Object.entries({
+    '': ['a job', jobSchema],
+    retention: ['retention', retentionSchema],
+    triggers: ['a trigger', triggerSchema],
+    tasks: ['a task', taskSchema],
+    'tasks.docker': ['docker', dockerSchema],
+    'tasks.process': ['process', processSchema],
+    'tasks.function': ['function', functionSchema],
+    'tasks.retry': ['retry', retrySchema],
+  } as const).map(([path, [label, schema]]) => [path, { label, fields: Object.keys(schema.shape) }]),
+);
+
+/** Fields that people know from elsewhere, and where they are here. */
+export const movedFields: ReadonlyMap<string, string> = new Map([
+  ['image', 'docker.image'],
+  ['args', 'docker.args'],
+  ['env', 'docker.env or process.env'],
+  ['command', 'process.command'],
+  ['max_attempts', 'retry.max_attempts'],
+  ['tz', 'timezone'],
+  ['schedule', 'cron'],
+  ['depends_on', 'depends'],
+]);

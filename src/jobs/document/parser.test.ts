@@ -1,0 +1,155 @@
+import { rm } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import type { Worker } from 'node:worker_threads';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { bundled } from '../../../test/harness/bundled.ts';
+import { DocumentParser, type ParseRequest, type ParserLimits } from './parser.ts';
+import { parseJobText } from './parse-job.ts';
+
+let program: string;
+
+beforeAll(async () => {
+  program = await bundled('jobs/document/thread.ts');
+});
+
+afterAll(() => rm(dirname(program), { recursive: true }));
+
+/** Parses everything in threads, unless said otherwise. */
+function parserWith(limits: Partial<ParserLimits> = {}): DocumentParser {
+  return new DocumentParser(program, { shortChars: 0, ...limits });
+}
+
+const yaml = (text: string, tenant = 't', signal?: AbortSignal): ParseRequest => ({
+  text,
+  format: 'yaml',
+  tenant,
+  ...(signal === undefined ? {} : { signal }),
+});
+const json = (text: string): ParseRequest => ({ text, format: 'json', tenant: 't' });
+
+const small = 'project: p\nname: j\ntasks: [{name: a}, {name: b, depends: [task/a]}]';
+/** Below all limits that are counted, and slow: the tokenizer looks at each comma for a long time. */
+const slow = `a: [${','.repeat(95_000)}]`;
+
+test('a document is the same, parsed in a thread or at once', async () => {
+  expect(await parserWith().parse(yaml(small))).toEqual(parseJobText(small, 'yaml'));
+  expect(await parserWith().parse(json('{"name": 5}'))).toEqual(parseJobText('{"name": 5}', 'json'));
+});
+
+test('the event loop goes on while a thread parses', async () => {
+  let turns = 0;
+  const timer = setInterval(() => turns++, 1);
+  await parserWith({ timeMs: 2_000 })
+    .parse(yaml(slow))
+    .catch(() => {});
+  clearInterval(timer);
+  expect(turns).toBeGreaterThan(20);
+});
+
+test('a document that takes too long is refused, and the next one is parsed', async () => {
+  const parser = parserWith({ timeMs: 100 });
+  const refusal = { code: 'too_large', message: expect.stringContaining('takes longer than 0.1 s') as unknown };
+  await expect(parser.parse(yaml(slow))).rejects.toMatchObject(refusal);
+  const patient = parserWith();
+  expect((await patient.parse(yaml(small))).ok).toBe(true);
+});
+
+test('a tenant whose documents wait already gets a refusal for one more', async () => {
+  const parser = parserWith({ waitingPerTenant: 2 });
+  const parses = [small, small, small].map((text) => parser.parse(yaml(text)));
+  const refusal = {
+    code: 'overloaded',
+    message: expect.stringContaining('2 documents of this tenant') as unknown,
+  };
+  await expect(parser.parse(yaml(small))).rejects.toMatchObject(refusal);
+  expect((await Promise.all(parses)).map(({ ok }) => ok)).toEqual([true, true, true]);
+  expect((await parser.parse(yaml(small))).ok).toBe(true);
+});
+
+test('a document that is parsed at once takes the turn of its tenant, and so does other work for a document', async () => {
+  const parser = parserWith({ shortChars: 1_000, waitingPerTenant: 1 });
+  let end = (): void => {};
+  const forecast = parser.inTurn('t', () => new Promise<void>((resolve) => (end = resolve)));
+  const order: string[] = [];
+  const waiting = parser.parse(yaml(small)).then(() => order.push('waiting'));
+  await expect(parser.parse(yaml(small))).rejects.toMatchObject({ code: 'overloaded' });
+  await parser.parse(yaml(small, 'other')).then(() => order.push('other'));
+  end();
+  await Promise.all([forecast, waiting]);
+  expect(order).toEqual(['other', 'waiting']);
+});
+
+test('the event loop goes on between documents that are parsed at once', async () => {
+  const parser = parserWith({ shortChars: 1_000 });
+  let parsed = 0;
+  const parses = Array.from({ length: 10 }, () => parser.parse(yaml(small)).then(() => parsed++));
+  const seen = new Set<number>();
+  while (parsed < 10) {
+    await new Promise(setImmediate);
+    seen.add(parsed);
+  }
+  await Promise.all(parses);
+  expect(seen.size).toBeGreaterThan(5);
+});
+
+test('a thread parses document after document, unless it parsed a large one or waited too long', async () => {
+  const started: number[] = [];
+  const count = (thread: Worker): void => void started.push(thread.threadId);
+  process.on('worker', count);
+  const parser = parserWith({ keptChars: 1_000 });
+  for (const name of ['a', 'b', 'c']) {
+    const text = `project: p\nname: ${name}`;
+    expect(await parser.parse(yaml(text))).toEqual(parseJobText(text, 'yaml'));
+  }
+  expect(started).toHaveLength(1);
+  await parser.parse(yaml(`${small}\n${'#'.repeat(1_000)}`));
+  await parser.parse(yaml(small));
+  expect(started).toHaveLength(2);
+  const impatient = parserWith({ idleMs: 0 });
+  const ended = new Promise((resolve) => process.once('worker', (thread) => thread.once('exit', resolve)));
+  await impatient.parse(yaml(small));
+  await ended;
+  expect((await impatient.parse(yaml(small))).ok).toBe(true);
+  expect(started).toHaveLength(4);
+  process.off('worker', count);
+});
+
+test('a small document of another tenant does not wait for the documents of a tenant that floods', async () => {
+  const parser = parserWith();
+  const ended: string[] = [];
+  const flood = Array.from({ length: 6 }, () => parser.parse(yaml(slow, 'flood')).then(() => ended.push('slow')));
+  await parser.parse(yaml(small, 'other')).then(() => ended.push('small'));
+  // the first of the flood has a thread of its own, and may be done
+  expect(ended.indexOf('small')).toBeLessThanOrEqual(1);
+  await Promise.all(flood);
+});
+
+test('a document whose client goes away while it waits is never parsed', async () => {
+  const parser = parserWith({ threads: 1 });
+  const client = new AbortController();
+  const first = parser.parse(yaml(small));
+  const left = parser.parse(yaml(small, 't', client.signal));
+  client.abort();
+  await expect(left).rejects.toMatchObject({ code: 'bad_request' });
+  expect((await first).ok).toBe(true);
+  expect((await parser.parse(yaml(small))).ok).toBe(true);
+});
+
+test('a document whose client goes away gives its thread to the next one', async () => {
+  const parser = parserWith({ threads: 1, timeMs: 60_000 });
+  const client = new AbortController();
+  const left = parser.parse(yaml(slow, 't', client.signal));
+  const next = parser.parse(yaml(small));
+  client.abort();
+  await expect(left).rejects.toMatchObject({ code: 'bad_request' });
+  expect((await next).ok).toBe(true);
+});
+
+test('a document that needs too much memory is refused, and the process lives', async () => {
+  const list = JSON.stringify({
+    project: 'p',
+    name: 'j',
+    params: { x: Array.from({ length: 90_000 }, () => ({ a: 1 })) },
+  });
+  await expect(parserWith({ memoryMb: 8 }).parse(json(list))).rejects.toMatchObject({ code: 'too_large' });
+});

@@ -1,0 +1,62 @@
+/**
+ * Warns of placeholders that mean nothing, in the texts that are expanded when a run starts: it would end in `error`.
+ * Whether a run is given a param is not known here.
+ */
+import { isPlaceholderName, meansNothing, paramPrefix, scanPlaceholders } from '../../contract/placeholders.ts';
+import type { Fault } from '../../errors.ts';
+import type { TaskDocument } from './document.ts';
+import { mostFaults } from '../../documents/faults.ts';
+import type { EnvDocument } from '../../documents/runtime-blocks.ts';
+import { formatPath, isRecord, type PathPart } from '../../kernel/text/path.ts';
+
+type Place = { readonly path: readonly PathPart[]; readonly text: string };
+
+/** Not more than a reader would want, as a document may be nothing but placeholders. */
+export function placeholderWarnings(tasks: readonly TaskDocument[]): Fault[] {
+  const warnings: Fault[] = [];
+  for (const [i, task] of tasks.entries()) {
+    for (const { path, text } of textsOf(task)) {
+      for (const name of unknownIn(text)) {
+        if (warnings.length === mostFaults) return warnings;
+        warnings.push({ path: formatPath(['tasks', i, ...path]), message: `the placeholder ${meansNothing(name)}` });
+      }
+    }
+  }
+  return warnings;
+}
+
+function unknownIn(text: string): Set<string> {
+  const unknown = new Set<string>();
+  for (const { name } of scanPlaceholders(text)) {
+    if (name !== undefined && !isPlaceholderName(name) && !name.startsWith(paramPrefix)) unknown.add(name);
+    if (unknown.size === mostFaults) break;
+  }
+  return unknown;
+}
+
+function textsOf({ docker, process, function: called }: TaskDocument): Place[] {
+  return [
+    ...textsIn(docker?.args, ['docker', 'args']),
+    ...envTexts(docker?.env, ['docker', 'env']),
+    ...textsIn(process?.command, ['process', 'command']),
+    ...textsIn(process?.cwd, ['process', 'cwd']),
+    ...envTexts(process?.env, ['process', 'env']),
+    ...textsIn(called?.input, ['function', 'input']),
+  ];
+}
+
+/** Values only: names, and the names of stash entries, are taken as they are. */
+function envTexts(env: EnvDocument, path: readonly PathPart[]): Place[] {
+  if (Array.isArray(env)) {
+    return env.map((line, i) => ({ path: [...path, i], text: line.slice(line.indexOf('=') + 1) }));
+  }
+  return Object.entries(env ?? {}).flatMap(([name, value]) =>
+    typeof value === 'string' ? [{ path: [...path, name], text: value }] : [],
+  );
+}
+
+function textsIn(value: unknown, path: readonly PathPart[]): Place[] {
+  if (typeof value === 'string') return [{ path, text: value }];
+  if (Array.isArray(value)) return value.flatMap((item: unknown, i) => textsIn(item, [...path, i]));
+  return isRecord(value) ? Object.entries(value).flatMap(([key, item]) => textsIn(item, [...path, key])) : [];
+}

@@ -1,0 +1,49 @@
+/**
+ * Takes variables out of this process's environment, so that nobody reads them in /proc/PID/environ: neither a task of the
+ * same user, nor a child that inherits too much.
+ *
+ * To delete a variable is not enough: the block that the process was started with stays as it was. On Linux a process can
+ * overwrite its own block through /proc/self/mem. Elsewhere there is no such file to read, and the variables are deleted.
+ */
+import { closeSync, openSync, readSync, writeSync } from 'node:fs';
+import { readProcessStat } from './process-stat.ts';
+
+/** Whoever needs the values has read them before. */
+export function eraseEnvironment(names: readonly string[]): void {
+  const set = names.filter((name) => process.env[name] !== undefined);
+  if (set.length === 0) return;
+  try {
+    overwrite(set);
+  } catch {
+    // another system, or one that forbids it; docs/security.md says where
+  }
+  for (const name of set) delete process.env[name];
+}
+
+function overwrite(names: readonly string[]): void {
+  const block = readProcessStat('self')?.environment;
+  if (block === undefined) return;
+  const { start, end } = block;
+  const memory = openSync('/proc/self/mem', 'r+');
+  try {
+    const bytes = Buffer.alloc(end - start);
+    readSync(memory, bytes, 0, bytes.length, start);
+    for (const { at, length } of valuesIn(bytes, names)) writeSync(memory, Buffer.alloc(length), 0, length, start + at);
+  } finally {
+    closeSync(memory);
+  }
+}
+
+/** Where the values of these variables are in a block of `NAME=value` texts, each with a zero behind it. */
+export function valuesIn(block: Buffer, names: readonly string[]): { at: number; length: number }[] {
+  const found: { at: number; length: number }[] = [];
+  for (let at = 0; at < block.length; ) {
+    const zero = block.indexOf(0, at);
+    const end = zero < 0 ? block.length : zero;
+    const equals = block.indexOf('=', at);
+    const isNamed = equals >= at && equals < end && names.includes(block.toString('latin1', at, equals));
+    if (isNamed) found.push({ at: equals + 1, length: end - equals - 1 });
+    at = end + 1;
+  }
+  return found;
+}

@@ -1,0 +1,36 @@
+/** How secrets are made, and the rules for those that a person may choose, in an environment variable or a file. */
+import { randomBytes } from 'node:crypto';
+
+/** The shortest secret that is accepted anywhere, in characters. Generated ones have at least 26. */
+export const minSecretLength = 16;
+const maxKeyLength = 200;
+
+/** 128 random bits, with a prefix that scanners for leaked secrets can know. */
+export function newSecret(prefix: 'mrk_' | 'mrs_' | 'mrl_'): string {
+  return prefix + randomBytes(16).toString('base64url');
+}
+
+/** A key is sent in a header and, as a user name, before a colon. */
+const sendable = /^[!-9;-~]*$/;
+const controlCharacter = /\p{Cc}/u;
+
+/** What is wrong with a key of the API, such as a root key; undefined when nothing is. */
+export function findKeyFault(key: string, what: string): string | undefined {
+  if (key.length === 0) return 'is empty';
+  if (key.length < minSecretLength) return `is too short: ${what} has at least ${minSecretLength} characters`;
+  if (key.length > maxKeyLength) return `is too long: ${what} has at most ${maxKeyLength} characters`;
+  if (!sendable.test(key)) return `is malformed: ${what} has visible ASCII characters, without spaces and colons`;
+  return undefined;
+}
+
+export function findRootKeyFault(key: string): string | undefined {
+  return findKeyFault(key, 'a root key');
+}
+
+/** What is wrong with a secret key; undefined when nothing is. Spaces are allowed: it may be a phrase. */
+export function findSecretKeyFault(key: string): string | undefined {
+  if (key.length === 0) return 'is empty';
+  if (key.length < minSecretLength) return `is too short: a secret key has at least ${minSecretLength} characters`;
+  if (controlCharacter.test(key)) return 'is malformed: a secret key has no control characters';
+  return undefined;
+}

@@ -1,0 +1,76 @@
+/** Which hosts are missing, which have nothing to do, and whose tenants could as well run in others. */
+import type { LaunchHost } from '../launch-queries.ts';
+import type { Ledger } from '../ledger.ts';
+import { type Guest, needless, type Room, sparesWanted } from './placement.ts';
+import { roomsOf } from '../start-tenants.ts';
+
+export interface HostDemand {
+  /** Hosts of launchers that are without a tenant. */
+  readonly idle: readonly LaunchHost[];
+  /** Hosts of launchers whose tenants might as well run in others. */
+  readonly needless: readonly LaunchHost[];
+  /** engine → how many more hosts are needed */
+  readonly missing: ReadonlyMap<string, number>;
+}
+
+interface DemandOptions {
+  /** By engine, hosts that tenants wait for. */
+  readonly missing: ReadonlyMap<string, number>;
+  readonly mostHosts: number;
+  readonly keepsSpares: boolean;
+}
+
+export function demandHosts(
+  ledger: Ledger,
+  alive: readonly LaunchHost[],
+  { missing, mostHosts, keepsSpares }: DemandOptions,
+): HostDemand {
+  const spares = keepsSpares ? sparesWanted(roomsOf(ledger, alive), mostHosts) : new Map<string, number>();
+  return {
+    idle: idleHosts(ledger, alive, spares),
+    needless: needlessHosts(ledger, alive),
+    missing: withSpares(ledger, alive, missing, spares),
+  };
+}
+
+/** Hosts that run nothing. A host started by hand stays, and so do those that stand by. */
+function idleHosts(ledger: Ledger, alive: readonly LaunchHost[], spares: ReadonlyMap<string, number>): LaunchHost[] {
+  const empty = emptyRooms(ledger, alive);
+  const ofEngine = (engine: string): Room[] => empty.filter((room) => room.engine === engine);
+  const kept = new Set([...spares].flatMap(([engine, count]) => ofEngine(engine).slice(0, count)));
+  const idle = new Set(empty.filter((room) => !kept.has(room)).map(({ hostId }) => hostId));
+  return alive.filter(({ id, onDemand }) => onDemand && idle.has(id));
+}
+
+function emptyRooms(ledger: Ledger, alive: readonly LaunchHost[]): Room[] {
+  return roomsOf(ledger, alive).filter(({ guests }) => guests.length === 0);
+}
+
+/** Hosts to stand by are asked for one at a time, once all tenants of their engine run: until then the processor is theirs. */
+function withSpares(
+  ledger: Ledger,
+  alive: readonly LaunchHost[],
+  missing: ReadonlyMap<string, number>,
+  spares: ReadonlyMap<string, number>,
+): ReadonlyMap<string, number> {
+  const wanted = new Map(missing);
+  const starting = new Set<string | null>();
+  for (const [, { state, ordered, ending, engine }] of ledger.launches())
+    if (ending || (ordered && state !== 'STARTED')) starting.add(engine);
+  const empty = emptyRooms(ledger, alive);
+  for (const [engine, count] of spares) {
+    const isThere = empty.filter((room) => room.engine === engine).length >= count;
+    if (!isThere && !missing.has(engine) && !starting.has(engine)) wanted.set(engine, 1);
+  }
+  return wanted;
+}
+
+/** A host is kept while one of its tenants has not started, or another host of its engine leaves. */
+function needlessHosts(ledger: Ledger, alive: readonly LaunchHost[]): LaunchHost[] {
+  const byId = new Map(alive.map((host) => [host.id, host]));
+  const leaving = new Set(alive.filter((host) => host.leaving).map(({ engine }) => engine));
+  const isUp = ({ tenantId }: Guest): boolean => ledger.entries.get(tenantId)?.launch?.state === 'STARTED';
+  const mayGo = ({ hostId, engine, guests }: Room): boolean =>
+    byId.get(hostId)?.onDemand === true && !leaving.has(engine) && guests.every(isUp);
+  return needless(roomsOf(ledger, alive), mayGo).flatMap(({ hostId }) => byId.get(hostId) ?? []);
+}

@@ -1,0 +1,209 @@
+/**
+ * Which host runs which tenant's scheduler. Hosts are of one engine version each.
+ *
+ * 1. Tenants that nobody suspects share hosts: each goes to the one with the fewest tenants.
+ * 2. A tenant whose host was lost with it is suspected. The first time, it starts at once in a host that is there: an empty
+ *    one, or one that it shares with tenants of equal suspicion only.
+ * 3. A tenant that lost its host twice, or was blamed for a loss, waits for a host for itself.
+ * 4. There are no more hosts of an engine than the machine can bear. At that limit, tenants share hosts, and the most
+ *    suspected are spread evenly over them, so that each loss narrows the suspects down.
+ * 5. Where tenants share a host, an empty one stands by (`sparesWanted`), so that the tenants of a lost host start again
+ *    without waiting for a process. Where suspects share a host, one stands by for each of them: a second loss separates them.
+ *
+ * A suspect that runs is not moved: it restarts only if its host is lost.
+ */
+
+export interface Guest {
+  readonly tenantId: string;
+  readonly engine: string;
+  /** How often its host was lost with it. */
+  readonly suspicion: number;
+  /** Shares its host with no other. */
+  readonly ownHost: boolean;
+  /** Its host was lost by its fault, as far as can be told: it waits for a host of its own, and shares none meanwhile. */
+  readonly isBlamed: boolean;
+  /** The host where it has just failed: another one comes first. */
+  readonly failedAt: string | null;
+}
+
+export interface Room {
+  readonly hostId: string;
+  readonly engine: string;
+  readonly guests: readonly Guest[];
+}
+
+export interface Placements {
+  /** tenant → host */
+  readonly placed: ReadonlyMap<string, string>;
+  /** engine → how many more hosts it takes to run the others */
+  readonly missing: ReadonlyMap<string, number>;
+}
+
+/** Tenants that share a host. */
+const maxGuests = 256;
+
+type Company = 'trusted' | 'suspect' | 'alone';
+
+/** Tenants share a host only with tenants of the same company. */
+function companyOf({ suspicion, ownHost, isBlamed }: Guest): Company {
+  if (ownHost || isBlamed || suspicion > 1) return 'alone';
+  return suspicion === 1 ? 'suspect' : 'trusted';
+}
+
+/**
+ * `rooms` are those of hosts that are alive and not leaving. `mostHosts` of an engine do not count those of tenants that have
+ * one of their own. Tenants that nobody suspects are placed first, then the most suspected; among equals, the first ones.
+ */
+export function place(
+  guests: readonly Guest[],
+  rooms: readonly Room[],
+  mostHosts: (engine: string) => number,
+): Placements {
+  const open: Space[] = rooms.map((room) => new Space(room.hostId, room.engine, room.guests));
+  const most = limitsOf([...guests, ...rooms.flatMap((room) => room.guests)], mostHosts);
+  const placed = new Map<string, string>();
+  const missing = new Map<string, number>();
+  for (const guest of guests.toSorted((a, b) => rankOf(a) - rankOf(b))) {
+    const admitting = open.filter((candidate) => candidate.admits(guest));
+    const space = emptiest(admitting, guest) ?? beyondLimit(open, guest, most);
+    if (space !== undefined) {
+      space.take(guest);
+      if (space.hostId !== undefined) placed.set(guest.tenantId, space.hostId);
+      continue;
+    }
+    missing.set(guest.engine, (missing.get(guest.engine) ?? 0) + 1);
+    // it counts as a host: there are only so many
+    open.push(new Space(undefined, guest.engine, [guest]));
+  }
+  return { placed, missing };
+}
+
+function rankOf({ suspicion }: Guest): number {
+  return suspicion === 0 ? Number.NEGATIVE_INFINITY : -suspicion;
+}
+
+/** Never fewer than it takes for all when none is suspected. */
+function limitsOf(all: readonly Guest[], mostHosts: (engine: string) => number): (engine: string) => number {
+  const sharing = new Map<string, number>();
+  for (const { engine, ownHost } of all) if (!ownHost) sharing.set(engine, (sharing.get(engine) ?? 0) + 1);
+  return (engine) => Math.max(1, mostHosts(engine), Math.ceil((sharing.get(engine) ?? 0) / maxGuests));
+}
+
+/** Where no further host may be: one that is there, though it is full. The most suspected keep apart from each other. */
+function beyondLimit(open: readonly Space[], guest: Guest, most: (engine: string) => number): Space | undefined {
+  const shared = open.filter((space) => space.engine === guest.engine && !space.isOwn);
+  if (guest.ownHost || shared.length < most(guest.engine)) return undefined;
+  const mayWait = guest.isBlamed || !shared.some(({ hostId }) => hostId !== undefined);
+  const candidates = shared.filter(({ hostId }) => hostId !== undefined || mayWait);
+  return least(candidates, (space) => [
+    Math.max(0, space.suspicion - guest.suspicion),
+    space.suspects(Math.max(1, guest.suspicion)),
+    hasFailedIn(space, guest),
+    space.taken,
+  ]);
+}
+
+/** A host that is there, or (without an id) one that would have to be. */
+class Space {
+  readonly hostId: string | undefined;
+  readonly engine: string;
+  readonly #guests: Guest[];
+
+  constructor(hostId: string | undefined, engine: string, guests: readonly Guest[]) {
+    this.hostId = hostId;
+    this.engine = engine;
+    this.#guests = [...guests];
+  }
+
+  get taken(): number {
+    return this.#guests.length;
+  }
+
+  get isOwn(): boolean {
+    return this.#guests.some(({ ownHost }) => ownHost);
+  }
+
+  /** The highest of all who are in it. */
+  get suspicion(): number {
+    return Math.max(0, ...this.#guests.map(({ suspicion }) => suspicion));
+  }
+
+  /** How many are suspected at least so much. */
+  suspects(suspicion: number): number {
+    return this.#guests.filter((guest) => guest.suspicion >= suspicion).length;
+  }
+
+  admits(guest: Guest): boolean {
+    const company = companyOf(guest);
+    if (guest.engine !== this.engine || this.taken >= maxGuests) return false;
+    return this.taken === 0 || (company !== 'alone' && this.#guests.every((each) => companyOf(each) === company));
+  }
+
+  take(guest: Guest): void {
+    this.#guests.push(guest);
+  }
+}
+
+/** A host that is there; for a tenant that nobody suspects, not one that stands by; then the one with the fewest tenants. */
+function emptiest(spaces: readonly Space[], guest: Guest): Space | undefined {
+  return least(spaces, (space) => [
+    space.hostId === undefined ? 1 : 0,
+    hasFailedIn(space, guest),
+    space.taken === 0 && companyOf(guest) === 'trusted' ? 1 : 0,
+    space.taken,
+  ]);
+}
+
+function hasFailedIn({ hostId }: Space, { failedAt }: Guest): number {
+  return hostId !== undefined && hostId === failedAt ? 1 : 0;
+}
+
+/** By the first number in which they differ; the first of those that are equal. */
+function least(spaces: readonly Space[], keyOf: (space: Space) => readonly number[]): Space | undefined {
+  const keyed = spaces.map((space) => ({ space, key: keyOf(space) }));
+  return keyed.toSorted((a, b) => compare(a.key, b.key))[0]?.space;
+}
+
+function compare(a: readonly number[], b: readonly number[]): number {
+  const at = a.findIndex((value, i) => value !== b[i]);
+  return at < 0 ? 0 : (a[at] ?? 0) - (b[at] ?? 0);
+}
+
+/** By engine, how many empty hosts shall stand by. */
+export function sparesWanted(rooms: readonly Room[], mostHosts: number): Map<string, number> {
+  const wanted = new Map<string, number>();
+  for (const { engine, guests } of rooms.filter((room) => room.guests.length > 1)) {
+    const used = rooms.filter((room) => room.engine === engine && isShareable(room) && room.guests.length > 0).length;
+    const suspects = guests.filter(({ suspicion }) => suspicion > 0).length;
+    const spares = Math.max(1, Math.min(suspects, mostHosts - used));
+    wanted.set(engine, Math.max(spares, wanted.get(engine) ?? 0));
+  }
+  return wanted;
+}
+
+/** Whether other tenants may come to be in it. */
+function isShareable({ guests }: Room): boolean {
+  return !guests.some(({ ownHost }) => ownHost);
+}
+
+/** So few may have to move, and so many may share a host in the end: far from where hosts are full, or nothing would last. */
+const fewGuests = 32;
+const wellFilled = maxGuests / 2;
+
+/**
+ * Hosts whose tenants might as well run in another of their engine, one of each engine: suspects were given room, and nobody
+ * is suspected any more. `mayGo`: it may be sent away.
+ */
+export function needless(rooms: readonly Room[], mayGo: (room: Room) => boolean): Room[] {
+  const trusted = rooms
+    .filter(({ guests }) => guests.length > 0 && guests.every(({ suspicion, ownHost }) => suspicion === 0 && !ownHost))
+    .toSorted((a, b) => a.guests.length - b.guests.length);
+  const found = new Map<string, Room>();
+  for (const [i, room] of trusted.entries()) {
+    const fits = ({ engine, guests }: Room): boolean =>
+      engine === room.engine && guests.length + room.guests.length <= wellFilled;
+    if (found.has(room.engine) || room.guests.length > fewGuests || !mayGo(room)) continue;
+    if (trusted.slice(i + 1).some(fits)) found.set(room.engine, room);
+  }
+  return [...found.values()];
+}

@@ -1,0 +1,172 @@
+/** Turns in which hosts are lost, stand by or are not needed any more. */
+import { describe, expect, it } from 'vitest';
+import { at, failedLaunch, makeEntry, makeHost, makeWorld } from '../../../test/harness/turns.ts';
+import { newId } from '../../kernel/id.ts';
+import type { LaunchEntry } from '../ledger.ts';
+import { decide } from '../turn.ts';
+
+describe('a tenant that is ending when its host is lost', () => {
+  const suspicionOf = (phase: 'running' | 'ended'): number | undefined => {
+    const ending = { ...failedLaunch, state: 'ALLOCATED', code: 'stopping', hostId: 'a', ending: true } as const;
+    const word = { orderNo: 1, hostId: 'a', phase, code: null, reason: null } as const;
+    const hosts = [{ ...makeHost('a'), beatMs: Number.NEGATIVE_INFINITY }];
+    const { changes } = decide(makeWorld({ entries: [{ ...makeEntry(ending), word }], hosts }));
+    return changes[0]?.launch.suspicion;
+  };
+
+  it('is suspected, unless it had ended', () => {
+    expect([suspicionOf('running'), suspicionOf('ended')]).toEqual([1, 0]);
+  });
+});
+
+describe('a lost host', () => {
+  const running = { ...failedLaunch, state: 'STARTED', code: null, hostId: 'a', ordered: true, failures: 0 } as const;
+  const [old, other, recent] = [60, 60, 3].map((ago) => makeEntry({ ...running, changedAt: at(-ago) })) as [
+    LaunchEntry,
+    LaunchEntry,
+    LaunchEntry,
+  ];
+  const starting = makeEntry({ ...running, state: 'ALLOCATED', changedAt: at(-60) });
+  const ended = Number.NEGATIVE_INFINITY;
+  const blame = (entries: readonly LaunchEntry[], beatMs = ended) => {
+    const fresh = entries.map((each) => ({ ...each }));
+    decide(makeWorld({ entries: fresh, hosts: [{ ...makeHost('a'), beatMs }] }));
+    return fresh.map(({ launch }) => [launch?.suspicion, launch?.failures]);
+  };
+
+  it.each([
+    ['the only tenant is blamed', [old], [[1, 1]]],
+    [
+      'the tenant that was being started is blamed',
+      [old, starting],
+      [
+        [0, 0],
+        [1, 1],
+      ],
+    ],
+    [
+      'the tenant that was started last is blamed',
+      [old, recent],
+      [
+        [0, 0],
+        [1, 1],
+      ],
+    ],
+    [
+      'the tenant that was being started is blamed before one that was started lately',
+      [old, recent, starting],
+      [
+        [0, 0],
+        [0, 0],
+        [1, 1],
+      ],
+    ],
+    [
+      'without such tenants all are suspected, and none is blamed',
+      [old, other],
+      [
+        [1, 0],
+        [1, 0],
+      ],
+    ],
+  ])('%s', (_, entries, expected) => {
+    expect(blame(entries)).toEqual(expected);
+  });
+
+  it('is not put down to a tenant that hung', () => {
+    const word = { orderNo: 1, hostId: 'a', phase: 'starting', code: 'failing', reason: 'it hangs' } as const;
+    expect(blame([old, { ...starting, word }])).toEqual([
+      [1, 0],
+      [1, 0],
+    ]);
+  });
+
+  it('that was silent for a while is put down to the tenant that it was starting when it fell silent', () => {
+    expect(blame([old, recent], at(-9).getTime())).toEqual([
+      [0, 0],
+      [1, 1],
+    ]);
+  });
+
+  it('costs a tenant that is not blamed no pause: it is given to the host that stands by in the same turn', () => {
+    const [innocent, guilty] = [{ ...old }, { ...starting }];
+    const hosts = [{ ...makeHost('a'), beatMs: ended }, makeHost('b')];
+    const plan = decide(makeWorld({ entries: [innocent, guilty], hosts }));
+    expect(innocent.launch).toMatchObject({ state: 'ALLOCATED', ordered: true, hostId: 'b' });
+    expect(guilty.launch).toMatchObject({ state: 'DISABLED', ordered: false });
+    expect(plan.looks).toEqual([]);
+  });
+
+  it('costs a tenant that is not blamed no pause: without a host that stands by, it is looked at in the same turn', () => {
+    const [innocent, guilty] = [{ ...old }, { ...starting }];
+    const plan = decide(makeWorld({ entries: [innocent, guilty], hosts: [{ ...makeHost('a'), beatMs: ended }] }));
+    expect([innocent.launch?.state, guilty.launch?.state]).toEqual(['ALLOCATED', 'DISABLED']);
+    expect(plan.looks.map(({ entry: { tenant } }) => tenant.id)).toEqual([innocent.tenant.id]);
+  });
+});
+
+describe('the host that stands by', () => {
+  const running = { ...failedLaunch, state: 'STARTED', code: null, hostId: 'a', ordered: true, failures: 0 } as const;
+  const spares = (entries: readonly LaunchEntry[], hosts = [makeHost('a')]) =>
+    decide(makeWorld({ entries, hosts, keepsSpares: true }));
+
+  it('is asked for where tenants share a host and all of them run', () => {
+    expect(spares([makeEntry(running), makeEntry(running)]).missing).toEqual(new Map([['1', 1]]));
+    expect(spares([makeEntry(running)]).missing.size).toBe(0);
+    expect(spares([makeEntry(running), makeEntry({ ...running, state: 'ALLOCATED' })]).missing.size).toBe(0);
+  });
+
+  it('stays though it has no tenant; a second one may go', () => {
+    const plan = spares([makeEntry(running), makeEntry(running)], [makeHost('a'), makeHost('b'), makeHost('c')]);
+    expect([plan.missing.size, plan.idle.map(({ id }) => id)]).toEqual([0, ['c']]);
+  });
+
+  it('is asked for again until each of the suspects that share a host has one, one at a time', () => {
+    const suspect = { ...running, suspicion: 1 };
+    const suspects = [makeEntry(suspect), makeEntry(suspect)];
+    const [none, one, two] = [[], ['b'], ['b', 'c']].map((ids) => spares(suspects, ['a', ...ids].map(makeHost)));
+    expect([none, one, two].map((plan) => plan?.missing.get('1'))).toEqual([1, 1, undefined]);
+    expect(two?.idle).toEqual([]);
+  });
+
+  it('does not take a suspect that runs', () => {
+    const suspects = [makeEntry({ ...running, suspicion: 1 }), makeEntry({ ...running, suspicion: 2 })];
+    spares(suspects, [makeHost('a'), makeHost('b'), makeHost('c')]);
+    expect(suspects.map(({ launch }) => [launch?.state, launch?.ending])).toEqual([
+      ['STARTED', false],
+      ['STARTED', false],
+    ]);
+  });
+});
+
+describe('a host that beats and does not answer an order', () => {
+  it('is lost, but not where it says that it cannot', () => {
+    const lost = (isUnsaid: boolean): string[] => {
+      const one = makeEntry({ ...failedLaunch, state: 'ALLOCATED', hostId: 'a', ordered: true, changedAt: at(-31) });
+      const hosts = [{ ...makeHost('a'), unsaid: isUnsaid ? [one.tenant.id] : [newId()] }];
+      return decide(makeWorld({ entries: [one], hosts })).lost.map(({ id }) => id);
+    };
+    expect([lost(false), lost(true)]).toEqual([['a'], []]);
+  });
+});
+
+describe('a host that does not beat', () => {
+  it.each([
+    { seconds: 7.9, mayJudge: true, lost: [] },
+    { seconds: 8.1, mayJudge: true, lost: ['a'] },
+    { seconds: 60, mayJudge: false, lost: [] },
+  ])(
+    'for $seconds s, by a launcher that was itself awake: $mayJudge, is lost: $lost',
+    ({ seconds, mayJudge, lost }) => {
+      const hosts = [{ ...makeHost('a'), beatMs: at(-seconds).getTime() }];
+      expect(decide(makeWorld({ hosts, mayJudge })).lost.map(({ id }) => id)).toEqual(lost);
+    },
+  );
+});
+
+describe('a host without a tenant', () => {
+  it('is idle, but not where it was started by hand', () => {
+    const plan = decide(makeWorld({ hosts: [makeHost('a'), { ...makeHost('c'), onDemand: false }] }));
+    expect(plan.idle.map(({ id }) => id)).toEqual(['a']);
+  });
+});

@@ -1,0 +1,73 @@
+/**
+ * Engines of contract 3 (release 0.1.0), made to look like engines of contract 4. Their tenants have neither an event bus
+ * nor flows; everything else works.
+ *
+ * The differences: functions for runs stood beside the others, not in a group; the context had a broker and wake-ups
+ * instead of hints.
+ */
+import type { HintKind } from '../../contract/channels.ts';
+import type { EngineContext } from '../../contract/context.ts';
+import type { Engine, RunEngine } from '../../contract/engine.ts';
+import type { HeldRun, Invalidation } from '../../contract/wire.ts';
+import { all, type Service } from '../../kernel/service.ts';
+
+interface OldBroker {
+  offer(tenant: unknown, lanes?: readonly string[]): void;
+  results(): Service;
+  update(tenant: unknown, jobIds: readonly string[]): void;
+  broadcast(invalidation: Invalidation): void;
+  cancel(run: HeldRun): void;
+}
+
+interface OldWake {
+  send(tenantId: string, kind: HintKind): void;
+  on(tenantId: string, kind: HintKind, listener: () => void): () => void;
+}
+
+/** What a context of contract 3 had more. */
+interface OldMembers {
+  readonly broker: OldBroker;
+  readonly wake: OldWake;
+}
+
+/** An engine of contract 3, as far as it differs. Its functions take a context that has the old members too. */
+export type OldEngine = Omit<Engine, 'runs' | 'bus' | 'flows'> & RunEngine;
+
+export function adaptContract3(old: OldEngine): Engine {
+  return {
+    contract: old.contract,
+    version: old.version,
+    pending: (client) => old.pending(client),
+    migrate: (client) => old.migrate(client),
+    scheduler: (ctx) => old.scheduler(withOldMembers(ctx)),
+    fetch: (request, ctx, caller) => old.fetch(request, withOldMembers(ctx), caller),
+    prune: (ctx) => old.prune(withOldMembers(ctx)),
+    runs: {
+      claim: (ctx, polls) => old.claim(withOldMembers(ctx), polls),
+      report: (ctx, reports) => old.report(withOldMembers(ctx), reports),
+      renew: (ctx, beats) => old.renew(withOldMembers(ctx), beats),
+      cancellations: (ctx) => old.cancellations(withOldMembers(ctx)),
+      logs: (ctx, chunks) => old.logs(withOldMembers(ctx), chunks),
+      definitions: (ctx, keys, worker) => old.definitions(withOldMembers(ctx), keys, worker),
+      stash: (ctx, run, names) => old.stash(withOldMembers(ctx), run, names),
+    },
+  };
+}
+
+function withOldMembers(ctx: EngineContext): EngineContext & OldMembers {
+  const { hints } = ctx;
+  return {
+    ...ctx,
+    broker: {
+      offer: (_, lanes) => hints.send('ready', lanes),
+      results: () => all('results', []),
+      update: (_, jobIds) => hints.send('triggers', jobIds),
+      broadcast: (invalidation) => hints.send('invalidate', invalidation),
+      cancel: (run) => hints.send('cancel', run),
+    },
+    wake: {
+      send: (_, kind) => hints.send(kind),
+      on: (_, kind, listener) => hints.on(kind, listener),
+    },
+  };
+}

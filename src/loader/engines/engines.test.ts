@@ -1,0 +1,165 @@
+import { cp, mkdir, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { engineBuild, removeEngineBuilds } from '../../../test/harness/engine-builds.ts';
+import { textWith } from '../../../test/harness/expected.ts';
+import { contractNumber, oldestContract } from '../../contract/engine.ts';
+import { engine, engineVersion } from '../../engine/engine.ts';
+import { packageFile } from '../../kernel/process/package-files.ts';
+import { Engines } from './engines.ts';
+
+const version = '0.2.1-test.1';
+let folder: string;
+let engines: Engines;
+beforeEach(async () => {
+  folder = join(await mkdtemp(join(tmpdir(), 'millrace-engines-')), 'engines');
+  engines = new Engines(engine, folder);
+});
+afterEach(() => rm(join(folder, '..'), { recursive: true }));
+afterAll(removeEngineBuilds);
+
+const put = async (from: string, as: string): Promise<string> => {
+  await cp(from, join(folder, as), { recursive: true });
+  return join(folder, as);
+};
+const detailOf = async (of: string): Promise<string> => {
+  const found = await engines.find(of);
+  return found.ok ? 'it is there' : found.detail;
+};
+
+it('speaks the contract that its package.json names', async () => {
+  const text = await readFile(packageFile('package.json'), 'utf8');
+  expect((JSON.parse(text) as { millrace: unknown }).millrace).toEqual({ contract: contractNumber });
+});
+
+describe('the engines of an installation', () => {
+  it('are at least the one that this release came with, though there is no folder', async () => {
+    expect(await engines.find(engineVersion)).toEqual({ ok: true, engine });
+    expect(await engines.list()).toEqual([
+      { version: engineVersion, contract: contractNumber, fault: null, running: true },
+    ]);
+    expect(await detailOf('9.9.9')).toBe(
+      `engine 9.9.9 is not here, only ${engineVersion}; add it with \`millrace engine add\``,
+    );
+    expect([await engines.has(engineVersion), await engines.has('9.9.9')]).toEqual([true, false]);
+    expect(await engines.usable(engineVersion)).toEqual({ ok: true });
+    expect(await engines.usable('9.9.9')).toEqual({
+      ok: false,
+      detail: `engine 9.9.9 is not here, only ${engineVersion}; add it with \`millrace engine add\``,
+    });
+  });
+
+  it('include one that is added later, loaded once, however many ask, and kept', async () => {
+    expect(await engines.has(version)).toBe(false);
+    await put(await engineBuild({ version }), version);
+    expect(await engines.has(version)).toBe(true);
+    const found = await Promise.all(Array.from({ length: 5 }, () => engines.find(version)));
+    expect(found[0]).toMatchObject({ ok: true, engine: { version, contract: contractNumber } });
+    const loaded = found.map((each) => each.ok && each.engine);
+    expect(new Set(loaded).size).toBe(1);
+    expect(loaded[0]).not.toBe(engine);
+    await rm(join(folder, version), { recursive: true });
+    expect(await engines.find(version)).toEqual(found[0]);
+  });
+
+  it('include one that was put in the place of another, though that was loaded already', async () => {
+    const first = await put(await engineBuild({ version, contract: contractNumber }), version);
+    const before = await engines.find(version);
+    await rename(first, join(folder, '.removed-1'));
+    await put(await engineBuild({ version, code: '// mended' }), version);
+    const after = await Promise.all(Array.from({ length: 3 }, () => engines.find(version)));
+    const [loaded] = after;
+    expect(loaded).toMatchObject({ ok: true, engine: { version } });
+    expect(new Set(after.map((each) => each.ok && each.engine)).size).toBe(1);
+    expect(loaded?.ok && before.ok && loaded.engine === before.engine).toBe(false);
+  });
+
+  it('are listed with the newest first; what is being added is not among them', async () => {
+    const build = await engineBuild({ version });
+    await put(build, version);
+    await put(build, '.adding-1');
+    expect((await engines.list()).map((each) => [each.version, each.running, each.fault])).toEqual([
+      [version, false, null],
+      [engineVersion, true, null],
+    ]);
+  });
+
+  it('are ours, and not a copy, where the folder has the running release too', async () => {
+    await put(await engineBuild({ version: engineVersion }), engineVersion);
+    expect(await engines.find(engineVersion)).toEqual({ ok: true, engine });
+    expect(await engines.list()).toHaveLength(1);
+  });
+});
+
+describe('an engine that cannot be used', () => {
+  it.each([
+    [oldestContract - 1, `speaks contract ${oldestContract - 1}, this release ${contractNumber}: too old`],
+    [contractNumber + 1, `speaks contract ${contractNumber + 1}, this release ${contractNumber}: too new`],
+  ])('because of its contract number, %i, is told of and none of its code is run', async (contract, words) => {
+    const code = 'throw new Error("it was run");';
+    await put(await engineBuild({ version, contract, code }), version);
+    expect(await detailOf(version)).toContain(`engine ${version} ${words}`);
+    expect(await engines.list()).toContainEqual({ version, contract, fault: textWith(words), running: false });
+    expect(await engines.has(version)).toBe(false);
+  });
+
+  const broken: readonly (readonly [what: string, spoil: (at: string) => Promise<unknown>, words: string])[] = [
+    ['without package.json', (at) => rm(join(at, 'package.json')), 'it has no package.json'],
+    ['with a broken one', (at) => writeFile(join(at, 'package.json'), '{'), 'its package.json is not JSON'],
+    [
+      'of something else',
+      (at) => writeFile(join(at, 'package.json'), '{"name":"left-pad","version":"1.0.0"}'),
+      'its name is not millrace; it names no contract (millrace.contract)',
+    ],
+    [
+      'of before there were contracts',
+      (at) => writeFile(join(at, 'package.json'), `{"name":"millrace","version":"${version}"}`),
+      'older than side-by-side engines',
+    ],
+    [
+      'that is not built',
+      (at) => rm(join(at, 'dist'), { recursive: true }),
+      'it has no dist/engine.js; it may not be built',
+    ],
+    ['without migrations', (at) => rm(join(at, 'migrations'), { recursive: true }), 'it has no migrations/tenant'],
+  ];
+  it.each(broken)('%s is told of', async (_, spoil, words) => {
+    await spoil(await put(await engineBuild({ version }), version));
+    expect(await detailOf(version)).toContain(words);
+    expect(await engines.list()).toContainEqual(
+      expect.objectContaining({ version, fault: textWith(words), running: false }),
+    );
+  });
+
+  it('in a folder of another version’s name is told of', async () => {
+    await put(await engineBuild({ version }), '7.0.0');
+    expect(await detailOf('7.0.0')).toBe(`the folder 7.0.0 holds engine ${version}`);
+  });
+
+  it.each([
+    ['throws', 'throw new Error("not today");', 'not today'],
+    ['does not parse', 'this is no code', ''],
+    ['exports nothing', 'export {};', 'its dist/engine.js exports no engine'],
+    ['lacks a part', `export const engine = { version: "${version}" };`, 'its engine lacks pending, migrate, '],
+  ])('because its code %s is told of, and found once it is mended', async (_, code, words) => {
+    const build = await engineBuild({ version });
+    const at = await put(build, version);
+    await writeFile(join(at, 'dist', 'engine.js'), code);
+    expect(await detailOf(version)).toContain(`engine ${version} cannot be loaded: ${words}`);
+    expect(await detailOf(version)).toContain(`engine ${version} cannot be loaded: ${words}`);
+    await mkdir(join(folder, '.old'));
+    await rename(at, join(folder, '.old', version));
+    await put(build, version);
+    expect(await engines.find(version)).toMatchObject({ ok: true, engine: { version } });
+  });
+
+  it('whose code says another contract than its package is told of', async () => {
+    const [promised, spoken] = [contractNumber, contractNumber + 1];
+    const at = await put(await engineBuild({ version, contract: spoken }), version);
+    const text = await readFile(join(at, 'package.json'), 'utf8');
+    await writeFile(join(at, 'package.json'), text.replace(`"contract": ${spoken}`, `"contract": ${promised}`));
+    const words = `its package.json names contract ${promised}, but its engine says ${spoken}`;
+    expect(await detailOf(version)).toBe(`engine ${version} cannot be loaded: ${words}`);
+  });
+});

@@ -1,0 +1,181 @@
+/**
+ * The engines of this installation: the one that this release came with, and those under `$MILLRACE_HOME/engines/<version>`
+ * (`millrace engine add`). One is imported when a tenant first needs it, and kept for as long as it lies there unchanged; one
+ * that is missing or broken is looked for again each time: adding, mending or replacing it needs no restart. Whatever is in that folder, nothing here throws.
+ */
+import { readdir } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import type { Engine } from '../../contract/engine.ts';
+import { within } from '../../kernel/service.ts';
+import { compareVersions } from '../../kernel/text/version.ts';
+import { adaptContract3, type OldEngine } from './contract-3.ts';
+import {
+  checkFace,
+  contractFault,
+  EngineFault,
+  type EnginePackage,
+  entryUrl,
+  faceOf,
+  readEnginePackage,
+} from './package.ts';
+import { tryEngine } from './trial.ts';
+
+export type FoundEngine =
+  | { readonly ok: true; readonly engine: Engine }
+  /** Why there is none, or why it cannot be used. */
+  | { readonly ok: false; readonly detail: string };
+
+/** What the loader needs of them. */
+export interface EngineSource {
+  find(version: string): Promise<FoundEngine>;
+}
+
+export interface InstalledEngine {
+  readonly version: string;
+  readonly contract: number | null;
+  /** Why it cannot be used; null: it can. */
+  readonly fault: string | null;
+  /** It came with this release. */
+  readonly running: boolean;
+}
+
+export function enginesFolder(home: string): string {
+  return join(home, 'engines');
+}
+
+/** An engine whose code is still being loaded after so long never will be. */
+const longestImportMs = 20_000;
+
+interface Loaded {
+  /** Where from: another file in the same place is another engine. */
+  readonly url: string | undefined;
+  readonly finding: Promise<FoundEngine>;
+}
+
+export class Engines implements EngineSource {
+  readonly #running: Engine;
+  readonly #folder: string;
+  readonly #found = new Map<string, Loaded>();
+
+  constructor(running: Engine, folder: string) {
+    this.#running = running;
+    this.#folder = folder;
+  }
+
+  /** The engine of a version; however many ask, it is imported once. One that was removed stays for those who have it. */
+  async find(version: string): Promise<FoundEngine> {
+    if (version === this.#running.version) return { ok: true, engine: this.#running };
+    const url = await this.#entry(version);
+    const known = this.#found.get(version);
+    if (known !== undefined && (url === undefined || url === known.url)) return known.finding;
+    const loaded = { url, finding: this.#load(version) };
+    this.#found.set(version, loaded);
+    const found = await loaded.finding;
+    if (!found.ok && this.#found.get(version) === loaded) this.#found.delete(version);
+    return found;
+  }
+
+  async #entry(version: string): Promise<string | undefined> {
+    if (!(await this.#isHere(version))) return undefined;
+    return entryUrl(join(this.#folder, version)).catch(() => undefined);
+  }
+
+  /** By the list: a version comes from a tenant's database, and is no path. */
+  async #isHere(version: string): Promise<boolean> {
+    return (await namesIn(this.#folder)).includes(version);
+  }
+
+  /** Whether it is here and, as far as its package says, can be used. Runs none of its code. */
+  async has(version: string): Promise<boolean> {
+    return (await this.list()).some((each) => each.version === version && each.fault === null);
+  }
+
+  /** The same, and why not. */
+  async usable(version: string): Promise<{ readonly ok: true } | { readonly ok: false; readonly detail: string }> {
+    const known = (await this.list()).find((each) => each.version === version);
+    if (known?.fault === null) return { ok: true };
+    return { ok: false, detail: known?.fault ?? (await this.#missing(version)) };
+  }
+
+  /** Why its code cannot be loaded, by loading it in a process of its own; undefined: it can. */
+  async diagnose(version: string): Promise<string | undefined> {
+    if (version === this.#running.version || !(await this.#isHere(version))) return undefined;
+    try {
+      await tryEngine(join(this.#folder, version));
+      return undefined;
+    } catch (error) {
+      return `engine ${version} cannot be used: ${error instanceof Error ? error.message : String(error)}`;
+    }
+  }
+
+  list(): Promise<InstalledEngine[]> {
+    return listEngines(this.#running, this.#folder);
+  }
+
+  async #load(version: string): Promise<FoundEngine> {
+    try {
+      if (!(await this.#isHere(version))) return { ok: false, detail: await this.#missing(version) };
+      return { ok: true, engine: await load(join(this.#folder, version)) };
+    } catch (error) {
+      return { ok: false, detail: error instanceof EngineFault ? error.message : String(error) };
+    }
+  }
+
+  async #missing(version: string): Promise<string> {
+    const have = (await this.list()).map((engine) => engine.version).join(', ');
+    return `engine ${version} is not here, only ${have}; add it with \`millrace engine add\``;
+  }
+}
+
+/** All of them, the newest first. Runs none of their code. */
+export async function listEngines(running: EnginePackage, folder: string): Promise<InstalledEngine[]> {
+  const { version, contract } = running;
+  const others = (await namesIn(folder)).filter((name) => name !== version);
+  const described = await Promise.all(others.map((name) => describe(join(folder, name))));
+  return [{ version, contract, fault: null, running: true }, ...described].toSorted((a, b) =>
+    compareVersions(b.version, a.version),
+  );
+}
+
+/** What is hidden is being added or removed. */
+async function namesIn(folder: string): Promise<string[]> {
+  const names = await readdir(folder).catch((): string[] => []);
+  return names.filter((name) => !name.startsWith('.'));
+}
+
+async function describe(folder: string): Promise<InstalledEngine> {
+  const version = basename(folder);
+  try {
+    const { contract } = await readUsable(folder);
+    return { version, contract, fault: null, running: false };
+  } catch (error) {
+    const contract = error instanceof EngineFault ? error.contract : null;
+    return { version, contract, fault: error instanceof Error ? error.message : String(error), running: false };
+  }
+}
+
+async function readUsable(folder: string): Promise<EnginePackage> {
+  const found = await readEnginePackage(folder).catch((error: unknown) => {
+    if (!(error instanceof EngineFault)) throw error;
+    throw new EngineFault(`engine ${basename(folder)} cannot be used: ${error.message}`, error.contract, error);
+  });
+  if (found.version !== basename(folder))
+    throw new EngineFault(`the folder ${basename(folder)} holds engine ${found.version}`, found.contract);
+  const fault = contractFault(found);
+  if (fault !== undefined) throw new EngineFault(fault, found.contract);
+  return found;
+}
+
+async function load(folder: string): Promise<Engine> {
+  const found = await readUsable(folder);
+  try {
+    const module: unknown = await within(longestImportMs, import(await entryUrl(folder)));
+    if (module === undefined) throw new Error(`its code has not come to an end after ${longestImportMs / 1_000} s`);
+    const exported: unknown = Reflect.get(module as object, 'engine');
+    checkFace(faceOf(exported), found);
+    return found.contract < 4 ? adaptContract3(exported as OldEngine) : (exported as Engine);
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    throw new EngineFault(`engine ${found.version} cannot be loaded: ${why}`, found.contract, error);
+  }
+}

@@ -1,0 +1,141 @@
+/**
+ * An engine as it lies in a folder: a release's package of which `package.json`, `dist/engine.js` and `migrations/tenant`
+ * count. What its package.json says (version, contract number) decides whether it is loaded at all, so that an engine
+ * that could not work here is never run here.
+ */
+import { readFile, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { z } from 'zod';
+import { contractNumber, type Engine, oldestContract, type RunEngine } from '../../contract/engine.ts';
+import { isVersion } from '../../kernel/text/version.ts';
+
+export interface EnginePackage {
+  readonly version: string;
+  readonly contract: number;
+}
+
+/** What cannot be used, and why, for people. */
+export class EngineFault extends Error {
+  override readonly name = 'EngineFault';
+  /** As far as it is known. */
+  readonly contract: number | null;
+
+  constructor(message: string, contract: number | null = null, cause?: unknown) {
+    super(message, cause === undefined ? undefined : { cause });
+    this.contract = contract;
+  }
+}
+
+const manifestShape = z.object({
+  name: z.literal('millrace', { error: 'its name is not millrace' }),
+  version: z.string({ error: 'it has no version' }).refine(isVersion, 'its version is not one as 1.2.3'),
+  millrace: z.object(
+    { contract: z.int({ error: 'its millrace.contract is not a whole number' }).min(1) },
+    { error: 'it names no contract (millrace.contract): it is older than side-by-side engines' },
+  ),
+});
+
+/** Throws an EngineFault. */
+export async function readEnginePackage(folder: string): Promise<EnginePackage> {
+  const text = await readFile(join(folder, 'package.json'), 'utf8').catch((error: unknown) => {
+    throw new EngineFault('it has no package.json', null, error);
+  });
+  const { version, millrace } = parseManifest(text);
+  for (const path of [entry, 'migrations/tenant']) {
+    await stat(join(folder, path)).catch((error: unknown) => {
+      throw new EngineFault(`it has no ${path}; it may not be built`, millrace.contract, error);
+    });
+  }
+  return { version, contract: millrace.contract };
+}
+
+function parseManifest(text: string): z.output<typeof manifestShape> {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (error) {
+    throw new EngineFault('its package.json is not JSON', null, error);
+  }
+  const parsed = manifestShape.safeParse(value);
+  if (parsed.success) return parsed.data;
+  throw new EngineFault(`its package.json is not Millrace's: ${parsed.error.issues.map((i) => i.message).join('; ')}`);
+}
+
+/** Why this release cannot work with such an engine; undefined: it can. */
+export function contractFault({ version, contract }: EnginePackage): string | undefined {
+  const speaks = `engine ${version} speaks contract ${contract}, this release ${contractNumber}`;
+  if (contract < oldestContract) return `${speaks}: too old; upgrade its tenants to a newer engine`;
+  if (contract > contractNumber) return `${speaks}: too new; install a newer release of Millrace`;
+  return undefined;
+}
+
+const entry = 'dist/engine.js';
+
+const ownFunctions = ['pending', 'migrate', 'scheduler', 'fetch', 'prune'] as const satisfies readonly (keyof Engine)[];
+
+const runFunctions = [
+  'claim',
+  'report',
+  'renew',
+  'cancellations',
+  'logs',
+  'definitions',
+  'stash',
+] as const satisfies readonly (keyof RunEngine)[];
+
+/** Every function that an engine must have. In contract 3 those for runs stood beside the others. */
+function requiredFunctions(contract: number): readonly string[] {
+  const prefix = contract < 4 ? '' : 'runs.';
+  return [...ownFunctions, ...runFunctions.map((name) => prefix + name)];
+}
+
+/**
+ * Where its code is imported from. Another file in the same place is another module: a module that failed to load is
+ * remembered as that by Node, and one that was replaced is not seen.
+ */
+export async function entryUrl(folder: string): Promise<string> {
+  const file = join(folder, entry);
+  const { ino, mtimeMs } = await stat(file);
+  const url = pathToFileURL(file);
+  url.search = `?${ino}-${Math.trunc(mtimeMs)}`;
+  return url.href;
+}
+
+/** What counts of what a module exported as its engine; plain, so that it can come from another process. */
+export interface EngineFace {
+  readonly version: unknown;
+  readonly contract: unknown;
+  /** Those of groups as `runs.claim`. */
+  readonly functions: readonly string[];
+}
+
+export function faceOf(exported: unknown): EngineFace | undefined {
+  if (typeof exported !== 'object' || exported === null) return undefined;
+  const parts = exported as Readonly<Record<string, unknown>>;
+  const functions = Object.entries(parts).flatMap(([name, part]) =>
+    typeof part === 'object' && part !== null
+      ? namesOfFunctions(part).map((inner) => `${name}.${inner}`)
+      : typeof part === 'function'
+        ? [name]
+        : [],
+  );
+  return { version: parts['version'], contract: parts['contract'], functions };
+}
+
+function namesOfFunctions(group: object): string[] {
+  return Object.entries(group).flatMap(([name, part]) => (typeof part === 'function' ? [name] : []));
+}
+
+/** Is it the engine that its package promises? Throws an EngineFault. */
+export function checkFace(face: EngineFace | undefined, { version, contract }: EnginePackage): void {
+  if (face === undefined) throw new EngineFault(`its ${entry} exports no engine`, contract);
+  const missing = requiredFunctions(contract).filter((name) => !face.functions.includes(name));
+  if (missing.length > 0) throw new EngineFault(`its engine lacks ${missing.join(', ')}`, contract);
+  if (face.version !== version)
+    throw new EngineFault(`its package is ${version}, but its engine says ${String(face.version)}`, contract);
+  if (face.contract !== contract) {
+    const says = `its package.json names contract ${contract}, but its engine says ${String(face.contract)}`;
+    throw new EngineFault(says, contract);
+  }
+}

@@ -1,0 +1,140 @@
+/**
+ * Adding engines to a home and removing them. One is unpacked and tried beside its place and put there by one rename:
+ * whoever looks finds a whole engine or none, and of two that add the same version one is told so.
+ */
+import { cp, mkdir, mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { MillraceError } from '../../errors.ts';
+import { makeHome } from '../../postgres/embedded/home.ts';
+import { readMigrations } from '../../postgres/migrate.ts';
+import { checkFace, contractFault, EngineFault, type EnginePackage, readEnginePackage } from './package.ts';
+import { tryEngine } from './trial.ts';
+import { enginesFolder } from './engines.ts';
+import { isTarball, readTarball } from './tarball.ts';
+
+export interface AddedEngine extends EnginePackage {
+  readonly migrations: number;
+}
+
+export interface AddOptions {
+  /** Asked before one that is there is replaced; rejects where that must not be. Without it nothing is replaced. */
+  readonly mayReplace?: (version: string) => Promise<void>;
+}
+
+/** What of a release is an engine. */
+const parts = ['package.json', 'dist', 'migrations/tenant'] as const;
+const roomPrefix = '.adding-';
+const rubbishPrefix = '.removed-';
+const abandonedMs = 3_600_000;
+
+/** `source` is a folder with a release in it, or a tarball of one. */
+export async function addEngine(home: string, source: string, options: AddOptions = {}): Promise<AddedEngine> {
+  const folder = enginesFolder(await makeHome(home));
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  await removeAbandoned(folder);
+  const room = await mkdtemp(join(folder, roomPrefix));
+  try {
+    await unpack(source, room);
+    const found = await readEnginePackage(room);
+    const fault = contractFault(found);
+    if (fault !== undefined) throw new EngineFault(fault);
+    const target = join(folder, found.version);
+    const old = await isThere(target);
+    if (old) await (options.mayReplace?.(found.version) ?? Promise.reject(alreadyThere(found.version)));
+    const migrations = await countMigrations(room);
+    checkFace(await tryEngine(room), found);
+    if (old) await discard(folder, target);
+    await put(room, target, found.version);
+    return { ...found, migrations };
+  } catch (error) {
+    if (!(error instanceof EngineFault)) throw error;
+    throw new MillraceError('bad_request', `${source} is no engine that can be used: ${error.message}`, {
+      cause: error,
+    });
+  } finally {
+    await rm(room, { recursive: true, force: true });
+  }
+}
+
+/** Throws where there is none of that version. */
+export async function removeEngine(home: string, version: string): Promise<void> {
+  const folder = enginesFolder(home);
+  const names = await readdir(folder).catch((): string[] => []);
+  if (version.startsWith('.') || !names.includes(version))
+    throw new MillraceError('not_found', `there is no engine ${version} in ${folder}`);
+  await discard(folder, join(folder, version));
+}
+
+async function unpack(source: string, room: string): Promise<void> {
+  const found = await stat(source).catch((error: unknown) => {
+    throw new MillraceError('not_found', `there is no ${source}`, { cause: error });
+  });
+  await (found.isDirectory() ? copyParts(source, room) : unpackTarball(source, room));
+}
+
+async function copyParts(source: string, room: string): Promise<void> {
+  for (const part of parts) {
+    if (!(await isThere(join(source, part)))) continue;
+    // what a link in it leads to is copied, so that nothing depends on what is outside
+    await cp(join(source, part), join(room, part), { recursive: true, dereference: true });
+  }
+}
+
+async function unpackTarball(source: string, room: string): Promise<void> {
+  const bytes = await readFile(source);
+  if (!isTarball(bytes)) throw new MillraceError('bad_request', `${source} is neither a folder nor a tarball`);
+  const files = await readTarball(bytes).catch((error: unknown) => {
+    if (!(error instanceof MillraceError)) throw error;
+    throw new MillraceError('bad_request', `${source} cannot be unpacked: ${error.message}`, { cause: error });
+  });
+  for (const { path, data } of files) {
+    // all is below one folder; npm calls it `package`
+    const inner = path.split('/').slice(1).join('/');
+    if (!parts.some((part) => inner === part || inner.startsWith(`${part}/`))) continue;
+    await mkdir(dirname(join(room, inner)), { recursive: true });
+    await writeFile(join(room, inner), data);
+  }
+}
+
+async function countMigrations(room: string): Promise<number> {
+  const migrations = await readMigrations(join(room, 'migrations', 'tenant')).catch((error: unknown) => {
+    throw new EngineFault(error instanceof Error ? error.message : String(error));
+  });
+  if (migrations.length === 0) throw new EngineFault('it has no migrations');
+  return migrations.length;
+}
+
+async function put(room: string, target: string, version: string): Promise<void> {
+  await rename(room, target).catch((error: unknown) => {
+    const code: unknown = error instanceof Error ? Reflect.get(error, 'code') : undefined;
+    throw code === 'ENOTEMPTY' || code === 'EEXIST' ? alreadyThere(version) : error;
+  });
+}
+
+/** Out of sight by one rename, before it is gone file by file. */
+async function discard(folder: string, target: string): Promise<void> {
+  const rubbish = await mkdtemp(join(folder, rubbishPrefix));
+  await rename(target, join(rubbish, 'engine'));
+  await rm(rubbish, { recursive: true, force: true });
+}
+
+function alreadyThere(version: string): MillraceError {
+  return new MillraceError('conflict', `engine ${version} is here already; --replace puts another in its place`);
+}
+
+async function isThere(path: string): Promise<boolean> {
+  return stat(path).then(
+    () => true,
+    () => false,
+  );
+}
+
+/** Left by commands that were killed. */
+async function removeAbandoned(folder: string): Promise<void> {
+  for (const name of await readdir(folder)) {
+    if (!name.startsWith(roomPrefix) && !name.startsWith(rubbishPrefix)) continue;
+    const found = await stat(join(folder, name)).catch(() => undefined);
+    if (found !== undefined && Date.now() - found.mtimeMs > abandonedMs)
+      await rm(join(folder, name), { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,371 @@
+/**
+ * The loader picks the engine for a tenant by the version recorded inside that tenant's database, and opens the tenant
+ * for it: a pool whose every connection holds `drain` and has seen that version (I6).
+ *
+ * Promises: the version is looked at when a process first serves the tenant and again after any change; a pool of which
+ * it was heard, or found, that its engine is no longer the tenant's is closed at once and never used again; what fails as
+ * if that were so is a reason to look; however many ask for a tenant, one looks; one that cannot be opened costs those who ask for it no more than one look a second, and
+ * the others nothing.
+ */
+import type { Pool } from 'pg';
+import type { EngineContext } from '../contract/context.ts';
+import type { Engine } from '../contract/engine.ts';
+import type { Caller } from '../contract/roles.ts';
+import { isDoubtful, isMissingTable, isStaleEngine, knownError, MillraceError } from '../errors.ts';
+import type { Log } from '../kernel/log.ts';
+import { type Db, onPool } from '../kernel/sql.ts';
+import type { Address } from '../postgres/address.ts';
+import type { ConnectionBudget } from '../postgres/pool/connection-budget.ts';
+import { makePatient } from '../postgres/pool/patient-pool.ts';
+import { closePool, guardVersion, openPool } from '../postgres/pool/pool.ts';
+import { presentVersion } from '../postgres/recorded-version.ts';
+import type { WakeHub } from '../postgres/wake.ts';
+import { findFormer, listTenants, type TenantRow } from '../control/queries.ts';
+import type { EngineSource } from './engines/engines.ts';
+import { look, type Prove } from './inspect.ts';
+import { schemaFault } from './schema-fault.ts';
+
+export interface OpenTenant {
+  readonly row: TenantRow;
+  readonly engine: Engine;
+  readonly ctx: EngineContext;
+}
+
+export interface LoaderOptions {
+  readonly control: Db;
+  readonly hub: Pick<WakeHub, 'onAny'>;
+  readonly engines: EngineSource;
+  readonly addressOf: (row: TenantRow) => Address;
+  readonly contextFor: (row: TenantRow, pool: Pool) => EngineContext;
+  readonly application: string;
+  readonly poolSize: number;
+  readonly allowPooler: boolean;
+  /** What this process may have in all. */
+  readonly budget?: ConnectionBudget;
+  /** For so long a tenant that could not be opened is not tried again. */
+  readonly failureLifeMs?: number;
+  readonly log: Log;
+}
+
+/** How long the list of tenants may be out of date when no wake-up came. */
+const listLifeMs = 5_000;
+/** How long those who ask wait for the end of a migration. */
+const migrationMs = 3_000;
+const usualFailureLifeMs = 1_000;
+/** However much fails, an open tenant is looked at so often. */
+const doubtEveryMs = 1_000;
+/** A tenant that is used has its version read so often: somebody may have changed it without taking `drain`. */
+const proveEveryMs = 2_000;
+
+type Seen = Awaited<ReturnType<typeof look>>;
+/** Who has the connections by which tenants are looked at. */
+const looks = 'looks';
+
+interface Entry {
+  readonly row: TenantRow;
+  readonly opening: Promise<OpenTenant>;
+  /** Once it is open: closed in the turn in which that is asked for. */
+  tenant?: OpenTenant;
+  /** When it failed, if it did: the failure is the answer until it is old. */
+  failedAt?: number;
+  /** When its version was last read, or begun to be. */
+  provenAt: number;
+  /** The last look at it after it was open. */
+  doubt?: { readonly at: number; readonly over: Promise<void> };
+}
+
+export class Loader {
+  readonly #options: LoaderOptions;
+  readonly #entries = new Map<string, Entry>();
+  /** Names that tenants had before, since the list was read. */
+  readonly #former = new Map<string, string>();
+  readonly #unhear: () => void;
+  #rows: { readonly at: number; readonly rows: Promise<TenantRow[]> } | undefined;
+
+  constructor(options: LoaderOptions) {
+    this.#options = options;
+    this.#unhear = options.hub.onAny('tenant', (about, payload) => this.#hear(about, payload));
+  }
+
+  /** Its tenants wait for it, because it opens as many connections as it can at a time. */
+  get isBusy(): boolean {
+    return this.#options.budget?.isBusy ?? false;
+  }
+
+  tenants(): Promise<TenantRow[]> {
+    const cached = this.#rows;
+    if (cached && performance.now() - cached.at < listLifeMs) return cached.rows;
+    this.#former.clear();
+    const rows = listTenants(this.#options.control);
+    const list = { at: performance.now(), rows };
+    this.#rows = list;
+    rows.then(
+      (read) => {
+        if (this.#rows === list) this.#closeGone(read);
+      },
+      () => {
+        if (this.#rows === list) this.forgetList();
+      },
+    );
+    return rows;
+  }
+
+  forgetList(): void {
+    this.#rows = undefined;
+  }
+
+  async find(name: string): Promise<TenantRow> {
+    const row = await this.#listed((tenant) => tenant.name === name);
+    if (row === undefined) throw noTenant(name);
+    return row;
+  }
+
+  /** Whatever it is called by now. */
+  async byId(id: string): Promise<TenantRow> {
+    const row = await this.#listed((tenant) => tenant.id === id);
+    if (row === undefined) throw noTenant(id);
+    return row;
+  }
+
+  /** By its name, or where no tenant has that by one that it had until not long ago: so a task's address names it. */
+  async findAlways(name: string): Promise<TenantRow> {
+    const isCalledSo = (tenant: TenantRow): boolean => tenant.name === name;
+    const rows = await this.tenants();
+    const formerId = this.#former.get(name);
+    const known = rows.find(isCalledSo) ?? rows.find(({ id }) => id === formerId);
+    return known ?? (await this.#listed(isCalledSo)) ?? this.#findFormer(name);
+  }
+
+  /** As long as the list holds: a task may call many times a second. */
+  async #findFormer(name: string): Promise<TenantRow> {
+    // PostgreSQL would not even take it as a text
+    const isText = !name.includes('\0');
+    const former = isText ? await findFormer(this.#options.control, name) : undefined;
+    if (former === undefined) throw noTenant(name);
+    this.#former.set(name, former.id);
+    return former;
+  }
+
+  /** One that was spoken of and is not in the list may be newer than the list. */
+  async #listed(isIt: (row: TenantRow) => boolean): Promise<TenantRow | undefined> {
+    const known = (await this.tenants()).find(isIt);
+    if (known !== undefined) return known;
+    this.forgetList();
+    return (await this.tenants()).find(isIt);
+  }
+
+  open(row: TenantRow): Promise<OpenTenant> {
+    const known = this.#entries.get(row.id);
+    if (known !== undefined && isSame(known.row, row) && !this.#isOld(known)) {
+      this.#proveNowAndThen(known);
+      return known.opening;
+    }
+    if (known !== undefined) void this.close(row.id);
+    const entry: Entry = { row, opening: this.#load(row), provenAt: performance.now() };
+    this.#entries.set(row.id, entry);
+    entry.opening.then(
+      (tenant) => {
+        entry.tenant = tenant;
+      },
+      () => {
+        entry.failedAt = performance.now();
+      },
+    );
+    return entry.opening;
+  }
+
+  #isOld({ failedAt }: Entry): boolean {
+    const { failureLifeMs = usualFailureLifeMs } = this.#options;
+    return failedAt !== undefined && performance.now() - failedAt > failureLifeMs;
+  }
+
+  /** On a connection of its pool, beside the work: what fails there is for others to notice. */
+  #proveNowAndThen(entry: Entry): void {
+    const { tenant } = entry;
+    const now = performance.now();
+    if (tenant === undefined || now - entry.provenAt < proveEveryMs) return;
+    entry.provenAt = now;
+    presentVersion(onPool(tenant.ctx.pool)).then(
+      (version) => version !== tenant.engine.version && this.#drop(tenant),
+      () => {},
+    );
+  }
+
+  /**
+   * Work that may be done twice: where the engine turned out to be no longer the tenant's, once more with the one that is.
+   */
+  async use<T>(tenantId: string, work: (tenant: OpenTenant) => Promise<T>): Promise<T> {
+    const open = async (): Promise<OpenTenant> => this.open(await this.byId(tenantId));
+    const tenant = await open();
+    try {
+      return await work(tenant);
+    } catch (error) {
+      if (!(await this.#isOver(tenant, error))) throw error;
+      return work(await open());
+    }
+  }
+
+  /** Whether it failed because the engine is not the tenant's any more. */
+  async #isOver(tenant: OpenTenant, error: unknown): Promise<boolean> {
+    if (isStaleEngine(error)) this.#drop(tenant);
+    else if (isDoubtful(error)) await this.#doubt(tenant);
+    else return false;
+    return tenant.ctx.pool.ending;
+  }
+
+  /** A tenant's own answer. What only reads is read again where its engine has changed meanwhile. */
+  async fetch(row: TenantRow, request: Request, caller: Caller | undefined): Promise<Response> {
+    const tenant = await this.open(row);
+    const answer = await tenant.engine.fetch(request, tenant.ctx, caller);
+    if (answer.status < 500) return answer;
+    const isFault = answer.status === 500;
+    if (isFault) await this.#doubt(tenant);
+    if (!tenant.ctx.pool.ending) return answer;
+    const successor = await this.open(await this.byId(row.id));
+    if (request.method === 'GET' || request.method === 'HEAD')
+      return successor.engine.fetch(request, successor.ctx, caller);
+    if (!isFault) return answer;
+    throw new MillraceError('tenant_unavailable', `tenant ${row.name} was changed meanwhile; try again`);
+  }
+
+  /** Something has failed that should not: is it still the tenant's engine, and the tenant there? If not, it is dropped. */
+  #doubt(tenant: OpenTenant): Promise<void> {
+    const entry = this.#entries.get(tenant.row.id);
+    if (entry?.tenant !== tenant) return Promise.resolve();
+    const at = performance.now();
+    if (entry.doubt === undefined || at - entry.doubt.at > doubtEveryMs)
+      entry.doubt = { at, over: this.#lookAgain(tenant) };
+    return entry.doubt.over;
+  }
+
+  async #lookAgain(tenant: OpenTenant): Promise<void> {
+    const seen = await this.#look(this.#options.addressOf(tenant.row));
+    if (seen.kind !== 'installed' || seen.version !== tenant.engine.version) this.#drop(tenant);
+  }
+
+  async #load(row: TenantRow): Promise<OpenTenant> {
+    const address = this.#options.addressOf(row);
+    const version = versionOf(await this.#look(address, this.#prove), row.name);
+    const found = await this.#options.engines.find(version);
+    if (!found.ok) throw new MillraceError('no_engine', `tenant ${row.name} is at version ${version}: ${found.detail}`);
+    const { engine } = found;
+    let tenant: OpenTenant | undefined;
+    const pool = this.#pool(row, engine, address, () => tenant && this.#drop(tenant));
+    tenant = { row, engine, ctx: this.#options.contextFor(row, pool) };
+    return tenant;
+  }
+
+  readonly #prove: Prove = async (client, version) => {
+    const found = await this.#options.engines.find(version);
+    const fault = found.ok ? await schemaFault(client, found.engine) : undefined;
+    if (fault !== undefined) throw new Error(fault);
+  };
+
+  /** Looks count like all other connections, and begin like these only a few at a time. */
+  async #look(address: Address, prove?: Prove): Promise<Seen> {
+    const { budget } = this.#options;
+    const opened = await budget?.enter(looks);
+    try {
+      return await look(address, migrationMs, prove);
+    } finally {
+      opened?.();
+      budget?.leave(looks);
+    }
+  }
+
+  #pool(row: TenantRow, engine: Engine, address: Address, onStale: () => void): Pool {
+    const guard = guardVersion(engine.version);
+    const { budget } = this.#options;
+    const pool = openPool({
+      address,
+      schema: 'millrace',
+      application: `${this.#options.application} ${engine.version} ${row.name}`,
+      max: this.#options.poolSize,
+      allowPooler: this.#options.allowPooler,
+      budget,
+      onOpen: async (client) => {
+        await guard(client).catch((error: unknown) => {
+          if (isStaleEngine(error) || isMissingTable(error)) onStale();
+          throw error;
+        });
+      },
+      onError: (error) => this.#options.log.debug({ err: error, tenant: row.name }, 'an idle connection was lost'),
+    });
+    return budget === undefined ? pool : makePatient(pool, budget);
+  }
+
+  /** Its engine is not the tenant's any more: nobody gets it again, and it is closed. */
+  #drop(tenant: OpenTenant): void {
+    if (this.#entries.get(tenant.row.id)?.tenant === tenant) this.#entries.delete(tenant.row.id);
+    void closePool(tenant.ctx.pool);
+  }
+
+  /** Without a payload a connection was lost, and something may have been missed: connections prove themselves. */
+  #hear(tenantId: string | undefined, isChanged: boolean | undefined): void {
+    this.forgetList();
+    if (tenantId !== undefined && isChanged === true) void this.close(tenantId);
+  }
+
+  /** Those that are in the list no more, by a drop that nobody told of. */
+  #closeGone(rows: readonly TenantRow[]): void {
+    const there = new Set(rows.map(({ id }) => id));
+    for (const id of this.#entries.keys()) if (!there.has(id)) void this.close(id);
+  }
+
+  /** Closes a tenant's pool here; the next use looks at its version again. */
+  async close(tenantId: string): Promise<void> {
+    const entry = this.#entries.get(tenantId);
+    this.#entries.delete(tenantId);
+    const tenant = entry?.tenant ?? (await entry?.opening.catch(() => undefined));
+    if (tenant !== undefined) await closePool(tenant.ctx.pool);
+  }
+
+  async closeAll(): Promise<void> {
+    this.#unhear();
+    await Promise.all([...this.#entries.keys()].map((id) => this.close(id)));
+  }
+}
+
+function noTenant(name: string): MillraceError {
+  return new MillraceError('not_found', `there is no tenant ${name}`);
+}
+
+/** A tenant that is called otherwise, or lives elsewhere, is opened anew. */
+function isSame(a: TenantRow, b: TenantRow): boolean {
+  // before the launcher has seen it, its database is known by name only
+  const isSeen = a.databaseOid != null && b.databaseOid != null;
+  return a.name === b.name && a.database === b.database && (!isSeen || a.databaseOid === b.databaseOid);
+}
+
+/** There is no such tenant (any more): what is said of it concerns nobody. */
+function isGone(error: unknown): boolean {
+  return knownError(error)?.code === 'not_found';
+}
+
+/** The tenant cannot be served by anybody now: not installed, no engine, out of reach, being upgraded. */
+export function isUnserved(error: unknown): boolean {
+  const code = knownError(error)?.code;
+  return code === 'tenant_unavailable' || code === 'not_installed' || code === 'no_engine';
+}
+
+/** The tenant is gone, or Millrace was taken out of its database: with it went whatever run somebody may hold. */
+export function hasNoRuns(error: unknown): boolean {
+  return isGone(error) || knownError(error)?.code === 'not_installed';
+}
+
+export function unlessGone(error: unknown): undefined {
+  if (!isGone(error)) throw error;
+}
+
+function versionOf(seen: Seen, name: string): string {
+  if (seen.kind === 'installed') return seen.version;
+  throw new MillraceError(seen.kind === 'not_installed' ? 'not_installed' : 'tenant_unavailable', reasonOf(name, seen));
+}
+
+function reasonOf(name: string, seen: Exclude<Seen, { kind: 'installed' }>): string {
+  if (seen.kind === 'gone') return `the database of tenant ${name} does not exist`;
+  if (seen.kind === 'not_installed') return `tenant ${name} is not installed`;
+  if (seen.kind === 'migrating') return `tenant ${name} is being upgraded`;
+  if (seen.kind === 'locked') return `another transaction has locked the tables of tenant ${name}; try again`;
+  return `the database of tenant ${name} cannot be used: ${seen.detail}`;
+}

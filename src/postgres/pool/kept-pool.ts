@@ -1,0 +1,195 @@
+/**
+ * A pool around one connection that is kept: the one that holds a scheduler's lock. It serves first; others are opened
+ * when it is busy for longer than a moment, and close soon after. So an idle tenant costs one connection. When it is lost,
+ * so are the others: what it held may be another's by now.
+ *
+ * Promise: after `destroy` nothing passes over any of its connections, whatever code still holds them (I6).
+ */
+import type { Client, ClientBase, Pool, PoolClient } from 'pg';
+import { isConnectionLoss, knownError, sqlStateOf } from '../../errors.ts';
+import { within } from '../../kernel/service.ts';
+import { sever } from './client.ts';
+import type { ConnectionBudget } from './connection-budget.ts';
+import { openPool, type PoolOptions } from './pool.ts';
+
+export interface KeptPool {
+  readonly pool: Pool;
+  /** Says goodbye to the server, and cuts what is left after `limitMs`. */
+  close(limitMs: number): Promise<void>;
+  destroy(): void;
+}
+
+/** What is over sooner than a new connection is made needs none. How long that takes the budget learns. */
+const usualMomentMs = 15;
+const idleMs = 2_000;
+/** However busy the others of this process are, nobody waits for longer than this before one is opened for it. */
+const longestMs = 2_000;
+const closed = 'the pool is closed';
+
+/** As `pg` takes it, in any of its forms. */
+type Query = readonly unknown[];
+
+interface Asked {
+  query(...query: Query): Promise<unknown>;
+}
+
+interface KeptPoolOptions extends Omit<PoolOptions, 'idleMs'> {
+  /** How long whoever finds it busy waits for it. */
+  readonly momentMs?: number;
+}
+
+/** `max` counts the others. */
+export function keptPool(kept: Client, options: KeptPoolOptions): KeptPool {
+  const open = new Set<ClientBase>([kept]);
+  let destroyed = false;
+  let closing = false;
+  const others = openPool({
+    ...options,
+    idleMs,
+    onOpen: async (client) => {
+      open.add(client);
+      client.once('end', () => open.delete(client));
+      if (destroyed) throw new Error(closed);
+      await options.onOpen?.(client);
+    },
+  });
+  const { momentMs = usualMomentMs, budget } = options;
+  const lending = new Lending({ kept, others, connectOther: others.connect.bind(others), momentMs, budget });
+  const destroy = (): void => {
+    destroyed = true;
+    lending.close();
+    if (!others.ending) void others.end().catch(() => {});
+    for (const client of open) sever(client);
+  };
+  kept.once('end', () => {
+    if (!closing) destroy();
+  });
+  const close = async (limitMs: number): Promise<void> => {
+    closing = true;
+    lending.close();
+    const ended = Promise.all([kept.end(), others.ending ? undefined : others.end()]).catch(() => {});
+    await within(limitMs, ended);
+    destroy();
+  };
+  const served = { connect: () => lending.take(), query: (...query: Query) => lending.query(query) };
+  return { pool: Object.assign(others, served as object), close, destroy };
+}
+
+interface LendingOptions {
+  readonly kept: Client;
+  readonly others: Pool;
+  readonly connectOther: () => Promise<PoolClient>;
+  readonly momentMs: number;
+  readonly budget: ConnectionBudget | undefined;
+}
+
+class Lending {
+  readonly #options: LendingOptions;
+  readonly #line: Waiting[] = [];
+  #lent = false;
+  #closed = false;
+
+  constructor(options: LendingOptions) {
+    this.#options = options;
+  }
+
+  close(): void {
+    this.#closed = true;
+    for (const { refuse } of this.#line.splice(0)) refuse(new Error(closed));
+  }
+
+  async take(): Promise<PoolClient> {
+    if (this.#closed) throw new Error(closed);
+    if (!this.#lent) return this.#lend();
+    const place = this.#stand();
+    const { others, connectOther, momentMs, budget } = this.#options;
+    // some of those that are idle may be promised to others
+    if (others.idleCount > others.waitingCount) return eitherOf(place, connectOther());
+    // mostly two sweeps have met, and the first is over in a moment
+    await within(Math.max(momentMs, budget?.openMs ?? 0), place.freed);
+    const lastMs = performance.now() + longestMs;
+    const restMs = (): number => Math.min(budget?.restMs ?? 0, lastMs - performance.now());
+    for (let ms = restMs(); ms > 0 && !place.isServed(); ms = restMs()) await within(ms, place.freed);
+    if (place.isServed()) return place.freed;
+    return eitherOf(place, budget?.opening(connectOther) ?? connectOther());
+  }
+
+  /** Like a pool's own, but a statement that failed does not cost the connection. */
+  async query(query: Query): Promise<unknown> {
+    const client = await this.take();
+    const onLost = (): void => {};
+    client.on('error', onLost);
+    let lost: Error | undefined;
+    try {
+      return await (client as Asked).query(...query);
+    } catch (error) {
+      lost = error instanceof Error && isConnectionLoss(error) ? error : undefined;
+      throw error;
+    } finally {
+      client.off('error', onLost);
+      client.release(lost);
+    }
+  }
+
+  #lend(): PoolClient {
+    this.#lent = true;
+    let back = false;
+    const release = (broken?: Error | boolean): void => {
+      if (back) throw new Error('a connection was given back twice');
+      back = true;
+      if (broken !== undefined && broken !== false) sever(this.#options.kept);
+      this.#passOn();
+    };
+    return Object.assign(this.#options.kept, { release });
+  }
+
+  #passOn(): void {
+    this.#lent = false;
+    this.#line.shift()?.admit(this.#lend());
+  }
+
+  /** In line for the kept connection. */
+  #stand(): Place {
+    let waiting: Waiting | undefined;
+    const freed = new Promise<PoolClient>((admit, refuse) => (waiting = { admit, refuse }));
+    // who has left does not hear that it was closed
+    freed.catch(() => {});
+    const mine = waiting as unknown as Waiting;
+    this.#line.push(mine);
+    const isServed = (): boolean => !this.#line.includes(mine);
+    const leave = (): boolean => !isServed() && this.#line.splice(this.#line.indexOf(mine), 1).length > 0;
+    return { freed, isServed, leave };
+  }
+}
+
+interface Waiting {
+  readonly admit: (client: PoolClient) => void;
+  readonly refuse: (error: Error) => void;
+}
+
+interface Place {
+  readonly freed: Promise<PoolClient>;
+  readonly isServed: () => boolean;
+  /** False: it was served before. */
+  readonly leave: () => boolean;
+}
+
+/** Where another connection is long in coming, or does not come, the kept one is waited for. */
+async function eitherOf(place: Place, other: Promise<PoolClient>): Promise<PoolClient> {
+  const come = other.catch((error: unknown) => {
+    if (!isFull(error)) throw error;
+    return place.freed;
+  });
+  await Promise.race([place.freed, come]).catch(() => {});
+  if (place.leave()) return other;
+  other.then(
+    (client) => client.release(),
+    () => {},
+  );
+  return place.freed;
+}
+
+/** This process may have no more, or the server has none left. */
+function isFull(error: unknown): boolean {
+  return knownError(error)?.code === 'database_unavailable' || sqlStateOf(error) === '53300';
+}

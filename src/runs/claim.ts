@@ -1,0 +1,257 @@
+/** Handing runs out (I4): many workers' polls become one claim per set of lanes; heartbeats renew what they hold. */
+import type { Pool } from 'pg';
+import type { EngineContext } from '../contract/context.ts';
+import { type Heartbeat, largestClaim, type Poll, maxClaimBytes } from '../contract/engine.ts';
+import { leaseTimes } from '../contract/lease-times.ts';
+import type { ClaimedRun, DefinitionKey, HeldRun } from '../contract/wire.ts';
+import { laneOf } from '../contract/lane.ts';
+import { groupBy } from '../kernel/group-by.ts';
+import { type Db, onPool, sql } from '../kernel/sql.ts';
+import { ClaimFloor } from './claim-floor.ts';
+import { returnRuns } from './return-runs.ts';
+
+/** Most claims find nothing or little. That many places are offered first, and all of them where that is not enough. */
+const smallClaim = 32;
+
+type ClaimedRow = {
+  id: string;
+  task_id: string;
+  instant: Date;
+  version: number;
+  attempt: number;
+  priority: ClaimedRun['priority'];
+  lease: number;
+  worker_id: string;
+  /** null where there are none, or where they did not fit. */
+  params: Record<string, unknown> | null;
+  /** Of its params, as JSON. */
+  bytes: number;
+  fits: boolean;
+  rank: Date;
+};
+
+/** What is remembered of claims for a set of lanes. */
+interface Memory {
+  readonly floor: ClaimFloor;
+  /** The last claim found more than a few. */
+  busy: boolean;
+  /** Runs asked for in one statement. Less than `largestClaim` while their params are large. */
+  most: number;
+}
+
+const mostMemories = 1_000;
+
+/** By pool, for it lives and dies with that, and by lanes. */
+const memories = new WeakMap<Pool, Map<string, Memory>>();
+
+function memoryOf(pool: Pool, lanes: readonly string[]): Memory {
+  const byLanes = memories.get(pool) ?? new Map<string, Memory>();
+  memories.set(pool, byLanes);
+  const key = JSON.stringify(lanes);
+  // workers come and go, and each may have lanes of its own
+  if (byLanes.size >= mostMemories) byLanes.clear();
+  const memory = byLanes.get(key) ?? { floor: new ClaimFloor(), busy: false, most: largestClaim };
+  byLanes.set(key, memory);
+  return memory;
+}
+
+/** One list per poll, in the order of the polls. */
+export async function claimRuns(ctx: EngineContext, engine: string, polls: readonly Poll[]): Promise<ClaimedRun[][]> {
+  const newest = newestIncarnations(polls);
+  const current = polls.filter((poll) => poll.incarnation === newest.get(poll.worker));
+  const claims = await Promise.all(Array.from(byLanes(current), (group) => claimFor(ctx, engine, group)));
+  const answers = new Map(claims.flat());
+  const lists = polls.map((poll) => answers.get(poll) ?? []);
+  ctx.telemetry.emit('claimed', { runs: lists.reduce((sum, runs) => sum + runs.length, 0), polls: polls.length });
+  return lists;
+}
+
+/** Claims for polls of the same lanes; answers which poll gets what. */
+async function claimFor(ctx: EngineContext, engine: string, polls: readonly Poll[]): Promise<[Poll, ClaimedRun[]][]> {
+  // a run that executes nothing has no use for a credential, and signing is the dearest part of handing it out
+  const executes = polls.some((poll) => poll.lanes.some((lane) => !lane.startsWith(laneOf('none', ''))));
+  const rows = await claimGroup(onPool(ctx.pool), polls, ctx);
+  const byWorker = groupBy(rows, (row) => row.worker_id);
+  return polls.map((poll) => {
+    const own = byWorker.get(poll.worker)?.splice(0, poll.free) ?? [];
+    return [poll, own.map((row) => claimedRun(ctx, engine, row, executes))];
+  });
+}
+
+/** A poll that waits for an earlier life of a worker gets nothing: nobody would hear the answer. */
+function newestIncarnations(polls: readonly Poll[]): Map<string, number> {
+  const newest = new Map<string, number>();
+  for (const { worker, incarnation } of polls) newest.set(worker, Math.max(incarnation, newest.get(worker) ?? 0));
+  return newest;
+}
+
+function byLanes(polls: readonly Poll[]): Iterable<Poll[]> {
+  return groupBy(polls, (poll) => JSON.stringify(poll.lanes.toSorted())).values();
+}
+
+async function claimGroup(db: Db, polls: readonly Poll[], ctx: EngineContext): Promise<ClaimedRow[]> {
+  const lanes = polls[0]?.lanes ?? [];
+  const memory = memoryOf(ctx.pool, lanes);
+  const places = dealt(polls);
+  const rows: ClaimedRow[] = [];
+  let bytes = 0;
+  let size = Math.min(memory.most, memory.busy ? largestClaim : smallClaim);
+  while (rows.length < places.length) {
+    const wanted = places.slice(rows.length, rows.length + size);
+    // what is claimed must reach its worker, whatever becomes of the rest
+    const found = await claimPlaces(db, wanted, { lanes, ctx, memory, bytes }).catch((error: unknown) => {
+      if (rows.length === 0) throw error;
+      ctx.log.warn({ err: error }, 'the second half of a claim failed');
+      return [];
+    });
+    if (rows.length === 0) memory.busy = found.length >= smallClaim;
+    const fitting = found.filter((row) => row.fits);
+    rows.push(...fitting);
+    bytes += fitting.reduce((sum, row) => sum + row.bytes, 0);
+    if (fitting.length < found.length) await giveBack(db, found, ctx);
+    if (found.length < wanted.length && fitting.length === found.length) break;
+    memory.most = nextMost(memory.most, { bytes, fitting: fitting.length, found: found.length });
+    size = memory.most;
+    if (bytes < maxClaimBytes) continue;
+    // more may be ready, and nobody else says so
+    ctx.hints.send('ready');
+    break;
+  }
+  return rows;
+}
+
+/** As many as fitted, where some did not; twice as many once they are small again. */
+function nextMost(most: number, last: { bytes: number; fitting: number; found: number }): number {
+  if (last.fitting < last.found) return Math.max(1, last.fitting);
+  return last.bytes <= maxClaimBytes / 4 ? Math.min(largestClaim, most * 2) : most;
+}
+
+/** Runs whose params did not fit go back to the queue, for the next claim. */
+async function giveBack(db: Db, found: readonly ClaimedRow[], ctx: EngineContext): Promise<void> {
+  const excess = found.flatMap(({ id: run, lease, fits }) => (fits ? [] : [{ run, lease }]));
+  await returnRuns(db, excess, new Date(ctx.time.now())).catch((error: unknown) => {
+    ctx.log.warn({ err: error, runs: excess.length }, 'runs could not be given back; they come back as lost');
+  });
+}
+
+interface PieceOptions {
+  readonly lanes: readonly string[];
+  readonly ctx: EngineContext;
+  readonly memory: Memory;
+  /** Of params that leave in this claim already. */
+  readonly bytes: number;
+}
+
+async function claimPlaces(db: Db, places: readonly Poll[], options: PieceOptions): Promise<ClaimedRow[]> {
+  const { lanes, ctx, bytes } = options;
+  const { floor } = options.memory;
+  const nowMs = ctx.time.now();
+  const startedMs = performance.now();
+  const rows = await db.rows<ClaimedRow>(sql`
+    select id, task_id, instant, version, attempt, priority, lease, worker_id,
+           case when before < ${maxClaimBytes - bytes} then params end as params,
+           coalesce(bytes, 0) as bytes, before < ${maxClaimBytes - bytes} as fits, rank
+      from (
+        select claimed.*, bytes,
+               coalesce(sum(bytes) over (rows between unbounded preceding and 1 preceding), 0) as before
+          from claim_runs(
+            ${lanes}::text[],
+            ${places.map((poll) => poll.worker)}::uuid[],
+            ${places.map((poll) => poll.incarnation)}::bigint[],
+            ${new Date(nowMs + ctx.settings.leaseMs)}::timestamptz,
+            ${new Date(nowMs)}::timestamptz,
+            coalesce(${floor.current(startedMs)}::timestamptz, '-infinity')) as claimed
+          cross join lateral (select octet_length(params::text) as bytes) as measured
+      ) as sized`);
+  const atMs = performance.now();
+  floor.note(db, { atMs, tookMs: atMs - startedMs }, rows[0]?.rank);
+  return rows;
+}
+
+/** One entry per free place, a place of each worker in turn, so that none takes all while others are idle. */
+function dealt(polls: readonly Poll[]): Poll[] {
+  const places: Poll[] = [];
+  for (let round = 0; places.length < largestClaim; round++) {
+    const hungry = polls.filter((poll) => poll.free > round);
+    if (hungry.length === 0) break;
+    places.push(...hungry);
+  }
+  return places.slice(0, largestClaim);
+}
+
+/** Written out field by field: spreading one object into another made it fifteen times as dear (measured). */
+function claimedRun(ctx: EngineContext, engine: string, row: ClaimedRow, executes: boolean): ClaimedRun {
+  const { id: tenant, name } = ctx.tenant;
+  const { id: run, lease } = row;
+  return {
+    tenant,
+    run,
+    lease,
+    tenant_name: name,
+    engine,
+    task: row.task_id,
+    version: row.version,
+    instant: row.instant.toISOString(),
+    attempt: row.attempt,
+    priority: row.priority,
+    params: row.params ?? {},
+    credential: executes ? ctx.secrets.signRun({ tenant, run, lease }) : '',
+  };
+}
+
+type Renewed = { worker: string; cancelled: string[]; mine: string[]; returned: boolean };
+
+/** Renews these workers' leases; tells each which of its runs it no longer holds and which it must kill. */
+export async function renewLeases(
+  ctx: EngineContext,
+  beats: readonly Heartbeat[],
+): Promise<{ lost: HeldRun[]; cancel: HeldRun[] }[]> {
+  const nowMs = ctx.time.now();
+  const db = onPool(ctx.pool);
+  const renewed = await db.rows<Renewed>(sql`
+    select worker, mine, cancelled, returned
+      from renew_leases(
+        ${beats.map((beat) => beat.worker)}::uuid[],
+        ${beats.map((beat) => beat.incarnation)}::bigint[],
+        ${JSON.stringify(beats.map((beat) => beat.holds.map((run) => run.run)))}::jsonb,
+        ${leaseTimes(ctx.settings.leaseMs).unlistedMs}::integer * interval '1 millisecond',
+        ${new Date(nowMs + ctx.settings.leaseMs)}::timestamptz,
+        ${new Date(nowMs)}::timestamptz)`);
+  const byWorker = new Map(renewed.map((row) => [row.worker, row]));
+  if (renewed.some((row) => row.returned)) ctx.hints.send('ready');
+  return beats.map((beat) => signalsFor(beat, byWorker.get(beat.worker)));
+}
+
+/** `mine` lists "run lease" pairs that this incarnation really holds. */
+function signalsFor(beat: Heartbeat, row: Renewed | undefined): { lost: HeldRun[]; cancel: HeldRun[] } {
+  const mine = new Set(row?.mine);
+  const cancelled = new Set(row?.cancelled);
+  const lost = beat.holds.filter((run) => !mine.has(`${run.run} ${run.lease}`));
+  const cancel = beat.holds.filter((run) => cancelled.has(run.run) && mine.has(`${run.run} ${run.lease}`));
+  return { lost, cancel };
+}
+
+/** Those of these definitions that a run of this worker is made of. */
+export async function heldBy(db: Db, worker: string, keys: readonly DefinitionKey[]): Promise<DefinitionKey[]> {
+  const rows = await db.rows<{ task_id: string; version: number }>(sql`
+    select distinct task_id, version
+      from live
+     where worker_id = ${worker} and task_id = any (${keys.map((key) => key.task)}::uuid[])`);
+  const held = new Set(rows.map((row) => `${row.task_id} ${row.version}`));
+  return keys.filter(({ task, version }) => held.has(`${task.toLowerCase()} ${version}`));
+}
+
+/** Tells the workers of runs that are to be killed. */
+export async function tellKilled(ctx: EngineContext): Promise<void> {
+  for (const { run } of await cancellations(ctx)) ctx.hints.send('cancel', run);
+}
+
+/** Running runs that are to be killed, with the workers that hold them. */
+export async function cancellations(ctx: EngineContext): Promise<{ worker: string; run: HeldRun }[]> {
+  const rows = await onPool(ctx.pool).rows<{ id: string; lease: number; worker_id: string }>(sql`
+    select id, lease, worker_id from live where cancel and worker_id is not null`);
+  return rows.map((row) => ({
+    worker: row.worker_id,
+    run: { tenant: ctx.tenant.id, run: row.id, lease: row.lease },
+  }));
+}

@@ -1,0 +1,33 @@
+-- Ends those of the given runs that no worker has claimed, as cancelled. Runs that another transaction has locked are
+-- skipped.
+--
+-- Returns the events to append and the permits to give back. The caller does both.
+--
+-- Locks: live by id with skip locked.
+create or replace function cancel_queued(
+  p_runs uuid[], p_reason text, p_at timestamptz,
+  out cancelled uuid[], out bodies text[], out permits uuid[], out jobs uuid[], out instants timestamptz[]
+) language plpgsql as $$
+begin
+  with free as (
+    select v.id from live v where v.id = any (p_runs) and v.worker_id is null order by v.id for update skip locked
+  ),
+  gone as (
+    delete from live where live.id = any (array(select id from free)) returning live.*
+  ),
+  recorded as (
+    insert into run (id, task_id, instant, origin, version, attempt, priority, lease, worker_id, state, reason, cause,
+                     queued_at, finished_at)
+    select g.id, g.task_id, g.instant, g.origin, g.version, g.attempt, g.priority, g.lease, null, 'cancelled', p_reason,
+           g.cause, g.queued_at, p_at
+      from gone g
+  )
+  select array_agg(g.id),
+         array_agg(end_body(k.job_id, g.task_id, g.instant, g.attempt, g.priority, 'cancelled', p_reason, false)),
+         (select array_agg(u.id) from gone cross join unnest(gone.permits) as u (id)),
+         array_agg(k.job_id) filter (where k.gates[1] = k.job_id),
+         array_agg(g.instant) filter (where k.gates[1] = k.job_id)
+    into cancelled, bodies, permits, jobs, instants
+    from gone g
+    left join task k on k.id = g.task_id;
+end $$;

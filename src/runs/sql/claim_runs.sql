@@ -1,0 +1,76 @@
+-- Claims ready runs for the places of workers: the n-th run in order of rank gets the n-th place. Each claim increments the
+-- lease of the run (I4).
+--
+-- If the job of a run was paused after the run was queued, the run and all others of its task are parked and the places go
+-- to the next runs. A long queue of a paused job must not hide the runs behind it. Runs with a rank below p_floor are
+-- ignored.
+--
+-- Locked rows are found again by ctid, which cannot change while the row is locked. A join by id would scan the table
+-- whenever the planner believes that it is empty.
+--
+-- Locks: live with skip locked, then lease by worker, then as park_runs.
+create or replace function claim_runs(
+  p_lanes text[], p_workers uuid[], p_incarnations bigint[], p_until timestamptz, p_at timestamptz,
+  p_floor timestamptz default '-infinity'
+) returns table (
+  id uuid, task_id uuid, instant timestamptz, version integer, attempt integer, priority priority,
+  lease integer, worker_id uuid, params json, rank timestamptz
+) language plpgsql set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
+#variable_conflict use_column
+declare
+  v_workers uuid[] := p_workers;
+  v_incarnations bigint[] := p_incarnations;
+  v_spots tid[]; v_tasks uuid[];
+  v_given integer;
+begin
+  loop
+    select array_agg(c.spot), array_agg(c.task_id) into v_spots, v_tasks
+      from (
+        select r.spot, r.task_id
+          from unnest(p_lanes) as l (lane)
+         cross join lateral (
+           select live.ctid as spot, live.task_id, live.rank, live.id
+             from live
+            where live.lane = l.lane and live.worker_id is null and not live.parked and live.gate is null
+              and live.rank >= p_floor
+            order by live.rank, live.id
+            limit cardinality(v_workers)
+              for update skip locked
+         ) as r
+         order by r.rank, r.id
+         limit cardinality(v_workers)
+      ) as c;
+    exit when v_spots is null;
+    insert into lease as w (worker_id, incarnation, until)
+    select p.worker, max(p.incarnation), p_until
+      from unnest(v_workers[:cardinality(v_spots)], v_incarnations[:cardinality(v_spots)]) as p (worker, incarnation)
+     group by 1
+     order by 1
+    on conflict (worker_id) do update set
+      until = greatest(w.until, excluded.until),
+      incarnation = greatest(w.incarnation, excluded.incarnation);
+    return query
+    with claimed as (
+      update live
+         set worker_id = v_workers[h.n], incarnation = v_incarnations[h.n], lease = live.lease + 1, claimed_at = p_at
+        from unnest(v_spots, v_tasks) with ordinality as h (spot, task_id, n)
+        -- a flow's run has no task, and nothing that pauses it here
+        left join task k on k.id = h.task_id
+       where live.ctid = h.spot and not coalesce(k.paused, false)
+      returning live.id, live.task_id, live.instant, live.version, live.attempt, live.priority, live.lease,
+                live.worker_id, live.rank, k.job_id
+    )
+    select c.id, c.task_id, c.instant, c.version, c.attempt, c.priority, c.lease, c.worker_id,
+           (select i.params from instant_params i where i.job_id = c.job_id and i.instant = c.instant), c.rank
+      from claimed c
+     order by c.rank, c.id;
+    get diagnostics v_given = row_count;
+    exit when v_given = cardinality(v_spots);
+    -- a run that was handed out is no longer where it was
+    select array_agg(p.worker order by p.n), array_agg(p.incarnation order by p.n) into v_workers, v_incarnations
+      from unnest(v_workers, v_incarnations) with ordinality as p (worker, incarnation, n)
+     where p.n > cardinality(v_spots) or exists (select 1 from live where live.ctid = v_spots[p.n]);
+    perform park_runs(array(select k.id from task k where k.id = any (v_tasks) and k.paused), p_at);
+    exit when v_workers is null;
+  end loop;
+end $$;

@@ -1,0 +1,9 @@
+-- Returns the body of an event about the end of a run. See run_body.
+create or replace function end_body(
+  p_job uuid, p_task uuid, p_instant timestamptz, p_attempt integer, p_priority priority,
+  p_state run_state, p_reason text, p_retry boolean
+) returns text language sql stable as $$
+  select concat('{"job":"', p_job, '","task":"', p_task, '","instant":', to_json(p_instant), ',"attempt":', p_attempt,
+                ',"priority":"', p_priority, '","state":"', p_state, '","reason":', coalesce(to_json(p_reason)::text, 'null'),
+                ',"retry":', case when p_retry then 'true' else 'false' end, '}')
+$$;

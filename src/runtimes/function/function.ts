@@ -1,0 +1,144 @@
+/**
+ * The runtime `function` for functions of the program that the worker is part of (`createWorker`): they are called in
+ * its own process.
+ *
+ * There a function cannot be killed. When its signal aborts it has the grace to return; after that the run is given up,
+ * and whatever the function still does or says counts for nothing. One that never yields to the event loop stops its
+ * whole process; functions of a file have processes of their own (`processes.ts`).
+ */
+import { types } from 'node:util';
+import {
+  failed,
+  faulty,
+  graceMs,
+  mismatch,
+  type Outcome,
+  type Output,
+  type RunFacts,
+  type Runtime,
+  type StreamName,
+  success,
+  type Task,
+} from '../contract.ts';
+
+/** What a function is told: the facts of its run, the instant as a date. */
+export interface FunctionContext extends Omit<RunFacts, 'instant'> {
+  readonly instant: Date;
+  /** Aborts on timeout, cancellation, lost lease and drain; its reason says which. */
+  readonly signal: AbortSignal;
+  /** Adds a line to the run's log. */
+  readonly log: (line: string) => void;
+}
+
+/** To return means success, whatever is returned; anything thrown means failure. */
+export type TaskFunction = (input: unknown, context: FunctionContext) => unknown;
+export type TaskFunctions = Readonly<Record<string, TaskFunction>>;
+
+export interface FunctionOptions {
+  readonly functions: TaskFunctions;
+  readonly graceMs?: number;
+}
+
+export function functionRuntime({ functions, graceMs: usualMs = 5_000 }: FunctionOptions): Runtime {
+  return {
+    name: 'function',
+    async run(task, output, signal) {
+      if (task.work.kind !== 'function') return mismatch('function', task.work);
+      const called = Object.hasOwn(functions, task.work.name) ? functions[task.work.name] : undefined;
+      if (called === undefined) return faulty(unknownFunction(task.work.name, functions));
+      if (signal.aborted) return failed('it was stopped before it began');
+      const gate = new Gate(output);
+      const limit = makeLimit(signal, usualMs);
+      try {
+        return await Promise.race([limit.passed, call(called, task.work.input, task, gate, signal)]);
+      } finally {
+        limit.release();
+        gate.close();
+      }
+    },
+  };
+}
+
+export function unknownFunction(name: string, functions: TaskFunctions): string {
+  const known = Object.keys(functions)
+    .sort()
+    .map((each) => `"${each}"`);
+  return `there is no function "${name}" on this worker; it has ${known.length > 0 ? known.join(', ') : 'none at all'}`;
+}
+
+async function call(
+  called: TaskFunction,
+  input: unknown,
+  task: Task,
+  gate: Gate,
+  signal: AbortSignal,
+): Promise<Outcome> {
+  try {
+    const returned = await called(
+      input,
+      contextOf(task.facts, signal, (line) => gate.line('out', line)),
+    );
+    // nobody would ask it for its values, so its body would never run: that is no success
+    if (types.isGeneratorObject(returned))
+      return faulty(`the function "${called.name}" is a generator; make it a plain one`);
+    return success;
+  } catch (error) {
+    gate.line('err', stackOf(error));
+    return failed(messageOf(error));
+  }
+}
+
+/** Whatever was thrown, for the log. */
+export function stackOf(error: unknown): string {
+  return error instanceof Error ? (error.stack ?? String(error)) : String(error);
+}
+
+/** Whatever was thrown, as a reason. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message || error.name : String(error);
+}
+
+export function contextOf(facts: RunFacts, signal: AbortSignal, log: FunctionContext['log']): FunctionContext {
+  return { ...facts, instant: new Date(facts.instant), signal, log };
+}
+
+/** `passed` resolves a grace after the signal has aborted; never, if it does not. */
+function makeLimit(signal: AbortSignal, usualMs: number): { passed: Promise<Outcome>; release(): void } {
+  let timer: NodeJS.Timeout | undefined;
+  let begin = (): void => {};
+  const passed = new Promise<Outcome>((resolve) => {
+    begin = () => {
+      const ms = graceMs(signal, usualMs);
+      const giveUp = (): void => resolve(failed(`the function did not return within ${ms} ms of being asked to stop`));
+      timer = setTimeout(giveUp, ms);
+    };
+  });
+  signal.addEventListener('abort', begin, { once: true });
+  return {
+    passed,
+    release() {
+      signal.removeEventListener('abort', begin);
+      clearTimeout(timer);
+    },
+  };
+}
+
+/**
+ * Lets lines through until the run is over. A function that logs without pause cannot be held up; the log's own limit
+ * bounds what it can take.
+ */
+class Gate {
+  #output: Output | undefined;
+
+  constructor(output: Output) {
+    this.#output = output;
+  }
+
+  line(stream: StreamName, text: string): void {
+    this.#output?.write(stream, Buffer.from(`${text}\n`))?.catch(() => {});
+  }
+
+  close(): void {
+    this.#output = undefined;
+  }
+}

@@ -1,0 +1,133 @@
+/**
+ * The program of a process that calls the functions of a file, one at a time, for the worker that started it.
+ *
+ * 1. What a function prints, by its `log`, by `console` or by the process's own streams, goes to the log of its run and
+ *    to no other's: a late word of one that has ended goes to the worker's own output.
+ * 2. It writes without a queue: what was said has been said, however the process ends, and a function that prints
+ *    faster than can be kept is held up.
+ * 3. An exception that nobody caught is the failure of the run that it comes from, and the end of the process. If that
+ *    run has ended, nobody else's fails for it: the worker's own output has it, and the process is used for no more.
+ */
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { writeSync } from 'node:fs';
+import { Socket } from 'node:net';
+import { types } from 'node:util';
+import type { RunFacts, StreamName } from '../contract.ts';
+import { contextOf, messageOf, stackOf, type TaskFunctions, unknownFunction } from './function.ts';
+import { loadFunctions } from './file.ts';
+import { descriptors, LineReader, type Order, printBytes, type Word } from './wire.ts';
+
+interface Call {
+  readonly stop: AbortController;
+  open: boolean;
+}
+
+const calls = new AsyncLocalStorage<Call>();
+let current: Call | undefined;
+
+function tell(word: Word): void {
+  const line = Buffer.from(`${JSON.stringify(word)}\n`);
+  for (let at = 0; at < line.length; ) at += writeSync(descriptors.toWorker, line, at);
+}
+
+function print(stream: StreamName, data: Buffer): void {
+  for (let at = 0; at < data.length; at += printBytes) {
+    tell({ print: data.toString('base64', at, Math.min(data.length, at + printBytes)), stream });
+  }
+}
+
+/** Whole, because the worker masks secrets in it, and could not see one that is cut. This long is no reason any more. */
+const longestReason = 1_000_000;
+
+function end(call: Call, state: 'success' | 'failure' | 'error', reason: string | null): void {
+  if (!call.open) return;
+  call.open = false;
+  current = undefined;
+  const tooLong = reason !== null && reason.length > longestReason;
+  tell({ end: state, reason: tooLong ? `its message has ${reason.length} characters; the log has it` : reason });
+}
+
+function fail(call: Call, error: unknown): void {
+  if (call.open) print('err', Buffer.from(`${stackOf(error)}\n`));
+  end(call, 'failure', messageOf(error));
+}
+
+/** What is printed during a call belongs to its run. */
+function divert(stream: NodeJS.WriteStream, name: StreamName): void {
+  const write = stream.write.bind(stream);
+  function diverted(data: string | Uint8Array, encoding?: unknown, done?: unknown): boolean {
+    const text = typeof encoding === 'string' ? (encoding as BufferEncoding) : undefined;
+    if (calls.getStore()?.open !== true) return write(data, text, callbackOf(encoding, done));
+    print(name, typeof data === 'string' ? Buffer.from(data, text) : Buffer.from(data));
+    const written = callbackOf(encoding, done);
+    if (written) process.nextTick(written);
+    return true;
+  }
+  stream.write = diverted;
+}
+
+type Written = (error?: Error | null) => void;
+
+function callbackOf(...candidates: unknown[]): Written | undefined {
+  return candidates.find((each): each is Written => typeof each === 'function');
+}
+
+async function run(functions: TaskFunctions, { name, input, facts }: Called, call: Call): Promise<void> {
+  const called = Object.hasOwn(functions, name) ? functions[name] : undefined;
+  if (called === undefined) return end(call, 'error', unknownFunction(name, functions));
+  const log = (line: string): void => {
+    if (call.open) print('out', Buffer.from(`${line}\n`));
+  };
+  try {
+    const returned = await called(input, contextOf(facts, call.stop.signal, log));
+    if (types.isGeneratorObject(returned))
+      end(call, 'error', `the function "${name}" made a generator, which nobody runs`);
+    else end(call, 'success', null);
+  } catch (error) {
+    fail(call, error);
+  }
+}
+
+interface Called {
+  readonly name: string;
+  readonly input: unknown;
+  readonly facts: RunFacts;
+}
+
+function obey(functions: TaskFunctions, order: Order): void {
+  if ('stop' in order) return current?.stop.abort(order.stop);
+  const call: Call = { stop: new AbortController(), open: true };
+  current = call;
+  void calls.run(call, () => run(functions, order.call, call));
+}
+
+/** Where something belongs to no call at all, such as a timer of the file itself, the one under way has to answer for it. */
+function onUncaught(error: unknown): void {
+  tell({ spent: true });
+  const from = calls.getStore() ?? current;
+  if (from?.open) {
+    fail(from, error);
+    process.exit(1);
+  }
+  process.stderr.write(`${stackOf(error)}\n`);
+}
+
+async function main(file: string): Promise<void> {
+  const functions = await loadFunctions(file);
+  process.on('uncaughtException', onUncaught);
+  divert(process.stdout, 'out');
+  divert(process.stderr, 'err');
+  const orders = new Socket({ fd: descriptors.fromWorker, readable: true, writable: false });
+  const reader = new LineReader();
+  orders.on('data', (data) => {
+    for (const line of reader.push(data)) obey(functions, JSON.parse(line) as Order);
+  });
+  // the worker is gone, or wants us to go
+  orders.on('close', () => process.exit(0));
+  tell({ ready: Object.keys(functions) });
+}
+
+main(process.argv[2] ?? '').catch((error: unknown) => {
+  tell({ refused: messageOf(error) });
+  process.exit(1);
+});

@@ -1,0 +1,262 @@
+/**
+ * A process that calls the functions of a file, seen from its worker. It calls one function at a time, and it can be
+ * killed whatever the function does; what it says is checked, and what makes no sense is its end.
+ */
+import { type ChildProcess, spawn } from 'node:child_process';
+import type { Readable, Writable } from 'node:stream';
+import { z } from 'zod';
+import { MillraceError } from '../../errors.ts';
+import { newId } from '../../kernel/id.ts';
+import { pause } from '../../kernel/service.ts';
+import { failed, graceMs, type Outcome, type Output, type RunFacts } from '../contract.ts';
+import { descriptors, LineReader, type Order, type Word } from './wire.ts';
+import { markVariable, preferForOom, TaskProcesses } from '../process/task-processes.ts';
+import type { TaskUser, TaskUsers } from '../users/task-users.ts';
+import type { Watcher } from '../process/watcher.ts';
+
+const word: z.ZodType<Word> = z.union([
+  z.strictObject({ print: z.base64(), stream: z.enum(['out', 'err']) }),
+  z.strictObject({ end: z.enum(['success', 'failure', 'error']), reason: z.string().nullable() }),
+  z.strictObject({ ready: z.array(z.string()) }),
+  z.strictObject({ refused: z.string() }),
+  z.strictObject({ spent: z.literal(true) }),
+]);
+
+export interface FunctionProcessOptions {
+  readonly file: string;
+  /** `host.ts`, built. */
+  readonly program: string;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  /** For a function to return after it was asked to end. */
+  readonly graceMs: number;
+  /** For the functions to be loaded. */
+  readonly loadMs: number;
+  /** Without it, functions run as this process does. */
+  readonly users?: TaskUsers | undefined;
+}
+
+/**
+ * The worker's own settings: keys, addresses of databases. They are not for its functions, which are told the API's
+ * address and a credential of their run when they are called.
+ */
+const withheld = 'MILLRACE_';
+/** For what a process said before it ended to be read. */
+const lingerMs = 500;
+/** For a process to end by itself once it is not needed. */
+const farewellMs = 1_000;
+
+interface Call {
+  readonly output: Output;
+  settle(outcome: Outcome): void;
+}
+
+export class FunctionProcess {
+  readonly #options: FunctionProcessOptions;
+  readonly #child: ChildProcess;
+  readonly #processes: TaskProcesses;
+  readonly #orders: Writable;
+  readonly #words: Readable;
+  readonly #reader = new LineReader();
+  /** Resolves once the process has ended and all it said is heard. */
+  readonly gone: Promise<void>;
+  #isGone = false;
+  #isDoomed = false;
+  #isSpent = false;
+  /** Prints that the sink has not taken yet. */
+  #untaken = 0;
+  #call: Call | undefined;
+  #onLoaded: ((refusal: string | undefined) => void) | undefined;
+
+  private constructor(options: FunctionProcessOptions, child: ChildProcess, mark: string) {
+    this.#options = options;
+    this.#child = child;
+    this.#processes = new TaskProcesses(child.pid ?? 0, mark);
+    this.#orders = child.stdio[descriptors.fromWorker] as Writable;
+    this.#words = child.stdio[descriptors.toWorker] as Readable;
+    this.#orders.on('error', () => {}); // it is gone, and its exit tells
+    this.#words.on('error', () => {});
+    this.#words.on('data', (data: Buffer) => this.#hear(data));
+    this.gone = this.#ending();
+  }
+
+  /** Resolves once its functions are loaded; throws why they cannot be. */
+  static async start(options: FunctionProcessOptions, watcher: Watcher): Promise<FunctionProcess> {
+    const mark = newId();
+    const user = await options.users?.take();
+    watcher.announce(mark);
+    const release = (): void => {
+      watcher.ended(mark);
+      options.users?.give(user);
+    };
+    let started: FunctionProcess | undefined;
+    try {
+      started = await FunctionProcess.#spawned(options, mark, user);
+      watcher.began(mark, started.#processes.leader);
+      void started.gone.then(release);
+      await started.#loaded();
+      return started;
+    } catch (error) {
+      if (started === undefined) release();
+      throw user === undefined ? error : withUser(error, user, options);
+    }
+  }
+
+  static async #spawned(
+    options: FunctionProcessOptions,
+    mark: string,
+    user: TaskUser | undefined,
+  ): Promise<FunctionProcess> {
+    const passed = Object.entries(options.environment).filter(([name]) => !name.startsWith(withheld));
+    const env: NodeJS.ProcessEnv = { ...Object.fromEntries(passed), ...user?.env, [markVariable]: mark };
+    const [command, ...args] = [...(user?.confine ?? []), process.execPath, options.program, options.file];
+    const child = spawn(command, args, {
+      env,
+      detached: true,
+      stdio: ['ignore', 'inherit', 'inherit', 'pipe', 'pipe'],
+      ...(user === undefined ? {} : { uid: user.uid, gid: user.gid }),
+      ...(user?.cwd === undefined ? {} : { cwd: user.cwd }),
+    });
+    await new Promise<void>((resolve, reject) => {
+      child.once('spawn', resolve);
+      child.once('error', reject);
+    });
+    if (child.pid !== undefined) preferForOom(child.pid);
+    return new FunctionProcess(options, child, mark);
+  }
+
+  async #loaded(): Promise<void> {
+    const { loadMs } = this.#options;
+    const timer = setTimeout(() => this.#onLoaded?.(`their process did not load them within ${loadMs} ms`), loadMs);
+    const refusal = await new Promise<string | undefined>((resolve) => {
+      this.#onLoaded = resolve;
+    });
+    clearTimeout(timer);
+    if (refusal === undefined) return;
+    await this.#kill();
+    throw new MillraceError('bad_configuration', refusal);
+  }
+
+  /** Whether it can take a call. */
+  get isFree(): boolean {
+    return !this.#isGone && !this.#isDoomed && !this.#isSpent && this.#call === undefined;
+  }
+
+  async call(work: { name: string; input: unknown }, how: Calling): Promise<Outcome> {
+    const { facts, output, signal } = how;
+    if (signal.aborted) return failed('it was stopped before it began');
+    const outcome = new Promise<Outcome>((resolve) => {
+      this.#call = { output, settle: resolve };
+    });
+    let timer: NodeJS.Timeout | undefined;
+    const stop = (): void => {
+      const ms = graceMs(signal, this.#options.graceMs);
+      this.#tell({ stop: String(signal.reason) });
+      timer = setTimeout(() => this.#giveUp(ms), ms);
+    };
+    signal.addEventListener('abort', stop, { once: true });
+    this.#tell({ call: { ...work, facts } });
+    if (this.#isGone) this.#settle(failed('its process has just ended'));
+    try {
+      return await outcome;
+    } finally {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', stop);
+      if (this.#isSpent) void this.end();
+    }
+  }
+
+  /** Lets it go; it may be in the middle of a call only if nobody waits for that any more. */
+  async end(): Promise<void> {
+    this.#orders.end();
+    await Promise.race([this.gone, pause(farewellMs)]);
+    if (!this.#isGone) await this.#kill();
+  }
+
+  #giveUp(ms: number): void {
+    void this.#kill();
+    this.#settle(failed(`the function did not return within ${ms} ms of being asked to stop, and was killed`));
+  }
+
+  async #kill(): Promise<void> {
+    this.#isDoomed = true;
+    await this.#processes.kill(0);
+  }
+
+  #tell(order: Order): void {
+    if (!this.#isGone) this.#orders.write(`${JSON.stringify(order)}\n`);
+  }
+
+  #settle(outcome: Outcome): void {
+    const call = this.#call;
+    this.#call = undefined;
+    call?.settle(outcome);
+  }
+
+  #hear(data: Buffer): void {
+    try {
+      for (const line of this.#reader.push(data)) this.#obey(word.parse(JSON.parse(line)));
+    } catch {
+      this.#settle(failed('its process said something that makes no sense, and was killed'));
+      this.#onLoaded?.('their process said something that makes no sense');
+      void this.#kill();
+    }
+  }
+
+  #obey(said: Word): void {
+    if ('print' in said) this.#print(said);
+    else if ('end' in said) this.#settle({ state: said.end, exitCode: null, reason: said.reason });
+    else if ('spent' in said) this.#spend();
+    else this.#onLoaded?.('refused' in said ? said.refused : undefined);
+  }
+
+  /** What it is calling, it may finish. */
+  #spend(): void {
+    if (this.#isSpent) return;
+    this.#isSpent = true;
+    if (this.#call === undefined) void this.end();
+  }
+
+  /** While the sink does not take, nothing is read, and the function is held up. */
+  #print({ stream, print }: Extract<Word, { print: string }>): void {
+    const taken = this.#call?.output.write(stream, Buffer.from(print, 'base64'));
+    if (!taken) return;
+    this.#untaken++;
+    this.#words.pause();
+    const resume = (): void => {
+      if (--this.#untaken === 0) this.#words.resume();
+    };
+    taken.then(resume, resume);
+  }
+
+  async #ending(): Promise<void> {
+    const heard = new Promise((resolve) => this.#words.once('close', resolve));
+    const how = await new Promise<string>((resolve) => {
+      this.#child.once('exit', (code, signal) => resolve(endingOf(code, signal)));
+    });
+    // a grandchild may hold the pipe open
+    await Promise.race([heard, pause(lingerMs)]);
+    this.#isGone = true;
+    this.#words.destroy();
+    this.#settle(failed(`its process ${how} before the function returned`));
+    this.#onLoaded?.(`their process ${how} while it loaded them`);
+  }
+}
+
+interface Calling {
+  readonly facts: RunFacts;
+  readonly output: Output;
+  readonly signal: AbortSignal;
+}
+
+function endingOf(code: number | null, signal: NodeJS.Signals | null): string {
+  if (signal === null) return `ended with exit code ${code}`;
+  const hint = signal === 'SIGABRT' || signal === 'SIGKILL' ? ' (perhaps it was short of memory)' : '';
+  return `was ended by ${signal}${hint}`;
+}
+
+/** A file that root alone can read is the likeliest reason why a user of tasks cannot load it. */
+function withUser(error: unknown, { uid }: TaskUser, { file, program }: FunctionProcessOptions): MillraceError {
+  const why = error instanceof Error ? error.message : String(error);
+  const needed = `functions run as user ${uid}, who must be able to read ${file}, ${program} and ${process.execPath}`;
+  return new MillraceError('bad_configuration', `${why} (${needed}; see docs/security.md)`, { cause: error });
+}

@@ -1,0 +1,130 @@
+/**
+ * The runtime `function` for functions of a file (`millrace worker --functions`): each is called in a process that calls
+ * nothing else meanwhile, so that a function which never returns, never yields, fills the memory or ends its process
+ * costs its own run and nothing more (I11). Processes are used again; those that are not needed any more go.
+ */
+import type { Log } from '../../kernel/log.ts';
+import type { Service } from '../../kernel/service.ts';
+import { failed, faulty, mismatch, type Runtime } from '../contract.ts';
+import { messageOf } from './function.ts';
+import { FunctionProcess } from './process.ts';
+import type { TaskUsers } from '../users/task-users.ts';
+import { Watcher } from '../process/watcher.ts';
+
+export interface FunctionFileOptions {
+  readonly file: string;
+  /** `host.ts`, built. */
+  readonly program: string;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly graceMs?: number;
+  readonly loadMs?: number;
+  /** How long a process is kept for the next call. One is always kept. */
+  readonly idleMs?: number;
+  readonly users?: TaskUsers | undefined;
+  readonly log?: Log | undefined;
+}
+
+export function functionProcesses(options: FunctionFileOptions): Runtime & { readonly service: Service } {
+  const pool = new Pool(options);
+  return {
+    name: 'function',
+    async run({ work, facts }, output, signal) {
+      if (work.kind !== 'function') return mismatch('function', work);
+      let process: FunctionProcess | undefined;
+      try {
+        process = await pool.takeFor(signal);
+      } catch (error) {
+        return faulty(messageOf(error));
+      }
+      if (process === undefined) return failed('it was stopped before it began');
+      try {
+        return await process.call({ name: work.name, input: work.input }, { facts, output, signal });
+      } finally {
+        pool.give(process);
+      }
+    },
+    service: { name: 'functions', start: () => pool.start(), stop: () => pool.stop() },
+  };
+}
+
+class Pool {
+  readonly #options: FunctionFileOptions;
+  readonly #idleMs: number;
+  #watcher: Watcher | undefined;
+  readonly #all = new Set<FunctionProcess>();
+  /** The one used last comes last. */
+  readonly #idle: { readonly process: FunctionProcess; readonly sinceMs: number }[] = [];
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(options: FunctionFileOptions) {
+    this.#options = options;
+    this.#idleMs = options.idleMs ?? 60_000;
+  }
+
+  /** Loads the functions once, so that a file that cannot be used is told at once. */
+  async start(): Promise<void> {
+    if (this.#watcher) return;
+    this.give(await this.#take());
+  }
+
+  async stop(): Promise<void> {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    this.#idle.length = 0;
+    await Promise.all(Array.from(this.#all, (each) => each.end()));
+    await this.#watcher?.stop();
+    this.#watcher = undefined;
+  }
+
+  /** Nothing when the signal aborts first; a process that comes later is kept for others. */
+  async takeFor(signal: AbortSignal): Promise<FunctionProcess | undefined> {
+    if (signal.aborted) return undefined;
+    const aborted = new Promise<undefined>((resolve) => {
+      signal.addEventListener('abort', () => resolve(undefined), { once: true });
+    });
+    const taken = this.#take();
+    const first = await Promise.race([taken, aborted]);
+    if (first === undefined) taken.then((late) => this.give(late)).catch(() => {});
+    return first;
+  }
+
+  async #take(): Promise<FunctionProcess> {
+    for (let idle = this.#idle.pop(); idle !== undefined; idle = this.#idle.pop()) {
+      if (idle.process.isFree) return idle.process;
+    }
+    const { graceMs = 5_000, loadMs = 60_000, ...options } = this.#options;
+    const started = await FunctionProcess.start({ ...options, graceMs, loadMs }, await this.#watching());
+    this.#all.add(started);
+    void started.gone.then(() => this.#all.delete(started));
+    return started;
+  }
+
+  give(process: FunctionProcess): void {
+    if (!process.isFree || this.#watcher === undefined) return;
+    this.#idle.push({ process, sinceMs: performance.now() });
+    this.#schedule();
+  }
+
+  #schedule(): void {
+    if (this.#idle.length < 2) return;
+    this.#timer ??= setTimeout(() => {
+      this.#timer = undefined;
+      this.#retire();
+      this.#schedule();
+    }, this.#idleMs).unref();
+  }
+
+  #retire(): void {
+    const before = performance.now() - this.#idleMs;
+    while (this.#idle.length > 1 && (this.#idle[0]?.sinceMs ?? Infinity) <= before)
+      void this.#idle.shift()?.process.end();
+  }
+
+  async #watching(): Promise<Watcher> {
+    if (this.#watcher) return this.#watcher;
+    const path = this.#options.environment['PATH'] ?? '/usr/bin:/bin';
+    this.#watcher = new Watcher({ graceMs: 500, path, log: this.#options.log });
+    await this.#watcher.start();
+    return this.#watcher;
+  }
+}

@@ -1,0 +1,107 @@
+/**
+ * The environment that every task is given, whatever its runtime: facts about its run under our names and under
+ * Waterwheel's, above what its definition declares. A declared value may be a template, or an entry of the stash.
+ */
+import type { RuntimeBlock } from '../../contract/wire.ts';
+import type { RunFacts } from '../contract.ts';
+import type { Expansion } from './templates.ts';
+
+type Declared = Extract<RuntimeBlock, { env: unknown }>['env'];
+
+/** Something declared that cannot be had; its message is the run's reason. */
+export class EnvironmentError extends Error {
+  override readonly name = 'EnvironmentError';
+}
+
+export function declaredIn(block: RuntimeBlock): Declared {
+  return 'env' in block ? block.env : {};
+}
+
+/** The stash entries that an environment names, each once. */
+export function stashNames(declared: Declared): string[] {
+  const names = Object.values(declared).flatMap((value) => (typeof value === 'string' ? [] : [value.stash]));
+  return [...new Set(names)];
+}
+
+/** Of all stash values that one run's variables name. Its output is searched for each line of them. */
+const maxStashBytes = 512 * 1024;
+
+export function environmentOf(
+  declared: Declared,
+  expansion: Expansion,
+  stash: ReadonlyMap<string, Buffer>,
+): Record<string, string> {
+  const stashBytes = [...stash.values()].reduce((sum, value) => sum + value.length, 0);
+  if (stashBytes > maxStashBytes) {
+    throw new EnvironmentError(
+      `its variables take ${stashBytes} bytes from the stash; at most ${maxStashBytes} are allowed. Let the task read large values from the API`,
+    );
+  }
+  const env: Record<string, string> = {};
+  for (const [name, value] of Object.entries(declared)) {
+    env[name] = typeof value === 'string' ? expansion.text(value) : fromStash(name, value.stash, stash);
+  }
+  return Object.assign(env, added(expansion.facts));
+}
+
+/** What every task is given beside what it declares. */
+export function added(facts: RunFacts): Record<string, string> {
+  return { ...ours(facts), ...waterwheels(facts) };
+}
+
+/** Those of them that nobody but the task may see. */
+export const secretNames: ReadonlySet<string> = new Set(['MILLRACE_CREDENTIAL', 'WATERWHEEL_JWT']);
+
+function fromStash(variable: string, name: string, stash: ReadonlyMap<string, Buffer>): string {
+  const value = stash.get(name);
+  if (!value)
+    throw new EnvironmentError(`the variable ${variable} names the stash entry "${name}", which does not exist`);
+  if (value.includes(0)) {
+    throw new EnvironmentError(`the stash entry "${name}" holds a NUL byte and cannot be the variable ${variable}`);
+  }
+  return value.toString('utf8');
+}
+
+function ours(facts: RunFacts): Record<string, string> {
+  return {
+    MILLRACE_TENANT: facts.tenant,
+    MILLRACE_RUN_ID: facts.run,
+    MILLRACE_INSTANT: facts.instant,
+    MILLRACE_ATTEMPT: String(facts.attempt),
+    MILLRACE_IDEMPOTENCY_KEY: facts.idempotencyKey,
+    ...paramsIn(facts),
+    MILLRACE_TASK_NAME: facts.task.name,
+    MILLRACE_TASK_ID: facts.task.id,
+    MILLRACE_JOB_NAME: facts.job.name,
+    MILLRACE_JOB_ID: facts.job.id,
+    MILLRACE_PROJECT_NAME: facts.project.name,
+    MILLRACE_PROJECT_ID: facts.project.id,
+    MILLRACE_URL: facts.url,
+    MILLRACE_CREDENTIAL: facts.credential,
+  };
+}
+
+/** Linux takes at most 128 KiB in one variable. */
+const longestParams = 100 * 1024;
+
+function paramsIn(facts: RunFacts): Record<string, string> {
+  const text = JSON.stringify(facts.params);
+  if (Buffer.byteLength(text) <= longestParams) return { MILLRACE_PARAMS: text };
+  return { MILLRACE_PARAMS_URL: `${facts.url}/api/runs/${facts.run}/environment` };
+}
+
+function waterwheels(facts: RunFacts): Record<string, string> {
+  return {
+    // whole seconds as in Waterwheel, unless the instant has more: it must name the same instant when it comes back
+    WATERWHEEL_TRIGGER_DATETIME: new Date(facts.instant).toISOString().replace('.000Z', 'Z'),
+    WATERWHEEL_TASK_NAME: facts.task.name,
+    WATERWHEEL_TASK_ID: facts.task.id,
+    WATERWHEEL_JOB_NAME: facts.job.name,
+    WATERWHEEL_JOB_ID: facts.job.id,
+    WATERWHEEL_PROJECT_NAME: facts.project.name,
+    WATERWHEEL_PROJECT_ID: facts.project.id,
+    // its tasks put paths right behind it
+    WATERWHEEL_SERVER_ADDR: `${facts.url}/`,
+    WATERWHEEL_JWT: facts.credential,
+  };
+}

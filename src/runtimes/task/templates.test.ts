@@ -1,0 +1,87 @@
+import { describe, expect, it } from 'vitest';
+import { makeTask } from '../../../test/conformance/task.ts';
+import type { RunFacts } from '../contract.ts';
+import { expandBlock, Expansion, longestExpansion } from './templates.ts';
+
+const facts = {
+  ...makeTask({ kind: 'none' }).facts,
+  params: { x: 'y', n: 5, flag: false, nothing: null, deep: { list: [1, 2], 'a.b': 1 }, 'dotted.name': 'd' },
+};
+
+const expand = (text: string, given: RunFacts): string => new Expansion(given).text(text);
+
+describe('a placeholder in a text', () => {
+  it.each([
+    ['{{instant}}', '2026-01-02T03:04:05.000Z'],
+    ['{{  instant }}/{{instant.date}}/{{instant.unix}}', '2026-01-02T03:04:05.000Z/2026-01-02/1767323045'],
+    ['{{project}}/{{job}}/{{task}} of {{tenant}}', 'project/job/task of default'],
+    ['{{run}} {{attempt}} {{idempotency_key}}', `${facts.run} 1 ${facts.run}`],
+    ['{{job.id}}', facts.job.id],
+    ['--x={{params.x}} --n={{params.n}}{{params.flag}}{{params.nothing}}', '--x=y --n=5false'],
+    ['{{params.deep.list}} {{params.dotted.name}}', '[1,2] d'],
+    ['{"a":{"b":{{params.n}}}}', '{"a":{"b":5}}'],
+    ['{{{{.Id}} {{ and } { {x} }', '{{.Id}} {{ and } { {x} }'],
+    ['{{{params.x}}}', '{y}'],
+    ['no braces, no cost', 'no braces, no cost'],
+  ])('%s becomes %s', (text, expected) => expect(expand(text, facts)).toBe(expected));
+
+  it.each([
+    ['{{nothing}}', /\{\{nothing\}\} means nothing here; there are instant, /],
+    ['{{}}', /\{\{\}\} means nothing/],
+    ['{{.Id}}', /\{\{\.Id\}\}.*\{\{\{\{/],
+    ['{{constructor}}', /\{\{constructor\}\} means nothing/],
+    ['{{params.z}}', /\{\{params\.z\}\} has no value: the run was given only x, n, flag/],
+    ['{{params.x.length}}', /\{\{params\.x\.length\}\}/],
+    ['{{params.__proto__}}', /\{\{params\.__proto__\}\}/],
+    ['{{params.deep.toString}}', /\{\{params\.deep\.toString\}\}/],
+  ])('%s is refused by name', (text, expected) => expect(() => expand(text, facts)).toThrow(expected));
+
+  it('says so when the run was given no parameters at all', () => {
+    expect(() => expand('{{params.x}}', { ...facts, params: {} })).toThrow('no parameters');
+  });
+
+  it('is not looked for in what it expands to', () => {
+    expect(expand('{{params.x}}', { ...facts, params: { x: '{{run}}' } })).toBe('{{run}}');
+  });
+});
+
+it('a value that is one placeholder keeps its type; others become text; keys stay', () => {
+  const input = {
+    a: '{{params.n}}',
+    b: ['{{ params.deep }}', 'n={{params.n}}'],
+    '{{run}}': null,
+    c: 1,
+    d: { e: '{{params.flag}}' },
+  };
+  expect(new Expansion(facts).value(input)).toEqual({
+    a: 5,
+    b: [{ list: [1, 2], 'a.b': 1 }, 'n=5'],
+    '{{run}}': null,
+    c: 1,
+    d: { e: false },
+  });
+});
+
+it('blocks are expanded where a task says what to do, and only there', () => {
+  const process = { kind: 'process' as const, command: ['{{job}}', '{{params.n}}'], env: {}, cwd: '/{{task}}' };
+  expect(expandBlock(process, new Expansion(facts))).toEqual({ kind: 'process', command: ['job', '5'], cwd: '/task' });
+  const docker = { kind: 'docker' as const, image: 'i', args: ['{{task}}'], env: {} };
+  expect(expandBlock(docker, new Expansion(facts))).toEqual({ kind: 'docker', image: 'i', args: ['task'] });
+  const call = { kind: 'function' as const, name: '{{job}}', input: '{{params.n}}' };
+  expect(expandBlock(call, new Expansion(facts))).toEqual({ kind: 'function', name: '{{job}}', input: 5 });
+});
+
+describe('the placeholders of one run', () => {
+  const large = { ...facts, params: { x: 'x'.repeat(longestExpansion / 4) } };
+
+  it('may add a bounded number of characters, in all of its texts together', () => {
+    const expansion = new Expansion(large);
+    for (let i = 0; i < 4; i++) expect(expansion.text('{{params.x}}')).toHaveLength(longestExpansion / 4);
+    expect(() => expansion.text('{{attempt}}')).toThrow(/expand to more than 1048576 characters; \{\{attempt\}\}/);
+  });
+
+  it('may not add more as values of a function', () => {
+    const input = Array.from({ length: 100_000 }, () => '{{params.x}}');
+    expect(() => new Expansion(large).value(input)).toThrow(/expand to more than/);
+  });
+});

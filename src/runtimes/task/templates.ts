@@ -1,0 +1,141 @@
+/**
+ * Templates: `{{instant}}`, `{{params.x}}` and the like, expanded in a task's strings when a run starts.
+ *
+ * Blanks inside the braces do not matter. A placeholder that means nothing is an error which names it, never an empty
+ * string. Where a value of a function's input is one placeholder and nothing else, it keeps its JSON type.
+ * `{{{{` stands for `{{` itself. The time is linear in the texts, and the placeholders of one run add a bounded number of
+ * characters.
+ */
+import {
+  isPlaceholderName,
+  meansNothing,
+  onlyPlaceholder,
+  paramPrefix,
+  type PlaceholderName,
+  quotePlaceholder,
+  scanPlaceholders,
+} from '../../contract/placeholders.ts';
+import type { RuntimeBlock } from '../../contract/wire.ts';
+import type { RunFacts, Work } from '../contract.ts';
+
+/** Says which placeholder could not be expanded; its message is the run's reason. */
+export class TemplateError extends Error {
+  override readonly name = 'TemplateError';
+}
+
+const simple: Readonly<Record<PlaceholderName, (facts: RunFacts) => unknown>> = {
+  instant: (facts) => facts.instant,
+  'instant.date': (facts) => facts.instant.slice(0, 10),
+  'instant.unix': (facts) => Math.floor(Date.parse(facts.instant) / 1_000),
+  run: (facts) => facts.run,
+  attempt: (facts) => facts.attempt,
+  priority: (facts) => facts.priority,
+  idempotency_key: (facts) => facts.idempotencyKey,
+  tenant: (facts) => facts.tenant,
+  task: (facts) => facts.task.name,
+  'task.id': (facts) => facts.task.id,
+  job: (facts) => facts.job.name,
+  'job.id': (facts) => facts.job.id,
+  project: (facts) => facts.project.name,
+  'project.id': (facts) => facts.project.id,
+  url: (facts) => facts.url,
+  params: (facts) => facts.params,
+};
+
+/** Characters that placeholders may add to one run, in all of its texts together. */
+export const longestExpansion = 1024 * 1024;
+
+/** Expands the texts of one run, and counts what placeholders add. */
+export class Expansion {
+  readonly facts: RunFacts;
+  #left = longestExpansion;
+
+  constructor(facts: RunFacts) {
+    this.facts = facts;
+  }
+
+  text(text: string): string {
+    const pieces: string[] = [];
+    let end = 0;
+    for (const found of scanPlaceholders(text)) {
+      pieces.push(text.slice(end, found.start), found.name === undefined ? '{{' : this.#inText(found.name));
+      end = found.end;
+    }
+    return end === 0 ? text : pieces.join('') + text.slice(end);
+  }
+
+  /** Expands every string inside a JSON value; keys stay as they are. */
+  value(value: unknown): unknown {
+    if (typeof value === 'string') {
+      const name = onlyPlaceholder(value);
+      return name === undefined ? this.text(value) : this.#asValue(name);
+    }
+    if (Array.isArray(value)) return value.map((item) => this.value(item));
+    if (typeof value !== 'object' || value === null) return value;
+    return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, this.value(item)]));
+  }
+
+  #inText(name: string): string {
+    const text = inText(lookUp(name, this.facts));
+    this.#spend(text.length, name);
+    return text;
+  }
+
+  #asValue(name: string): unknown {
+    const value = lookUp(name, this.facts);
+    this.#spend(inText(value).length, name);
+    return value;
+  }
+
+  #spend(characters: number, name: string): void {
+    this.#left -= characters;
+    if (this.#left >= 0) return;
+    throw new TemplateError(
+      `its placeholders expand to more than ${longestExpansion} characters; ${quotePlaceholder(name)} is the first that does not fit`,
+    );
+  }
+}
+
+/** A definition's block as a runtime takes it; its environment is expanded where it is put together. */
+export function expandBlock(block: RuntimeBlock, expansion: Expansion): Work {
+  if (block.kind === 'none') return block;
+  if (block.kind === 'function') {
+    return { kind: 'function', name: block.name, input: expansion.value(block.input) };
+  }
+  const expanded = (parts: readonly string[]): string[] => parts.map((part) => expansion.text(part));
+  if (block.kind === 'docker') return { kind: 'docker', image: block.image, args: expanded(block.args) };
+  const cwd = block.cwd === null ? null : expansion.text(block.cwd);
+  return { kind: 'process', command: expanded(block.command), cwd };
+}
+
+function lookUp(name: string, facts: RunFacts): unknown {
+  if (isPlaceholderName(name)) return simple[name](facts);
+  if (name.startsWith(paramPrefix)) return param(name, facts);
+  throw new TemplateError(`the placeholder ${meansNothing(name)}`);
+}
+
+function param(name: string, facts: RunFacts): unknown {
+  const path = name.slice(paramPrefix.length);
+  if (Object.hasOwn(facts.params, path)) return facts.params[path];
+  let value: unknown = facts.params;
+  for (const part of path.split('.')) {
+    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, part)) throw missingParam(name, facts);
+    value = Reflect.get(value, part);
+  }
+  return value;
+}
+
+const mostListed = 20;
+
+function missingParam(name: string, facts: RunFacts): TemplateError {
+  const names = Object.keys(facts.params);
+  const given = names.slice(0, mostListed).join(', ') + (names.length > mostListed ? ', …' : '');
+  return new TemplateError(
+    `the placeholder ${quotePlaceholder(name)} has no value: the run was given ${given === '' ? 'no parameters' : `only ${given}`}`,
+  );
+}
+
+function inText(value: unknown): string {
+  if (typeof value === 'string') return value;
+  return value === null ? '' : JSON.stringify(value);
+}

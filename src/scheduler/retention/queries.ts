@@ -1,0 +1,209 @@
+/** Statements of retention: finding what is old, and forgetting it. Each reads and removes a bounded number of rows. */
+import { type Db, sql } from '../../kernel/sql.ts';
+
+/** A task of which runs that ended before then may go. */
+export interface Cut {
+  readonly task: string;
+  readonly before: Date;
+}
+
+/** The first of all ids, and of all instants: where a walk begins. */
+export const first = { id: '00000000-0000-0000-0000-000000000000', at: new Date(0) };
+
+/** The next tasks in the order of their ids, and those of them that have runs older than their job keeps. */
+export async function agedTasks(
+  db: Db,
+  page: { after: string; limit: number; ageMs: number | null; at: Date },
+): Promise<{ seen: number; last: string; cuts: Cut[] }> {
+  const rows = await db.rows<{ id: string; before: Date | null; aged: boolean }>(sql`
+    select k.id, k.before, coalesce(oldest.finished_at < k.before, false) as aged
+      from (
+        select task.id,
+               ${page.at}::timestamptz - retention_age(job.retention, ${page.ageMs}::bigint) * interval '1 millisecond' as before
+          from task
+          join job on job.id = task.job_id
+         where task.id > ${page.after}
+         order by task.id
+         limit ${page.limit}
+      ) as k
+      left join lateral (
+        select run.finished_at from run where run.task_id = k.id order by run.finished_at limit 1
+      ) as oldest on true
+     order by k.id`);
+  const cuts = rows.flatMap(({ id, before, aged }) => (aged && before !== null ? [{ task: id, before }] : []));
+  return { seen: rows.length, last: rows.at(-1)?.id ?? page.after, cuts };
+}
+
+export type JobKeep = { readonly id: string; readonly keep: number | null };
+
+/** The next jobs in the order of their ids, and how many runs of each are kept. */
+export function jobKeeps(db: Db, page: { after: string; limit: number; runs: number | null }): Promise<JobKeep[]> {
+  return db.rows<JobKeep>(sql`
+    select id,
+           case when retention ? 'runs' then (retention ->> 'runs')::bigint else ${page.runs}::bigint end as keep
+      from job
+     where id > ${page.after}
+     order by id
+     limit ${page.limit}`);
+}
+
+/** How far over its number a job may be before the surplus goes: counting costs as much as there is. */
+export const slackOf = (keep: number): number => Math.floor(keep / 10);
+/** Of a surplus beyond this the rest is for the next look: it is sorted in memory. */
+const mostSurplus = 100_000;
+
+export type JobCount = {
+  readonly id: string;
+  readonly runs: number;
+  /** How many go now, and the time that they ended before; nothing where there are not too many. */
+  readonly surplus: number;
+  readonly before: Date | null;
+};
+
+/**
+ * How many finished runs these jobs have; of one that has too many, when the first of those to keep ended. Runs that
+ * ended in the same moment go together or stay together, so never fewer than `keep` stay. One statement, one snapshot:
+ * the time is right whatever others remove meanwhile.
+ */
+export function countRuns(db: Db, jobs: readonly { id: string; keep: number }[]): Promise<JobCount[]> {
+  return db.rows<JobCount>(sql`
+    select c.id, c.runs, c.surplus,
+           case when c.surplus > 0 then (
+             select o.finished_at
+               from task
+              cross join lateral (
+                select run.finished_at
+                  from run
+                 where run.task_id = task.id
+                 order by run.finished_at
+                 limit c.surplus + 1
+              ) as o
+              where task.job_id = c.id
+              order by o.finished_at
+             offset c.surplus
+              limit 1
+           ) end as before
+      from (
+        select w.id, n.runs,
+               case when n.runs > w.keep + w.slack then least(n.runs - w.keep, ${mostSurplus}) else 0 end as surplus
+          from unnest(
+            ${jobs.map((job) => job.id)}::uuid[], ${jobs.map((job) => job.keep)}::bigint[],
+            ${jobs.map((job) => slackOf(job.keep))}::bigint[]) as w (id, keep, slack)
+         cross join lateral (
+           select count(*) as runs
+             from task
+             join run on run.task_id = task.id
+            where task.job_id = w.id
+         ) as n
+      ) as c`);
+}
+
+export async function tasksOf(db: Db, jobs: readonly string[]): Promise<{ id: string; job_id: string }[]> {
+  return db.rows(sql`select id, job_id from task where job_id = any (${jobs}::uuid[]) order by id`);
+}
+
+export type OldRun = { readonly id: string; readonly task_id: string; readonly finished_at: Date };
+
+/** Runs that may go, of one task after the other, oldest first. `from` passes over what a pass has removed already. */
+export function oldRuns(db: Db, cuts: readonly (Cut & { from: Date })[], limit: number): Promise<OldRun[]> {
+  return db.rows<OldRun>(sql`
+    select r.id, r.task_id, r.finished_at
+      from unnest(
+        ${cuts.map((cut) => cut.task)}::uuid[], ${cuts.map((cut) => cut.from)}::timestamptz[],
+        ${cuts.map((cut) => cut.before)}::timestamptz[]) as c (task_id, from_at, before)
+     cross join lateral (
+       select run.id, run.task_id, run.finished_at
+         from run
+        where run.task_id = c.task_id and run.finished_at >= c.from_at and run.finished_at < c.before
+        order by run.finished_at
+        limit ${limit}
+     ) as r
+     limit ${limit}`);
+}
+
+/** Lets firings go that put tokens of these tasks, as far as they can never be needed again (I1). */
+export async function raiseLowWaterOf(db: Db, tasks: readonly string[]): Promise<boolean> {
+  const row = await db.one<{ raised: boolean }>(sql`
+    select raise_low_water(array(
+      select distinct trigger_id from trigger_edge where task_id = any (${tasks}::uuid[]))) as raised`);
+  return row.raised;
+}
+
+export async function raiseLowWater(db: Db, triggers: readonly string[]): Promise<boolean> {
+  return (await db.one<{ raised: boolean }>(sql`select raise_low_water(${triggers}::uuid[]) as raised`)).raised;
+}
+
+export type Forgotten = {
+  readonly runs: number;
+  readonly tokens: number;
+  readonly firings: number;
+  readonly instants: number;
+  readonly chunks: number;
+  /** Call again for the same runs. */
+  readonly more: boolean;
+};
+
+export function forgetRuns(db: Db, runs: readonly string[], chunks: number): Promise<Forgotten> {
+  return db.one<Forgotten>(sql`
+    select runs, tokens, firings, instants, chunks, more from forget_runs(${runs}::uuid[], ${chunks}::integer)`);
+}
+
+/** How far a walk along a table has come, and what it found on this stretch. */
+export interface Stretch {
+  readonly seen: number;
+  readonly gone: number;
+  readonly id: string;
+  readonly at: Date;
+}
+
+export interface Walk {
+  readonly id: string;
+  readonly at: Date;
+  readonly limit: number;
+  readonly ageMs: number | null;
+  readonly now: Date;
+}
+
+const walked = (w: Walk) => sql`
+  ${w.id}::uuid, ${w.at}::timestamptz, ${w.limit}::integer, ${w.ageMs}::bigint, ${w.now}::timestamptz`;
+
+type StretchRow = { seen: number | null; gone: number | null; id: string | null; at: Date | null };
+
+const stretch = (row: StretchRow): Stretch => ({
+  seen: row.seen ?? 0,
+  gone: row.gone ?? 0,
+  id: row.id ?? first.id,
+  at: row.at ?? first.at,
+});
+
+export async function sweepTokens(db: Db, walk: Walk): Promise<Stretch> {
+  return stretch(await db.one(sql`select seen, gone, task_id as id, instant as at from sweep_tokens(${walked(walk)})`));
+}
+
+export async function sweepInstants(db: Db, walk: Walk): Promise<Stretch> {
+  return stretch(
+    await db.one(sql`select seen, gone, job_id as id, instant as at from sweep_instants(${walked(walk)})`),
+  );
+}
+
+/** Nothing where another prunes at this moment. */
+export async function sweepFirings(
+  db: Db,
+  walk: Walk,
+): Promise<(Stretch & { triggers: readonly string[] }) | undefined> {
+  const row = await db.one<StretchRow & { triggers: string[] | null }>(sql`
+    select seen, gone, trigger_id as id, instant as at, triggers from sweep_firings(${walked(walk)})`);
+  return row.seen === null ? undefined : { ...stretch(row), triggers: row.triggers ?? [] };
+}
+
+/** What happened in minutes before then, at most so many of them. */
+export function forgetActivity(db: Db, before: Date, most: number): Promise<number> {
+  return db.exec(sql`
+    delete from activity
+     where at in (select at from activity where at < ${before} order by at limit ${most})`);
+}
+
+/** Leases of workers that have long been gone. */
+export function forgetLeases(db: Db, before: Date): Promise<number> {
+  return db.exec(sql`delete from lease where until < ${before}`);
+}

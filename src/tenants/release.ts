@@ -1,0 +1,70 @@
+/**
+ * Removes Millrace from a database that stays. It sends a RESTART, not a STOP, because its transaction may still roll back:
+ * after the end of the transaction the launcher inspects the database again, and acts on what it finds.
+ */
+import { MillraceError } from '../errors.ts';
+import { withClient } from '../postgres/databases.ts';
+import { hasMigrations } from '../postgres/migrate.ts';
+import { inDrained } from './install.ts';
+import { awaitReaders } from './await-readers.ts';
+import { migrationFailed, seen } from './installing.ts';
+import {
+  type Actor,
+  exclusively,
+  existing,
+  forgetKeys,
+  heard,
+  type Life,
+  record,
+  refuseDefault,
+  restarting,
+} from './life.ts';
+import * as queries from './queries.ts';
+
+export async function releaseTenant(life: Life, name: string, { actor }: Actor): Promise<void> {
+  refuseDefault(name, 'released');
+  await exclusively(life, [name], async () => {
+    const row = await existing(life, name);
+    const found = await seen(life, row);
+    if (found === 'gone')
+      throw new MillraceError(
+        'conflict',
+        `the database ${row.database} does not exist; \`millrace tenant drop ${name}\` removes the tenant`,
+      );
+    // without a version it was removed before, by an earlier call that did not live to say so, or by hand; perhaps not all of it
+    const isThere = found.version !== null || (await withClient(life.addressOf(row), hasMigrations));
+    if (!isThere && row.discovered)
+      throw new MillraceError('conflict', `Millrace is not installed in the database ${row.database}`);
+    if (isThere) await removeSchema(life, row, actor);
+    await forget(life, row, { version: found.version, actor });
+  });
+}
+
+async function removeSchema(life: Life, row: queries.LifeRow, actor: string): Promise<void> {
+  try {
+    const lockMs = await awaitReaders(life, row);
+    await inDrained(life.addressOf(row), restarting({ ...life, lockMs }, row, { cause: 'release', actor }), (client) =>
+      client.query('drop schema if exists millrace cascade'),
+    );
+  } catch (error) {
+    throw migrationFailed(error, row.name);
+  }
+}
+
+/** Where databases are discovered it stays listed as one without Millrace; its keys are gone in any case. */
+async function forget(
+  life: Life,
+  row: queries.LifeRow,
+  { version, actor }: { version: string | null; actor: string },
+): Promise<void> {
+  const { name, database } = row;
+  await life.control.transaction(async (tx) => {
+    if (life.discovers) {
+      await queries.deleteKeys(tx, row.id);
+      await queries.unregister(tx, row.id);
+    } else await queries.deleteTenant(tx, row.id);
+    await record(life, tx, { type: 'tenant.released', tenantId: row.id, body: { name, database, version }, actor });
+  });
+  forgetKeys(life);
+  heard(life, row.id);
+}

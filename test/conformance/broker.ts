@@ -1,0 +1,102 @@
+/**
+ * What every driver of the broker promises (`src/broker/contract.ts`), as tests. A driver's suite calls `describeBroker`
+ * with how to open two processes' brokers on one installation, and how to cut their connections.
+ */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Broker } from '../../src/broker/contract.ts';
+import { newId } from '../../src/kernel/id.ts';
+import { until } from '../harness/until.ts';
+
+export interface BrokerBench {
+  /** The broker of another process, as far as the driver can tell. */
+  open(): Promise<Broker>;
+  /** Ends every connection of every broker; they come back by themselves. */
+  cut(): Promise<void>;
+  close(): Promise<void>;
+}
+
+type Heard = { readonly tenantId: string | undefined; readonly payload: unknown };
+
+function hear(broker: Broker, kind: 'ready' | 'events' | 'cancel'): Heard[] {
+  const heard: Heard[] = [];
+  broker.onAny(kind, (tenantId, payload) => void heard.push({ tenantId, payload }));
+  return heard;
+}
+
+export function describeBroker(name: string, makeBench: () => Promise<BrokerBench>): void {
+  describe(`the ${name} broker`, () => {
+    let bench: BrokerBench;
+    let here: Broker;
+    let there: Broker;
+    beforeAll(async () => {
+      bench = await makeBench();
+      [here, there] = [await bench.open(), await bench.open()];
+    });
+    afterAll(() => bench.close());
+
+    it('delivers a hint in its own process before send returns, and in another one soon', async () => {
+      const tenantId = newId();
+      const [near, far] = [hear(here, 'ready'), hear(there, 'ready')];
+      here.hintsOf(tenantId).send('ready', ['process:default']);
+      expect(near).toEqual([{ tenantId, payload: ['process:default'] }]);
+      await until('the other process hears it', () => far.length > 0 || undefined);
+      expect(far).toEqual(near);
+    });
+
+    it('delivers a hint to listeners of its tenant and kind only', async () => {
+      const [mine, other] = [here.hintsOf(newId()), here.hintsOf(newId())];
+      const heard: string[] = [];
+      mine.on('events', () => void heard.push('events of mine'));
+      mine.on('logs', () => void heard.push('logs of mine'));
+      other.on('events', () => void heard.push('events of other'));
+      mine.send('events');
+      expect(heard).toEqual(['events of mine']);
+    });
+
+    it('delivers nothing to a listener that has left', () => {
+      const hints = here.hintsOf(newId());
+      let heard = 0;
+      const leave = hints.on('events', () => void heard++);
+      leave();
+      hints.send('events');
+      expect(heard).toBe(0);
+    });
+
+    it('carries which run is to be killed', async () => {
+      const far = hear(there, 'cancel');
+      const run = { tenant: newId(), run: newId(), lease: 3 };
+      here.hintsOf(run.tenant).send('cancel', run);
+      await until('the other process hears it', () => far.length > 0 || undefined);
+      expect(far).toEqual([{ tenantId: run.tenant, payload: run }]);
+    });
+
+    it('delivers a hint without its payload where that is too long', async () => {
+      const tenantId = newId();
+      const far = hear(there, 'ready');
+      const lanes = Array.from({ length: 1_000 }, (_, i) => `process:queue-${i}`);
+      here.hintsOf(tenantId).send('ready', lanes);
+      await until('the other process hears it', () => far.length > 0 || undefined);
+      expect([lanes, undefined]).toContainEqual(far[0]?.payload);
+    });
+
+    it('calls every listener without a payload after a lost connection, and goes on', async () => {
+      const tenantId = newId();
+      const far = hear(there, 'ready');
+      await bench.cut();
+      await until(
+        'it is told that it may have missed something',
+        () => far.some((each) => each.tenantId === undefined) || undefined,
+      );
+      await until('hints arrive again', () => {
+        here.hintsOf(tenantId).send('ready');
+        return far.some((each) => each.tenantId === tenantId) || undefined;
+      });
+    });
+
+    it('has no room in a lane that nobody consumes, and rejects what is published there all the same', async () => {
+      const tenantId = newId();
+      expect(here.room(tenantId, 'process:nobody')).toBe(0);
+      await expect(here.publish(tenantId, 'process:nobody', [{ run: newId(), lease: 1 }])).rejects.toThrow();
+    });
+  });
+}

@@ -1,0 +1,67 @@
+/** A PostgreSQL 15 of Debian's package, in a folder of its own, that a test may stop and start again. */
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { chownSync, mkdtempSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { findService } from '../../scripts/services.js';
+import { until } from './until.ts';
+
+/** PostgreSQL does not run as root; Debian's package brings a user for it. */
+function postgresUser(): { uid: number; gid: number } | undefined {
+  if (process.getuid?.() !== 0) return undefined;
+  const id = (flag: string): number => Number(execFileSync('id', [flag, 'postgres']).toString());
+  return { uid: id('-u'), gid: id('-g') };
+}
+
+export class ExternalPostgres {
+  readonly #bin = dirname(findService('postgresql') ?? '');
+  readonly #user = postgresUser();
+  readonly #folder = mkdtempSync(join(tmpdir(), 'millrace-pg15-'));
+  #server: ChildProcess | undefined;
+
+  url(database: string, role = 'postgres'): string {
+    return `postgres://${role}@localhost:5432/${database}?host=${encodeURIComponent(this.#folder)}`;
+  }
+
+  async create(): Promise<void> {
+    if (this.#user) chownSync(this.#folder, this.#user.uid, this.#user.gid);
+    const args = ['-D', join(this.#folder, 'data'), '-U', 'postgres', '-A', 'trust', '-N'];
+    execFileSync(join(this.#bin, 'initdb'), args, { ...this.#user, stdio: 'ignore' });
+    await this.start();
+  }
+
+  async start(): Promise<void> {
+    const folder = this.#folder;
+    const args = ['-D', join(folder, 'data'), '-k', folder, '-c', 'listen_addresses=', '-c', 'fsync=off'];
+    this.#server = spawn(join(this.#bin, 'postgres'), args, { ...this.#user, stdio: 'ignore' });
+    await until('it answers', async () =>
+      this.run('select 1').then(
+        () => true,
+        () => undefined,
+      ),
+    );
+  }
+
+  async run(statement: string, database = 'postgres'): Promise<void> {
+    const args = ['-h', this.#folder, '-U', 'postgres', '-c', statement, database];
+    execFileSync(join(this.#bin, 'psql'), args, { stdio: 'ignore' });
+  }
+
+  /** A fast shutdown: connections are ended. */
+  async stop(): Promise<void> {
+    if (this.#server !== undefined) await endProcess(this.#server);
+  }
+
+  async remove(): Promise<void> {
+    await this.stop();
+    await rm(this.#folder, { recursive: true, force: true });
+  }
+}
+
+export async function endProcess(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const exit = new Promise<void>((resolve) => child.once('exit', () => resolve()));
+  child.kill('SIGINT');
+  await exit;
+}

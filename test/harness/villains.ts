@@ -1,0 +1,197 @@
+/**
+ * Four tenants with a trigger each second, and a villain: a fifth tenant of the same engine whose scheduler keeps the
+ * process busy, ends it or fills its memory. Measured are the lateness of the four, which is the time between an instant and
+ * the moment its run was queued, and how often their schedulers restart.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { sql } from '../../src/kernel/sql.ts';
+import { engineBuild, type Mischief } from './engine-builds.ts';
+import { TestInstallation } from './installation.ts';
+import { millrace } from './product.ts';
+import { until } from './until.ts';
+
+/** Tenants beside a villain are late by at most this, on a machine that is not busy. */
+export const latenessAimMs = 2_000;
+
+export const villains = [
+  'spins',
+  'blocks',
+  'blocks-later',
+  'exits',
+  'leaks',
+  'leaks-heap',
+] as const satisfies readonly Mischief[];
+export type Villain = (typeof villains)[number];
+
+export interface Harm {
+  /** The worst of the four, and the same for a while before the villain came. */
+  readonly latenessMs: number;
+  readonly controlMs: number;
+  /** How many hosts were lost until the villain had a host for itself. */
+  readonly losses: number;
+  /** Of the one among the four that was restarted most often. */
+  readonly restarts: number;
+}
+
+const version = '0.2.1-test.1';
+const names = ['a', 'b', 'c', 'd'] as const;
+const controlWindowMs = 5_000;
+/** The villain has to lose its host at most twice before it is alone. The slowest of them takes 15 s each time. */
+const isolationMs = 90_000;
+
+interface LaunchRow {
+  readonly name: string;
+  readonly state: string;
+  readonly suspicion: number;
+  readonly orderNo: number;
+  readonly host: string | null;
+}
+
+export class Neighbourhood {
+  readonly #world: TestInstallation;
+
+  private constructor(world: TestInstallation) {
+    this.#world = world;
+  }
+
+  static async start(): Promise<Neighbourhood> {
+    const world = await TestInstallation.start({ launchers: 1, env: { MILLRACE_HOST_MEMORY: '300' } });
+    const neighbourhood = new Neighbourhood(world);
+    try {
+      const { code, stderr } = await millrace(['engine', 'add', await engineBuild({ version })], { env: world.env });
+      if (code !== 0) throw new Error(`the engine was not added: ${stderr}`);
+      for (const name of names) await neighbourhood.#createTicking(name);
+      return neighbourhood;
+    } catch (error) {
+      await world.close();
+      throw error;
+    }
+  }
+
+  close(): Promise<void> {
+    return this.#world.close();
+  }
+
+  /** Lets the villain loose until it has a host for itself, or none, and the four run elsewhere. */
+  async suffer(villain: Villain): Promise<Harm> {
+    await until('a host stands by', () => this.#hasSpare(), isolationMs);
+    const controlFrom = await this.#now();
+    await sleep(controlWindowMs);
+    const controlMs = await this.#latenessMs(controlFrom);
+    await this.#create(villain);
+    const before = await this.#orders();
+    const from = await this.#now();
+    await this.#corrupt(villain);
+    const { suspicion: losses } = await until(`${villain} is alone`, () => this.#findAlone(villain), isolationMs);
+    const to = await this.#now();
+    await until('instants after that fired', async () => (await this.#lastInstant()) > to.getTime() + 2_000, 40_000);
+    const latenessMs = await this.#latenessMs(from);
+    const after = await this.#orders();
+    const restarts = Math.max(...names.map((name) => (after.get(name) ?? 0) - (before.get(name) ?? 0)));
+    await this.#forgive(villain);
+    return { latenessMs, controlMs, losses, restarts };
+  }
+
+  async #createTicking(name: string): Promise<void> {
+    await this.#create(name);
+    const start = new Date(Math.ceil(Date.now() / 1_000) * 1_000).toISOString();
+    const document = {
+      project: 'p',
+      name: 'j',
+      description: '',
+      triggers: [{ name: 't', start, period: '1s' }],
+      tasks: [{ name: 'k', depends: ['trigger/t'] }],
+    };
+    await this.#post(name, '/api/projects', { name: 'p' });
+    await this.#post(name, '/api/jobs', document);
+  }
+
+  async #post(name: string, path: string, body: object): Promise<void> {
+    const { url, env } = this.#world;
+    const headers = { authorization: `Bearer ${env['MILLRACE_KEY']}`, 'content-type': 'application/json' };
+    const response = await fetch(`${url}/t/${name}${path}`, { method: 'POST', headers, body: JSON.stringify(body) });
+    if (!response.ok) throw new Error(`${path} answers ${response.status}: ${await response.text()}`);
+  }
+
+  async #create(name: string): Promise<void> {
+    await this.#world.call('POST /api/tenants', { body: { name, version } });
+    await this.#world.started(name);
+  }
+
+  /** From its next start on, which follows, the scheduler misbehaves. */
+  async #corrupt(villain: Villain): Promise<void> {
+    await this.#world.in(villain, (client) =>
+      client.query('insert into millrace.build_mischief values ($1)', [villain]),
+    );
+    await this.#world.call('POST /api/tenants/{name}/restart', { params: { name: villain } });
+  }
+
+  /** The villain is off, and nobody is suspected any more: the next one finds the four as this one did. */
+  async #forgive(villain: Villain): Promise<void> {
+    await this.#world.call('POST /api/tenants/{name}/stop', { params: { name: villain } });
+    await this.#world.inControl((db) => db.exec(sql`update launch set suspicion = 0, failures = 0`));
+  }
+
+  async #launches(): Promise<Map<string, LaunchRow>> {
+    const rows = await this.#world.inControl((db) =>
+      db.rows<LaunchRow>(sql`
+        select name, state, suspicion, order_no::integer as "orderNo", case when ordered then host_id end as host
+          from launch join tenant on tenant.id = tenant_id`),
+    );
+    return new Map(rows.map((row) => [row.name, row]));
+  }
+
+  async #orders(): Promise<Map<string, number>> {
+    return new Map([...(await this.#launches())].map(([name, { orderNo }]) => [name, orderNo]));
+  }
+
+  /** The villain is suspected and has a host for itself, or none; the four run. */
+  async #findAlone(villain: Villain): Promise<LaunchRow | undefined> {
+    const launches = await this.#launches();
+    const its = launches.get(villain);
+    const isApart = (name: string): boolean => {
+      const { state, host } = launches.get(name) ?? {};
+      return state === 'STARTED' && host !== its?.host;
+    };
+    return its !== undefined && its.suspicion > 0 && names.every(isApart) ? its : undefined;
+  }
+
+  async #hasSpare(): Promise<true | undefined> {
+    const spares = await this.#world.inControl((db) =>
+      db.rows(sql`
+        select from host
+         where engine = ${version} and not leaving
+           and not exists (select from launch where host_id = host.id and (ordered or ending))`),
+    );
+    return spares.length > 0 || undefined;
+  }
+
+  async #now(): Promise<Date> {
+    return this.#world.inControl(async (db) => (await db.one<{ now: Date }>(sql`select clock_timestamp() as now`)).now);
+  }
+
+  async #latenessMs(since: Date): Promise<number> {
+    const each = names.map((name) =>
+      this.#world.in(name, async (client) => {
+        const { rows } = await client.query<{ ms: number }>(
+          `select coalesce(max(extract(epoch from queued_at - instant) * 1000), 0)::float8 as ms
+             from millrace.live where instant >= $1`,
+          [since],
+        );
+        return rows[0]?.ms ?? 0;
+      }),
+    );
+    return Math.max(...(await Promise.all(each)));
+  }
+
+  /** Of the four, the one that is furthest behind. */
+  async #lastInstant(): Promise<number> {
+    const each = names.map((name) =>
+      this.#world.in(name, async (client) => {
+        const { rows } = await client.query<{ at: Date | null }>('select max(instant) as at from millrace.firing');
+        return rows[0]?.at?.getTime() ?? 0;
+      }),
+    );
+    return Math.min(...(await Promise.all(each)));
+  }
+}
