@@ -5,23 +5,26 @@
  * 2. with CI=true, the cheap checks of `npm run check`;
  * 3. installs the services that the suites need, as root on Debian; anyone else is told the command;
  * 4. runs the suites on this Node, then some end-to-end ones with the product on the newest Node;
- * 5. ends with a line `N passed, N failed, N skipped`.
+ * 5. ends with a line for each test that failed or was skipped, and a line `N passed, N failed, N skipped`.
  *
  * Arguments narrow a run down (`npm test -- src/kernel`): then no checks, no second Node, and only the services that
  * those suites need. Skips are loud, and with CI=true a failure of the full run.
  */
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import { build } from './build.js';
 import { cheapChecks } from './check.js';
-import { inCi, messageOf, packageFolder, run } from './command.js';
+import { inCi, messageOf, packageFolder, root, run } from './command.js';
 import { newestNode } from './newest-node.js';
 import { installCommand, installServices, neededServices } from './services.js';
 
-/** @typedef {{ passed: number, failed: number, skipped: number }} Counts */
+/** @typedef {{ passed: number, failed: number, skipped: number, unmet: string[] }} Counts unmet: a line for each test
+ *   that failed or was skipped */
+/** @typedef {{ status: string, fullName: string, failureMessages?: string[] }} Assertion */
+/** @typedef {{ name: string, status: string, message: string, assertionResults: Assertion[] }} FileResult */
 /** @typedef {{ numPassedTests: number, numFailedTests: number, numPendingTests: number, numTodoTests: number,
- *   testResults: { status: string, assertionResults: unknown[] }[] }} Report as vitest's json reporter writes it */
+ *   testResults: FileResult[] }} Report as vitest's json reporter writes it */
 
 /** @param {string[]} args */
 async function main(args) {
@@ -87,14 +90,35 @@ async function readReport(file) {
  * @returns {Counts}
  */
 function count(report, code) {
-  if (report === undefined) return { passed: 0, failed: 1, skipped: 0 };
+  if (report === undefined) return { passed: 0, failed: 1, skipped: 0, unmet: ['failed: vitest wrote no report'] };
   const unloaded = report.testResults.filter((file) => file.status === 'failed' && file.assertionResults.length === 0);
   const failed = report.numFailedTests + unloaded.length;
   return {
     passed: report.numPassedTests,
     failed: code !== 0 ? Math.max(failed, 1) : failed,
     skipped: report.numPendingTests + report.numTodoTests,
+    unmet: report.testResults.flatMap(unmetIn),
   };
+}
+
+/**
+ * A log may be cut to its end: these lines still say which test it was.
+ *
+ * @param {FileResult} file
+ */
+function unmetIn({ name, status, message, assertionResults }) {
+  const path = relative(root, name);
+  if (status === 'failed' && assertionResults.length === 0) return [`failed: ${path}: ${firstLine(message)}`];
+  return assertionResults
+    .filter((test) => test.status !== 'passed')
+    .map(({ status: outcome, fullName, failureMessages: [fault = ''] = [] }) =>
+      outcome === 'failed' ? `failed: ${path}: ${fullName}: ${firstLine(fault)}` : `skipped: ${path}: ${fullName}`,
+    );
+}
+
+/** @param {string} text */
+function firstLine(text) {
+  return text.split('\n', 1)[0] ?? '';
 }
 
 /** Where another Node might make a difference: processes, functions, streams, TLS, sockets. */
@@ -117,9 +141,10 @@ async function vitestOnNewestNode() {
 
 /** @param {readonly Counts[]} all */
 function sum(all) {
-  /** @param {keyof Counts} key */
+  /** @param {'passed' | 'failed' | 'skipped'} key */
   const total = (key) => all.reduce((n, counts) => n + counts[key], 0);
-  return { passed: total('passed'), failed: total('failed'), skipped: total('skipped') };
+  const unmet = all.flatMap((counts) => counts.unmet);
+  return { passed: total('passed'), failed: total('failed'), skipped: total('skipped'), unmet };
 }
 
 /**
@@ -127,7 +152,8 @@ function sum(all) {
  * @param {{ faults: string[], skips: string[], full: boolean }} rest
  * @returns {number} the exit code
  */
-function conclude({ passed, failed, skipped }, { faults, skips, full }) {
+function conclude({ passed, failed, skipped, unmet }, { faults, skips, full }) {
+  for (const line of unmet) console.log(line);
   for (const skip of skips) console.log(`SKIPPED: ${skip}`);
   if (faults.length > 0) console.log(`FAILED: ${faults.join(', ')}`);
   const mayNotSkip = inCi && full && skipped + skips.length > 0;

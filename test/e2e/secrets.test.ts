@@ -44,7 +44,9 @@ function expectRefusal({ code, stdout, stderr }: Answer, parts: readonly string[
 /** A worker has a home only where that names its server. */
 const server = { 'server.json': '{"url":"http://127.0.0.1:1"}' };
 
-describe.each(['up', 'api', 'launcher', 'host', 'worker'])('the role %s', (role) => {
+const rolesWithDatabase = ['up', 'api', 'launcher', 'host'];
+
+describe.each([...rolesWithDatabase, 'worker'])('the role %s', (role) => {
   it.each(['secret-key', 'root-key'])('does not start with a faulty %s', async (name) => {
     for (const [fault, content] of [
       ['is empty', ''],
@@ -68,12 +70,12 @@ describe.each(['up', 'api', 'launcher', 'host', 'worker'])('the role %s', (role)
     chownSync(home, 12_345, 12_345);
     expectRefusal(await start(role, home), ['belongs to user 12345']);
   });
+});
 
-  it.skipIf(role === 'worker')('reads sound files, and goes on to its database', async () => {
-    const home = newHome();
-    write(home, sound);
-    expect((await start(role, home)).stderr).toContain('cannot be reached');
-  });
+it.each(rolesWithDatabase)('the role %s reads sound secret files, and goes on to its database', async (role) => {
+  const home = newHome();
+  write(home, sound);
+  expect((await start(role, home)).stderr).toContain('cannot be reached');
 });
 
 describe('the secret files of a home', () => {
