@@ -1,7 +1,7 @@
 /** What the installation around a tenant has to do with it: who could take a run, and whether a scheduler is there. */
 import type { WorkerInfo } from '../../contract/context.ts';
 import { leaseTimes } from '../../contract/lease-times.ts';
-import { mayRun } from '../../contract/local-tasks.ts';
+import { mayRun } from '../../runtimes/local-tasks.ts';
 import { shellWord } from '../../kernel/text/shell-word.ts';
 import type { ApiContext } from '../context.ts';
 import { counted, type Finding, finding, told, workerName } from './findings.ts';
