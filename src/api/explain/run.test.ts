@@ -80,8 +80,8 @@ describe('a run that has not started', () => {
       code: 'runtime_unavailable',
       when: 'the runtime of the worker does not answer',
       ask: async () => {
-        aliveWorker(api, { runtimes: ['none'], unavailable: { docker: 'the daemon does not answer' } });
-        return whyRun(api, (await ready({}, { docker: { image: 'i', args: [] } })).run);
+        aliveWorker(api, { unavailable: { docker: 'the daemon does not answer' } });
+        return whyRun(api, (await ready({}, { queue: 'default', docker: { image: 'i', args: [] } })).run);
       },
       says: 'the daemon does not answer',
       first: true,
