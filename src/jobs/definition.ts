@@ -8,7 +8,7 @@
 import type { RuntimeBlock } from '../contract/wire.ts';
 
 /** Plain JSON, as a document holds it. */
-export type Json = string | number | boolean | null | readonly Json[] | JsonObject;
+type Json = string | number | boolean | null | readonly Json[] | JsonObject;
 export interface JsonObject {
   readonly [key: string]: Json;
 }

@@ -26,15 +26,15 @@ export function findKind(kind: string): KindOfWork<WorkKind, Work> | undefined {
   return isWorkKind(kind) ? kinds[kind] : undefined;
 }
 
-export function isWorkKind(kind: string): kind is WorkKind {
+function isWorkKind(kind: string): kind is WorkKind {
   return Object.hasOwn(kinds, kind);
 }
 
 /** The block of a task document that has passed every check. */
 export function buildBlock(task: Readonly<Record<string, unknown>>): RuntimeBlock {
-  for (const { kind, build } of documentedKinds) {
-    const field = task[kind];
-    if (field !== undefined && field !== null) return build(field);
+  for (const each of documentedKinds) {
+    const field = task[each.kind];
+    if (field !== undefined && field !== null) return each.build(field);
   }
   return { kind: 'none' };
 }

@@ -5,7 +5,7 @@
  * A document has a field (`docker: {…}`). `build` turns the field into a block, which is stored with the run's version and
  * sent to workers. `expand` fills in the placeholders of a block: that is the work which a runtime is given.
  */
-import { z } from 'zod';
+import type { z } from 'zod';
 import type { RuntimeBlock } from '../contract/wire.ts';
 import { shapeFaults } from '../kernel/text/shape-faults.ts';
 

@@ -129,13 +129,13 @@ export class RuntimeWatch implements Service {
   }
 
   #note(watched: Watched, reason: string | undefined): void {
-    const { log, onChange } = this.#options;
+    const { log } = this.#options;
     if (reason === watched.reason) return;
     const fields = { runtime: watched.runtime.name, reason };
     if (reason === undefined) log.info(fields, 'runtime available');
     else log.warn(fields, 'runtime unavailable, its tasks are left to other workers');
     watched.reason = reason;
-    onChange();
+    this.#options.onChange();
   }
 }
 
@@ -150,8 +150,8 @@ function isDone(): true {
   return true;
 }
 
-function needsChecks({ probe, adopt }: Runtime): boolean {
-  return probe !== undefined || adopt !== undefined;
+function needsChecks(runtime: Runtime): boolean {
+  return 'probe' in runtime || 'adopt' in runtime;
 }
 
 function serves(runtime: Runtime, kind: string): boolean {
