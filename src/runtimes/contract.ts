@@ -11,7 +11,7 @@
  * reason against it, `adopt` succeeds. Only then does the worker take work of the kinds it `serves`. From then on `probe` is
  * asked regularly, and the worker takes no such work while a reason is given (`worker/runtimes/runtime-watch.ts`).
  *
- * `test/conformance/runtime.test.ts` checks all of this.
+ * `test/conformance/runtime.test.ts` checks `run`; `worker/runtimes/runtime-watch.test.ts` checks the other members.
  */
 import type { Service } from '../kernel/service.ts';
 import type { Work, WorkKind } from './kinds.ts';
