@@ -12,6 +12,7 @@ import type { Address } from '../src/postgres/address.ts';
 import { withClient } from '../src/postgres/databases.ts';
 import { makeRuntimes } from '../src/runtimes/runtimes.ts';
 import { type Carry, overNetwork } from '../src/worker/carrier.ts';
+import type { WorkerOptions } from '../src/worker/settings.ts';
 import { makeWorker } from '../src/worker/worker.ts';
 import { atEnd } from './ending.ts';
 import { startInProcess } from './in-process.ts';
@@ -146,7 +147,8 @@ async function measure(
 }
 
 function workerOn({ carry, url, key }: Wire): Service {
-  const runtimes = makeRuntimes({ names: ['none'], functions: {}, environment: {} });
+  const runtimes: WorkerOptions['runtimes'] = (worker) =>
+    makeRuntimes(['none'], { functions: {}, environment: {}, worker });
   return makeWorker({ id: newId(), name: 'bench', version: engineVersion, url, key, carry, runtimes, log: silent });
 }
 

@@ -6,7 +6,6 @@
  */
 import { hostname } from 'node:os';
 import { z } from 'zod';
-import { type RuntimeName, runtimeNames } from './contract/wire.ts';
 import { MillraceError } from './errors.ts';
 import { queueFault } from './documents/name.ts';
 import { newId } from './kernel/id.ts';
@@ -15,7 +14,8 @@ import { packageVersion } from './kernel/process/package-files.ts';
 import { faultWords, shapeFaults } from './kernel/text/shape-faults.ts';
 import type { TaskFunctions } from './runtimes/function/function.ts';
 import { loadFunctions } from './runtimes/function/file.ts';
-import { makeRuntimes } from './runtimes/runtimes.ts';
+import { type WorkKind, workKinds } from './runtimes/kinds.ts';
+import { findMissing, makeRuntimes } from './runtimes/runtimes.ts';
 import { TaskUsers } from './runtimes/users/task-users.ts';
 import { makeWorker } from './worker/worker.ts';
 
@@ -34,7 +34,7 @@ export interface CreateWorkerOptions {
   /** Which queues to serve; `default` unless told. */
   readonly queues?: readonly string[];
   /** `none` and `function` unless told; `none` and `process` where there are no functions. */
-  readonly runtimes?: readonly RuntimeName[];
+  readonly runtimes?: readonly WorkKind[];
   /** The account, or the range of user numbers, that `process` tasks run as where this process is root. */
   readonly taskUser?: string;
   /** As people see it; the machine's name unless told. */
@@ -59,7 +59,7 @@ const checked = z.object({
     .min(1)
     .max(100)
     .optional(),
-  runtimes: z.array(z.enum(runtimeNames)).min(1).optional(),
+  runtimes: z.array(z.enum(workKinds)).min(1).optional(),
   taskUser: z.string().min(1).optional(),
   name: z.string().min(1).max(200).optional(),
 });
@@ -67,17 +67,19 @@ const checked = z.object({
 export function createWorker(options: CreateWorkerOptions): RunningWorker {
   check(options);
   const functions = options.functions ?? {};
-  const usual: RuntimeName[] = Object.keys(functions).length > 0 ? ['none', 'function'] : ['none', 'process'];
-  const names = options.runtimes ?? usual;
+  const usual: WorkKind[] = Object.keys(functions).length > 0 ? ['none', 'function'] : ['none', 'process'];
+  const kinds = options.runtimes ?? usual;
   const log = makeLog({ level: options.logLevel ?? 'warn', role: 'worker' });
   const users = new TaskUsers({ wish: options.taskUser, log });
+  const equipment = { functions, environment: process.env, users, log };
+  refuseMissing(options.runtimes ?? [], equipment);
   const worker = makeWorker({
     ...options,
     id: newId(),
     name: options.name ?? hostname(),
     version: packageVersion,
     log,
-    runtimes: makeRuntimes({ names, functions, environment: process.env, users, log }),
+    runtimes: (identity) => makeRuntimes(kinds, { ...equipment, worker: identity }),
   });
   return {
     start: () => worker.start(),
@@ -94,4 +96,15 @@ function check(options: CreateWorkerOptions): void {
   const faults = shapeFaults(parsed.error.issues);
   const told = faults.map((fault) => `${fault.path}: ${fault.message}`).join('; ');
   throw new MillraceError('bad_configuration', `The worker cannot be made: ${told}`, { faults });
+}
+
+/** A worker that cannot have a runtime would wait for its runs in vain. */
+function refuseMissing(kinds: readonly WorkKind[], equipment: Parameters<typeof findMissing>[1]): void {
+  const faults = findMissing(kinds, equipment).map(({ kind, reason }) => ({
+    path: 'runtimes',
+    message: `${kind}: ${reason}`,
+  }));
+  if (faults.length === 0) return;
+  const reasons = faults.map(({ message }) => message).join('; ');
+  throw new MillraceError('bad_configuration', `The worker cannot be made: runtimes: ${reasons}`, { faults });
 }

@@ -8,7 +8,6 @@ import { hostname } from 'node:os';
 import type { UpOptions } from '../cli/commands/server/role-commands.ts';
 import type { Config } from '../config.ts';
 import { engineVersion } from '../engine/engine.ts';
-import { runtimeNames } from '../contract/wire.ts';
 import { inProcessCaller } from '../gateway/access/worker-access.ts';
 import { type Log, makeLog } from '../kernel/log.ts';
 import { all, type Service } from '../kernel/service.ts';
@@ -17,6 +16,7 @@ import { forgetProcesses, restEntries } from '../launcher/hosts/host-shutdown.ts
 import { type Address, addressOfSocket, addressOfUrl } from '../postgres/address.ts';
 import { claimHome, makeHome } from '../postgres/embedded/home.ts';
 import { supervised } from '../postgres/embedded/supervised.ts';
+import { workKinds } from '../runtimes/kinds.ts';
 import { makeRuntimes } from '../runtimes/runtimes.ts';
 import { TaskUsers } from '../runtimes/users/task-users.ts';
 import { inProcess } from '../worker/carrier.ts';
@@ -203,7 +203,7 @@ async function makeInProcessWorker(
     key: 'in-process',
     carry: inProcess((request) => serving.gateway.fetchAs(request, inProcessCaller)),
     taskUrl: config.publicUrl ?? serving.url(),
-    runtimes: makeRuntimes({ names: runtimeNames, functions: {}, environment: process.env, users, log: own }),
+    runtimes: (worker) => makeRuntimes(workKinds, { functions: {}, environment: process.env, users, log: own, worker }),
     log: own,
     maxTasks: config.maxTasks,
     drainMs: config.drainMs,

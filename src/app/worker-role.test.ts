@@ -3,7 +3,7 @@ import { readConfig } from '../config.ts';
 import { runWorker } from './worker-role.ts';
 
 it.each([
-  [['kubernetes'], '--runtime kubernetes: there is no such runtime yet; leave it out, or name others'],
+  [['docker'], '--runtime docker: this release has no runtime for it; leave it out, or name others'],
   [['function'], '--runtime function: no functions are given; name their file with --functions FILE.js'],
   [['process', 'function'], '--runtime function: no functions are given; name their file with --functions FILE.js'],
 ] as const)('a worker that is asked for %s, and cannot have it, is refused', async (runtimes, message) => {

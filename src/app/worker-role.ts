@@ -1,14 +1,15 @@
 /** The role `worker`. It loads nothing of a database: a worker has none, and is smaller and sooner there for it. */
 import { hostname } from 'node:os';
 import type { WorkerOptions } from '../cli/commands/server/role-commands.ts';
-import { type RuntimeName, runtimeNames } from '../contract/wire.ts';
 import { MillraceError } from '../errors.ts';
 import type { GatewayEndpoints } from '../gateway/installation/endpoints.ts';
 import { CallFailed, makeClient } from '../http/client.ts';
 import { newId } from '../kernel/id.ts';
 import { makeLog } from '../kernel/log.ts';
 import { packageVersion } from '../kernel/process/package-files.ts';
-import { makeRuntimes, type RuntimeTable } from '../runtimes/runtimes.ts';
+import type { RuntimeOptions } from '../runtimes/factory.ts';
+import { findKind, type WorkKind, workKinds } from '../runtimes/kinds.ts';
+import { findMissing, makeRuntimes } from '../runtimes/runtimes.ts';
 import { TaskUsers } from '../runtimes/users/task-users.ts';
 import { checkHome } from '../postgres/embedded/home.ts';
 import { makeWorker } from '../worker/worker.ts';
@@ -25,23 +26,12 @@ async function checkKey(url: string, key: string): Promise<void> {
   throw new MillraceError('forbidden', `a worker needs a key of the role worker; this one is of the role ${me.role}`);
 }
 
-/** By the runtimes that cannot always be had. */
-const whyMissing: Partial<Record<RuntimeName, string>> = {
-  function: 'no functions are given; name their file with --functions FILE.js',
-  kubernetes: 'there is no such runtime yet; leave it out, or name others',
-};
-
 /** A worker that is asked for a runtime which it cannot have would wait for its runs in vain, and say nothing. */
-function checkRuntimes(wished: readonly RuntimeName[], runtimes: RuntimeTable): void {
-  const missing = wished.filter((name) => !runtimes.has(name));
+function checkRuntimes(wished: readonly WorkKind[], options: Omit<RuntimeOptions, 'worker'>): void {
+  const missing = findMissing(wished, options);
   if (missing.length === 0) return;
-  const told = missing.map((name) => `--runtime ${name}: ${whyMissing[name] ?? 'it cannot be had here'}`);
-  throw new MillraceError('bad_configuration', told.join('; '));
-}
-
-/** Whether tasks run on the machine itself. */
-function runsPrograms(runtimes: RuntimeTable): boolean {
-  return runtimes.has('process') || runtimes.has('function');
+  const faults = missing.map(({ kind, reason }) => `--runtime ${kind}: ${reason}`);
+  throw new MillraceError('bad_configuration', faults.join('; '));
 }
 
 export async function runWorker({ config, signal, say }: Role, options: WorkerOptions): Promise<void> {
@@ -55,10 +45,10 @@ export async function runWorker({ config, signal, say }: Role, options: WorkerOp
       'unauthenticated',
       'set MILLRACE_KEY to a key of the role worker: `millrace key create --name … --role worker`',
     );
-  const { functions = {}, runtimes: names = runtimeNames } = options;
+  const { functions = {}, runtimes: kinds = workKinds } = options;
   const users = new TaskUsers({ wish: config.taskUser, log });
-  const runtimes = makeRuntimes({ names, functions, environment: process.env, users, log });
-  checkRuntimes(options.runtimes ?? [], runtimes);
+  const equipment = { functions, environment: process.env, users, log };
+  checkRuntimes(options.runtimes ?? [], equipment);
   const { about } = await users.separation();
   await checkKey(options.url, options.key);
   const worker = makeWorker({
@@ -67,7 +57,7 @@ export async function runWorker({ config, signal, say }: Role, options: WorkerOp
     version: packageVersion,
     url: options.url,
     key: options.key,
-    runtimes,
+    runtimes: (identity) => makeRuntimes(kinds, { ...equipment, worker: identity }),
     log,
     queues: options.queues,
     maxTasks: options.maxTasks ?? config.maxTasks,
@@ -76,7 +66,7 @@ export async function runWorker({ config, signal, say }: Role, options: WorkerOp
   });
   await worker.start();
   say(`Millrace worker for ${options.url}`);
-  if (runsPrograms(runtimes)) say(`  tasks     ${about}`);
+  if (kinds.some((kind) => findKind(kind)?.isLocal)) say(`  tasks     ${about}`);
   await untilAborted(signal);
   await worker.stop();
   await users.stop();

@@ -30,6 +30,8 @@ export interface WorkerInfo {
   readonly running: number;
   readonly places: number;
   readonly runtimes: readonly string[];
+  /** Why it does not take some kinds of work now, by kind. A shell of an older build does not know. */
+  readonly unavailable?: Readonly<Record<string, string>>;
   readonly queues: readonly string[];
 }
 

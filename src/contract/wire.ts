@@ -5,12 +5,15 @@
  */
 import { z } from 'zod';
 
-export const runtimeNames = ['none', 'function', 'process', 'docker', 'kubernetes'] as const;
-export type RuntimeName = (typeof runtimeNames)[number];
-
 const id = z.guid();
 /** What an integer column holds. */
 const int4 = z.int().max(2 ** 31 - 1);
+
+/**
+ * A kind of work: `process`, `docker` and so on. `runtimes/kinds.ts` lists those of this release; a worker or an engine of
+ * another release may know others.
+ */
+const workKind = z.string().regex(/^[a-z][a-z0-9-]{0,39}$/);
 
 /** A run as it is held by a worker: the lease says which hand-out. */
 export const heldRun = z.object({ tenant: id, run: id, lease: int4.min(1) });
@@ -65,7 +68,8 @@ export const claimRequest = z.object({
   ...workerIdentity,
   /** How many more runs fit; 0 waits for signals only. */
   free: z.int().min(0).max(10_000),
-  runtimes: z.array(z.enum(runtimeNames)).max(10),
+  /** The kinds of work that it takes. */
+  runtimes: z.array(workKind).max(10),
   queues: z.array(z.string().min(1).max(200)).min(1).max(100),
   wait_ms: z.int().min(0).max(60_000),
   /** Tenants of which it takes no runs now: so many of theirs are to be reported still. */
@@ -96,8 +100,11 @@ export type ClaimAnswer = z.infer<typeof claimAnswer>;
 /** How a run can end. */
 export const finalStates = ['success', 'failure', 'timeout', 'error', 'cancelled'] as const;
 
-/** `returned` is not final: the worker gives the run back unfinished, and it is handed out again. */
-const reportStates = [...finalStates, 'returned'] as const;
+/**
+ * Not final: the run is handed out again. `returned`: the worker gives it back unfinished. `lost`: what executed it is gone
+ * (a restarted daemon, an evicted pod); the third loss of a run ends it in `error`.
+ */
+const reportStates = [...finalStates, 'returned', 'lost'] as const;
 export type ReportState = (typeof reportStates)[number];
 
 const report = z.object({
@@ -132,7 +139,10 @@ export const heartbeatRequest = z.object({
   version: z.string().max(100),
   /** How many runs it executes at once; none when it is leaving and takes no more. */
   places: int4.min(0),
-  runtimes: z.array(z.enum(runtimeNames)).max(10),
+  /** The kinds of work that it takes now. */
+  runtimes: z.array(workKind).max(10),
+  /** The kinds that it would take if what executes them were available, and why it is not. */
+  unavailable: z.record(workKind, z.string().max(1_000)).optional(),
   queues: z.array(z.string().min(1).max(200)).max(100),
   holds: z.array(heldRun).max(mostHolds),
   /** How many of its places are taken; some of what it holds takes none. Left out, all of it is taken to. */
@@ -168,8 +178,16 @@ export const definitionsRequest = z.object({ ...identityIfKnown, items: z.array(
 export type DefinitionsRequest = z.infer<typeof definitionsRequest>;
 
 const named = z.object({ id, name: z.string() });
-/** An environment value: the text itself, or the name of a stash entry to be read at the start of the run. */
-const envValue = z.union([z.string(), z.object({ stash: z.string() })]);
+/** Variables: each is the text itself, or the name of a stash entry that is read at the start of the run. */
+const environment = z.record(z.string(), z.union([z.string(), z.object({ stash: z.string() })]));
+export type Environment = z.infer<typeof environment>;
+
+/**
+ * What to execute. The members differ by kind, and only the kind's own `block.ts` knows them. A worker that cannot read one
+ * block can still read the other definitions of the same answer.
+ */
+const runtimeBlock = z.looseObject({ kind: workKind, env: environment.optional() });
+export type RuntimeBlock = z.infer<typeof runtimeBlock>;
 
 /** What a worker needs to execute a task: immutable per (task, version), so it is cached without doubt. */
 const taskDefinition = z.object({
@@ -180,25 +198,9 @@ const taskDefinition = z.object({
   timeout_ms: z.int().min(1),
   /** Defaults for what a run's own params do not name. */
   params: z.record(z.string(), z.unknown()),
-  runtime: z.discriminatedUnion('kind', [
-    z.object({ kind: z.literal('none') }),
-    z.object({ kind: z.literal('function'), name: z.string(), input: z.unknown() }),
-    z.object({
-      kind: z.literal('process'),
-      command: z.array(z.string()).min(1),
-      env: z.record(z.string(), envValue),
-      cwd: z.string().nullable(),
-    }),
-    z.object({
-      kind: z.literal('docker'),
-      image: z.string(),
-      args: z.array(z.string()),
-      env: z.record(z.string(), envValue),
-    }),
-  ]),
+  runtime: runtimeBlock,
 });
 export type TaskDefinition = z.infer<typeof taskDefinition>;
-export type RuntimeBlock = TaskDefinition['runtime'];
 /** The code of a failure: definitions of this tenant that are not in the answer did not fit. Ask for them again. */
 export const answerFull = 'answer_full';
 /** Definitions that do not exist (any more) are left out of the answer; those of tenants that failed may exist. */

@@ -83,7 +83,8 @@ const maxWorkers = 1_000;
 export function seenWorkers(db: Db, tenantId: string, since: Date): Promise<WorkerInfo[]> {
   return db.rows(sql`
     with seen as (
-      select worker.id, worker.name, addr, version, beat_at as "lastSeenAt", running, places, runtimes, queues
+      select worker.id, worker.name, addr, version, beat_at as "lastSeenAt", running, places, runtimes, unavailable,
+             queues
         from worker
         left join key on key.id = worker.key_id
        where beat_at > ${since} and (key.tenant_id is null or key.tenant_id = ${tenantId})

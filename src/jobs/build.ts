@@ -1,23 +1,20 @@
 /** Builds the definition of a job from a document that has passed every check: defaults, units, references in full. */
 import type {
   EdgeDefinition,
-  EnvDefinition,
-  Json,
   JobDefinition,
   JsonObject,
   RetentionDefinition,
   RetryDefinition,
-  RuntimeDefinition,
   TaskDefinition,
   TriggerDefinition,
 } from './definition.ts';
 import { forever } from './definition.ts';
 import type { JobDocument, TaskDocument, TriggerDocument } from './document/document.ts';
 import { edgeFields, type Home, resolve } from './document/references.ts';
-import type { EnvDocument } from '../documents/runtime-blocks.ts';
 import { parseReference } from './reference.ts';
-import { accepted, readEnvLine, readInstant, readSpan } from '../documents/values.ts';
+import { accepted, readInstant, readSpan } from '../documents/values.ts';
 import { defaultQueue } from '../contract/lane.ts';
+import { buildBlock } from '../runtimes/kinds.ts';
 
 /** What Waterwheel's configuration has by default. */
 const defaultTimeoutMs = 4 * 3_600_000;
@@ -61,7 +58,7 @@ function buildTask(task: TaskDocument, home: Home): TaskDefinition {
   const tokens = (task.depends?.length ?? 0) + (task.depends_done?.length ?? 0);
   return {
     name: task.name,
-    runtime: buildRuntime(task),
+    runtime: buildBlock(task),
     queue: task.queue ?? defaultQueue,
     edges: buildEdges(task, home),
     threshold: task.threshold ?? Math.max(1, tokens),
@@ -70,29 +67,6 @@ function buildTask(task: TaskDocument, home: Home): TaskDefinition {
     maxRunning: task.max_running ?? null,
     pool: task.pool ?? null,
   };
-}
-
-function buildRuntime(task: TaskDocument): RuntimeDefinition {
-  const { docker, process, function: called } = task;
-  if (docker) return { kind: 'docker', image: docker.image, args: docker.args ?? [], env: buildEnv(docker.env) };
-  if (process) {
-    const [program = '', ...args] = process.command;
-    return { kind: 'process', command: [program, ...args], env: buildEnv(process.env), cwd: process.cwd ?? null };
-  }
-  if (called) return { kind: 'function', name: called.name, input: (called.input ?? null) as Json };
-  return { kind: 'none' };
-}
-
-/** Of a name that a list gives twice, the last counts, as it does in Docker. */
-function buildEnv(env: EnvDocument): readonly EnvDefinition[] {
-  if (!env) return [];
-  if (Array.isArray(env)) {
-    const lines = env.map((line) => accepted(readEnvLine(line)));
-    return [...new Map(lines.map((line) => [line.name, line])).values()];
-  }
-  return Object.entries(env).map(([name, value]) => {
-    return typeof value === 'string' ? { name, value } : { name, stash: value.stash };
-  });
 }
 
 function buildEdges(task: TaskDocument, home: Home): EdgeDefinition[] {

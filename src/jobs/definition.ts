@@ -5,9 +5,10 @@
  * every reference names its project and job in full, and all of it may be stored in PostgreSQL as it is (no NUL, no
  * lone surrogate, nothing outside the range of a timestamptz). `parse-job.ts` is the only maker.
  */
+import type { RuntimeBlock } from '../contract/wire.ts';
 
 /** Plain JSON, as a document holds it. */
-export type Json = string | number | boolean | null | readonly Json[] | JsonObject;
+type Json = string | number | boolean | null | readonly Json[] | JsonObject;
 export interface JsonObject {
   readonly [key: string]: Json;
 }
@@ -77,7 +78,8 @@ export interface TriggerDefinition {
 
 export interface TaskDefinition {
   readonly name: string;
-  readonly runtime: RuntimeDefinition;
+  /** What to execute, as workers receive it. */
+  readonly runtime: RuntimeBlock;
   /** Which workers may take it: those that serve this queue (and the runtime). */
   readonly queue: string;
   /** In document order: `depends`, `depends_failure`, `depends_done`. */
@@ -90,32 +92,6 @@ export interface TaskDefinition {
   /** The pool whose places its runs take; null: none. */
   readonly pool: string | null;
 }
-
-export type RuntimeDefinition =
-  | { readonly kind: 'none' }
-  | DockerDefinition
-  | ProcessDefinition
-  | { readonly kind: 'function'; readonly name: string; readonly input: Json };
-
-interface DockerDefinition {
-  readonly kind: 'docker';
-  readonly image: string;
-  readonly args: readonly string[];
-  readonly env: readonly EnvDefinition[];
-}
-
-interface ProcessDefinition {
-  readonly kind: 'process';
-  /** The program and its arguments; at least the program. */
-  readonly command: readonly [string, ...string[]];
-  readonly env: readonly EnvDefinition[];
-  readonly cwd: string | null;
-}
-
-/** Names are unique within a list. */
-export type EnvDefinition =
-  | { readonly name: string; readonly value: string }
-  | { readonly name: string; readonly stash: string };
 
 export interface EdgeDefinition {
   readonly kind: EdgeKind;

@@ -1,8 +1,7 @@
 /** What a worker needs to execute tasks, read from the version of the document that a run was made from. */
 import type { Pool } from 'pg';
-import type { DefinitionKey, RuntimeBlock, TaskDefinition as WireDefinition } from '../contract/wire.ts';
+import type { DefinitionKey, TaskDefinition as WireDefinition } from '../contract/wire.ts';
 import { type Db, sql } from '../kernel/sql.ts';
-import type { EnvDefinition, RuntimeDefinition } from './definition.ts';
 import { type CachedJob, DocumentCache } from './document/cache.ts';
 import { storedLimits } from './document/limits.ts';
 import { storedParser } from './document/parser.ts';
@@ -60,7 +59,7 @@ export async function readQueuedDefinitions(
       project: { id: row.project_id, name: row.project_name },
       timeout_ms: task.timeoutMs,
       params: job.params,
-      runtime: runtimeBlock(task.runtime),
+      runtime: task.runtime,
     };
     return [{ definition, queue: task.queue }];
   });
@@ -127,22 +126,4 @@ async function readVersions(db: Db, tenant: string, rows: readonly Row[]): Promi
     read.push([keyOf(row), { tasks, params: result.job.params, chars: text.length }]);
   }
   return read;
-}
-
-function runtimeBlock(runtime: RuntimeDefinition): RuntimeBlock {
-  switch (runtime.kind) {
-    case 'none':
-      return { kind: 'none' };
-    case 'function':
-      return { kind: 'function', name: runtime.name, input: runtime.input };
-    case 'process':
-      return { kind: 'process', command: [...runtime.command], env: envBlock(runtime.env), cwd: runtime.cwd };
-    case 'docker':
-      break;
-  }
-  return { kind: 'docker', image: runtime.image, args: [...runtime.args], env: envBlock(runtime.env) };
-}
-
-function envBlock(env: readonly EnvDefinition[]): Record<string, string | { stash: string }> {
-  return Object.fromEntries(env.map((entry) => [entry.name, 'value' in entry ? entry.value : { stash: entry.stash }]));
 }

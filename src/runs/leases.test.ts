@@ -9,6 +9,7 @@ import {
   finish,
   giveBack,
   historyOf,
+  lose,
   makePipeline,
   type Pipeline,
   renew,
@@ -156,6 +157,41 @@ describe('a run', () => {
     expect(current.lease).toBe(6);
     expect(await line.db.one(sql`select losses from live where id = ${run.id}`)).toEqual({ losses: 0 });
     await finish(line, [current]);
+  });
+
+  it('that its worker reports as lost is handed out again twice without spending an attempt, then it ends in error', async () => {
+    const { job, run } = await held();
+    let current = run;
+    for (const losses of [1, 2]) {
+      expect(await lose(line, [current])).toEqual({ returned: 1, failed: 0 });
+      expect(await lose(line, [current])).toEqual({ returned: 0, failed: 0 });
+      expect(await line.db.one(sql`select losses from live where id = ${run.id}`)).toEqual({ losses });
+      current = await claimOne(job, newId());
+    }
+    expect(current.lease).toBe(3);
+    expect(await lose(line, [current], 'the pod was evicted')).toEqual({ returned: 0, failed: 1 });
+    expect(await lose(line, [current])).toEqual({ returned: 0, failed: 0 });
+    expect(await historyOf(line, job.task('only'))).toMatchObject([
+      { state: 'error', reason: 'it was lost three times: the pod was evicted', attempt: 1 },
+    ]);
+    expect(await runsOf(line, job.task('f'))).toBe(1);
+  });
+
+  it('that is reported lost beside others ends or comes back by itself, each with its own reason', async () => {
+    const worn = await held();
+    const fresh = await held();
+    await line.db.exec(sql`update live set losses = 2 where id = ${worn.run.id}`);
+    expect(await lose(line, [fresh.run, worn.run, { ...fresh.run, lease: 9 }])).toEqual({ returned: 1, failed: 1 });
+    expect(await historyOf(line, worn.job.task('only'))).toMatchObject([{ state: 'error' }]);
+    await finish(line, [await claimOne(fresh.job, newId())]);
+  });
+
+  it('that was to be cancelled when it was reported lost is not started again', async () => {
+    const { job, run } = await held();
+    expect(await cancel(line, run.id)).toBe('cancelling');
+    expect(await lose(line, [run])).toEqual({ returned: 0, failed: 1 });
+    expect(await claim(line, job.lane)).toEqual([]);
+    expect(await historyOf(line, job.task('only'))).toMatchObject([{ state: 'cancelled' }]);
   });
 
   it('that was to be cancelled when its worker was lost is not started again', async () => {

@@ -8,26 +8,32 @@ import type { Report } from '../contract/wire.ts';
 import { checkpoint } from '../kernel/checkpoint.ts';
 import { type Db, onPool, sql } from '../kernel/sql.ts';
 import { tellKilled } from './claim.ts';
-import { heldLeases, returnRuns } from './return-runs.ts';
+import { heldLeases, loseRuns, returnRuns } from './return-runs.ts';
 
 export async function applyReports(ctx: EngineContext, reports: readonly FromWorker<Report>[]): Promise<Reported> {
   const db = onPool(ctx.pool);
   const returned = reports.filter((report) => report.state === 'returned');
-  const final = reports.filter((report) => report.state !== 'returned');
+  const lost = reports.filter((report) => report.state === 'lost');
+  const final = reports.filter((report) => report.state !== 'returned' && report.state !== 'lost');
   const back = returned.length === 0 ? 0 : await returnRuns(db, returned, new Date(ctx.time.now()));
+  const losses = lost.length === 0 ? noLosses : await loseRuns(db, lost, new Date(ctx.time.now()));
   const done = final.length === 0 ? nothing : await finishRuns(db, final, new Date(ctx.time.now()));
   if (done.applied > 0) checkpoint('report.applied');
-  if (back > 0) ctx.hints.send('ready');
+  // a run that was given up may have started children or a retry
+  if (losses.failed > 0) for (const channel of ['retries', 'events'] as const) ctx.hints.send(channel);
+  if (back + losses.returned + losses.failed > 0) ctx.hints.send('ready');
   else if (done.created > 0) ctx.hints.send('ready', done.lanes ?? undefined);
   if (done.retries > 0) ctx.hints.send('retries');
   if (done.applied > 0) ctx.hints.send('events');
   // their workers hear of it with a heartbeat otherwise
   if (done.killed > 0) await tellKilled(ctx);
-  ctx.telemetry.emit('reported', { runs: reports.length, applied: done.applied + back, created: done.created });
-  return { applied: done.applied + back, created: done.created };
+  const applied = done.applied + back + losses.returned + losses.failed;
+  ctx.telemetry.emit('reported', { runs: reports.length, applied, created: done.created });
+  return { applied, created: done.created };
 }
 
 type Finished = { applied: number; created: number; retries: number; killed: number; lanes: string[] | null };
+const noLosses = { returned: 0, failed: 0 };
 const nothing: Finished = { applied: 0, created: 0, retries: 0, killed: 0, lanes: null };
 
 function finishRuns(db: Db, reports: readonly FromWorker<Report>[], at: Date): Promise<Finished> {

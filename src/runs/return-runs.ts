@@ -1,4 +1,4 @@
-/** Gives claimed runs back unfinished: they are handed out again, and it does not count as a loss. */
+/** Gives claimed runs back unfinished, to be handed out again: as returned by their worker, or as lost. */
 import { type Db, type Sql, sql } from '../kernel/sql.ts';
 
 export interface HandOut {
@@ -13,6 +13,26 @@ export async function returnRuns(db: Db, runs: readonly HandOut[], at: Date): Pr
   const { n } = await db.one<{ n: number }>(sql`
     select return_runs(${runs.map((r) => r.run)}::uuid[], ${heldLeases(runs)}, ${at}::timestamptz) as n`);
   return n;
+}
+
+/** A loss, reported by the worker: what executed the run is gone. */
+export interface LostHandOut extends HandOut {
+  readonly reason: string | null;
+}
+
+/** Answers how many runs are handed out again, and how many were lost too often and have ended. */
+export function loseRuns(
+  db: Db,
+  runs: readonly LostHandOut[],
+  at: Date,
+): Promise<{ readonly returned: number; readonly failed: number }> {
+  return db.one(sql`
+    select returned, failed
+      from lose_runs(
+        ${runs.map((r) => r.run)}::uuid[],
+        ${heldLeases(runs)},
+        ${runs.map((r) => r.reason?.replaceAll('\0', '') ?? '')}::text[],
+        ${at}::timestamptz)`);
 }
 
 /**

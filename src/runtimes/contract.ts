@@ -1,11 +1,24 @@
 /**
- * What a runtime promises: it executes one task and says how it ended, it sends the task's output on as fast as the
- * sink takes it and no faster, and when its signal aborts nothing of the task is left soon after (I4).
+ * What a runtime promises:
  *
- * A runtime never throws for something the task did; what it throws is its own fault, and becomes an `error`.
+ * 1. It executes one task and reports how the task ended. It never throws for something that the task did: an exception is
+ *    the runtime's own fault, and the run ends in `error`.
+ * 2. It passes the task's output on as fast as the sink takes it and no faster.
+ * 3. When its signal aborts, nothing of the task is left soon after (I4). A runtime that `outlives` its worker makes one
+ *    exception: on `draining` and `lost` it lets go of the task, which goes on.
+ *
+ * The life of a runtime in a worker: it is made with the options of `runtimes.ts`, its `service` starts, `probe` gives no
+ * reason against it, `adopt` succeeds. Only then does the worker take work of the kinds it `serves`. From then on `probe` is
+ * asked regularly, and the worker takes no such work while a reason is given (`worker/runtimes/runtime-watch.ts`).
+ *
+ * `test/conformance/runtime.test.ts` checks `run`; `worker/runtimes/runtime-watch.test.ts` checks the other members.
  */
-import type { RuntimeName } from '../contract/wire.ts';
 import type { Service } from '../kernel/service.ts';
+import type { Work, WorkKind } from './kinds.ts';
+import type { RunFacts } from './task/facts.ts';
+
+export type { Work, WorkKind } from './kinds.ts';
+export type { RunFacts } from './task/facts.ts';
 
 export type StreamName = 'out' | 'err';
 
@@ -17,59 +30,48 @@ export interface Output {
 /** Why a task is killed, or never begun: the reason of the signal that its runtime is given. */
 export type KillReason = 'timeout' | 'cancelled' | 'lost' | 'draining' | 'unserved';
 
-/** The part of a definition that says what to execute, with every template expanded. */
-export type Work =
-  | { readonly kind: 'none' }
-  | { readonly kind: 'function'; readonly name: string; readonly input: unknown }
-  | { readonly kind: 'process'; readonly command: readonly string[]; readonly cwd: string | null }
-  | { readonly kind: 'docker'; readonly image: string; readonly args: readonly string[] };
-
-interface Named {
-  readonly id: string;
-  readonly name: string;
-}
-
-/** What a task may know about its own run. */
-export interface RunFacts {
-  /** Its name. */
-  readonly tenant: string;
-  readonly run: string;
-  readonly lease: number;
-  /** ISO 8601, UTC. */
-  readonly instant: string;
-  readonly attempt: number;
-  readonly priority: string;
-  readonly params: Readonly<Record<string, unknown>>;
-  readonly task: Named;
-  readonly job: Named;
-  readonly project: Named;
-  /** Where the task reaches the API, and with what. */
-  readonly url: string;
-  readonly credential: string;
-  /** The same for every hand-out of a run, so that an outside world that saw a start twice can tell. */
-  readonly idempotencyKey: string;
-}
-
 export interface Task {
   readonly work: Work;
   /** Declared and documented variables; what a runtime inherits from its worker comes beneath them. */
   readonly env: Readonly<Record<string, string>>;
+  /** The names of variables that hold secrets. Nothing but the task itself may be able to read their values. */
+  readonly secrets: ReadonlySet<string>;
   readonly facts: RunFacts;
 }
 
-/** `failure` is the task's own doing, `error` means that it could not be executed as asked. */
+/**
+ * - `failure`: the task's own doing.
+ * - `error`: it could not be executed as asked.
+ * - `lost`: the doing of what executes it, such as a restarted daemon or an evicted pod. The run is handed out again without
+ *   spending an attempt; the third loss ends it in `error`.
+ */
 export interface Outcome {
-  readonly state: 'success' | 'failure' | 'error';
+  readonly state: 'success' | 'failure' | 'error' | 'lost';
   readonly exitCode: number | null;
   /** For people. */
   readonly reason: string | null;
 }
 
+/** Which worker a runtime belongs to, so that it can mark what it starts and recognise what an earlier life left. */
+export interface WorkerIdentity {
+  readonly worker: string;
+  /** Greater than that of every earlier life under the same id. */
+  readonly incarnation: number;
+}
+
 export interface Runtime {
-  readonly name: RuntimeName;
+  readonly name: string;
+  /** The kinds of work that it executes. The worker takes part in the lanes of these kinds. */
+  readonly serves: readonly WorkKind[];
+  /** Its tasks go on without the worker, and another worker that is given the run takes them over. */
+  readonly outlives: boolean;
   run(task: Task, output: Output, signal: AbortSignal): Promise<Outcome>;
   /** What must be running before the first task is. */
   readonly service?: Service;
+  /** Ends or takes over what an earlier life of this worker left. Succeeds once, before the first task of this life. */
+  adopt?(): Promise<void>;
+  /** Why it cannot execute tasks now, for people; undefined if it can. To throw is to give a reason, too. */
+  probe?(): Promise<string | undefined>;
 }
 
 export const success: Outcome = { state: 'success', exitCode: null, reason: null };
@@ -82,8 +84,12 @@ export function faulty(reason: string): Outcome {
   return { state: 'error', exitCode: null, reason };
 }
 
-/** Given work of another kind than its own; only a mistake in the runtimes' table does that. */
-export function mismatch(runtime: RuntimeName, work: Work): Outcome {
+export function lost(reason: string): Outcome {
+  return { state: 'lost', exitCode: null, reason };
+}
+
+/** The outcome of work that the runtime does not serve; only a mistake in the worker leads to it. */
+export function mismatch(runtime: string, work: Work): Outcome {
   return faulty(`the runtime "${runtime}" was given work of kind "${work.kind}"`);
 }
 

@@ -2,25 +2,27 @@
  * Executes one run, step by step: facts → templates → environment, with stash values → runtime, within the timeout →
  * outcome → its log complete → the report (I3: with the lease it was claimed under).
  *
- * Whatever goes wrong becomes the run's report; nothing is thrown. A run that was lost has no report.
+ * Whatever goes wrong becomes the run's report; nothing is thrown. A run whose lease was lost has no report.
  */
 import type { Report, ReportState, TaskDefinition } from '../contract/wire.ts';
+import { formatDuration } from '../kernel/text/duration.ts';
 import { failed, faulty, type KillReason, type Outcome, type Task } from '../runtimes/contract.ts';
+import { expandBlock } from '../runtimes/kinds.ts';
+import { declaredIn, EnvironmentError, environmentOf, secretsIn, stashNames } from '../runtimes/task/environment.ts';
 import { factsOf } from '../runtimes/task/facts.ts';
-import type { RuntimeTable } from '../runtimes/runtimes.ts';
+import { Expansion, TemplateError } from '../runtimes/task/templates.ts';
 import { forAMoment, isTenantAway } from './client.ts';
-import { declaredIn, EnvironmentError, environmentOf, stashNames } from '../runtimes/task/environment.ts';
 import type { Hold } from './holdings.ts';
 import type { LogShipper } from './log-shipper.ts';
 import { maskText, SecretLines } from './mask.ts';
+import { printable } from '../kernel/text/printable.ts';
 import { RunLog } from './run-log.ts';
-import { expandBlock, Expansion, TemplateError } from '../runtimes/task/templates.ts';
-import { formatDuration } from '../kernel/text/duration.ts';
+import type { RuntimeWatch } from './runtimes/runtime-watch.ts';
 
 export interface ExecutorOptions {
   /** The stash entries that exist, of those named. */
   stash(hold: Hold, names: string[]): Promise<Map<string, Buffer>>;
-  readonly runtimes: RuntimeTable;
+  readonly runtimes: Pick<RuntimeWatch, 'find' | 'kinds'>;
   readonly shipper: Pick<LogShipper, 'open'>;
   /** The API's address as tasks are told it. */
   readonly taskUrl: string;
@@ -65,7 +67,8 @@ export class Executor {
       const work = expandBlock(definition.runtime, expansion);
       const declared = declaredIn(definition.runtime);
       const stash = await this.#stash(hold, stashNames(declared));
-      const task = { work, facts, env: environmentOf(declared, expansion, stash) };
+      const env = environmentOf(declared, expansion, stash);
+      const task = { work, facts, env, secrets: secretsIn(declared) };
       const secrets = new SecretLines([Buffer.from(facts.credential), ...stash.values()]);
       return await this.#logged(hold, { task, secrets, onEnded });
     } catch (error) {
@@ -89,7 +92,7 @@ export class Executor {
     };
     signal.addEventListener('abort', abandon, { once: true });
     abandon();
-    const outcome = await this.#launch(task, log, signal);
+    const outcome = await this.#launch(hold, task, log);
     hold.settle();
     onEnded();
     await log.close();
@@ -97,30 +100,34 @@ export class Executor {
     return outcome.reason === null ? outcome : { ...outcome, reason: maskText(outcome.reason, secrets) };
   }
 
-  async #launch(task: Task, log: RunLog, signal: AbortSignal): Promise<Outcome> {
+  async #launch(hold: Hold, task: Task, log: RunLog): Promise<Outcome> {
     const { runtimes } = this.#options;
-    const runtime = runtimes.get(task.work.kind);
-    if (!runtime) {
-      return faulty(`this worker has no runtime "${task.work.kind}"; it has ${[...runtimes.keys()].join(', ')}`);
+    const { kind } = task.work;
+    const runtime = runtimes.find(kind);
+    if (runtime === undefined)
+      return faulty(`this worker has no runtime "${kind}"; it has ${runtimes.kinds.join(', ')}`);
+    if ('unavailable' in runtime) {
+      hold.kill('unserved');
+      return failed(runtime.unavailable);
     }
+    if (runtime.outlives) hold.markOutliving();
     try {
-      return await runtime.run(task, log, signal);
+      return await runtime.run(task, log, hold.signal);
     } catch (error) {
       return faulty(`the runtime "${runtime.name}" failed: ${error instanceof Error ? error.message : String(error)}`);
     }
   }
 }
 
-/** A kill decides how the run ended, whatever the task made of it. */
+/** A kill decides how the run ended, whatever the task made of it. A run that goes back as `unserved` keeps its reason. */
 function killOutcome(hold: Hold, definition: TaskDefinition): Outcome | undefined {
   if (hold.killed === 'timeout')
     return failed(`it ran longer than its timeout of ${formatDuration(definition.timeout_ms)} and was killed`);
   if (hold.killed === 'cancelled') return failed('it was cancelled');
-  if (hold.killed === 'unserved') return failed('what it needs could not be read');
   return hold.killed === 'draining' ? failed('its worker was stopped before it ended') : undefined;
 }
 
-/** The report of a run that ended so, or was killed; none for one that was lost. */
+/** The report of a run with this outcome; a kill comes first. None if the lease was lost. */
 export function reportOf(hold: Hold, outcome: Outcome, startedAt: string | null): Report | undefined {
   if (hold.killed === 'lost') return undefined;
   const { tenant, run, lease } = hold.run;
@@ -129,16 +136,14 @@ export function reportOf(hold: Hold, outcome: Outcome, startedAt: string | null)
     run,
     lease,
     state: hold.killed === undefined ? outcome.state : killStates[hold.killed],
-    reason: outcome.reason === null ? null : printable(outcome.reason),
+    reason: outcome.reason === null ? null : printable(outcome.reason, maxReasonChars),
     exit_code: outcome.exitCode,
     started_at: startedAt,
   };
 }
 
-/** As the wire and the database take it: not too long, without NUL, and no half of a character. */
-function printable(text: string): string {
-  return text.slice(0, 4_000).toWellFormed().replaceAll('\0', '\uFFFD');
-}
+/** As long as the wire takes it. */
+const maxReasonChars = 4_000;
 
 /** A timer without the upper limit of the platform's. Returns how to disarm it. */
 function after(ms: number, ring: () => void): () => void {

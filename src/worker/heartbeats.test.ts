@@ -4,8 +4,9 @@ import { claimRequest, mostHolds } from '../contract/wire.ts';
 import { newId } from '../kernel/id.ts';
 import { silent } from '../kernel/log.ts';
 import type { Service } from '../kernel/service.ts';
+import type { Runtime } from '../runtimes/contract.ts';
 import { functionRuntime } from '../runtimes/function/function.ts';
-import { none } from '../runtimes/none.ts';
+import { none } from '../runtimes/none/runtime.ts';
 import { mostUnsettled, quickBatch } from './incarnation.ts';
 import { makeWorker } from './worker.ts';
 
@@ -23,10 +24,7 @@ beforeEach(async () => {
   const ended = new Promise<void>((resolve) => {
     end = resolve;
   });
-  const runtimes = new Map([
-    ['none', none] as const,
-    ['function', functionRuntime({ functions: { wait: () => ended, done: () => {} } })] as const,
-  ]);
+  const runtimes = (): Runtime[] => [none, functionRuntime({ functions: { wait: () => ended, done: () => {} } })];
   const timing = { heartbeatMs: 50, pollMs: 2_000, drainMs: 10_000 };
   id = newId();
   warnings = [];

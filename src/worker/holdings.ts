@@ -10,6 +10,7 @@ export class Hold {
   #control: AbortController | undefined;
   #killed: KillReason | undefined;
   #settled = false;
+  #outlives = false;
 
   constructor(run: ClaimedRun) {
     this.run = run;
@@ -25,6 +26,15 @@ export class Hold {
   /** Why it was killed; the first reason stays. */
   get killed(): KillReason | undefined {
     return this.#killed;
+  }
+
+  /** The task goes on when its worker stops. */
+  get outlives(): boolean {
+    return this.#outlives;
+  }
+
+  markOutliving(): void {
+    this.#outlives = true;
   }
 
   /** How the run ended is known: from now on it can only be lost. */
@@ -62,6 +72,11 @@ export class Holdings {
 
   killAll(reason: KillReason): void {
     for (const hold of this.#holds.values()) hold.kill(reason);
+  }
+
+  /** Lets go of the tasks that go on without this worker. */
+  releaseOutliving(): void {
+    for (const hold of this.#holds.values()) if (hold.outlives) hold.kill('draining');
   }
 
   list(): HeldRun[] {

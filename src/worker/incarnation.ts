@@ -20,7 +20,7 @@ import {
 } from '../contract/wire.ts';
 import { checkpoint } from '../kernel/checkpoint.ts';
 import { newId } from '../kernel/id.ts';
-import { all, type Service, within } from '../kernel/service.ts';
+import { type Service, within } from '../kernel/service.ts';
 import { failed, faulty, success } from '../runtimes/contract.ts';
 import { Claimer } from './claimer.ts';
 import { Client, forAMoment, isTenantAway, isWorkerRefused } from './client.ts';
@@ -32,6 +32,7 @@ import { LogShippers } from './log-shippers.ts';
 import { News } from './cache-invalidation.ts';
 import { Outage } from './outage.ts';
 import { Reporter } from './reporter.ts';
+import { RuntimeWatch } from './runtimes/runtime-watch.ts';
 import type { WorkerSettings } from './settings.ts';
 
 /** The bounds of leaving, beside the drain itself: together with it under the 8 s of design §7. */
@@ -60,7 +61,7 @@ export class Incarnation {
   readonly #executor: Executor;
   readonly #claimers: readonly Claimer[];
   readonly #heart: Service;
-  readonly #services: Service;
+  readonly #runtimes: RuntimeWatch;
   readonly #over = new AbortController();
   #draining = false;
   /** Runs being executed, and those of them that take a place. */
@@ -70,7 +71,7 @@ export class Incarnation {
   readonly #news: News;
 
   constructor(settings: WorkerSettings) {
-    const { log, runtimes, time, taskUrl, logLimitBytes } = settings;
+    const { log, time, taskUrl, logLimitBytes } = settings;
     const now = (): number => time.now();
     this.#settings = settings;
     this.#identity = { worker: settings.id, incarnation: settings.incarnation() };
@@ -82,10 +83,11 @@ export class Incarnation {
     this.#news = new News(this.#definitions);
     this.#shipper = this.#makeShipper(now);
     this.#reporter = this.#makeReporter();
+    this.#runtimes = this.#makeRuntimes();
     const shipper = this.#shipper;
     this.#executor = new Executor({
       stash: (hold, names) => this.#stash(hold, names),
-      runtimes,
+      runtimes: this.#runtimes,
       shipper,
       taskUrl,
       logLimitBytes,
@@ -93,20 +95,17 @@ export class Incarnation {
     });
     this.#claimers = [...this.#makeClaimer({ takesPlace: false }), ...this.#makeClaimer({ takesPlace: true })];
     this.#heart = this.#makeHeart();
-    this.#services = all(
-      'runtimes',
-      Array.from(runtimes.values()).flatMap((each) => each.service ?? []),
-    );
   }
 
   async start(): Promise<void> {
-    await this.#services.start();
+    await this.#runtimes.start();
     await this.#heart.start(); // the first one that is heard starts the claims
   }
 
   async stop(): Promise<void> {
     this.#draining = true;
     for (const claimer of this.#claimers) claimer.quiet();
+    this.#holdings.releaseOutliving(); // to wait for them gains nothing
     await this.#idleWithin(this.#settings.drainMs);
     this.#holdings.killAll('draining');
     await this.#idleWithin(leave.killMs);
@@ -118,7 +117,7 @@ export class Incarnation {
     this.#reporter.stop();
     await this.#heart.stop();
     await this.#beat([], leave.farewellMs).catch(() => {}); // told by the client; the leases run out by themselves
-    await this.#services.stop();
+    await this.#runtimes.stop();
   }
 
   #accept(runs: readonly ClaimedRun[], takesPlace: boolean): void {
@@ -139,7 +138,7 @@ export class Incarnation {
   /** The report of a run that needs no execution. */
   #quick(hold: Hold, definition: TaskDefinition | undefined, startedAt: string): Report | undefined {
     if (hold.killed === 'draining') return reportOf(hold, failed('its worker was being stopped'), null);
-    if (definition?.runtime.kind !== 'none' || !this.#settings.runtimes.has('none')) return undefined;
+    if (definition?.runtime.kind !== 'none' || this.#runtimes.find('none') === undefined) return undefined;
     hold.settle();
     return reportOf(hold, success, startedAt);
   }
@@ -206,7 +205,13 @@ export class Incarnation {
   #free(takesPlace: boolean): number {
     const most = mostUnsettled.ofAll[takesPlace ? 'placed' : 'quick'];
     if (this.#reporter.unsettled + this.#running >= most) return 0;
+    if (this.#kinds(takesPlace).length === 0) return 0;
     return takesPlace ? this.#settings.maxTasks - this.#placed : quickBatch;
+  }
+
+  /** The kinds of work that are claimed now. */
+  #kinds(takesPlace: boolean): string[] {
+    return this.#runtimes.available.filter((kind) => needsPlace(kind) === takesPlace);
   }
 
   #without(takesPlace: boolean): string[] {
@@ -214,10 +219,11 @@ export class Incarnation {
   }
 
   #beat(holds: readonly HeldRun[], withinMs: number, signal?: AbortSignal): Promise<HeartbeatAnswer> {
-    const { name, addr, version, maxTasks, runtimes, queues } = this.#settings;
+    const { name, addr, version, maxTasks, queues } = this.#settings;
+    const { available, unavailable } = this.#runtimes;
     const places = this.#draining ? 0 : maxTasks; // nobody is to wait for those of one that takes no more
     const self = { ...this.#identity, name, addr, version, places, taken: this.#placed };
-    const served = { runtimes: [...runtimes.keys()], queues: [...queues] };
+    const served = { runtimes: [...available], unavailable, queues: [...queues] };
     return this.#client.heartbeat({ ...self, ...served, holds: [...holds], seen: this.#news.seen }, withinMs, signal);
   }
 
@@ -251,15 +257,14 @@ export class Incarnation {
     await within(ms, new Promise<void>((resolve) => (this.#onIdle = resolve)));
   }
 
-  /** Claims runs that take a place, or those that do not. None where there is no such runtime. */
+  /** Claims runs that take a place, or those that do not. None if no runtime is for such runs. */
   #makeClaimer({ takesPlace }: { takesPlace: boolean }): Claimer[] {
     const { log, pollMs, queues } = this.#settings;
-    const runtimes = [...this.#settings.runtimes.keys()].filter((name) => (name === 'none') !== takesPlace);
-    if (runtimes.length === 0) return [];
-    const lanes = { runtimes, queues: [...queues] };
+    if (!this.#runtimes.kinds.some((kind) => needsPlace(kind) === takesPlace)) return [];
+    const lanes = () => ({ runtimes: this.#kinds(takesPlace), queues: [...queues] });
     const claimer = new Claimer({
       poll: (wish, signal): Promise<ClaimAnswer> =>
-        this.#client.claim({ ...this.#identity, ...wish, ...lanes, seen: this.#news.seen }, signal),
+        this.#client.claim({ ...this.#identity, ...wish, ...lanes(), seen: this.#news.seen }, signal),
       free: () => this.#free(takesPlace),
       without: () => this.#without(takesPlace),
       take: (answer) => {
@@ -292,6 +297,16 @@ export class Incarnation {
     });
   }
 
+  #makeRuntimes(): RuntimeWatch {
+    const { runtimes, runtimeTimes: times, log } = this.#settings;
+    return new RuntimeWatch({
+      runtimes: runtimes(() => this.#identity),
+      times,
+      log,
+      onChange: () => this.#roomChanged(),
+    });
+  }
+
   #makeReporter(): Reporter {
     const { log } = this.#settings;
     return new Reporter({
@@ -315,4 +330,9 @@ export class Incarnation {
       now,
     });
   }
+}
+
+/** Work of kind `none` is nothing to execute. */
+function needsPlace(kind: string): boolean {
+  return kind !== 'none';
 }

@@ -1,9 +1,10 @@
-/** What a worker is told when it is made, and what it takes for what it was not told. */
+/** The options of a worker, and their defaults. */
 import { hostname } from 'node:os';
 import type { Log } from '../kernel/log.ts';
 import { systemTime, type Time } from '../kernel/time.ts';
-import type { RuntimeTable } from '../runtimes/runtimes.ts';
+import type { Runtime, WorkerIdentity } from '../runtimes/contract.ts';
 import { type Carry, overNetwork } from './carrier.ts';
+import { type RuntimeTimes, runtimeTimes } from './runtimes/runtime-watch.ts';
 
 export interface WorkerOptions {
   /** Stays over restarts where it can be kept, so that after one the runs return at once. */
@@ -17,7 +18,9 @@ export interface WorkerOptions {
   /** The API's address, and a key of the role `worker`. */
   readonly url: string;
   readonly key: string;
-  readonly runtimes: RuntimeTable;
+  /** Makes its runtimes, once for each life. The function tells who the worker is now: the server may refuse its id. */
+  readonly runtimes: (worker: () => WorkerIdentity) => readonly Runtime[];
+  readonly runtimeTimes?: RuntimeTimes | undefined;
   readonly log: Log;
   /** The network, unless the API is in the same process. */
   readonly carry?: Carry | undefined;
@@ -43,6 +46,7 @@ export type WorkerSettings = { readonly [K in keyof WorkerOptions]-?: NonNullabl
 export function settingsOf(options: WorkerOptions): WorkerSettings {
   return {
     ...options,
+    runtimeTimes: options.runtimeTimes ?? runtimeTimes,
     carry: options.carry ?? overNetwork(),
     taskUrl: options.taskUrl ?? options.url,
     incarnation: options.incarnation ?? (() => (options.time ?? systemTime).now()),

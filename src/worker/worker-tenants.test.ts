@@ -5,8 +5,9 @@ import type { HeldRun, Report, RuntimeBlock } from '../contract/wire.ts';
 import { newId } from '../kernel/id.ts';
 import { silent } from '../kernel/log.ts';
 import type { Service } from '../kernel/service.ts';
+import type { Runtime } from '../runtimes/contract.ts';
 import { functionRuntime } from '../runtimes/function/function.ts';
-import { none } from '../runtimes/none.ts';
+import { none } from '../runtimes/none/runtime.ts';
 import { processRuntime } from '../runtimes/process/process.ts';
 import type { WorkerOptions } from './settings.ts';
 import { makeWorker } from './worker.ts';
@@ -28,18 +29,18 @@ afterEach(async () => {
 });
 
 async function startWorker(options: Partial<WorkerOptions> = {}): Promise<void> {
-  const runtimes = new Map([
-    ['none', none] as const,
-    ['function', functionRuntime({ functions: { f: () => 1 }, graceMs: 300 })] as const,
-    ['process', processRuntime({ environment: process.env, graceMs: 300, lingerMs: 200 })] as const,
-  ]);
+  const runtimes = (): Runtime[] => [
+    none,
+    functionRuntime({ functions: { f: () => 1 }, graceMs: 300 }),
+    processRuntime({ environment: process.env, graceMs: 300, lingerMs: 200 }),
+  ];
   const timing = { heartbeatMs: 50, pollMs: 2_000, drainMs: 100 };
   const self = { id: newId(), name: 'test', version: '0', url, key: wireKey, runtimes, log: silent };
   worker = makeWorker({ ...self, ...timing, ...options });
   await worker.start();
 }
 
-const shell = (script: string, env: Extract<RuntimeBlock, { kind: 'process' }>['env'] = {}): RuntimeBlock => ({
+const shell = (script: string, env: RuntimeBlock['env'] = {}): RuntimeBlock => ({
   kind: 'process',
   command: ['/bin/sh', '-c', script],
   env,

@@ -4,10 +4,9 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { KillReason, Outcome, Runtime, Work } from '../../src/runtimes/contract.ts';
-import { dockerMissing } from '../../src/runtimes/docker/docker.ts';
 import { functionRuntime } from '../../src/runtimes/function/function.ts';
 import { functionProcesses } from '../../src/runtimes/function/processes.ts';
-import { none } from '../../src/runtimes/none.ts';
+import { none } from '../../src/runtimes/none/runtime.ts';
 import { processRuntime } from '../../src/runtimes/process/process.ts';
 import { bundled } from '../harness/bundled.ts';
 import { makeTask, Recorder } from './task.ts';
@@ -87,7 +86,6 @@ const subjects: Subject[] = [
     runtime: functionProcesses({ file, program, environment: process.env, graceMs }),
     works: functionWorks,
   },
-  { title: 'docker', runtime: dockerMissing, works: {} },
 ];
 
 describe.each(subjects)('the runtime $title', ({ runtime, works }) => {
@@ -155,11 +153,4 @@ describe.each(subjects)('the runtime $title', ({ runtime, works }) => {
     const outcome = await runtime.run(makeTask(work), output, AbortSignal.abort('draining'));
     expect([outcome.state, output.text()]).toEqual(['failure', '']);
   });
-});
-
-it('without a Docker runtime an image is refused by name, with what to do instead', async () => {
-  const task = makeTask({ kind: 'docker', image: 'alpine:3', args: [] });
-  const outcome = await dockerMissing.run(task, new Recorder(), new AbortController().signal);
-  expect(outcome.state).toBe('error');
-  expect(outcome.reason).toMatch(/"alpine:3".*process: \{command/);
 });

@@ -19,7 +19,7 @@ export function makeTask(work: Work, env: Record<string, string> = {}): Task {
     credential: 'credential',
     idempotencyKey: run,
   };
-  return { work, env, facts };
+  return { work, env, secrets: new Set(), facts };
 }
 
 /** Keeps everything, both streams in the order they came. */

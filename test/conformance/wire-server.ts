@@ -18,7 +18,6 @@ import {
   logsRequest,
   type Report,
   type RuntimeBlock,
-  type RuntimeName,
   reportRequest,
   type Seen,
   type Signals,
@@ -60,7 +59,7 @@ export class WireServer {
   /** Workers that know another one have missed everything. */
   epoch = newId();
   readonly #definitions = new Map<string, TaskDefinition>();
-  readonly #kinds = new Map<string, RuntimeName>();
+  readonly #kinds = new Map<string, string>();
   readonly #ready: ClaimedRun[] = [];
   readonly #waiting = new Set<() => void>();
   readonly #server: Server = createServer((request, response) => void this.#answer(request, response));

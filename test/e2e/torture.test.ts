@@ -188,7 +188,6 @@ describe('a task', () => {
     ['a folder that does not exist', shell('true', { cwd: '/no/such' }), 'error', '"/no/such"'],
     ['its own death', shell('kill -KILL $$'), 'failure', 'SIGKILL'],
     ['a crash', shell('kill -SEGV $$'), 'failure', 'SIGSEGV'],
-    ['an image', { docker: { image: 'alpine', args: [] } }, 'error', 'no Docker runtime'],
   ])('that ends in %s says so', async (_, task, state, reason) => {
     expect(await runTask(product, task)).toMatchObject({ state, reason: expect.stringContaining(reason) as string });
   });

@@ -219,6 +219,18 @@ export const giveBack = (stage: Stage, runs: readonly Pick<ClaimedRow, 'id' | 'l
   return scalar(stage, sql`select return_runs(${ids}::uuid[], ${leases}::integer[], ${at(stage)}) as n`);
 };
 
+/** Reports that what executed these runs is gone. */
+export function lose(
+  stage: Stage,
+  runs: readonly Pick<ClaimedRow, 'id' | 'lease'>[],
+  reason = 'the node went away',
+): Promise<{ returned: number; failed: number }> {
+  const [ids, leases] = [runs.map((run) => run.id), runs.map((run) => run.lease)];
+  return stage.db.one(sql`
+    select returned, failed
+      from lose_runs(${ids}::uuid[], ${leases}::integer[], ${runs.map(() => reason)}::text[], ${at(stage)})`);
+}
+
 export type Renewed = { worker: string; mine: string[] | null; cancelled: string[] | null; returned: boolean };
 
 export async function renew(

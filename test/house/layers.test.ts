@@ -12,7 +12,7 @@ const rooms = [
   ['main.ts', 'index.ts', 'app', 'cli', 'config.ts'],
   ['gateway', 'tenants', 'launcher', 'courier', 'conductor', 'hosts', 'loader', 'control', 'worker'],
   ['engine', 'api', 'scheduler', 'runs'],
-  ['jobs', 'bus', 'flows', 'calendar', 'documents', 'events', 'errands', 'broker', 'runtimes'],
+  ['jobs', 'bus', 'flows', 'runtimes', 'calendar', 'documents', 'events', 'errands', 'broker'],
   ['http', 'postgres', 'contract', 'kernel', 'errors.ts'],
 ].flat();
 

@@ -8,7 +8,7 @@ export type Fortune = (run: ClaimedRun) => { readonly state: ReportState; readon
 
 /** From here on runs fail, so that what branches again and again comes to an end. */
 const manyRuns = 120;
-const states = { success: 60, failure: 22, timeout: 6, error: 8, cancelled: 2, returned: 2 };
+const states = { success: 60, failure: 22, timeout: 6, error: 8, cancelled: 2, returned: 2, lost: 2 };
 
 /** In the calm, what makes a cycle go on for ever fails. */
 export function fortuneOf(world: World, users: { readonly jobs: readonly JobPlan[] }): Fortune {

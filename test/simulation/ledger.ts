@@ -190,8 +190,11 @@ export class Ledger {
 
   #takeBack({ deed, atMs }: Step, run: ModelRun, row: Row, fault: Fault): void {
     const lost = numberOf(row, 'losses') === run.losses + 1;
-    const returned = deed.kind === 'report' && deed.reports.some((r) => isFor(run, r) && r.state === 'returned');
-    if (lost && !this.#leases.isLost(run, atMs)) fault(`${tellRun(run)} was taken from a worker that lives (I4)`);
+    const reports = deed.kind === 'report' ? deed.reports.filter((report) => isFor(run, report)) : [];
+    const returned = reports.some(({ state }) => state === 'returned');
+    const reportedLost = reports.some(({ state }) => state === 'lost');
+    if (lost && !reportedLost && !this.#leases.isLost(run, atMs))
+      fault(`${tellRun(run)} was taken from a worker that lives (I4)`);
     if (!lost && !returned) fault(`${tellRun(run)} came back without being returned or lost (I4)`);
     if (lost && run.losses === 2) fault(`${tellRun(run)} was lost three times and came back (I4)`);
     if (run.cancel) fault(`${tellRun(run)} came back though it was to be cancelled`);
@@ -235,6 +238,7 @@ export class Ledger {
       return deed.reports.some((report) => {
         if (!isFor(run, report)) return false;
         if (report.state === 'returned') return run.cancel && state === 'cancelled';
+        if (report.state === 'lost') return run.cancel ? state === 'cancelled' : run.losses === 2 && state === 'error';
         return state === (run.cancel && report.state !== 'success' ? 'cancelled' : report.state);
       });
     }

@@ -87,6 +87,7 @@ export const mutations: readonly Mutation[] = [
   ]),
   changed('I4: a heartbeat renews nothing', ['renew_leases', 'until = excluded.until', 'until = w.until']),
   changed('I4: a run is lost for ever and again', ['take_back_runs', 'losses < 2 and not cancel', 'not cancel']),
+  changed('I4: a run is reported lost for ever and again', ['lose_runs', 'losses < 2 and not cancel', 'not cancel']),
   changed(
     'I4: lost runs do not come back',
     ['lost_runs', 'v.worker_id is not null and', 'false and'],

@@ -19,6 +19,7 @@ export const reasonCodes = [
   'places_taken',
   'no_worker',
   'runtime_unserved',
+  'runtime_unavailable',
   'runtime_not_allowed',
   'queue_unserved',
   'paused',

@@ -1,8 +1,9 @@
 /** What the installation around a tenant has to do with it: who could take a run, and whether a scheduler is there. */
 import type { WorkerInfo } from '../../contract/context.ts';
 import { leaseTimes } from '../../contract/lease-times.ts';
-import { mayRun } from '../../contract/local-tasks.ts';
+import { mayRun } from '../../runtimes/local-tasks.ts';
 import { shellWord } from '../../kernel/text/shell-word.ts';
+import { findKind } from '../../runtimes/kinds.ts';
 import type { ApiContext } from '../context.ts';
 import { counted, type Finding, finding, told, workerName } from './findings.ts';
 
@@ -28,24 +29,44 @@ export function unserved(lane: string, workers: Workers): Finding | undefined {
   const { runtime, queue } = partsOf(lane);
   const able = workers.alive.filter(({ runtimes }) => runtimes.includes(runtime));
   if (workers.alive.length === 0) return nobodyAlive(runtime, queue, workers.known);
+  if (able.some(({ queues }) => queues.includes(queue))) return undefined;
+  const away = unavailable({ runtime, queue }, workers.alive);
+  if (away !== undefined) return away;
   if (able.length === 0) {
     const runtimes = [...new Set(workers.alive.flatMap((worker) => worker.runtimes))].sort();
     return finding(
       'runtime_unserved',
-      `no worker alive has the runtime ${runtime}; there is ${listed(runtimes)}`,
+      `no worker alive serves ${runtime} tasks; there is ${listed(runtimes)}`,
       { runtime, queue, workers: workers.alive.length, runtimes },
-      runtime === 'function'
-        ? `start one: millrace worker --functions FILE.js${queue === 'default' ? '' : ` --queue ${shellWord(queue)}`}`
-        : `it starts as soon as there is a worker with the runtime ${runtime}`,
+      findKind(runtime)?.remedy(queue === 'default' ? '' : ` --queue ${shellWord(queue)}`),
     );
   }
-  if (able.some(({ queues }) => queues.includes(queue))) return undefined;
   const queues = [...new Set(able.flatMap((worker) => worker.queues))].sort();
   return finding(
     'queue_unserved',
     `no worker alive serves the queue ${queue} with the runtime ${runtime}; served is ${listed(queues)}`,
     { runtime, queue, workers: able.length, queues },
     `start one: millrace worker --queue ${shellWord(queue)}`,
+  );
+}
+
+/** For a run that a worker would take if what executes it were available there. */
+function unavailable(
+  { runtime, queue }: { runtime: string; queue: string },
+  alive: readonly WorkerInfo[],
+): Finding | undefined {
+  const away = alive.flatMap((worker) => {
+    const reason = worker.unavailable?.[runtime];
+    return reason !== undefined && worker.queues.includes(queue) ? [{ worker, reason }] : [];
+  });
+  const [first] = away;
+  if (first === undefined) return undefined;
+  const more = away.length > 1 ? ` (and ${counted(away.length - 1, 'other worker')})` : '';
+  return finding(
+    'runtime_unavailable',
+    `the runtime ${runtime} is unavailable on the worker ${workerName(first.worker)}${more}: ${first.reason}`,
+    { runtime, queue, workers: away.slice(0, 20).map(({ worker: { id }, reason }) => ({ worker: id, reason })) },
+    'it starts once the runtime answers: workers check every 10 s',
   );
 }
 

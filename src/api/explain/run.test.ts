@@ -73,7 +73,17 @@ describe('a run that has not started', () => {
         aliveWorker(api, { runtimes: ['none', 'process'] });
         return whyRun(api, (await ready({}, { docker: { image: 'i', args: [] } })).run);
       },
-      says: 'no worker alive has the runtime docker; there is none, process',
+      says: 'no worker alive serves docker tasks; there is none, process',
+      first: true,
+    },
+    {
+      code: 'runtime_unavailable',
+      when: 'the runtime of the worker does not answer',
+      ask: async () => {
+        aliveWorker(api, { unavailable: { docker: 'the daemon does not answer' } });
+        return whyRun(api, (await ready({}, { queue: 'default', docker: { image: 'i', args: [] } })).run);
+      },
+      says: 'the daemon does not answer',
       first: true,
     },
     {

@@ -85,7 +85,7 @@ const mostLosses = 3;
 function lossesOf(run: ExplainedRun): Finding[] {
   if (run.losses === 0) return [];
   const times = run.losses === 1 ? 'once' : 'twice';
-  const message = `its worker was lost ${times}, and it was handed out again; the ${mostLosses}rd time ends it in error`;
+  const message = `its worker was lost ${times}, or what ran it there, and it was handed out again; the ${mostLosses}rd time ends it in error`;
   return [finding('lease_lost', message, { losses: run.losses, lease: run.lease })];
 }
 

@@ -13,6 +13,8 @@ const worker = z.object({
   running_tasks: z.int(),
   total_tasks: z.int(),
   runtimes: z.array(z.string()),
+  /** By runtime, why the worker takes none of its tasks now. An engine of an older build leaves it out. */
+  unavailable: z.record(z.string(), z.string()).optional(),
   queues: z.array(z.string()),
   status: z.enum(['up', 'gone']),
 });

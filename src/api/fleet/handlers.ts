@@ -49,6 +49,7 @@ function shownWorker(ctx: ApiContext, worker: WorkerInfo) {
     running_tasks: worker.running,
     total_tasks: worker.places,
     runtimes: [...worker.runtimes],
+    unavailable: { ...worker.unavailable },
     queues: [...worker.queues],
     status: status(worker.lastSeenAt, ago(ctx, workers.upMs)),
   };

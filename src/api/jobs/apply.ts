@@ -1,6 +1,6 @@
 /** Applying job documents over HTTP, and the schema they follow. */
 import { gzipSync } from 'node:zlib';
-import { mayRun } from '../../contract/local-tasks.ts';
+import { mayRun } from '../../runtimes/local-tasks.ts';
 import { MillraceError } from '../../errors.ts';
 import { applyJob } from '../../jobs/apply.ts';
 import type { JobDefinition } from '../../jobs/definition.ts';

@@ -7,10 +7,11 @@ import type { RuntimeBlock, TaskDefinition } from '../../contract/wire.ts';
 import { MillraceError } from '../../errors.ts';
 import type { CallAnswer } from '../../http/client.ts';
 import { cacheOf, readQueuedDefinitions } from '../../jobs/task-definitions.ts';
-import type { RunFacts, Work } from '../../runtimes/contract.ts';
+import { viewBlock } from '../../runtimes/kinds.ts';
 import { added, declaredIn, secretNames } from '../../runtimes/task/environment.ts';
-import { factsOf } from '../../runtimes/task/facts.ts';
-import { expandBlock, Expansion, TemplateError } from '../../runtimes/task/templates.ts';
+import { factsOf, type RunFacts } from '../../runtimes/task/facts.ts';
+import { Expansion, TemplateError } from '../../runtimes/task/templates.ts';
+import { asWritten } from '../../runtimes/work.ts';
 import type { ApiContext } from '../context.ts';
 import type { runEndpoints } from './endpoints.ts';
 import type { FullRun } from './queries.ts';
@@ -20,7 +21,7 @@ type Environment = CallAnswer<(typeof runEndpoints)['GET /api/runs/{id}/environm
 type Variable = Environment['variables'][number];
 
 /** What stands for the address where it is not known: the placeholder itself. */
-const asWritten = '{{url}}';
+const urlPlaceholder = '{{url}}';
 const addresses: ReadonlySet<string> = new Set(['MILLRACE_URL', 'MILLRACE_PARAMS_URL', 'WATERWHEEL_SERVER_ADDR']);
 
 export async function environmentOfRun(ctx: ApiContext, run: FullRun): Promise<Environment> {
@@ -31,7 +32,7 @@ export async function environmentOfRun(ctx: ApiContext, run: FullRun): Promise<E
   return {
     runtime: block.kind,
     queue,
-    ...shownWork(orAsWritten(() => expandBlock(block, expansion), block)),
+    ...viewOf(block, expansion),
     timeout_seconds: block.kind === 'none' ? null : definition.timeout_ms / 1_000,
     variables: block.kind === 'none' ? [] : variablesOf(block, expansion, ctx.settings.publicUrl !== undefined),
     params: { ...facts.params },
@@ -63,30 +64,23 @@ async function factsOfRun(ctx: ApiContext, run: FullRun, definition: TaskDefinit
   };
   const { publicUrl } = ctx.settings;
   const facts = factsOf(handOut, definition, publicUrl ?? '');
-  return publicUrl === undefined ? { ...facts, url: asWritten } : facts;
+  return publicUrl === undefined ? { ...facts, url: urlPlaceholder } : facts;
 }
 
-function shownWork(work: Work): Pick<Environment, 'command' | 'image' | 'cwd' | 'input'> {
-  const nothing = { command: null, image: null, cwd: null, input: null };
-  switch (work.kind) {
-    case 'none':
-      return nothing;
-    case 'function':
-      return { ...nothing, command: [work.name], input: work.input };
-    case 'process':
-      return { ...nothing, command: [...work.command], cwd: work.cwd };
-    case 'docker':
-      break;
-  }
-  return { ...nothing, command: [...work.args], image: work.image };
+function viewOf(block: RuntimeBlock, expansion: Expansion): Pick<Environment, 'command' | 'image' | 'cwd' | 'input'> {
+  const view = orAsWritten(
+    () => viewBlock(block, expansion),
+    () => viewBlock(block, asWritten),
+  );
+  return { ...view, command: view.command === null ? null : [...view.command] };
 }
 
 /** A placeholder without a value ends the run in an error that names it; here its text stays as it was written. */
-function orAsWritten<T>(expanded: () => T, written: T): T {
+function orAsWritten<T>(expanded: () => T, written: () => T): T {
   try {
     return expanded();
   } catch (error) {
-    if (error instanceof TemplateError) return written;
+    if (error instanceof TemplateError) return written();
     throw error;
   }
 }
@@ -98,7 +92,15 @@ function variablesOf(block: RuntimeBlock, expansion: Expansion, isUrlKnown: bool
     .filter(([name]) => !(name in ours))
     .map(([name, value]): Variable => {
       if (typeof value !== 'string') return { name, value: null, stash: value.stash, from: 'document' };
-      return { name, value: orAsWritten(() => expansion.text(value), value), stash: null, from: 'document' };
+      return {
+        name,
+        value: orAsWritten(
+          () => expansion.text(value),
+          () => value,
+        ),
+        stash: null,
+        from: 'document',
+      };
     });
   const more = Object.entries(ours).map(([name, value]): Variable => {
     if (!isUrlKnown && addresses.has(name)) return { name, value: null, stash: null, from: 'worker' };

@@ -4,7 +4,7 @@ import { endpoints } from '../../http/endpoint.ts';
 import { runRow, triggerRow } from '../jobs/endpoints.ts';
 import { id, idPath, instant, limit, priority, time } from '../shapes.ts';
 
-/** Waterwheel's task definition. `image`, `args` and `env` are null for tasks that are not Docker's. */
+/** Waterwheel's task definition. `image`, `args` and `env` are null for tasks without an image. */
 const taskDefinition = z.object({
   task_id: id,
   task_name: z.string(),

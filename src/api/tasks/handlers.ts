@@ -1,6 +1,9 @@
 /** Tasks one by one: their definition, activation of one or many tokens, a token's runs; and triggers with their instants. */
 import type { Input } from '../../http/endpoint.ts';
 import { cacheOf, readQueuedDefinitions } from '../../jobs/task-definitions.ts';
+import { viewBlock } from '../../runtimes/kinds.ts';
+import { declaredIn } from '../../runtimes/task/environment.ts';
+import { asWritten } from '../../runtimes/work.ts';
 import { activate, activateMatching } from '../instants/activation.ts';
 import { type ApiContext, type ApiHandlers, found } from '../context.ts';
 import { states } from '../shapes.ts';
@@ -19,14 +22,14 @@ async function definitionOf(ctx: ApiContext, id: string) {
   if (read === undefined)
     throw new Error(`the stored document of job ${row.job_id} does not hold task ${row.task_name}`);
   const { runtime, timeout_ms: timeoutMs } = read.definition;
-  const docker = runtime.kind === 'docker' ? runtime : undefined;
+  const { image, command } = viewBlock(runtime, asWritten);
   return {
     ...row,
     runtime: runtime.kind,
     queue: read.queue,
-    image: docker?.image ?? null,
-    args: docker ? [...docker.args] : null,
-    env: docker ? Object.entries(docker.env).map(envLine) : null,
+    image,
+    args: image === null ? null : [...(command ?? [])],
+    env: image === null ? null : Object.entries(declaredIn(runtime)).map(envLine),
     timeout: { secs: Math.floor(timeoutMs / 1_000), nanos: (timeoutMs % 1_000) * 1_000_000 },
   };
 }

@@ -1,6 +1,7 @@
 /** What a poll may be given: of which tenants, and in which lanes of a tenant. */
 import { runtimeOf } from '../../contract/lane.ts';
-import { type LocalTasks, mayRun } from '../../contract/local-tasks.ts';
+import type { LocalTasks } from '../../contract/local-tasks.ts';
+import { mayRun } from '../../runtimes/local-tasks.ts';
 import type { ClaimRequest } from '../../contract/wire.ts';
 
 /** `tenantId`: the only tenant that the worker's key serves; null: all. */

@@ -113,12 +113,15 @@ export async function noteWorker(
     ),
     noted as (
       insert into worker as w (
-        id, key_id, incarnation, name, addr, version, places, running, runtimes, queues, tenants, first_seen_at, beat_at)
+        id, key_id, incarnation, name, addr, version, places, running, runtimes, unavailable, queues, tenants, first_seen_at,
+        beat_at)
       values (${beat.worker}, ${keyId}, ${beat.incarnation}, ${beat.name}, ${beat.addr}, ${beat.version}, ${beat.places},
-              ${beat.taken ?? beat.holds.length}, ${beat.runtimes}, ${beat.queues}, ${tenants}, ${at}, ${at})
+              ${beat.taken ?? beat.holds.length}, ${beat.runtimes}, ${JSON.stringify(beat.unavailable ?? {})}::jsonb,
+              ${beat.queues}, ${tenants}, ${at}, ${at})
       on conflict (id) do update set
         key_id = excluded.key_id, incarnation = excluded.incarnation, name = excluded.name, addr = excluded.addr,
-        version = excluded.version, places = excluded.places, running = excluded.running, runtimes = excluded.runtimes, queues = excluded.queues,
+        version = excluded.version, places = excluded.places, running = excluded.running, runtimes = excluded.runtimes,
+        unavailable = excluded.unavailable, queues = excluded.queues,
         tenants = excluded.tenants, beat_at = excluded.beat_at
        where w.incarnation <= excluded.incarnation
          and ${mayUse(keyId)}

@@ -6,6 +6,7 @@
  * that is malformed is `document.ts`'s to complain about, and is passed over here.
  */
 import type { Fault } from '../../errors.ts';
+import { documentedKinds } from '../../runtimes/kinds.ts';
 import { checkReferences } from './references.ts';
 import { formatPath, isRecord, type PathPart, type Records, recordsOf } from '../../kernel/text/path.ts';
 import { type Read, readInstant, readSpan } from '../../documents/values.ts';
@@ -42,13 +43,11 @@ function checkTrigger(
   if (start !== undefined && end !== undefined && end <= start) report('end', 'must be later than start');
 }
 
-const runtimes = ['docker', 'process', 'function'];
-
 function checkTask(
   task: Readonly<Record<string, unknown>>,
   report: (path: readonly PathPart[], message: string) => void,
 ): void {
-  const [first, ...others] = runtimes.filter((runtime) => isGiven(task[runtime]));
+  const [first, ...others] = documentedKinds.map(({ kind }) => kind).filter((kind) => isGiven(task[kind]));
   for (const other of others) report([other], `must not be given together with ${first}: a task has one runtime`);
   const retry = task['retry'];
   if (!isRecord(retry)) return;

@@ -10,7 +10,7 @@ import { isId } from '../../kernel/id.ts';
 import { readCron } from '../../calendar/cron-walk.ts';
 import { catchups, forever, overlaps, retryCauses } from '../definition.ts';
 import { choice, faultOf, instant, largestInteger, name, paramFault, span, text } from '../../documents/fields.ts';
-import { dockerSchema, functionSchema, processSchema } from '../../documents/runtime-blocks.ts';
+import { type DocumentedWorkKind, documentedKinds } from '../../runtimes/kinds.ts';
 import { zoneFault } from '../../calendar/zone.ts';
 import { queueFault } from '../../documents/name.ts';
 import { readSpan } from '../../documents/values.ts';
@@ -95,12 +95,19 @@ const retrySchema = z
   })
   .meta({ title: 'Retry', description: 'Try again when an attempt does not succeed. Left out: one attempt.' });
 
+const runtimeList = documentedKinds.map(({ kind }) => `\`${kind}\``);
+/** One field for each kind of work; a task has at most one of them. */
+const runtimeFields = Object.fromEntries(
+  documentedKinds.map(({ kind, schema, summary }) => [
+    kind,
+    schema.nullish().describe(`${summary} At most one of ${runtimeList.join(', ')}.`),
+  ]),
+) as Record<DocumentedWorkKind, z.ZodOptional<z.ZodNullable<z.ZodObject>>>;
+
 const taskSchema = z
   .strictObject({
     name: name.describe('Unique among the tasks of the job; others refer to it as `task/<name>`.'),
-    docker: dockerSchema.nullish().describe('Run in a container. At most one of `docker`, `process`, `function`.'),
-    process: processSchema.nullish().describe('Run a process. At most one of `docker`, `process`, `function`.'),
-    function: functionSchema.nullish().describe('Run a function. At most one of `docker`, `process`, `function`.'),
+    ...runtimeFields,
     depends: z
       .array(reference)
       .nullish()
@@ -142,9 +149,8 @@ const taskSchema = z
   })
   .meta({
     title: 'Task',
-    description:
-      'A unit of work. Without `docker`, `process` or `function` it succeeds at once: a node that joins others.',
-    ...choice({ docker: 'object', process: 'object', function: 'object' }, false),
+    description: `A unit of work. Without ${runtimeList.slice(0, -1).join(', ')} or ${runtimeList.at(-1)} it succeeds at once: a node that joins others.`,
+    ...choice(Object.fromEntries(documentedKinds.map(({ kind }) => [kind, 'object'])), false),
   });
 
 const ageFault = faultOf((value) => readSpan(value, { leastMs: 1000 }));
@@ -227,26 +233,30 @@ export type TaskDocument = z.infer<typeof taskSchema>;
 
 /** What the objects of a document are called in messages, and their fields, by path without indexes. */
 export const objects: ReadonlyMap<string, { readonly label: string; readonly fields: readonly string[] }> = new Map(
-  Object.entries({
-    '': ['a job', jobSchema],
-    retention: ['retention', retentionSchema],
-    triggers: ['a trigger', triggerSchema],
-    tasks: ['a task', taskSchema],
-    'tasks.docker': ['docker', dockerSchema],
-    'tasks.process': ['process', processSchema],
-    'tasks.function': ['function', functionSchema],
-    'tasks.retry': ['retry', retrySchema],
-  } as const).map(([path, [label, schema]]) => [path, { label, fields: Object.keys(schema.shape) }]),
+  [
+    ['', 'a job', jobSchema] as const,
+    ['retention', 'retention', retentionSchema] as const,
+    ['triggers', 'a trigger', triggerSchema] as const,
+    ['tasks', 'a task', taskSchema] as const,
+    ...documentedKinds.map(({ kind, schema }) => [`tasks.${kind}`, kind, schema] as const),
+    ['tasks.retry', 'retry', retrySchema] as const,
+  ].map(([path, label, schema]) => [path, { label, fields: Object.keys(schema.shape) }]),
 );
 
 /** Fields that people know from elsewhere, and where they are here. */
 export const movedFields: ReadonlyMap<string, string> = new Map([
-  ['image', 'docker.image'],
-  ['args', 'docker.args'],
-  ['env', 'docker.env or process.env'],
-  ['command', 'process.command'],
+  ...runtimeMembers(),
   ['max_attempts', 'retry.max_attempts'],
   ['tz', 'timezone'],
   ['schedule', 'cron'],
   ['depends_on', 'depends'],
 ]);
+
+/** Members of runtime fields, and which fields have them: `env` is in `docker.env or process.env`. */
+function runtimeMembers(): [string, string][] {
+  const names = new Set(documentedKinds.flatMap(({ schema }) => Object.keys(schema.shape)));
+  return [...names].map((name) => {
+    const owners = documentedKinds.filter(({ schema }) => name in schema.shape);
+    return [name, owners.map(({ kind }) => `${kind}.${name}`).join(' or ')];
+  });
+}

@@ -130,18 +130,12 @@ describe('a document that is accepted', () => {
         kind: 'docker',
         image: 'alpine',
         args: ['x'],
-        env: [
-          { name: 'A', value: '2' },
-          { name: 'B', value: 'x=y' },
-        ],
+        env: { A: '2', B: 'x=y' },
       },
       {
         kind: 'process',
         command: ['sh', '-c', ':'],
-        env: [
-          { name: 'A', value: '1' },
-          { name: 'B', stash: 'secret' },
-        ],
+        env: { A: '1', B: { stash: 'secret' } },
         cwd: '/tmp',
       },
       { kind: 'function', name: 'lib/run@1', input: { deep: [1, null, 'x'] } },

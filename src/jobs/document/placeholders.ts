@@ -6,7 +6,7 @@ import { isPlaceholderName, meansNothing, paramPrefix, scanPlaceholders } from '
 import type { Fault } from '../../errors.ts';
 import type { TaskDocument } from './document.ts';
 import { mostFaults } from '../../documents/faults.ts';
-import type { EnvDocument } from '../../documents/runtime-blocks.ts';
+import { documentedKinds } from '../../runtimes/kinds.ts';
 import { formatPath, isRecord, type PathPart } from '../../kernel/text/path.ts';
 
 type Place = { readonly path: readonly PathPart[]; readonly text: string };
@@ -34,23 +34,22 @@ function unknownIn(text: string): Set<string> {
   return unknown;
 }
 
-function textsOf({ docker, process, function: called }: TaskDocument): Place[] {
-  return [
-    ...textsIn(docker?.args, ['docker', 'args']),
-    ...envTexts(docker?.env, ['docker', 'env']),
-    ...textsIn(process?.command, ['process', 'command']),
-    ...textsIn(process?.cwd, ['process', 'cwd']),
-    ...envTexts(process?.env, ['process', 'env']),
-    ...textsIn(called?.input, ['function', 'input']),
-  ];
+function textsOf(task: TaskDocument): Place[] {
+  return documentedKinds.flatMap(({ kind, templates }) => {
+    const field = task[kind];
+    if (field === undefined || field === null) return [];
+    const texts = templates.flatMap((name) => textsIn(field[name], [kind, name]));
+    return [...texts, ...envTexts(field['env'], [kind, 'env'])];
+  });
 }
 
 /** Values only: names, and the names of stash entries, are taken as they are. */
-function envTexts(env: EnvDocument, path: readonly PathPart[]): Place[] {
+function envTexts(env: unknown, path: readonly PathPart[]): Place[] {
   if (Array.isArray(env)) {
-    return env.map((line, i) => ({ path: [...path, i], text: line.slice(line.indexOf('=') + 1) }));
+    return env.map((line: unknown, i) => ({ path: [...path, i], text: String(line).replace(/^[^=]*=/, '') }));
   }
-  return Object.entries(env ?? {}).flatMap(([name, value]) =>
+  if (!isRecord(env)) return [];
+  return Object.entries(env).flatMap(([name, value]) =>
     typeof value === 'string' ? [{ path: [...path, name], text: value }] : [],
   );
 }

@@ -1,7 +1,9 @@
 import { expect, it } from 'vitest';
 import { makeTask, Recorder } from '../../../test/conformance/task.ts';
-import type { Task } from '../contract.ts';
+import { newId } from '../../kernel/id.ts';
+import type { Task, WorkerIdentity } from '../contract.ts';
 import { type FunctionContext, functionRuntime, type TaskFunctions } from './function.ts';
+import { workKinds } from '../kinds.ts';
 import { makeRuntimes } from '../runtimes.ts';
 
 const never = new AbortController().signal;
@@ -68,8 +70,9 @@ it('a function that comes back after it was given up says nothing any more', asy
 });
 
 it('a worker without functions does not offer to run any', () => {
-  const names = ['none', 'function', 'process', 'docker', 'kubernetes'] as const;
-  const table = makeRuntimes({ names, functions: {}, environment: {} });
-  expect([...table.keys()]).toEqual(['none', 'process', 'docker']);
-  expect(makeRuntimes({ names, functions: { f: () => 1 }, environment: {} }).has('function')).toBe(true);
+  const worker = (): WorkerIdentity => ({ worker: newId(), incarnation: 1 });
+  const served = (functions: TaskFunctions): string[] =>
+    makeRuntimes(workKinds, { functions, environment: {}, worker }).flatMap((runtime) => runtime.serves);
+  expect(served({})).toEqual(['none', 'process']);
+  expect(served({ f: () => 1 })).toEqual(['none', 'function', 'process']);
 });

@@ -42,6 +42,8 @@ export interface FunctionOptions {
 export function functionRuntime({ functions, graceMs: usualMs = 5_000 }: FunctionOptions): Runtime {
   return {
     name: 'function',
+    serves: ['function'],
+    outlives: false,
     async run(task, output, signal) {
       if (task.work.kind !== 'function') return mismatch('function', task.work);
       const called = Object.hasOwn(functions, task.work.name) ? functions[task.work.name] : undefined;

@@ -28,6 +28,8 @@ export function functionProcesses(options: FunctionFileOptions): Runtime & { rea
   const pool = new Pool(options);
   return {
     name: 'function',
+    serves: ['function'],
+    outlives: false,
     async run({ work, facts }, output, signal) {
       if (work.kind !== 'function') return mismatch('function', work);
       let process: FunctionProcess | undefined;

@@ -65,6 +65,8 @@ export function processRuntime(options: ProcessOptions): Runtime & { readonly se
   const equip = (): Promise<Equipment> => (equipment ??= makeEquipment(options));
   return {
     name: 'process',
+    serves: ['process'],
+    outlives: false,
     async run(task, output, signal) {
       if (task.work.kind !== 'process') return mismatch('process', task.work);
       if (signal.aborted) return failed('it was stopped before it began');

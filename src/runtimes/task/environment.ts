@@ -2,23 +2,21 @@
  * The environment that every task is given, whatever its runtime: facts about its run under our names and under
  * Waterwheel's, above what its definition declares. A declared value may be a template, or an entry of the stash.
  */
-import type { RuntimeBlock } from '../../contract/wire.ts';
-import type { RunFacts } from '../contract.ts';
+import type { Environment, RuntimeBlock } from '../../contract/wire.ts';
+import type { RunFacts } from './facts.ts';
 import type { Expansion } from './templates.ts';
-
-type Declared = Extract<RuntimeBlock, { env: unknown }>['env'];
 
 /** Something declared that cannot be had; its message is the run's reason. */
 export class EnvironmentError extends Error {
   override readonly name = 'EnvironmentError';
 }
 
-export function declaredIn(block: RuntimeBlock): Declared {
-  return 'env' in block ? block.env : {};
+export function declaredIn(block: RuntimeBlock): Environment {
+  return block.env ?? {};
 }
 
 /** The stash entries that an environment names, each once. */
-export function stashNames(declared: Declared): string[] {
+export function stashNames(declared: Environment): string[] {
   const names = Object.values(declared).flatMap((value) => (typeof value === 'string' ? [] : [value.stash]));
   return [...new Set(names)];
 }
@@ -27,7 +25,7 @@ export function stashNames(declared: Declared): string[] {
 const maxStashBytes = 512 * 1024;
 
 export function environmentOf(
-  declared: Declared,
+  declared: Environment,
   expansion: Expansion,
   stash: ReadonlyMap<string, Buffer>,
 ): Record<string, string> {
@@ -49,7 +47,13 @@ export function added(facts: RunFacts): Record<string, string> {
   return { ...ours(facts), ...waterwheels(facts) };
 }
 
-/** Those of them that nobody but the task may see. */
+/** The variables of a task that hold secrets: its credential, and all that come from the stash. */
+export function secretsIn(declared: Environment): ReadonlySet<string> {
+  const fromStash = Object.entries(declared).flatMap(([name, value]) => (typeof value === 'string' ? [] : [name]));
+  return new Set([...secretNames, ...fromStash]);
+}
+
+/** The variables with the task's credential. Only the task may see them. */
 export const secretNames: ReadonlySet<string> = new Set(['MILLRACE_CREDENTIAL', 'WATERWHEEL_JWT']);
 
 function fromStash(variable: string, name: string, stash: ReadonlyMap<string, Buffer>): string {

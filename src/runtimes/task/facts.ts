@@ -1,7 +1,32 @@
 /** What a task may know about its own run, put together from the hand-out and the definition. */
 import { defaultTenant } from '../../contract/tenants.ts';
 import type { ClaimedRun, TaskDefinition } from '../../contract/wire.ts';
-import type { RunFacts } from '../contract.ts';
+
+interface Named {
+  readonly id: string;
+  readonly name: string;
+}
+
+/** What a task may know about its own run. */
+export interface RunFacts {
+  /** Its name. */
+  readonly tenant: string;
+  readonly run: string;
+  readonly lease: number;
+  /** ISO 8601, UTC. */
+  readonly instant: string;
+  readonly attempt: number;
+  readonly priority: string;
+  readonly params: Readonly<Record<string, unknown>>;
+  readonly task: Named;
+  readonly job: Named;
+  readonly project: Named;
+  /** Where the task reaches the API, and with what. */
+  readonly url: string;
+  readonly credential: string;
+  /** The same for every hand-out of a run, so that an outside world that saw a start twice can tell. */
+  readonly idempotencyKey: string;
+}
 
 /** `url`: where the task reaches the API. */
 export function factsOf(

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { makeTask } from '../../../test/conformance/task.ts';
 import type { RunFacts } from '../contract.ts';
-import { expandBlock, Expansion, longestExpansion } from './templates.ts';
+import { expandBlock } from '../kinds.ts';
+import { Expansion, longestExpansion } from './templates.ts';
 
 const facts = {
   ...makeTask({ kind: 'none' }).facts,

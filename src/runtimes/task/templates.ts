@@ -15,8 +15,8 @@ import {
   quotePlaceholder,
   scanPlaceholders,
 } from '../../contract/placeholders.ts';
-import type { RuntimeBlock } from '../../contract/wire.ts';
-import type { RunFacts, Work } from '../contract.ts';
+import type { Texts } from '../work.ts';
+import type { RunFacts } from './facts.ts';
 
 /** Says which placeholder could not be expanded; its message is the run's reason. */
 export class TemplateError extends Error {
@@ -46,7 +46,7 @@ const simple: Readonly<Record<PlaceholderName, (facts: RunFacts) => unknown>> = 
 export const longestExpansion = 1024 * 1024;
 
 /** Expands the texts of one run, and counts what placeholders add. */
-export class Expansion {
+export class Expansion implements Texts {
   readonly facts: RunFacts;
   #left = longestExpansion;
 
@@ -94,18 +94,6 @@ export class Expansion {
       `its placeholders expand to more than ${longestExpansion} characters; ${quotePlaceholder(name)} is the first that does not fit`,
     );
   }
-}
-
-/** A definition's block as a runtime takes it; its environment is expanded where it is put together. */
-export function expandBlock(block: RuntimeBlock, expansion: Expansion): Work {
-  if (block.kind === 'none') return block;
-  if (block.kind === 'function') {
-    return { kind: 'function', name: block.name, input: expansion.value(block.input) };
-  }
-  const expanded = (parts: readonly string[]): string[] => parts.map((part) => expansion.text(part));
-  if (block.kind === 'docker') return { kind: 'docker', image: block.image, args: expanded(block.args) };
-  const cwd = block.cwd === null ? null : expansion.text(block.cwd);
-  return { kind: 'process', command: expanded(block.command), cwd };
 }
 
 function lookUp(name: string, facts: RunFacts): unknown {

@@ -46,7 +46,12 @@ function taskOf(script: string): Task {
     credential: '',
     idempotencyKey: '',
   };
-  return { work: { kind: 'process', command: ['/bin/sh', '-c', script], cwd: null }, env: { MINE: 'secret' }, facts };
+  return {
+    work: { kind: 'process', command: ['/bin/sh', '-c', script], cwd: null },
+    env: { MINE: 'secret' },
+    secrets: new Set(),
+    facts,
+  };
 }
 
 interface Ran {

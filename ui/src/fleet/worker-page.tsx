@@ -66,6 +66,11 @@ function WorkerFacts({ worker }: { readonly worker: Worker }) {
       </Fact>
       <Fact term="Queues">{worker.queues.join(', ')}</Fact>
       <Fact term="Runtimes">{worker.runtimes.join(', ')}</Fact>
+      {Object.entries(worker.unavailable ?? {}).map(([runtime, reason]) => (
+        <Fact key={runtime} term={`${runtime} unavailable`}>
+          {reason}
+        </Fact>
+      ))}
       <Fact term="Version">{worker.version}</Fact>
       {worker.addr === '' ? null : <Fact term="Address">{worker.addr}</Fact>}
       <Fact term="Worker">

@@ -92,7 +92,14 @@ function WorkersTable({ workers }: { readonly workers: readonly Worker[] }) {
             </td>
             <td>{worker.status === 'up' ? <Places taken={worker.running_tasks} all={worker.total_tasks} /> : '–'}</td>
             <td className="wide">{worker.queues.join(', ')}</td>
-            <td className="wide muted">{worker.runtimes.join(', ')}</td>
+            <td className="wide muted">
+              {worker.runtimes.join(', ')}
+              {Object.entries(worker.unavailable ?? {}).map(([runtime, reason]) => (
+                <div key={runtime}>
+                  {runtime} unavailable: {reason}
+                </div>
+              ))}
+            </td>
             <td className="wide muted">{worker.version}</td>
           </tr>
         ))}

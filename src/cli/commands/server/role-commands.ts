@@ -2,7 +2,7 @@
 import { resolve } from 'node:path';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { z } from 'zod';
-import { type RuntimeName, runtimeNames } from '../../../contract/wire.ts';
+import { type WorkKind, workKinds } from '../../../runtimes/kinds.ts';
 import { MillraceError } from '../../../errors.ts';
 import { queueFault } from '../../../documents/name.ts';
 import { readSecretFile } from '../../../kernel/process/secret-file.ts';
@@ -51,7 +51,7 @@ export interface WorkerOptions {
   readonly home?: string | undefined;
   readonly maxTasks?: number | undefined;
   readonly queues?: readonly string[] | undefined;
-  readonly runtimes?: readonly RuntimeName[] | undefined;
+  readonly runtimes?: readonly WorkKind[] | undefined;
   /** An absolute path. */
   readonly functions?: string | undefined;
   readonly name?: string | undefined;
@@ -133,7 +133,7 @@ const workerFlags = z.object({
   keyFile: z.string().optional(),
   maxTasks: z.int().optional(),
   queue: z.array(z.string()).optional(),
-  runtime: z.array(z.enum(runtimeNames)).optional(),
+  runtime: z.array(z.enum(workKinds)).optional(),
   functions: z.string().optional(),
   name: z.string().optional(),
 });
@@ -147,7 +147,7 @@ function addWorker(program: Command, roles: RoleCommands, io: Io): void {
     .option('--queue <name>', 'take tasks of this queue only (default); may be given more than once', queues)
     .option(
       '--runtime <name>',
-      `take tasks of this runtime (${runtimeNames.join(', ')}); may be given more than once`,
+      `take tasks of this runtime (${workKinds.join(', ')}); may be given more than once`,
       runtimes,
     )
     .option('--functions <file.js>', 'a module whose exports are the functions that tasks may name')
@@ -161,7 +161,7 @@ function addWorker(program: Command, roles: RoleCommands, io: Io): void {
 }
 
 function runtimes(value: string, previous: readonly string[] = []): string[] {
-  return [...previous, ...wordsOf(runtimeNames)(value).split(',')];
+  return [...previous, ...wordsOf(workKinds)(value).split(',')];
 }
 
 function queues(value: string, previous?: readonly string[]): string[] {

@@ -186,6 +186,10 @@ function showWorkers(out: Output, workers: NonNullable<Status['workers']>): void
       showTime(worker.last_seen_datetime),
     ]),
   );
+  for (const { name, uuid, unavailable } of workers) {
+    for (const [runtime, reason] of Object.entries(unavailable ?? {}))
+      out.line(`${name || uuid} takes no ${runtime} tasks now: ${reason}`);
+  }
 }
 
 function showSchedulers(out: Output, schedulers: NonNullable<Status['schedulers']>): void {

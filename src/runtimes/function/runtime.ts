@@ -1,0 +1,19 @@
+/** How a worker gets the runtime `function`: functions of a file have processes of their own, others are called in place. */
+import { packageFile } from '../../kernel/process/package-files.ts';
+import type { RuntimeFactory } from '../factory.ts';
+import { functionRuntime } from './function.ts';
+import { functionProcesses } from './processes.ts';
+
+const program = packageFile('dist', 'function-host.js');
+
+export const functionFactory: RuntimeFactory = {
+  serves: ['function'],
+  missing: ({ functions }) =>
+    typeof functions === 'string' || Object.keys(functions).length > 0
+      ? undefined
+      : 'no functions are given; name their file with --functions FILE.js',
+  make: ({ functions, environment, users, log }) =>
+    typeof functions === 'string'
+      ? functionProcesses({ file: functions, program, environment, users, log })
+      : functionRuntime({ functions }),
+};

@@ -1,0 +1,10 @@
+/** Work of kind `none`: a task without a runtime block. It takes no place of a worker and succeeds at once. */
+import { emptyView, type KindOfWork } from '../work.ts';
+
+export const none: KindOfWork<'none', { readonly kind: 'none' }> = {
+  kind: 'none',
+  isLocal: false,
+  expand: () => ({ kind: 'none' }),
+  view: () => emptyView,
+  remedy: (flags) => `start one: millrace worker${flags}`,
+};
