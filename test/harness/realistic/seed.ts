@@ -11,6 +11,7 @@ import { controlAddress } from '../second-tenant.ts';
 import { until } from '../until.ts';
 import { documents, projects } from './documents.ts';
 import { writePast } from './past.ts';
+import { pageIn } from '../../../src/http/collect-pages.ts';
 
 export interface Seeded {
   /** By `project/name`. */
@@ -76,7 +77,7 @@ export async function seed(product: Product): Promise<Seeded> {
       name: 'new source',
     },
   });
-  const workers = await anna('GET /api/workers');
+  const { items: workers } = pageIn(await anna('GET /api/workers'));
   const worker = workers.find(({ status }) => status === 'up')?.uuid ?? '';
   return { jobs, failed, waiting, projects: projectIds, worker };
 }
