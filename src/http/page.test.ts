@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { collectPages } from './collect-pages.ts';
+import { collectPages } from './client.ts';
 import { cutPage } from './page.ts';
 
 const rows = ['a', 'b', 'c', 'd'];

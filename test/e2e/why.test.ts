@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { millrace, type Product, removeHome, startProduct } from '../harness/product.ts';
 import { until } from '../harness/until.ts';
-import { pageIn } from '../../src/http/collect-pages.ts';
+import { pageIn } from '../../src/http/client.ts';
 
 let product: Product;
 beforeAll(async () => {

@@ -4,8 +4,7 @@
  */
 import type { TenantEndpoints } from '../../src/api/endpoints.ts';
 import type { GatewayEndpoints } from '../../src/gateway/installation/endpoints.ts';
-import { type CallAnswer, CallFailed, makeClient } from '../../src/http/client.ts';
-import { collectPages, type Page } from '../../src/http/collect-pages.ts';
+import { type CallAnswer, CallFailed, collectPages, makeClient, type Page } from '../../src/http/client.ts';
 
 /** What stands before every page and call of this tenant: nothing, or `/t/{tenant}`. */
 export const tenantBase = /^\/t\/[^/]+/.exec(location.pathname)?.[0] ?? '';

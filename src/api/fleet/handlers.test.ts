@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { activate, aWorker, claim, finish, makeJob, runAll } from '../../../test/harness/runs.ts';
 import { makeTenantApi, type TenantApi } from '../../../test/harness/tenant-api.ts';
-import { pageIn } from '../../http/collect-pages.ts';
+import { pageIn } from '../../http/client.ts';
 import { newId } from '../../kernel/id.ts';
 
 let api: TenantApi;

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { claim, makeJob, type MadeJob } from '../../../test/harness/runs.ts';
 import { keyOf, makeTenantApi, taskOf, type TenantApi } from '../../../test/harness/tenant-api.ts';
 import type { Caller } from '../../contract/roles.ts';
-import { collectPages, pageIn } from '../../http/collect-pages.ts';
+import { collectPages, pageIn } from '../../http/client.ts';
 import { newId } from '../../kernel/id.ts';
 import { sql } from '../../kernel/sql.ts';
 import { stashValuesFor } from './handlers.ts';

@@ -1,5 +1,5 @@
 /** The lists of the API as commands see them: whole, or as many items as are wanted. */
-import { collectPages, pageAfterLast, pageIn } from '../../http/collect-pages.ts';
+import { collectPages, pageAfterLast, pageIn } from '../../http/client.ts';
 import type { Server } from './server.ts';
 
 export function listProjects(server: Server) {

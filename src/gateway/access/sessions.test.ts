@@ -3,7 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { everyone } from '../../contract/channels.ts';
 import { type Fleet, makeFleet } from '../../../test/harness/fleet.ts';
 import { makeTestGateway, type TestGateway } from '../../../test/harness/gateway.ts';
-import { collectPages } from '../../http/collect-pages.ts';
+import { collectPages } from '../../http/client.ts';
 import { newId } from '../../kernel/id.ts';
 import { sql } from '../../kernel/sql.ts';
 import { hashOf } from './callers.ts';

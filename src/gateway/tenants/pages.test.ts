@@ -5,7 +5,7 @@ import { makeTestLife, type TestLife } from '../../../test/harness/tenant-life.t
 import { findWorker, seenWorkers, workerPage } from '../../control/queries.ts';
 import { reasons } from '../../control/reasons.ts';
 import { engine, engineVersion } from '../../engine/engine.ts';
-import { collectPages } from '../../http/collect-pages.ts';
+import { collectPages } from '../../http/client.ts';
 import { newId, nilId } from '../../kernel/id.ts';
 import { sql } from '../../kernel/sql.ts';
 import { insertTenant } from '../../tenants/queries.ts';

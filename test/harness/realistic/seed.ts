@@ -6,12 +6,11 @@ import { newId } from '../../../src/kernel/id.ts';
 import { onDatabase } from '../../../src/postgres/address.ts';
 import { withClient } from '../../../src/postgres/databases.ts';
 import { type Endpoints, type Product } from '../product.ts';
-import { makeClient } from '../../../src/http/client.ts';
+import { makeClient, pageIn } from '../../../src/http/client.ts';
 import { controlAddress } from '../second-tenant.ts';
 import { until } from '../until.ts';
 import { documents, projects } from './documents.ts';
 import { writePast } from './past.ts';
-import { pageIn } from '../../../src/http/collect-pages.ts';
 
 export interface Seeded {
   /** By `project/name`. */

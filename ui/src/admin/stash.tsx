@@ -1,7 +1,7 @@
 /** A stash, that of one project or the one that all share: names to see, values to put in, never to read. */
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import { pageIn } from '../../../src/http/collect-pages.ts';
+import { pageIn } from '../../../src/http/client.ts';
 import { listAll, tenant } from '../client.ts';
 import { ActionDialog, ActionFoot, ActionForm } from '../actions/action-dialog.tsx';
 import { Answer } from '../kit/answer.tsx';

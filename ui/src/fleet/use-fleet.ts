@@ -1,6 +1,6 @@
 /** Data of those who do the work: workers, one of them with its runs, and schedulers. */
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
-import { pageIn } from '../../../src/http/collect-pages.ts';
+import { pageIn } from '../../../src/http/client.ts';
 import { listAll, type TenantAnswer, tenant } from '../client.ts';
 import { keys } from '../queries.ts';
 

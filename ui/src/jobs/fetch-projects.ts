@@ -1,5 +1,5 @@
 /** All projects, by name: the list answers a page at a time. */
-import { pageAfterLast } from '../../../src/http/collect-pages.ts';
+import { pageAfterLast } from '../../../src/http/client.ts';
 import { listAll, tenant } from '../client.ts';
 
 export interface Project {
