@@ -6,7 +6,7 @@
  */
 
 /** Bytes of JSON in the items of a page. 1 MiB is written and read in about 5 ms. */
-export const maxPageBytes = 1024 * 1024;
+const maxPageBytes = 1024 * 1024;
 
 interface Cut<Row, Item> {
   readonly limit: number;
