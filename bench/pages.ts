@@ -187,6 +187,8 @@ function contextOf(pool: Pool, hub: WakeHub): EngineContext {
     settings: { publicUrl: 'http://127.0.0.1:8080', leaseMs: 30_000, retention: keepAll },
     directory: {
       workers: async () => [worker],
+      workerPage: async () => ({ workers: [worker], next: null }),
+      worker: async () => worker,
       schedulers: async () => [],
       nextTriggers: async () => [],
       noteScheduler: () => {},

@@ -27,6 +27,14 @@ export const jobName = z.object({ id, name: z.string(), project: z.string() });
 /** How many at most; a limit beyond the bound is a fault, not a silent cut. */
 export const limit = (standard: number) => z.coerce.number().int().min(1).max(1000).default(standard);
 
+/** Waterwheel's lists are bare arrays, of which a caller sees the first items only. With `limit` or `cursor` they are pages. */
+export const pageWish = z.object({
+  limit: z.coerce.number().int().min(1).max(1000).optional().describe('answers a page: `items` and `next`'),
+  cursor: z.string().max(2_000).optional().describe('`next` of the page before'),
+});
+export const arrayOrPage = <T extends z.ZodType>(item: T) =>
+  z.union([z.array(item), z.object({ items: z.array(item), next: z.string().nullable() })]);
+
 /** Waterwheel's list of states: `state=running,failure`. */
 export const states = [
   'waiting',

@@ -53,8 +53,18 @@ export interface SchedulerStatus {
   readonly ready: boolean;
 }
 
+export interface WorkerPage {
+  readonly workers: readonly WorkerInfo[];
+  /** The `cursor` of the next page; null: there is none. */
+  readonly next: string | null;
+}
+
 export interface Directory {
+  /** Workers heard of since then, by name. Where there are very many, only those heard of last. */
   workers(seenSince: Date): Promise<WorkerInfo[]>;
+  /** All workers heard of since then, by name, a page at a time. */
+  workerPage(page: { since: Date; cursor: string | undefined; limit: number }): Promise<WorkerPage>;
+  worker(id: string): Promise<WorkerInfo | undefined>;
   /** Ids of the workers that call with this key. A shell of an older build does not know. */
   workersOfKey?(keyId: string): Promise<readonly string[]>;
   schedulers(seenSince: Date): Promise<SchedulerInfo[]>;

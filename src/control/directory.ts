@@ -3,7 +3,15 @@ import type { Directory, SchedulerStatus } from '../contract/context.ts';
 import { leaseTimes } from '../contract/lease-times.ts';
 import type { Db } from '../kernel/sql.ts';
 import type { Time } from '../kernel/time.ts';
-import { nextTriggers, seenSchedulers, seenWorkers, servingSince, workersOfKey } from './queries.ts';
+import {
+  findWorker,
+  nextTriggers,
+  seenSchedulers,
+  seenWorkers,
+  servingSince,
+  workerPage,
+  workersOfKey,
+} from './queries.ts';
 
 /** How long an answer holds that is the same for all tenants: of hundreds in one host, one asks. */
 const sharedMs = 1_000;
@@ -46,6 +54,8 @@ export function makeDirectory(
   const { gatewayLifeMs } = leaseTimes(leaseMs);
   return {
     workers: (since) => seenWorkers(control, tenantId, since),
+    workerPage: (page) => workerPage(control, tenantId, page),
+    worker: (id) => findWorker(control, tenantId, id),
     workersOfKey: (keyId) => workersOfKey(control, keyId),
     schedulers: (since) => seenSchedulers(control, tenantId, since),
     nextTriggers: () => nextTriggers(control, tenantId),

@@ -101,9 +101,14 @@ export async function isMessageTo(db: Db, tenantId: string, id: number): Promise
 }
 
 /** The newest first. */
-export function messagesOf(db: Db, tenantId: string, limit: number): Promise<SentMessage[]> {
+export function messagesOf(
+  db: Db,
+  tenantId: string,
+  page: { readonly before?: number | undefined; readonly limit: number },
+): Promise<SentMessage[]> {
+  const earlier = page.before === undefined ? sql`true` : sql`id < ${page.before}`;
   return db.rows<SentMessage>(sql`
-    select ${columns} from message where tenant_id = ${tenantId} order by id desc limit ${limit}`);
+    select ${columns} from message where tenant_id = ${tenantId} and ${earlier} order by id desc limit ${page.limit}`);
 }
 
 /** At most so many that were settled before then; answers how many. */

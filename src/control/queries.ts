@@ -1,6 +1,8 @@
 /** Statements of the control database about tenants, their schedulers, and the fleet that serves them. */
-import type { SchedulerInfo, WorkerInfo } from '../contract/context.ts';
-import { type Db, sql } from '../kernel/sql.ts';
+import type { SchedulerInfo, WorkerInfo, WorkerPage } from '../contract/context.ts';
+import { MillraceError } from '../errors.ts';
+import { isId } from '../kernel/id.ts';
+import { type Db, type Sql, sql } from '../kernel/sql.ts';
 import { isSilent } from './liveness.ts';
 
 export type TenantRow = {
@@ -15,8 +17,13 @@ export type TenantRow = {
 const columns = sql`
   tenant.id, tenant.name, tenant.database, tenant.desired, tenant.database_oid as "databaseOid"`;
 
-export function listTenants(db: Db): Promise<TenantRow[]> {
-  return db.rows<TenantRow>(sql`select ${columns} from tenant order by name`);
+/** By name: all of them, or a page. */
+export function listTenants(
+  db: Db,
+  { after, limit = null }: { readonly after?: string | undefined; readonly limit?: number | null } = {},
+): Promise<TenantRow[]> {
+  const further = after === undefined ? sql`true` : sql`name > ${after}`;
+  return db.rows<TenantRow>(sql`select ${columns} from tenant where ${further} order by name limit ${limit}`);
 }
 
 export function findTenant(db: Db, name: string): Promise<TenantRow | undefined> {
@@ -76,22 +83,72 @@ export async function nextTriggers(db: Db, tenantId: string): Promise<readonly s
   return row?.next ?? [];
 }
 
-/** Workers of a list. The API's answer names the queues of each, up to 20 KB. */
+/** Workers of a list, and bytes of their rows: the queues of one worker take up to 60 KB. */
 const maxWorkers = 1_000;
+const maxWorkerBytes = 1024 * 1024;
 
-/** Workers that may serve this tenant, whose keys are not bound to another; those heard of last, if there are too many. */
+/** Workers that may serve this tenant: their keys are not bound to another. `bytes` is about what a worker takes as JSON. */
+function workersOf(tenantId: string): Sql {
+  return sql`
+    select worker.id, worker.name, addr, version, beat_at as "lastSeenAt", running, places, runtimes, unavailable, queues,
+           300 + octet_length(worker.name) + octet_length(addr) + octet_length(queues::text) + octet_length(unavailable::text) as bytes
+      from worker
+      left join key on key.id = worker.key_id
+     where (key.tenant_id is null or key.tenant_id = ${tenantId})`;
+}
+
+const workerColumns = sql`id, name, addr, version, "lastSeenAt", running, places, runtimes, unavailable, queues`;
+
+/** Those heard of last, if there are too many; by name. */
 export function seenWorkers(db: Db, tenantId: string, since: Date): Promise<WorkerInfo[]> {
   return db.rows(sql`
     with seen as (
-      select worker.id, worker.name, addr, version, beat_at as "lastSeenAt", running, places, runtimes, unavailable,
-             queues
-        from worker
-        left join key on key.id = worker.key_id
-       where beat_at > ${since} and (key.tenant_id is null or key.tenant_id = ${tenantId})
-       order by beat_at desc
+      select *, sum(bytes) over (order by "lastSeenAt" desc, id) as bytes_so_far
+        from (${workersOf(tenantId)}) as mine
+       where "lastSeenAt" > ${since}
+       order by "lastSeenAt" desc, id
        limit ${maxWorkers}
     )
-    select * from seen order by name, id`);
+    select ${workerColumns} from seen where bytes_so_far <= ${maxWorkerBytes} order by name, id`);
+}
+
+/** A page of all that were heard of since then, by name: at most `limit` of them and, beyond the first, a megabyte. */
+export async function workerPage(
+  db: Db,
+  tenantId: string,
+  page: { readonly since: Date; readonly cursor: string | undefined; readonly limit: number },
+): Promise<WorkerPage> {
+  const further = page.cursor === undefined ? sql`true` : sql`(name, id) > ${placeOf(page.cursor)}`;
+  const rows = await db.rows<WorkerInfo & { hasMore: boolean }>(sql`
+    with listed as (
+      select *, sum(bytes) over earlier as bytes_so_far, row_number() over earlier as place,
+             lead(id) over earlier is not null as has_more
+        from (${workersOf(tenantId)}) as mine
+       where "lastSeenAt" > ${page.since} and ${further}
+      window earlier as (order by name, id)
+    ),
+    page as (
+      select * from listed where place <= ${page.limit} and (place = 1 or bytes_so_far <= ${maxWorkerBytes})
+    )
+    select ${workerColumns}, has_more as "hasMore"
+      from page
+     order by place`);
+  const last = rows.at(-1);
+  return { workers: rows, next: last?.hasMore ? `${last.id}${last.name}` : null };
+}
+
+const idLength = 36;
+
+function placeOf(cursor: string): Sql {
+  const id = cursor.slice(0, idLength);
+  if (isId(id)) return sql`(${cursor.slice(idLength)}::text, ${id}::uuid)`;
+  throw new MillraceError('bad_request', 'query.cursor: take `next` of a page as it is', {
+    faults: [{ path: 'query.cursor', message: 'take `next` of a page as it is' }],
+  });
+}
+
+export function findWorker(db: Db, tenantId: string, id: string): Promise<WorkerInfo | undefined> {
+  return db.maybeOne(sql`select ${workerColumns} from (${workersOf(tenantId)}) as mine where id = ${id}`);
 }
 
 /** Ids of the workers that call with this key. */

@@ -11,6 +11,8 @@ beforeAll(async () => {
 });
 afterAll(() => life.close());
 
+const all = { after: undefined, limit: 1_000 };
+
 const make = async (): Promise<string> => {
   const name = life.name();
   await createTenant(life, { name, actor: 'key:ann' });
@@ -21,9 +23,18 @@ it('an engine is used by those whose databases say so, whatever the launcher has
   const [old, moved, bare] = [await make(), await make(), await make()];
   await inDatabase(life, moved, (_, client) => client.query("update millrace.installation set version = '2.0.0'"));
   await inDatabase(life, bare, (_, client) => client.query('drop schema millrace cascade'));
-  expect(await engineUsers(life, '2.0.0')).toEqual({ tenants: [moved], unknown: [] });
-  expect((await engineUsers(life, engineVersion)).tenants).toContain(old);
+  expect(await engineUsers(life, '2.0.0', all)).toEqual({ tenants: [moved], unknown: [], next: null });
+  expect((await engineUsers(life, engineVersion, all)).tenants).toContain(old);
+  const pages = [];
+  for (let after: string | undefined; ; ) {
+    const page = await engineUsers(life, '2.0.0', { after, limit: 1 });
+    pages.push(page);
+    if (page.next === null) break;
+    after = page.next;
+  }
+  expect(pages.length).toBeGreaterThanOrEqual(3);
+  expect(pages.flatMap(({ tenants }) => tenants)).toEqual([moved]);
   await administer(serverAddress(), `alter database "${moved}" allow_connections false`);
-  expect(await engineUsers(life, '2.0.0')).toEqual({ tenants: [], unknown: [moved] });
+  expect(await engineUsers(life, '2.0.0', all)).toEqual({ tenants: [], unknown: [moved], next: null });
   await administer(serverAddress(), `alter database "${moved}" allow_connections true`);
 });

@@ -8,15 +8,23 @@ export interface EngineUsers {
   readonly tenants: string[];
   /** Those of which it could not be said. */
   readonly unknown: string[];
+  /** The name of the last tenant that was looked at, where there are more. */
+  readonly next: string | null;
 }
 
 const looksAtOnce = 16;
 /** A look waits so long for a migration that is under way, and so long in all. */
 const lookMs = { lock: 1_000, all: 5_000 } as const;
 
-export async function engineUsers(life: Life, version: string): Promise<EngineUsers> {
-  const left = (await listTenants(life.control)).toReversed();
-  const users: EngineUsers = { tenants: [], unknown: [] };
+/** Looks at `limit` tenants, by name. */
+export async function engineUsers(
+  life: Life,
+  version: string,
+  { after, limit }: { readonly after: string | undefined; readonly limit: number },
+): Promise<EngineUsers> {
+  const rows = await listTenants(life.control, { after, limit: limit + 1 });
+  const left = rows.slice(0, limit).toReversed();
+  const users: EngineUsers = { tenants: [], unknown: [], next: rows.length > limit ? (left[0]?.name ?? null) : null };
   const work = async (): Promise<void> => {
     for (let row = left.pop(); row !== undefined; row = left.pop()) {
       const recorded = await recordedIn(life, row);

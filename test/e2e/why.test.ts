@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { millrace, type Product, removeHome, startProduct } from '../harness/product.ts';
 import { until } from '../harness/until.ts';
+import { pageIn } from '../../src/http/client.ts';
 
 let product: Product;
 beforeAll(async () => {
@@ -27,7 +28,10 @@ it('a run on a queue that nobody serves says so, and so does what waits for it',
     ],
   };
   const { id } = await call('PUT /api/jobs', { body: JSON.stringify(document) });
-  await until('the worker has been heard of', async () => (await call('GET /api/workers')).length > 0 || undefined);
+  await until(
+    'the worker has been heard of',
+    async () => pageIn(await call('GET /api/workers')).items.length > 0 || undefined,
+  );
   const instant = '2026-01-31T00:00:00Z';
   const { runs } = await call('POST /api/jobs/{id}/run', { params: { id }, body: { instant } });
 

@@ -54,6 +54,8 @@ export function makeContext({
     settings: { publicUrl: 'http://127.0.0.1:8080', leaseMs: 30_000, retention },
     directory: {
       workers: async () => [],
+      workerPage: async () => ({ workers: [], next: null }),
+      worker: async () => undefined,
       schedulers: async () => [],
       nextTriggers: async () => statuses.at(-1)?.nextTriggers ?? [],
       noteScheduler: (status) => void statuses.push(status),

@@ -101,6 +101,11 @@ export async function makeTenantApi({ name = 'default', localTasks }: TenantOpti
     },
     directory: {
       workers: async (since) => workers.filter((worker) => worker.lastSeenAt > since),
+      workerPage: async ({ since }) => ({
+        workers: workers.filter(({ lastSeenAt }) => lastSeenAt > since),
+        next: null,
+      }),
+      worker: async (id) => workers.find((worker) => worker.id === id),
       schedulers: async (since) => schedulers.filter((scheduler) => scheduler.lastSeenAt > since),
       nextTriggers: async () => nextTriggers,
       noteScheduler: () => {},

@@ -4,13 +4,20 @@
  */
 import type { TenantEndpoints } from '../../src/api/endpoints.ts';
 import type { GatewayEndpoints } from '../../src/gateway/installation/endpoints.ts';
-import { type CallAnswer, CallFailed, makeClient } from '../../src/http/client.ts';
+import { type CallAnswer, CallFailed, collectPages, makeClient, type Page } from '../../src/http/client.ts';
 
 /** What stands before every page and call of this tenant: nothing, or `/t/{tenant}`. */
 export const tenantBase = /^\/t\/[^/]+/.exec(location.pathname)?.[0] ?? '';
 
 export const tenant = makeClient<TenantEndpoints>({ base: tenantBase });
 export const gateway = makeClient<GatewayEndpoints>({ base: '' });
+
+/** All items of a list that comes a page at a time. */
+export async function listAll<T>(
+  fetchPage: (cursor: string | undefined, limit: number) => Promise<Page<T>>,
+): Promise<{ readonly items: readonly T[] }> {
+  return { items: await collectPages(fetchPage) };
+}
 
 export type TenantAnswer<K extends keyof TenantEndpoints> = CallAnswer<TenantEndpoints[K]>;
 export type GatewayAnswer<K extends keyof GatewayEndpoints> = CallAnswer<GatewayEndpoints[K]>;

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { endpoints } from '../../http/endpoint.ts';
 import { runRow } from '../jobs/endpoints.ts';
-import { id, idPath, instant, stateList, time } from '../shapes.ts';
+import { arrayOrPage, id, idPath, instant, pageWish, stateList, time } from '../shapes.ts';
 
 const worker = z.object({
   uuid: id,
@@ -44,9 +44,11 @@ export const fleetEndpoints = endpoints({
   },
   'GET /api/workers': {
     ...view,
-    summary: 'Workers seen in the last 24 hours; at most 1,000',
+    summary:
+      'Workers seen in the last 24 hours: the 1,000 heard of last, fewer where they have very many queues; with `limit` all of them, a page at a time',
     tag: 'fleet',
-    answer: z.array(worker),
+    query: pageWish,
+    answer: arrayOrPage(worker),
   },
   'GET /api/workers/{id}': {
     ...view,
@@ -74,9 +76,10 @@ export const fleetEndpoints = endpoints({
   },
   'GET /api/stash': {
     ...view,
-    summary: 'The names in the global stash, the first ten thousand',
+    summary: 'The names in the global stash: the first ten thousand; with `limit` all of them, a page at a time',
     tag: 'stash',
-    answer: z.array(z.string()),
+    query: pageWish,
+    answer: arrayOrPage(z.string()),
   },
   'PUT /api/stash/{key}': {
     summary: 'Keep bytes in the global stash, encrypted',
@@ -103,11 +106,12 @@ export const fleetEndpoints = endpoints({
     answer: 'bytes',
   },
   'GET /int-api/jobs/{id}/stash/{instant}/': {
-    summary: "The names in an instant's stash",
+    summary: "The names in an instant's stash: the first ten thousand; with `limit` all of them, a page at a time",
     tag: 'stash',
     allow: ['viewer', 'operator', 'task'],
     params: z.object({ id, instant }),
-    answer: z.array(z.string()),
+    query: pageWish,
+    answer: arrayOrPage(z.string()),
   },
   'GET /int-api/jobs/{id}/stash/{instant}/{key}': {
     summary: "Read an entry of an instant's stash, from a task of that job",

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { activate, aWorker, claim, finish, makeJob, runAll } from '../../../test/harness/runs.ts';
 import { makeTenantApi, type TenantApi } from '../../../test/harness/tenant-api.ts';
+import { pageIn } from '../../http/client.ts';
 import { newId } from '../../kernel/id.ts';
 
 let api: TenantApi;
@@ -45,7 +46,8 @@ describe('the fleet', () => {
       worker(newId(), ago(2 * minute)),
       worker(newId(), ago(25 * 60 * minute)),
     );
-    const listed = await api.call('GET /api/workers');
+    const listed = pageIn(await api.call('GET /api/workers')).items;
+    expect(await api.call('GET /api/workers', { query: { limit: 10 } })).toEqual({ items: listed, next: null });
     expect(listed.map((row) => row.status)).toEqual(['up', 'gone']);
     expect(listed[0]).toMatchObject({ running_tasks: 1, total_tasks: 8, runtimes: ['none', 'process'], addr: 'here' });
     api.workers.splice(0);

@@ -39,7 +39,7 @@ function status(lastSeenAt: Date, upSince: Date): 'up' | 'gone' {
   return lastSeenAt >= upSince ? 'up' : 'gone';
 }
 
-function shownWorker(ctx: ApiContext, worker: WorkerInfo) {
+function renderWorker(ctx: ApiContext, worker: WorkerInfo) {
   return {
     uuid: worker.id,
     name: worker.name,
@@ -55,7 +55,7 @@ function shownWorker(ctx: ApiContext, worker: WorkerInfo) {
   };
 }
 
-function shownScheduler(ctx: ApiContext, scheduler: SchedulerInfo, jobs: ReadonlyMap<string, string>) {
+function renderScheduler(ctx: ApiContext, scheduler: SchedulerInfo, jobs: ReadonlyMap<string, string>) {
   return {
     uuid: scheduler.id,
     version: scheduler.version,
@@ -79,8 +79,8 @@ export async function fleetPicture(ctx: ApiContext): Promise<FleetPicture> {
     ctx.directory.workers(ago(ctx, workers.listedMs)),
     ctx.directory.schedulers(ago(ctx, schedulers.listedMs)),
   ]);
-  const leading = lead.map((scheduler) => shownScheduler(ctx, scheduler, new Map()));
-  const shown = [...crew.map((worker) => shownWorker(ctx, worker)), ...leading];
+  const leading = lead.map((scheduler) => renderScheduler(ctx, scheduler, new Map()));
+  const shown = [...crew.map((worker) => renderWorker(ctx, worker)), ...leading];
   return {
     // a sign of life alone changes nothing
     fleet: JSON.stringify(shown.map((each) => ({ ...each, last_seen_datetime: undefined }))),
@@ -98,25 +98,23 @@ export const fleetHandlers: ApiHandlers<Omit<Endpoints, Extract<keyof Endpoints,
     ]);
     return { num_projects: projects.n, num_workers: seen.length, running_tasks: running.n };
   },
-  'GET /api/workers': async (_, ctx) => {
-    const seen = await ctx.directory.workers(ago(ctx, workers.listedMs));
-    return seen.map((worker) => shownWorker(ctx, worker));
+  'GET /api/workers': async ({ query: { limit, cursor } }, ctx) => {
+    const since = ago(ctx, workers.listedMs);
+    const render = (worker: WorkerInfo) => renderWorker(ctx, worker);
+    if (limit === undefined && cursor === undefined) return (await ctx.directory.workers(since)).map(render);
+    const page = await ctx.directory.workerPage({ since, cursor, limit: limit ?? 1_000 });
+    return { items: page.workers.map(render), next: page.next };
   },
   'GET /api/workers/{id}': async ({ params, query }, ctx) => {
     const id = params.id.toLowerCase();
-    const seen = await ctx.directory.workers(new Date(0));
-    const worker = found(
-      seen.find((candidate) => candidate.id === id),
-      'worker',
-      id,
-    );
+    const worker = found(await ctx.directory.worker(id), 'worker', id);
     const tasks = await listRunsOfWorker(ctx.db, { worker: id, states: query.state, upTo: worker.lastSeenAt });
-    return { ...shownWorker(ctx, worker), tasks: tasks.map(written) };
+    return { ...renderWorker(ctx, worker), tasks: tasks.map(written) };
   },
   'GET /api/schedulers': async (_, ctx) => {
     const seen = await ctx.directory.schedulers(ago(ctx, schedulers.listedMs));
     const next = seen.flatMap((scheduler) => scheduler.nextTriggerId ?? []);
     const jobs = new Map((await jobsOfTriggers(ctx.db, next)).map((row) => [row.id, row.job_id]));
-    return seen.map((scheduler) => shownScheduler(ctx, scheduler, jobs));
+    return seen.map((scheduler) => renderScheduler(ctx, scheduler, jobs));
   },
 };

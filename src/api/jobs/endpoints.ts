@@ -234,6 +234,8 @@ export const jobEndpoints = endpoints({
       edges: z.array(z.object({ from: id, to: id, kind: z.enum(['success', 'failure', 'done', 'trigger']) })),
       /** The other jobs that nodes are of. */
       jobs: z.array(z.object({ id, name: z.string(), project: z.string() })),
+      /** False: more than 2,000 tasks of other jobs depend on this one, and the rest of them is left out. */
+      complete: z.boolean(),
     }),
   },
   'GET /api/jobs/{id}/duration': {

@@ -26,23 +26,29 @@ function ownParts(job: string): Sql {
     )`;
 }
 
-/** With an instant, the states of the tokens there; a task without one has none. */
-export function listNodes(db: Db, job: string, instant: Date | undefined): Promise<NodeRow[]> {
+/**
+ * The job's own tasks and triggers, and those of other jobs among `joined`, the ends of its edges. With an instant, the states
+ * of the tokens there; a task without a token has none.
+ */
+export function listNodes(
+  db: Db,
+  job: string,
+  { instant, joined }: { readonly instant: Date | undefined; readonly joined: readonly string[] },
+): Promise<NodeRow[]> {
   return db.rows<NodeRow>(sql`
     with ${ownParts(job)},
+    joined as (
+      select unnest(${joined}::uuid[]) as id
+    ),
     tasks as (
       select id from own
       union
-      select parent_id from task_edge where child_id in (select id from own)
-      union
-      select child_id from task_edge where parent_id in (select id from own)
-      union
-      select task_id from trigger_edge where trigger_id in (select id from own_triggers)
+      select id from joined
     ),
     triggers as (
       select id from own_triggers
       union
-      select trigger_id from trigger_edge where task_id in (select id from own)
+      select id from joined
     )
     select trigger.id, 'trigger' as kind, trigger.name, trigger.job_id, null as state
       from triggers
@@ -63,18 +69,42 @@ export type EdgeRow = {
   readonly kind: 'success' | 'failure' | 'done' | 'trigger';
 };
 
-/** Every edge that begins or ends in the job. */
-export function listEdges(db: Db, job: string): Promise<EdgeRow[]> {
-  return db.rows<EdgeRow>(sql`
-    with ${ownParts(job)}
-    select trigger_id as "from", task_id as "to", 'trigger' as kind
+/** Edges from the job to tasks of other jobs: any number of jobs may depend on this one. */
+const maxLeavingEdges = 2_000;
+
+/** The edges that end in the job, which its document bounds, and the first of those that leave it. */
+export async function listEdges(db: Db, job: string): Promise<{ edges: EdgeRow[]; isComplete: boolean }> {
+  const rows = await db.rows<EdgeRow & { leaves: boolean }>(sql`
+    with ${ownParts(job)},
+    leaving as (
+      select trigger_id as "from", task_id as "to", 'trigger' as kind
+        from trigger_edge
+       where trigger_id in (select id from own_triggers) and task_id not in (select id from own)
+      union all
+      select parent_id, child_id, kind::text
+        from task_edge
+       where parent_id in (select id from own) and child_id not in (select id from own)
+       order by 1, 2, 3
+       limit ${maxLeavingEdges + 1}
+    )
+    select trigger_id as "from", task_id as "to", 'trigger' as kind, false as leaves
       from trigger_edge
-     where trigger_id in (select id from own_triggers) or task_id in (select id from own)
-    union
-    select parent_id, child_id, kind::text
+     where task_id in (select id from own)
+    union all
+    select parent_id, child_id, kind::text, false
       from task_edge
-     where parent_id in (select id from own) or child_id in (select id from own)
-     order by 1, 2, 3`);
+     where child_id in (select id from own)
+    union all
+    select "from", "to", kind, true
+      from leaving
+     order by 4, 1, 2, 3`);
+  return cutLeaving(rows);
+}
+
+function cutLeaving(rows: readonly (EdgeRow & { readonly leaves: boolean })[]) {
+  const isComplete = rows.filter(({ leaves }) => leaves).length <= maxLeavingEdges;
+  const kept = isComplete ? rows : rows.slice(0, -1);
+  return { edges: kept.map(({ from, to, kind }) => ({ from, to, kind })), isComplete };
 }
 
 export type JobNameRow = { readonly id: string; readonly name: string; readonly project: string };

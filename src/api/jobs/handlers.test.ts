@@ -191,6 +191,19 @@ describe('one job', () => {
 });
 
 describe('the graph', () => {
+  it('leaves out some of the tasks that depend on a job of which thousands do, and says so', async () => {
+    const hub = await makeJob(api, { project: 'graph', name: 'hub', tasks: [{ name: 'source' }] });
+    const followers = async (name: string, count: number): Promise<void> => {
+      const tasks = Array.from({ length: count }, (_, i) => ({ name: `t${i}`, depends: ['graph/hub/task/source'] }));
+      await makeJob(api, { project: 'graph', name, tasks });
+    };
+    const read = () => api.call('GET /api/jobs/{id}/graph', { params: { id: hub.id } });
+    await followers('many', 2_000);
+    expect(await read()).toMatchObject({ complete: true, nodes: { length: 2_001 }, edges: { length: 2_000 } });
+    await followers('more', 1);
+    expect(await read()).toMatchObject({ complete: false, nodes: { length: 2_001 }, edges: { length: 2_000 } });
+  });
+
   it('shows tasks, triggers and edges, also those of other jobs on either side', async () => {
     const up = await makeJob(api, { project: 'graph', name: 'up', tasks: [{ name: 'source' }] });
     const tasks = [

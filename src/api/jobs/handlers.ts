@@ -103,12 +103,12 @@ export const jobHandlers: ApiHandlers<Omit<Endpoints, OtherKeys>> = {
   'PUT /api/jobs/{id}/paused': pauseJob,
   'GET /api/jobs/{id}/graph': async ({ params, query }, ctx) => {
     await knownJob(ctx, params.id);
-    const [nodes, edges] = await Promise.all([
-      listNodes(ctx.db, params.id, query.trigger_datetime),
-      listEdges(ctx.db, params.id),
-    ]);
+    const { edges, isComplete } = await listEdges(ctx.db, params.id);
+    const joined = [...new Set(edges.flatMap(({ from, to }) => [from, to]))];
+    const nodes = await listNodes(ctx.db, params.id, { instant: query.trigger_datetime, joined });
     const others = new Set(nodes.map((node) => node.job_id).filter((id) => id !== params.id));
-    return { nodes, edges, jobs: others.size === 0 ? [] : await listJobNames(ctx.db, [...others]) };
+    const jobs = others.size === 0 ? [] : await listJobNames(ctx.db, [...others]);
+    return { nodes, edges, jobs, complete: isComplete };
   },
   'GET /api/jobs/{id}/duration': async ({ params, query }, ctx) => {
     await knownJob(ctx, params.id);

@@ -1,7 +1,7 @@
 /** Projects, their configuration and stash. */
 import { z } from 'zod';
 import { endpoints } from '../../http/endpoint.ts';
-import { id, idPath, limit } from '../shapes.ts';
+import { arrayOrPage, id, idPath, limit, pageWish } from '../shapes.ts';
 
 const name = z
   .string()
@@ -97,11 +97,12 @@ export const projectEndpoints = endpoints({
     answer: config,
   },
   'GET /api/projects/{id}/stash': {
-    summary: "The names in a project's stash",
+    summary: "The names in a project's stash: the first ten thousand; with `limit` all of them, a page at a time",
     tag: 'stash',
     allow: ['viewer', 'operator'],
     params: idPath,
-    answer: z.array(z.string()),
+    query: pageWish,
+    answer: arrayOrPage(z.string()),
   },
   'PUT /api/projects/{id}/stash/{key}': {
     summary: "Keep bytes in a project's stash, encrypted",

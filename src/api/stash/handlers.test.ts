@@ -2,6 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { claim, makeJob, type MadeJob } from '../../../test/harness/runs.ts';
 import { keyOf, makeTenantApi, taskOf, type TenantApi } from '../../../test/harness/tenant-api.ts';
 import type { Caller } from '../../contract/roles.ts';
+import { collectPages, pageIn } from '../../http/client.ts';
 import { newId } from '../../kernel/id.ts';
 import { sql } from '../../kernel/sql.ts';
 import { stashValuesFor } from './handlers.ts';
@@ -47,6 +48,14 @@ describe('the global stash', () => {
     expect(String(await read('/int-api/stash/a%20key%2Fwith%20slash'))).toBe('new');
     await api.call('DELETE /api/stash/{key}', { params: { key: 'a key/with slash' } });
     expect(await read('/int-api/stash/a%20key%2Fwith%20slash')).toBe(404);
+  });
+
+  it('lists its names a page at a time', async () => {
+    for (const key of ['page a', 'page b', 'page c']) await put(`/api/stash/${key}`, keyOf('operator'), 'value');
+    const wanted = (
+      await collectPages(async (cursor) => pageIn(await api.call('GET /api/stash', { query: { limit: 1, cursor } })))
+    ).filter((name) => name.startsWith('page'));
+    expect(wanted).toEqual(['page a', 'page b', 'page c']);
   });
 
   it('holds nothing in clear', async () => {

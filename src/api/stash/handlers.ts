@@ -8,6 +8,7 @@ import type { HeldRun } from '../../contract/wire.ts';
 import type { Caller } from '../../contract/roles.ts';
 import { knownError, MillraceError } from '../../errors.ts';
 import { recording } from '../../events/append.ts';
+import { cutPage } from '../../http/page.ts';
 import { cacheOf, readDefinitions } from '../../jobs/task-definitions.ts';
 import { type Db, onPool } from '../../kernel/sql.ts';
 import { declaredIn, stashNames } from '../../runtimes/task/environment.ts';
@@ -31,6 +32,23 @@ async function ofJob(ctx: ApiContext, path: { id: string; instant: Date }, calle
   await restrictTask(ctx, caller, { job: path.id, instant: path.instant });
   await knownJob(ctx, path.id);
   return { kind: 'job', job: path.id, instant: path.instant };
+}
+
+/** Of a list that has no pages. A name has up to 200 characters. */
+const maxNames = 10_000;
+const identity = (name: string): string => name;
+
+interface PageWish {
+  readonly limit?: number | undefined;
+  readonly cursor?: string | undefined;
+}
+
+async function namesOf(ctx: ApiContext, stash: Stash, { limit, cursor }: PageWish) {
+  if (limit === undefined && cursor === undefined)
+    return listNames(ctx.db, stash, { after: undefined, limit: maxNames });
+  const size = limit ?? 1_000;
+  const names = await listNames(ctx.db, stash, { after: cursor, limit: size + 1 });
+  return cutPage(names, { limit: size, render: identity, cursorOf: identity });
 }
 
 function put(ctx: ApiContext, stash: Stash, name: string, plain: Buffer): Promise<void> {
@@ -112,7 +130,7 @@ function decrypt({ secrets }: EngineContext, name: string, sealed: Buffer): Buff
 }
 
 export const stashHandlers: ApiHandlers<Pick<TenantEndpoints, Keys>> = {
-  'GET /api/stash': (_, ctx) => listNames(ctx.db, shared),
+  'GET /api/stash': ({ query }, ctx) => namesOf(ctx, shared, query),
   'PUT /api/stash/{key}': ({ params, body, caller }, ctx) =>
     write(ctx, caller, { stash: shared, name: params.key }, body),
   'DELETE /api/stash/{key}': ({ params, caller }, ctx) => remove(ctx, caller, { stash: shared, name: params.key }),
@@ -120,7 +138,8 @@ export const stashHandlers: ApiHandlers<Pick<TenantEndpoints, Keys>> = {
     await restrictTask(ctx, caller, {});
     return read(ctx, shared, params.key);
   },
-  'GET /api/projects/{id}/stash': async ({ params }, ctx) => listNames(ctx.db, await ofProject(ctx, params.id)),
+  'GET /api/projects/{id}/stash': async ({ params, query }, ctx) =>
+    namesOf(ctx, await ofProject(ctx, params.id), query),
   'PUT /api/projects/{id}/stash/{key}': async ({ params, body, caller }, ctx) =>
     write(ctx, caller, { stash: await ofProject(ctx, params.id), name: params.key }, body),
   'DELETE /api/projects/{id}/stash/{key}': async ({ params, caller }, ctx) =>
@@ -129,8 +148,8 @@ export const stashHandlers: ApiHandlers<Pick<TenantEndpoints, Keys>> = {
     await restrictTask(ctx, caller, { project: params.id });
     return read(ctx, await ofProject(ctx, params.id), params.key);
   },
-  'GET /int-api/jobs/{id}/stash/{instant}/': async ({ params, caller }, ctx) =>
-    listNames(ctx.db, await ofJob(ctx, params, caller)),
+  'GET /int-api/jobs/{id}/stash/{instant}/': async ({ params, query, caller }, ctx) =>
+    namesOf(ctx, await ofJob(ctx, params, caller), query),
   'GET /int-api/jobs/{id}/stash/{instant}/{key}': async ({ params, caller }, ctx) =>
     read(ctx, await ofJob(ctx, params, caller), params.key),
   'PUT /int-api/jobs/{id}/stash/{instant}/{key}': async ({ params, caller, body }, ctx) =>

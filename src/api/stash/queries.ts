@@ -14,11 +14,14 @@ function rowsOf(stash: Stash): Sql {
   return sql`job_stash where job_id = ${stash.job} and instant = ${stash.instant}`;
 }
 
-/** Of a list that has no pages. A name has up to 200 characters. */
-const mostNames = 10_000;
-
-export async function listNames(db: Db, stash: Stash): Promise<string[]> {
-  const rows = await db.rows<{ name: string }>(sql`select name from ${rowsOf(stash)} order by name limit ${mostNames}`);
+export async function listNames(
+  db: Db,
+  stash: Stash,
+  { after, limit }: { readonly after: string | undefined; readonly limit: number },
+): Promise<string[]> {
+  const further = after === undefined ? sql`true` : sql`name > ${after}`;
+  const rows = await db.rows<{ name: string }>(sql`
+    select name from ${rowsOf(stash)} and ${further} order by name limit ${limit}`);
   return rows.map((row) => row.name);
 }
 

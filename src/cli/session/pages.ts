@@ -1,55 +1,37 @@
-/** Lists that come a page at a time, read to their end or to as many as are wanted. */
+/** The lists of the API as commands see them: whole, or as many items as are wanted. */
+import { collectPages, pageAfterLast, pageIn } from '../../http/client.ts';
 import type { Server } from './server.ts';
 
-const largestPage = 1000;
-
-/** Follows `next` until there is none. */
-async function collect<T>(
-  fetchPage: (cursor: string | undefined, limit: number) => Promise<{ items: readonly T[]; next: string | null }>,
-  most: number = Number.POSITIVE_INFINITY,
-): Promise<T[]> {
-  const all: T[] = [];
-  let cursor: string | undefined;
-  do {
-    const page = await fetchPage(cursor, Math.min(largestPage, most - all.length));
-    all.push(...page.items);
-    cursor = page.next ?? undefined;
-  } while (cursor !== undefined && all.length < most);
-  return all.slice(0, most);
-}
-
-/** Waterwheel's lists are bare arrays: the name of the last item leads to the next page. */
-function afterLast<T extends { name: string }>(items: readonly T[], limit: number) {
-  return { items, next: items.length < limit ? null : (items.at(-1)?.name ?? null) };
-}
-
 export function listProjects(server: Server) {
-  return collect(async (after, limit) => {
+  return collectPages(async (after, limit) => {
     const found = await server.tenant('GET /api/projects', { query: { after, limit } });
-    return afterLast(Array.isArray(found) ? found : [found], limit);
+    return pageAfterLast(Array.isArray(found) ? found : [found], limit);
   });
 }
 
 export function listProjectJobs(server: Server, id: string) {
-  return collect(async (after, limit) =>
-    afterLast(await server.tenant('GET /api/projects/{id}/jobs', { params: { id }, query: { after, limit } }), limit),
+  return collectPages(async (after, limit) =>
+    pageAfterLast(
+      await server.tenant('GET /api/projects/{id}/jobs', { params: { id }, query: { after, limit } }),
+      limit,
+    ),
   );
 }
 
 export function listJobs(server: Server) {
-  return collect(async (cursor, limit) => {
+  return collectPages(async (cursor, limit) => {
     const page = await server.tenant('GET /api/jobs', { query: { cursor, limit } });
     return 'items' in page ? page : { items: [], next: null };
   });
 }
 
 export function listPools(server: Server) {
-  return collect((cursor, limit) => server.tenant('GET /api/pools', { query: { cursor, limit } }));
+  return collectPages((cursor, limit) => server.tenant('GET /api/pools', { query: { cursor, limit } }));
 }
 
 /** Newest first, of one job or of all. */
 export function listBackfills(server: Server, job: string | undefined, most: number) {
-  return collect(
+  return collectPages(
     (cursor, limit) =>
       job === undefined
         ? server.tenant('GET /api/backfills', { query: { cursor, limit } })
@@ -60,7 +42,7 @@ export function listBackfills(server: Server, job: string | undefined, most: num
 
 /** Newest first. */
 export function listInstants(server: Server, job: string, most: number) {
-  return collect(
+  return collectPages(
     (cursor, limit) => server.tenant('GET /api/jobs/{id}/instants', { params: { id: job }, query: { cursor, limit } }),
     most,
   );
@@ -75,7 +57,66 @@ export interface RunFilter {
 
 /** Newest first. */
 export function listRuns(server: Server, filter: RunFilter, most: number) {
-  return collect((cursor, limit) => server.tenant('GET /api/runs', { query: { ...filter, cursor, limit } }), most);
+  return collectPages((cursor, limit) => server.tenant('GET /api/runs', { query: { ...filter, cursor, limit } }), most);
 }
 
 export type RunItem = Awaited<ReturnType<typeof listRuns>>[number];
+
+export function listTenants(server: Server) {
+  return collectPages((cursor, limit) => server.gateway('GET /api/tenants', { query: { cursor, limit } }));
+}
+
+export function listKeys(server: Server) {
+  return collectPages((cursor, limit) => server.gateway('GET /api/keys', { query: { cursor, limit } }));
+}
+
+/** The last used first. */
+export async function listSessions(server: Server) {
+  const all = await collectPages((cursor, limit) => server.gateway('GET /api/sessions', { query: { cursor, limit } }));
+  return all.toSorted((a, b) => Date.parse(b.used_at) - Date.parse(a.used_at));
+}
+
+/** Slots with all their holders and the whole line. */
+export async function listSlots(server: Server) {
+  let counts = { limit: 0, taken: 0, waiting: 0 };
+  const items = await collectPages(async (cursor, pageLimit) => {
+    const { limit, taken, waiting, ...page } = await server.gateway('GET /api/slots', {
+      query: { cursor, limit: pageLimit },
+    });
+    counts = { limit, taken, waiting };
+    return page;
+  });
+  return { ...counts, items };
+}
+
+export function listWorkers(server: Server) {
+  return collectPages(async (cursor, limit) =>
+    pageIn(await server.tenant('GET /api/workers', { query: { cursor, limit } })),
+  );
+}
+
+/** Of a project, or of all of them. */
+export function listStashNames(server: Server, project: string | undefined) {
+  return collectPages(async (cursor, limit) => {
+    const query = { cursor, limit };
+    const answer =
+      project === undefined
+        ? await server.tenant('GET /api/stash', { query })
+        : await server.tenant('GET /api/projects/{id}/stash', { params: { id: project }, query });
+    return pageIn(answer);
+  });
+}
+
+/** Tenants at a version, by what their databases record, and those whose databases could not be looked at. */
+export async function listEngineUsers(server: Server, version: string) {
+  const tenants: string[] = [];
+  const unknown: string[] = [];
+  let cursor: string | undefined;
+  do {
+    const page = await server.gateway('GET /api/engines/{version}/users', { params: { version }, query: { cursor } });
+    tenants.push(...page.tenants);
+    unknown.push(...page.unknown);
+    cursor = page.next ?? undefined;
+  } while (cursor !== undefined);
+  return { tenants, unknown };
+}

@@ -5,6 +5,7 @@ import type { Role } from '../../contract/roles.ts';
 import { MillraceError } from '../../errors.ts';
 import { append, keyTopic } from '../../events/append.ts';
 import type { Handlers } from '../../http/endpoint.ts';
+import { cutPage } from '../../http/page.ts';
 import { newId } from '../../kernel/id.ts';
 import { newSecret } from '../../kernel/text/secret-text.ts';
 import type { Db } from '../../kernel/sql.ts';
@@ -30,9 +31,10 @@ export const accessHandlers: Handlers<Pick<typeof gatewayEndpoints, Keys>, Gatew
     const actor = caller?.kind === 'task' ? 'task' : (caller?.actor ?? '');
     return createKey(context, { name: body.name, role: body.role, tenant, actor });
   },
-  'GET /api/keys': async (_, { control }) => {
-    const rows = await queries.listKeys(control);
-    return { items: rows.map((row) => ({ ...row, created_at: row.created_at.toISOString() })), next: null };
+  'GET /api/keys': async ({ query: { limit, cursor } }, { control }) => {
+    const rows = await queries.listKeys(control, { after: cursor, limit: limit + 1 });
+    const render = (row: (typeof rows)[number]) => ({ ...row, created_at: row.created_at.toISOString() });
+    return cutPage(rows, { limit, render, cursorOf: ({ id }) => id });
   },
   'DELETE /api/keys/{id}': async ({ params, caller }, { control, time, hub, callers }) => {
     const at = new Date(time.now());

@@ -1,6 +1,7 @@
 /** Statements about sessions of browsers and the one-time links that open them. Each belongs to a key and ends with it. */
 import type { Role } from '../../contract/roles.ts';
 import { type Db, sql } from '../../kernel/sql.ts';
+import type { PageById } from '../installation/queries.ts';
 
 type SessionRow = { role: Role; tenantId: string | null; tenant: string | null; actor: string };
 
@@ -63,8 +64,9 @@ export interface ListedSession extends SessionRow {
   readonly expiresAt: Date;
 }
 
-/** Sessions that are open, the last used first. */
-export function listSessions(db: Db, at: Date, limit: number): Promise<ListedSession[]> {
+/** Sessions that are open, the newest first. That order is stable while sessions are used, so no page misses one. */
+export function listSessions(db: Db, at: Date, { after, limit }: PageById): Promise<ListedSession[]> {
+  const further = after === undefined ? sql`true` : sql`session.id < ${after}`;
   return db.rows<ListedSession & Record<string, unknown>>(sql`
     select session.id, session.hash, session.role, session.tenant_id as "tenantId", tenant.name as tenant, session.actor,
            session.opened_with as "openedWith", key.id as "keyId", key.name as "keyName",
@@ -72,8 +74,8 @@ export function listSessions(db: Db, at: Date, limit: number): Promise<ListedSes
       from session
       join key on key.id = session.key_id
       left join tenant on tenant.id = session.tenant_id
-     where session.expires_at > ${at} and key.revoked_at is null
-     order by session.expires_at desc, session.id
+     where session.expires_at > ${at} and key.revoked_at is null and ${further}
+     order by session.id desc
      limit ${limit}`);
 }
 

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { everyone } from '../../contract/channels.ts';
 import { type Fleet, makeFleet } from '../../../test/harness/fleet.ts';
 import { makeTestGateway, type TestGateway } from '../../../test/harness/gateway.ts';
+import { collectPages } from '../../http/client.ts';
 import { newId } from '../../kernel/id.ts';
 import { sql } from '../../kernel/sql.ts';
 import { hashOf } from './callers.ts';
@@ -244,5 +245,23 @@ describe('a refused credential', () => {
     });
     await ask('192.0.2.1', '/api/me', { headers: { host: '127.0.0.1' } });
     expect(await refused()).toEqual([]);
+  });
+});
+
+describe('a list of keys or sessions', () => {
+  it('is read by its pages, though sessions are used meanwhile', async () => {
+    const made = await Promise.all(['one', 'two', 'three'].map(makeKey));
+    for (const { key } of made) await browser(key);
+    const pages = async (path: string): Promise<string[]> =>
+      collectPages(async (cursor) => {
+        const query = cursor === undefined ? '' : `&cursor=${cursor}`;
+        const { items, next } = await read<{ items: Listed[]; next: string | null }>(`${path}?limit=1${query}`, root);
+        // the session that was used last is the first to expire last
+        await fleet.control.db.exec(sql`update session set expires_at = expires_at + random() * interval '1 hour'`);
+        return { items: items.map(({ id }) => id), next };
+      });
+    expect(await pages('/api/keys')).toEqual(expect.arrayContaining(made.map(({ id }) => id)));
+    expect((await pages('/api/sessions')).sort()).toEqual((await list()).map(({ id }) => id).sort());
+    expect(await list()).toHaveLength(3);
   });
 });

@@ -5,6 +5,7 @@ import type { Role } from '../../contract/roles.ts';
 import { MillraceError } from '../../errors.ts';
 import { append, keyTopic } from '../../events/append.ts';
 import type { Handlers } from '../../http/endpoint.ts';
+import { cutPage } from '../../http/page.ts';
 import { newId } from '../../kernel/id.ts';
 import { newSecret } from '../../kernel/text/secret-text.ts';
 import { callerOf, cookieOf, hashOf, hashPresented, sessionMs } from './callers.ts';
@@ -15,7 +16,6 @@ import * as queries from './session-queries.ts';
 type Sessions = Extract<keyof typeof gatewayEndpoints, `${string} /api/session${string}`>;
 
 const linkMs = 10 * 60_000;
-const maxListed = 1_000;
 
 export const sessionHandlers: Handlers<Pick<typeof gatewayEndpoints, Sessions>, GatewayContext> = {
   'POST /api/session': async ({ body }, context) => {
@@ -33,10 +33,10 @@ export const sessionHandlers: Handlers<Pick<typeof gatewayEndpoints, Sessions>, 
     const link = await newLink(context, context.callers.hashFor(request, caller));
     return { url: link.url, expires_at: link.expiresAt.toISOString() };
   },
-  'GET /api/sessions': async ({ request, caller }, { control, time, callers }) => {
+  'GET /api/sessions': async ({ query: { limit, cursor }, request, caller }, { control, time, callers }) => {
     const own = callers.hashFor(request, caller);
-    const rows = await queries.listSessions(control, new Date(time.now()), maxListed);
-    return { items: rows.map((row) => renderSession(row, own)), next: null };
+    const rows = await queries.listSessions(control, new Date(time.now()), { after: cursor, limit: limit + 1 });
+    return cutPage(rows, { limit, render: (row) => renderSession(row, own), cursorOf: ({ id }) => id });
   },
   'DELETE /api/sessions/{id}': async ({ params, caller }, context) => {
     const ended = await endOne(context, { id: params.id }, caller && actorOf(caller));

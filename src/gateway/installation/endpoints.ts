@@ -1,6 +1,7 @@
 /** The gateway's own endpoints: health, keys, sessions, and what workers call. A tenant's are in `api/endpoints`. */
 import { z } from 'zod';
 import { auditPage, auditQuery } from '../../api/audit/endpoints.ts';
+import { limit } from '../../api/shapes.ts';
 import { roles } from '../../contract/roles.ts';
 import {
   claimAnswer,
@@ -43,6 +44,9 @@ const session = z.object({
   /** It is the session that asks. */
   current: z.boolean(),
 });
+
+/** A cursor is the id of the last item of the page before. */
+const pageQuery = z.object({ limit: limit(1_000), cursor: id.optional() });
 
 const internal = { tag: 'internal', allow: ['worker'] } as const;
 const open = { allow: ['anyone'] } as const;
@@ -90,9 +94,10 @@ export const gatewayEndpoints = endpoints({
     answer: z.object({ ...key.shape, key: z.string() }),
   },
   'GET /api/keys': {
-    summary: 'All keys, without their secrets; at most 10,000',
+    summary: 'Keys, without their secrets, the oldest first, a page at a time',
     tag: 'keys',
     allow: ['root'],
+    query: pageQuery,
     answer: z.object({
       items: z.array(z.object({ ...key.shape, created_at: time, created_by: z.string() })),
       next: z.string().nullable(),
@@ -153,9 +158,10 @@ export const gatewayEndpoints = endpoints({
     answer: z.object({ url: z.string(), expires_at: time }),
   },
   'GET /api/sessions': {
-    summary: 'Open sessions of browsers, the last used first; at most 1000',
+    summary: 'Open sessions of browsers, the newest first, a page at a time',
     tag: 'keys',
     allow: ['root'],
+    query: pageQuery,
     answer: z.object({ items: z.array(session), next: z.string().nullable() }),
   },
   'DELETE /api/sessions/{id}': {

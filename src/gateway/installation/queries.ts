@@ -28,20 +28,25 @@ export function insertKey(
     on conflict (hash) do nothing`);
 }
 
-/** Keys of a list, the newest if there are more. Each is at most 1 KB of JSON. */
-const maxKeys = 10_000;
+export interface PageById {
+  /** The id of the last item of the page before. */
+  readonly after: string | undefined;
+  readonly limit: number;
+}
 
-export function listKeys(db: Db): Promise<(Omit<KeyRow, 'tenantId'> & { created_at: Date; created_by: string })[]> {
+/** Keys that are in force. Ids are made in the order of time, so the oldest comes first. */
+export function listKeys(
+  db: Db,
+  { after, limit }: PageById,
+): Promise<(Omit<KeyRow, 'tenantId'> & { created_at: Date; created_by: string })[]> {
+  const further = after === undefined ? sql`true` : sql`key.id > ${after}`;
   return db.rows(sql`
-    with newest as (
-      select key.id, key.name, key.role, tenant.name as tenant, key.created_at, key.created_by
-        from key
-        left join tenant on tenant.id = key.tenant_id
-       where key.revoked_at is null
-       order by key.created_at desc, key.id desc
-       limit ${maxKeys}
-    )
-    select * from newest order by created_at, id`);
+    select key.id, key.name, key.role, tenant.name as tenant, key.created_at, key.created_by
+      from key
+      left join tenant on tenant.id = key.tenant_id
+     where key.revoked_at is null and ${further}
+     order by key.id
+     limit ${limit}`);
 }
 
 /** The installation's own root key is not revoked here: it follows its source, and the next start would revive it. */

@@ -1,6 +1,7 @@
 /** The installation's tenants, slots, engines and launchers: what root sees and changes. */
 import { z } from 'zod';
 import { reasonCodes } from '../../control/reasons.ts';
+import { limit } from '../../api/shapes.ts';
 import { endpoints } from '../../http/endpoint.ts';
 import { standings } from './standing.ts';
 
@@ -78,9 +79,21 @@ const accepted = z.object({
 });
 const root = { tag: 'tenants', allow: ['root'] } as const;
 const list = <T extends z.ZodType>(item: T) => z.object({ items: z.array(item), next: z.string().nullable() });
+/** A page holds a thousand items unless fewer are asked for; fewer, too, where they are large (`http/page.ts`). */
+const pageQuery = z.object({ limit: limit(1_000), cursor: z.string().max(200).optional() });
+/** The last slot of a page: whether it waits, since when (in microseconds), and its id. */
+export const slotCursor = /^(?<waits>[01])\.(?<since>\d{1,18})\.(?<id>[0-9a-f-]{36})$/;
+const version = z.string().min(1).max(100);
+/** Names of an engine's tenants in the list of engines. */
+export const maxNamedTenants = 100;
 
 export const tenantEndpointsOfGateway = endpoints({
-  'GET /api/tenants': { ...root, summary: 'All tenants, with their state and its reason', answer: list(tenantView) },
+  'GET /api/tenants': {
+    ...root,
+    summary: 'Tenants by name, a page at a time, with their state and its reason',
+    query: pageQuery,
+    answer: list(tenantView),
+  },
   'POST /api/tenants': {
     ...root,
     summary: 'Make a tenant: its database, with Millrace installed; its scheduler is started',
@@ -183,9 +196,12 @@ export const tenantEndpointsOfGateway = endpoints({
   },
   'GET /api/tenants/{name}/messages': {
     ...root,
-    summary: 'What the launcher was asked to do with it, and what came of it, newest first',
+    summary: 'What the launcher was asked to do with it, and what came of it, newest first, a page at a time',
     params: tenantPath,
-    query: z.object({ limit: z.coerce.number().int().min(1).max(1_000).default(50) }),
+    query: z.object({
+      limit: limit(50),
+      cursor: z.coerce.number().int().min(1).max(Number.MAX_SAFE_INTEGER).optional(),
+    }),
     answer: list(messageView),
   },
   'GET /api/tenants/{name}/messages/{id}': {
@@ -215,10 +231,12 @@ export const tenantEndpointsOfGateway = endpoints({
   },
   'GET /api/slots': {
     ...root,
-    summary: 'Who holds the slots, and who waits for one',
+    summary: 'Who holds the slots, and who waits for one, a page at a time; `taken` and `waiting` count all of them',
+    query: pageQuery.extend({ cursor: z.string().regex(slotCursor, 'take `next` of a page as it is').optional() }),
     answer: z.object({
       limit: z.int(),
       taken: z.int(),
+      waiting: z.int(),
       items: z.array(
         z.object({
           kind: z.enum(['launcher', 'scheduler']),
@@ -230,6 +248,7 @@ export const tenantEndpointsOfGateway = endpoints({
           position: z.int().nullable(),
         }),
       ),
+      next: z.string().nullable(),
     }),
   },
   'PUT /api/slots': {
@@ -249,31 +268,37 @@ export const tenantEndpointsOfGateway = endpoints({
         fault: z.string().nullable(),
         /** It came with this release. */
         running: z.boolean(),
+        /** The first hundred by name. `GET /api/tenants` has the version of each. */
         tenants: z.array(z.string()),
+        tenant_count: z.int(),
       }),
     ),
   },
   'GET /api/engines/{version}/users': {
     ...root,
-    summary: 'Which tenants are at this version, by what is recorded in their databases now',
-    params: z.object({ version: z.string().min(1).max(100) }),
+    summary:
+      'Which tenants are at this version, by what is recorded in their databases now. Looks at `limit` tenants by name, and `next` goes on',
+    params: z.object({ version }),
+    query: pageQuery,
     answer: z.object({
       tenants: z.array(z.string()),
       /** Those whose databases could not be looked at. */
       unknown: z.array(z.string()),
+      next: z.string().nullable(),
     }),
   },
   'GET /api/engines/{version}/sql': {
     ...root,
     summary: 'One SQL script that installs this version, or upgrades to it, in a transaction',
-    params: z.object({ version: z.string().min(1).max(100) }),
+    params: z.object({ version }),
     /** Where the tenant is; without it, Millrace is not installed. */
-    query: z.object({ from: z.string().min(1).max(100).optional() }),
+    query: z.object({ from: version.optional() }),
     answer: 'text',
   },
   'GET /api/launcher': {
     ...root,
-    summary: 'The active launcher, those that stand by, and the hosts',
+    summary: 'The active launcher, a hundred of those that stand by, and the hosts, a page at a time',
+    query: pageQuery.extend({ cursor: id.optional() }),
     answer: z.object({
       active: z.object({ ...processView.shape, epoch: z.int(), started_at: time }).nullable(),
       standing_by: z.array(processView),
@@ -288,6 +313,7 @@ export const tenantEndpointsOfGateway = endpoints({
           beat_at: time.nullable(),
         }),
       ),
+      next: z.string().nullable(),
     }),
   },
 });

@@ -42,7 +42,7 @@ interface Said {
 export async function explainTenant(life: Life, tenant: queries.TenantState, isRoot: boolean) {
   const [circumstances, messages] = await Promise.all([
     readCircumstances(life),
-    messagesOf(life.control, tenant.id, fewMessages),
+    messagesOf(life.control, tenant.id, { limit: fewMessages }),
   ]);
   const { launcherActive: active, fault } = circumstances;
   const [last] = messages;
@@ -281,17 +281,23 @@ function lockNumber(xid: string): string {
   return String(BigInt.asUintN(32, BigInt(xid)));
 }
 
+/** Holders of slots that an explanation names; `millrace slots` has all of them. */
+const maxHolders = 100;
+
 async function noSlot({ life, tenant, isRoot }: Ground): Promise<Said> {
-  const [limit, slots] = await Promise.all([slotLimit(life), queries.slotRows(life.control)]);
-  const position = slots.find((slot) => slot.tenantId === tenant.id && slot.kind === 'scheduler')?.position ?? null;
-  const holders = slots.filter((slot) => slot.position === null);
+  const [limit, { taken, position }, first] = await Promise.all([
+    slotLimit(life),
+    queries.slotCounts(life.control, tenant.id),
+    queries.slotRows(life.control, { after: undefined, limit: maxHolders }),
+  ]);
+  const holders = first.filter((slot) => slot.position === null);
   const place = position === null ? '' : ` as number ${position} in the line`;
   // room for those who have one, though the limit was lowered under them, and for the line up to this one
-  const enough = Math.max(limit, holders.length) + (position ?? 1);
+  const enough = Math.max(limit, taken) + (position ?? 1);
   return {
-    sentence: `${tenant.name} waits for a slot${place}: ${holders.length} of ${limit} are taken.`,
+    sentence: `${tenant.name} waits for a slot${place}: ${taken} of ${limit} are taken.`,
     advice: `\`millrace slots\` shows who has them; \`millrace slots --limit ${enough}\` makes room`,
-    facts: { position, limit, taken: holders.length, holders: isRoot ? holders.map(shownHolder) : null },
+    facts: { position, limit, taken, holders: isRoot ? holders.map(shownHolder) : null },
   };
 }
 

@@ -1,7 +1,8 @@
-/** The installation's tenants, slots, engines and launchers over HTTP. What makes and changes them is in `launcher/life`. */
+/** The installation's tenants, slots, engines and launchers over HTTP. What makes and changes them is in `tenants/`. */
 import { actorOf, type Caller } from '../../contract/roles.ts';
 import { MillraceError } from '../../errors.ts';
 import type { Handlers } from '../../http/endpoint.ts';
+import { cutPage } from '../../http/page.ts';
 import { compareVersions } from '../../kernel/text/version.ts';
 import { adoptTenant } from '../../tenants/adopt.ts';
 import { createTenant } from '../../tenants/create.ts';
@@ -18,7 +19,7 @@ import { refuseStranger } from '../access/callers.ts';
 import type { GatewayContext } from '../installation/context.ts';
 import { explainTenant } from './explain.ts';
 import { readCircumstances } from './standing.ts';
-import type { tenantEndpointsOfGateway } from './endpoints.ts';
+import { maxNamedTenants, slotCursor, type tenantEndpointsOfGateway } from './endpoints.ts';
 import * as queries from './queries.ts';
 import { messageView, tenantView } from './views.ts';
 
@@ -27,9 +28,12 @@ type Context = Pick<GatewayContext, 'life'>;
 const by = (caller: Caller | undefined): string => (caller === undefined ? '' : actorOf(caller));
 
 export const tenantHandlers: Handlers<typeof tenantEndpointsOfGateway, Context> = {
-  'GET /api/tenants': async (_, { life }) => {
-    const [rows, circumstances] = await Promise.all([queries.tenantStates(life.control), readCircumstances(life)]);
-    return { items: rows.map((row) => tenantView(row, circumstances)), next: null };
+  'GET /api/tenants': async ({ query: { limit, cursor } }, { life }) => {
+    const [rows, circumstances] = await Promise.all([
+      queries.tenantStates(life.control, { after: cursor, limit: limit + 1 }),
+      readCircumstances(life),
+    ]);
+    return cutPage(rows, { limit, render: (row) => tenantView(row, circumstances), cursorOf: ({ name }) => name });
   },
   'POST /api/tenants': async ({ body, caller }, { life }) => {
     const { name, database, version, own_host: ownHost } = body;
@@ -69,7 +73,9 @@ export const tenantHandlers: Handlers<typeof tenantEndpointsOfGateway, Context> 
   },
   'GET /api/tenants/{name}/messages': async ({ params, query }, { life }) => {
     const { id } = await stateOf(life, params);
-    return { items: (await messagesOf(life.control, id, query.limit)).map(messageView), next: null };
+    const { limit, cursor } = query;
+    const rows = await messagesOf(life.control, id, { before: cursor, limit: limit + 1 });
+    return cutPage(rows, { limit, render: messageView, cursorOf: (message) => String(message.id) });
   },
   'GET /api/tenants/{name}/messages/{id}': async ({ params: { name, id }, query }, { life }) => {
     const tenant = await stateOf(life, { name });
@@ -82,28 +88,31 @@ export const tenantHandlers: Handlers<typeof tenantEndpointsOfGateway, Context> 
     refuseStranger(caller, { id: row?.id, name: params.name });
     return explainTenant(life, known(row, params), isRoot(caller));
   },
-  'GET /api/slots': async (_, { life }) => {
-    const [limit, rows] = await Promise.all([slotLimit(life), queries.slotRows(life.control)]);
-    const items = rows.map(({ kind, tenant, holder, reason, since, position }) => {
-      return { kind, tenant, holder, reason, since: since.toISOString(), position };
-    });
-    return { limit, taken: items.filter(({ position }) => position === null).length, items };
+  'GET /api/slots': async ({ query }, { life }) => {
+    const [limit, { taken, waiting }, rows] = await Promise.all([
+      slotLimit(life),
+      queries.slotCounts(life.control),
+      queries.slotRows(life.control, { after: placeOf(query.cursor), limit: query.limit + 1 }),
+    ]);
+    const page = cutPage(rows, { limit: query.limit, render: renderSlot, cursorOf: cursorOfSlot });
+    return { limit, taken, waiting, ...page };
   },
   'PUT /api/slots': async ({ body: { limit }, caller }, { life }) => {
     await limitSlots(life, { limit, actor: by(caller) });
     return { limit };
   },
   'GET /api/engines': async (_, { life }) => {
-    const [engines, uses] = await Promise.all([life.engines.list(), queries.engineUses(life.control)]);
-    const tenants = new Map(uses.map((use) => [use.version, use.tenants]));
+    const [engines, uses] = await Promise.all([life.engines.list(), queries.engineUses(life.control, maxNamedTenants)]);
+    const usesOf = new Map(uses.map((use) => [use.version, use]));
     const items = engines.map(({ version, contract, fault, running }) => {
-      return { version, contract, fault, running, tenants: tenants.get(version) ?? [] };
+      const { tenants = [], count = 0 } = usesOf.get(version) ?? {};
+      return { version, contract, fault, running, tenants, tenant_count: count };
     });
     return { items: items.sort((a, b) => compareVersions(b.version, a.version)), next: null };
   },
-  'GET /api/engines/{version}/users': async ({ params: { version } }, { life }) => {
-    const users = await engineUsers(life, version);
-    const isNobodys = users.tenants.length + users.unknown.length === 0;
+  'GET /api/engines/{version}/users': async ({ params: { version }, query: { cursor, limit } }, { life }) => {
+    const users = await engineUsers(life, version, { after: cursor, limit });
+    const isNobodys = users.tenants.length + users.unknown.length === 0 && users.next === null && cursor === undefined;
     if (!isNobodys || (await life.engines.list()).some((engine) => engine.version === version)) return users;
     throw new MillraceError('not_found', `there is no engine ${version}, and no tenant is at it`);
   },
@@ -115,16 +124,37 @@ export const tenantHandlers: Handlers<typeof tenantEndpointsOfGateway, Context> 
     const to = await way(version, 'path.version');
     return migrationScript({ from: from === undefined ? undefined : await way(from, 'query.from'), to });
   },
-  'GET /api/launcher': async (_, { life }) => {
-    const [launchers, hosts] = await Promise.all([queries.launcherRows(life.control), queries.hostRows(life.control)]);
+  'GET /api/launcher': async ({ query: { cursor, limit } }, { life }) => {
+    const [launchers, rows] = await Promise.all([
+      queries.launcherRows(life.control, maxLaunchers),
+      queries.hostRows(life.control, { after: cursor, limit: limit + 1 }),
+    ]);
+    const { items: hosts, next } = cutPage(rows, { limit, render: shownHost, cursorOf: ({ id }) => id });
     const active = launchers.find((launcher) => launcher.active);
     return {
       active: active ? { ...processOf(active), epoch: active.epoch, started_at: active.startedAt.toISOString() } : null,
       standing_by: launchers.filter((launcher) => !launcher.active).map(processOf),
-      hosts: hosts.map(shownHost),
+      hosts,
+      next,
     };
   },
 };
+
+/** The active one, and those that stand by. */
+const maxLaunchers = 101;
+
+function renderSlot({ kind, tenant, holder, reason, since, position }: queries.SlotRow) {
+  return { kind, tenant, holder, reason, since: since.toISOString(), position };
+}
+
+function cursorOfSlot({ position, sinceMicros, id }: queries.SlotRow): string {
+  return `${position === null ? 0 : 1}.${sinceMicros}.${id}`;
+}
+
+function placeOf(cursor: string | undefined): queries.SlotPlace | undefined {
+  const { waits, since = '0', id = '' } = slotCursor.exec(cursor ?? '')?.groups ?? {};
+  return cursor === undefined ? undefined : { waits: waits === '1', sinceMicros: since, id };
+}
 
 function ordering(kind: MessageKind) {
   return async ({ params, caller }: { params: { name: string }; caller: Caller | undefined }, { life }: Context) =>

@@ -59,8 +59,16 @@ const joined = sql`
   left join host on host.id = launch.host_id and (launch.ordered or launch.ending)
   left join scheduler word on word.tenant_id = tenant.id and word.order_no = launch.order_no`;
 
-export function tenantStates(db: Db): Promise<TenantState[]> {
-  return db.rows<TenantState>(sql`select ${columns} ${joined} order by tenant.name`);
+interface PageOf {
+  /** The name or id of the last item of the page before. */
+  readonly after: string | undefined;
+  readonly limit: number;
+}
+
+/** By name. */
+export function tenantStates(db: Db, { after, limit }: PageOf): Promise<TenantState[]> {
+  const further = after === undefined ? sql`true` : sql`tenant.name > ${after}`;
+  return db.rows<TenantState>(sql`select ${columns} ${joined} where ${further} order by tenant.name limit ${limit}`);
 }
 
 export function tenantState(db: Db, by: { name: string } | { id: string }): Promise<TenantState | undefined> {
@@ -69,45 +77,89 @@ export function tenantState(db: Db, by: { name: string } | { id: string }): Prom
 }
 
 export type SlotRow = {
+  id: string;
   kind: 'launcher' | 'scheduler';
   tenantId: string | null;
   tenant: string | null;
   holder: Process | null;
   reason: string;
   since: Date;
+  /** The same in microseconds: pages go on by it. */
+  sinceMicros: string;
   position: number | null;
 };
 
-/** Those that are taken, the oldest first; then the line. */
-export function slotRows(db: Db): Promise<SlotRow[]> {
+/** The last slot of a page. */
+export interface SlotPlace {
+  readonly waits: boolean;
+  readonly sinceMicros: string;
+  readonly id: string;
+}
+
+/** Slots that are taken, the oldest first; then the line. */
+export function slotRows(db: Db, page: { after: SlotPlace | undefined; limit: number }): Promise<SlotRow[]> {
+  const { after } = page;
+  const further = after
+    ? sql`(granted_at is null, "sinceMicros", id) > (${after.waits}, ${after.sinceMicros}::bigint, ${after.id}::uuid)`
+    : sql`true`;
   return db.rows<SlotRow>(sql`
-    select slot.kind, slot.tenant_id as "tenantId", tenant.name as tenant, slot.reason,
-           coalesce(slot.granted_at, slot.asked_at) as since,
+    with stood as (
+      select slot.*, coalesce(granted_at, asked_at) as since,
+             (extract(epoch from coalesce(granted_at, asked_at)) * 1000000)::bigint as "sinceMicros",
+             case when granted_at is null
+                  then (row_number() over (partition by granted_at is null order by asked_at, id))::integer end as position
+        from slot
+    ),
+    page as (
+      select * from stood where ${further} order by granted_at is null, "sinceMicros", id limit ${page.limit}
+    )
+    select page.id, page.kind, page.tenant_id as "tenantId", tenant.name as tenant, page.reason, page.since,
+           page."sinceMicros"::text as "sinceMicros", page.position,
            case when process.id is not null
-                then json_build_object('id', process.id, 'machine', process.machine, 'pid', process.pid) end as holder,
-           case when slot.granted_at is null
-                then (row_number() over (
-                  partition by slot.granted_at is null order by slot.asked_at, slot.id
-                ))::integer end as position
-      from slot
-      left join tenant on tenant.id = slot.tenant_id
+                then json_build_object('id', process.id, 'machine', process.machine, 'pid', process.pid) end as holder
+      from page
+      left join tenant on tenant.id = page.tenant_id
       left join (
         select id, machine, pid from host
         union all
         select id, machine, pid from launcher
-      ) as process on process.id = slot.holder
-     order by slot.granted_at is null, position, slot.granted_at, slot.id`);
+      ) as process on process.id = page.holder
+     order by page.granted_at is null, page."sinceMicros", page.id`);
 }
 
-export type EngineUse = { version: string; tenants: string[] };
+/** How many slots are taken, and how many wait; and the place in the line of one tenant's scheduler. */
+export function slotCounts(
+  db: Db,
+  tenantId?: string,
+): Promise<{ taken: number; waiting: number; position: number | null }> {
+  return db.one(sql`
+    with own as (
+      select asked_at, id from slot
+       where kind = 'scheduler' and tenant_id = ${tenantId ?? null}::uuid and granted_at is null
+    )
+    select count(*) filter (where granted_at is not null)::integer as taken,
+           count(*) filter (where granted_at is null)::integer as waiting,
+           case when exists (select from own)
+                then count(*) filter (
+                  where granted_at is null and (slot.asked_at, slot.id) <= (select asked_at, id from own)
+                )::integer end as position
+      from slot`);
+}
 
-export function engineUses(db: Db): Promise<EngineUse[]> {
+export type EngineUse = { version: string; tenants: string[]; count: number };
+
+/** The first tenants of each version by name, and how many there are. */
+export function engineUses(db: Db, most: number): Promise<EngineUse[]> {
   return db.rows<EngineUse>(sql`
-    select launch.version, array_agg(tenant.name order by tenant.name) as tenants
-      from launch
-      join tenant on tenant.id = launch.tenant_id
-     where launch.version is not null
-     group by launch.version`);
+    with placed as (
+      select launch.version, tenant.name, row_number() over (partition by launch.version order by tenant.name) as place
+        from launch
+        join tenant on tenant.id = launch.tenant_id
+       where launch.version is not null
+    )
+    select version, array_agg(name order by name) filter (where place <= ${most}) as tenants, count(*)::integer as count
+      from placed
+     group by version`);
 }
 
 export type LauncherRow = Process & { active: boolean; epoch: number; startedAt: Date };
@@ -116,7 +168,7 @@ export type LauncherRow = Process & { active: boolean; epoch: number; startedAt:
  * The active one, and those that were heard of within five beats, by the server's clock. Whoever has let its lease run out
  * does not stand by: it is dead or frozen, and takes the lease again with its next beat if it can.
  */
-export function launcherRows(db: Db): Promise<LauncherRow[]> {
+export function launcherRows(db: Db, most: number): Promise<LauncherRow[]> {
   return db.rows<LauncherRow>(sql`
     select launcher.id, launcher.machine, launcher.pid, launcher.started_at as "startedAt", lease.epoch,
            held.holder is not null as active
@@ -125,7 +177,9 @@ export function launcherRows(db: Db): Promise<LauncherRow[]> {
       left join (select holder from launcher_lease where ${isHeld}) held on held.holder = launcher.id
      where held.holder is not null
         or (lease.holder is distinct from launcher.id and launcher.beat_at > clock_timestamp() - interval '5 seconds')
-     order by launcher.started_at, launcher.id`);
+     -- the active one is among them, however many stand by
+     order by active desc, launcher.started_at, launcher.id
+     limit ${most}`);
 }
 
 export type HostRow = Process & {
@@ -136,11 +190,15 @@ export type HostRow = Process & {
   beatAt: Date | null;
 };
 
-export function hostRows(db: Db): Promise<HostRow[]> {
+/** By id, which is the order in which they were started. */
+export function hostRows(db: Db, { after, limit }: PageOf): Promise<HostRow[]> {
+  const further = after === undefined ? sql`true` : sql`host.id > ${after}`;
   return db.rows<HostRow>(sql`
     select host.id, host.machine, host.pid, host.engine, host.memory, host.started_at as "startedAt",
            nullif(host.beat_at, '-infinity') as "beatAt",
            (select count(*)::integer from launch where launch.host_id = host.id and launch.ordered) as tenants
       from host
-     order by host.started_at, host.id`);
+     where ${further}
+     order by host.id
+     limit ${limit}`);
 }

@@ -6,7 +6,7 @@ import { newId } from '../../../src/kernel/id.ts';
 import { onDatabase } from '../../../src/postgres/address.ts';
 import { withClient } from '../../../src/postgres/databases.ts';
 import { type Endpoints, type Product } from '../product.ts';
-import { makeClient } from '../../../src/http/client.ts';
+import { makeClient, pageIn } from '../../../src/http/client.ts';
 import { controlAddress } from '../second-tenant.ts';
 import { until } from '../until.ts';
 import { documents, projects } from './documents.ts';
@@ -76,7 +76,7 @@ export async function seed(product: Product): Promise<Seeded> {
       name: 'new source',
     },
   });
-  const workers = await anna('GET /api/workers');
+  const { items: workers } = pageIn(await anna('GET /api/workers'));
   const worker = workers.find(({ status }) => status === 'up')?.uuid ?? '';
   return { jobs, failed, waiting, projects: projectIds, worker };
 }

@@ -1,6 +1,6 @@
 /** The keys of the installation and the sessions opened with them. Only root comes here. */
 import { useQuery } from '@tanstack/react-query';
-import { type GatewayAnswer, gateway } from '../client.ts';
+import { type GatewayAnswer, gateway, listAll } from '../client.ts';
 import { ActionDialog, ActionFoot, ActionForm } from '../actions/action-dialog.tsx';
 import { Answer } from '../kit/answer.tsx';
 import { InlineFailure } from '../kit/failure.tsx';
@@ -27,7 +27,7 @@ function Keys() {
   useTitle('Keys');
   const list = useQuery({
     queryKey: keys.accessKeys,
-    queryFn: ({ signal }) => gateway('GET /api/keys', { signal }),
+    queryFn: ({ signal }) => listAll((cursor, limit) => gateway('GET /api/keys', { query: { cursor, limit }, signal })),
   });
   return (
     <>

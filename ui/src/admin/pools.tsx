@@ -1,7 +1,7 @@
 /** Pools: places that tasks of several jobs share. An operator changes how many there are. */
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import { type TenantAnswer, tenant } from '../client.ts';
+import { listAll, type TenantAnswer, tenant } from '../client.ts';
 import { ActionDialog, ActionFoot, ActionForm } from '../actions/action-dialog.tsx';
 import { Answer } from '../kit/answer.tsx';
 import { Field } from '../kit/field.tsx';
@@ -14,7 +14,7 @@ type Pool = TenantAnswer<'GET /api/pools'>['items'][number];
 export function Pools() {
   const pools = useQuery({
     queryKey: keys.pools,
-    queryFn: ({ signal }) => tenant('GET /api/pools', { query: { limit: 1_000 }, signal }),
+    queryFn: ({ signal }) => listAll((cursor, limit) => tenant('GET /api/pools', { query: { cursor, limit }, signal })),
   });
   return (
     <section aria-labelledby="pools">

@@ -1,6 +1,6 @@
 /** Browsers that are signed in, each with the key it is signed in by. Ending a session signs its browser out at once. */
 import { useQuery } from '@tanstack/react-query';
-import { type GatewayAnswer, gateway } from '../client.ts';
+import { type GatewayAnswer, gateway, listAll } from '../client.ts';
 import { ActionDialog, ActionFoot, ActionForm } from '../actions/action-dialog.tsx';
 import { Answer } from '../kit/answer.tsx';
 import { Empty } from '../kit/empty.tsx';
@@ -15,10 +15,18 @@ type Session = GatewayAnswer<'GET /api/sessions'>['items'][number];
 /** No stream tells of the control database. */
 const readAgainMs = 10_000;
 
+/** The last used first. */
+async function fetchSessions(signal: AbortSignal) {
+  const { items } = await listAll((cursor, limit) =>
+    gateway('GET /api/sessions', { query: { cursor, limit }, signal }),
+  );
+  return { items: items.toSorted((a, b) => Date.parse(b.used_at) - Date.parse(a.used_at)) };
+}
+
 export function Sessions() {
   const list = useQuery({
     queryKey: keys.sessions,
-    queryFn: ({ signal }) => gateway('GET /api/sessions', { signal }),
+    queryFn: ({ signal }) => fetchSessions(signal),
     refetchInterval: readAgainMs,
   });
   const others = list.data?.items.filter(({ current }) => !current).length ?? 0;

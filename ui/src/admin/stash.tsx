@@ -1,7 +1,8 @@
 /** A stash, that of one project or the one that all share: names to see, values to put in, never to read. */
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import { tenant } from '../client.ts';
+import { pageIn } from '../../../src/http/client.ts';
+import { listAll, tenant } from '../client.ts';
 import { ActionDialog, ActionFoot, ActionForm } from '../actions/action-dialog.tsx';
 import { Answer } from '../kit/answer.tsx';
 import { Field } from '../kit/field.tsx';
@@ -18,10 +19,17 @@ interface Owner {
 function useNames(project: string | undefined) {
   return useQuery({
     queryKey: [...keys.stash, project ?? 'all'],
-    queryFn: ({ signal }) =>
-      project === undefined
-        ? tenant('GET /api/stash', { signal })
-        : tenant('GET /api/projects/{id}/stash', { params: { id: project }, signal }),
+    queryFn: async ({ signal }) => {
+      const { items } = await listAll(async (cursor, limit) => {
+        const query = { cursor, limit };
+        const answer =
+          project === undefined
+            ? await tenant('GET /api/stash', { query, signal })
+            : await tenant('GET /api/projects/{id}/stash', { params: { id: project }, query, signal });
+        return pageIn(answer);
+      });
+      return items;
+    },
   });
 }
 

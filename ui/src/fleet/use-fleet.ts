@@ -1,16 +1,22 @@
 /** Data of those who do the work: workers, one of them with its runs, and schedulers. */
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
-import { type TenantAnswer, tenant } from '../client.ts';
+import { pageIn } from '../../../src/http/client.ts';
+import { listAll, type TenantAnswer, tenant } from '../client.ts';
 import { keys } from '../queries.ts';
 
-export type Worker = TenantAnswer<'GET /api/workers'>[number];
+export type Worker = Omit<TenantAnswer<'GET /api/workers/{id}'>, 'tasks'>;
 export type WorkerRun = TenantAnswer<'GET /api/workers/{id}'>['tasks'][number];
 export type Scheduler = TenantAnswer<'GET /api/schedulers'>[number];
 
 export function useWorkers() {
   return useQuery({
     queryKey: [...keys.fleet, 'workers'],
-    queryFn: ({ signal }) => tenant('GET /api/workers', { signal }),
+    queryFn: async ({ signal }): Promise<readonly Worker[]> => {
+      const { items } = await listAll<Worker>(async (cursor, limit) =>
+        pageIn(await tenant('GET /api/workers', { query: { cursor, limit }, signal })),
+      );
+      return items;
+    },
   });
 }
 

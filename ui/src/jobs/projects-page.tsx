@@ -1,7 +1,6 @@
 /** All projects: what they are for, and the way to their jobs. */
 import { useQuery } from '@tanstack/react-query';
 import { Link } from 'wouter';
-import { tenant } from '../client.ts';
 import { ActionDialog } from '../actions/action-dialog.tsx';
 import { Answer } from '../kit/answer.tsx';
 import { Empty } from '../kit/empty.tsx';
@@ -9,24 +8,14 @@ import { SearchField } from '../kit/search-field.tsx';
 import { useTitle } from '../kit/title.ts';
 import { useUrlState } from '../kit/url-state.ts';
 import { keys } from '../queries.ts';
+import { fetchProjects, type Project } from './fetch-projects.ts';
 import './jobs.css';
 import { NewProject } from './new-project.tsx';
-
-const mostProjects = 1_000;
-
-interface Project {
-  readonly id: string;
-  readonly name: string;
-  readonly description: string;
-}
 
 function useProjects() {
   return useQuery({
     queryKey: [...keys.projects, 'all'],
-    queryFn: async ({ signal }): Promise<readonly Project[]> => {
-      const answer = await tenant('GET /api/projects', { query: { limit: mostProjects }, signal });
-      return Array.isArray(answer) ? answer : [answer];
-    },
+    queryFn: ({ signal }) => fetchProjects(signal),
   });
 }
 

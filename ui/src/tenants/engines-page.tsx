@@ -58,7 +58,7 @@ function EnginesTable({ engines }: { readonly engines: readonly Engine[] }) {
             </td>
             <td className="wide number">{engine.contract ?? '–'}</td>
             <td>
-              <Users names={engine.tenants} />
+              <Users names={engine.tenants} count={engine.tenant_count} />
             </td>
           </tr>
         ))}
@@ -80,7 +80,7 @@ function Usable({ fault }: { readonly fault: string | null }) {
 
 const named = 12;
 
-function Users({ names }: { readonly names: readonly string[] }) {
+function Users({ names, count }: { readonly names: readonly string[]; readonly count: number }) {
   if (names.length === 0) return <span className="muted">none</span>;
   return (
     <span className="engine-users">
@@ -89,7 +89,7 @@ function Users({ names }: { readonly names: readonly string[] }) {
           {name}
         </Link>
       ))}
-      {names.length > named ? <span className="muted">and {names.length - named} more</span> : null}
+      {count > named ? <span className="muted">and {count - Math.min(named, names.length)} more</span> : null}
     </span>
   );
 }

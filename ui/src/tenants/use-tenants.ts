@@ -3,14 +3,14 @@
  * ask again while they are in sight, more often while something is under way. Pages of a tenant do not.
  */
 import { useIsMutating, useQuery } from '@tanstack/react-query';
-import { type GatewayAnswer, gateway, isDatabaseFault, statusOf } from '../client.ts';
+import { type GatewayAnswer, gateway, isDatabaseFault, listAll, statusOf } from '../client.ts';
 import { keys } from '../queries.ts';
 import { isUnderWay, toneOf } from './standing.ts';
 
-export type Slots = GatewayAnswer<'GET /api/slots'>;
+export type Slots = Awaited<ReturnType<typeof fetchSlots>>;
 export type Slot = Slots['items'][number];
 export type Engine = GatewayAnswer<'GET /api/engines'>['items'][number];
-export type Launcher = GatewayAnswer<'GET /api/launcher'>;
+export type Launcher = Awaited<ReturnType<typeof fetchLauncher>>;
 export type Process = Launcher['standing_by'][number];
 export type TenantWhy = GatewayAnswer<'GET /api/explain/tenant/{name}'>;
 
@@ -19,11 +19,14 @@ const calmMs = 3_000;
 const quietMs = 60_000;
 const busyMs = 1_000;
 
+const fetchTenants = (signal: AbortSignal) =>
+  listAll((cursor, limit) => gateway('GET /api/tenants', { query: { cursor, limit }, signal }));
+
 /** Read once; a digest has it read again each minute. */
 export function useTenantList(enabled = true) {
   return useQuery({
     queryKey: keys.tenantList,
-    queryFn: ({ signal }) => gateway('GET /api/tenants', { signal }),
+    queryFn: ({ signal }) => fetchTenants(signal),
     enabled,
   });
 }
@@ -31,7 +34,7 @@ export function useTenantList(enabled = true) {
 export function useTenants() {
   return useQuery({
     queryKey: keys.tenantList,
-    queryFn: ({ signal }) => gateway('GET /api/tenants', { signal }),
+    queryFn: ({ signal }) => fetchTenants(signal),
     refetchInterval: ({ state: { data } }) => (data?.items.some(isUnderWay) === true ? busyMs : calmMs),
   });
 }
@@ -80,10 +83,20 @@ export function useTenantWhy(name: string, { watched = false }: { readonly watch
   });
 }
 
+async function fetchSlots(signal: AbortSignal) {
+  let counts = { limit: 0, taken: 0 };
+  const { items } = await listAll(async (cursor, pageLimit) => {
+    const answer = await gateway('GET /api/slots', { query: { cursor, limit: pageLimit }, signal });
+    counts = { limit: answer.limit, taken: answer.taken };
+    return answer;
+  });
+  return { ...counts, items };
+}
+
 export function useSlots() {
   return useQuery({
     queryKey: [...keys.tenants, 'slots'],
-    queryFn: ({ signal }) => gateway('GET /api/slots', { signal }),
+    queryFn: ({ signal }) => fetchSlots(signal),
     refetchInterval: calmMs,
   });
 }
@@ -97,10 +110,21 @@ export function useEngines() {
   });
 }
 
+/** With all hosts. */
+async function fetchLauncher(signal: AbortSignal) {
+  let launchers: Pick<GatewayAnswer<'GET /api/launcher'>, 'active' | 'standing_by'> = { active: null, standing_by: [] };
+  const { items: hosts } = await listAll(async (cursor, limit) => {
+    const { hosts: items, next, ...rest } = await gateway('GET /api/launcher', { query: { cursor, limit }, signal });
+    launchers = rest;
+    return { items, next };
+  });
+  return { ...launchers, hosts };
+}
+
 export function useLauncher() {
   return useQuery({
     queryKey: [...keys.tenants, 'launcher'],
-    queryFn: ({ signal }) => gateway('GET /api/launcher', { signal }),
+    queryFn: ({ signal }) => fetchLauncher(signal),
     refetchInterval: calmMs,
   });
 }

@@ -21,7 +21,7 @@ beforeAll(async () => {
     'GET /api/engines/{version}/users': async ({ params }) => {
       if (isElsewhere) throw new MillraceError('not_found', `there is no engine ${params.version}`);
       const users = tenants.filter((each) => each.version === params.version);
-      return { tenants: users.map(({ name }) => name), unknown };
+      return { tenants: users.map(({ name }) => name), unknown, next: null };
     },
   });
 });

@@ -13,6 +13,7 @@ import { findHome } from '../../session/connection.ts';
 import { examples } from '../../session/flags.ts';
 import type { Io } from '../../session/io.ts';
 import { count } from '../../print/output.ts';
+import { listEngineUsers, listTenants } from '../../session/pages.ts';
 import { noOptions, type Session, verb } from '../../session/session.ts';
 
 const addFlags = z.object({ replace: z.boolean().default(false), force: z.boolean().default(false) });
@@ -119,7 +120,7 @@ function stateOf({ fault, running }: { fault: string | null; running: boolean })
 async function usersOf(session: Session): Promise<Map<string, string[]>> {
   const server = await session.connect();
   const users = new Map<string, string[]>();
-  for (const { name, version } of (await server.gateway('GET /api/tenants')).items)
+  for (const { name, version } of await listTenants(server))
     if (version !== null) users.set(version, [...(users.get(version) ?? []), name]);
   return users;
 }
@@ -128,8 +129,7 @@ async function usersOf(session: Session): Promise<Map<string, string[]>> {
 async function refuseInUse(session: Session, version: string, what: string, force: boolean): Promise<void> {
   try {
     const server = await session.connect();
-    const call = server.gateway('GET /api/engines/{version}/users', { params: { version } });
-    const { tenants, unknown } = await call.catch(nobody);
+    const { tenants, unknown } = await listEngineUsers(server, version).catch(nobody);
     if (tenants.length > 0)
       throw new MillraceError(
         'conflict',

@@ -6,6 +6,7 @@ import type { Command } from 'commander';
 import { z } from 'zod';
 import { examples } from '../../session/flags.ts';
 import type { Io } from '../../session/io.ts';
+import { listStashNames } from '../../session/pages.ts';
 import { findProject } from '../../session/references.ts';
 import { type Session, verb } from '../../session/session.ts';
 import { oneLine } from '../../print/width.ts';
@@ -39,12 +40,8 @@ export function addStashCommands(program: Command, io: Io): void {
 
 async function listStash(session: Session, _: readonly string[], { project }: Flags): Promise<void> {
   const server = await session.connect();
-  const names =
-    project === undefined
-      ? await server.tenant('GET /api/stash')
-      : await server.tenant('GET /api/projects/{id}/stash', {
-          params: { id: (await findProject(server, project)).id },
-        });
+  const owner = project === undefined ? undefined : (await findProject(server, project)).id;
+  const names = await listStashNames(server, owner);
   session.out.answer(names, () => {
     for (const name of names) session.out.line(oneLine(name));
   });

@@ -9,6 +9,7 @@ import { followEvents } from './follow-events.ts';
 import { examples, integer, wordsOf } from '../../session/flags.ts';
 import type { Io } from '../../session/io.ts';
 import { showTime } from '../../print/output.ts';
+import * as pages from '../../session/pages.ts';
 import { noOptions, type Session, verb } from '../../session/session.ts';
 import { addSessionCommands } from './session-commands.ts';
 import { showStatus } from './status.ts';
@@ -89,7 +90,7 @@ async function createKey(session: Session, _: readonly string[], options: z.outp
 
 async function listKeys(session: Session): Promise<void> {
   const server = await session.connect();
-  const { items } = await server.gateway('GET /api/keys');
+  const items = await pages.listKeys(server);
   session.out.answer(items, () => {
     session.out.table(
       [

@@ -6,6 +6,7 @@ import { UsageError } from '../../session/exit.ts';
 import { examples } from '../../session/flags.ts';
 import type { Io } from '../../session/io.ts';
 import { showTime } from '../../print/output.ts';
+import * as pages from '../../session/pages.ts';
 import { noOptions, type Session, verb } from '../../session/session.ts';
 
 const endFlags = z.object({ all: z.boolean().default(false) });
@@ -29,7 +30,7 @@ export function addSessionCommands(program: Command, io: Io): void {
 
 async function listSessions(session: Session): Promise<void> {
   const server = await session.connect();
-  const { items } = await server.gateway('GET /api/sessions');
+  const items = await pages.listSessions(server);
   session.out.answer(items, () => {
     session.out.table(
       [

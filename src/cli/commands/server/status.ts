@@ -4,6 +4,7 @@ import type { GatewayEndpoints } from '../../../gateway/installation/endpoints.t
 import { type CallAnswer, CallFailed } from '../../../http/client.ts';
 import { Ended, exitCodes } from '../../session/exit.ts';
 import { type Output, showTime, stateStyle } from '../../print/output.ts';
+import { listWorkers } from '../../session/pages.ts';
 import type { Server } from '../../session/server.ts';
 import type { Session } from '../../session/session.ts';
 
@@ -21,7 +22,7 @@ async function fetchStatus(server: Server) {
     unlessUnavailable(server.gateway('GET /api/explain/tenant/{name}', { params: { name } })),
     unlessUnavailable(fetchVersion(server)),
     unlessFailed('counts', server.tenant('GET /api/status')),
-    unlessFailed('workers', server.tenant('GET /api/workers')),
+    unlessFailed('workers', listWorkers(server)),
     unlessFailed('schedulers', server.tenant('GET /api/schedulers')),
   ]);
   unread.sort((a, b) => (a.part < b.part ? -1 : 1));

@@ -12,12 +12,13 @@ import { examples, filled, integer } from '../../session/flags.ts';
 import type { Io } from '../../session/io.ts';
 import { count, type Output, showTime } from '../../print/output.ts';
 import { type Style } from '../../print/paint.ts';
+import * as pages from '../../session/pages.ts';
 import type { Server } from '../../session/server.ts';
 import { noOptions, type Session, verb } from '../../session/session.ts';
 
 export type Tenant = CallAnswer<GatewayEndpoints['GET /api/tenants/{name}']>;
 export type Ordered = CallAnswer<GatewayEndpoints['GET /api/tenants/{name}/messages/{id}']>;
-type Slots = CallAnswer<GatewayEndpoints['GET /api/slots']>;
+type Slots = Awaited<ReturnType<typeof pages.listSlots>>;
 
 export const tenantArgument = ['<name>', 'as `millrace tenant list` shows it'] as const;
 const sqlFlags = z.object({ to: z.string().optional(), from: z.string().optional() });
@@ -89,7 +90,7 @@ export function stateLine({ name, standing, summary, version }: Tenant): string 
 
 async function listTenants(session: Session): Promise<void> {
   const server = await session.connect();
-  const { items } = await server.gateway('GET /api/tenants');
+  const items = await pages.listTenants(server);
   session.out.answer(items, () => {
     session.out.table(
       [
@@ -217,7 +218,7 @@ type SlotFlags = z.output<typeof slotFlags>;
 async function showSlots(session: Session, _: readonly string[], { limit, yes }: SlotFlags): Promise<void> {
   const server = await session.connect();
   if (limit !== undefined) await lowerOrRaise(session, server, limit, yes);
-  const slots = limit === undefined ? await server.gateway('GET /api/slots') : await slotsWithin(server, limit);
+  const slots = limit === undefined ? await pages.listSlots(server) : await slotsWithin(server, limit);
   session.out.answer(slots, () => printSlots(session.out, slots));
   const late = stoppedBy(slots, slots.limit);
   if (late.length > 0) session.out.note(await whyLate(server, late));
@@ -230,7 +231,7 @@ const lookEveryMs = 100;
 async function slotsWithin(server: Server, limit: number): Promise<Slots> {
   const until = performance.now() + effectMs;
   for (;;) {
-    const slots = await server.gateway('GET /api/slots');
+    const slots = await pages.listSlots(server);
     if (isKept(slots, limit) || performance.now() > until || !(await hasLauncher(server))) return slots;
     await pause(lookEveryMs);
   }
@@ -251,12 +252,12 @@ async function whyLate(server: Server, late: readonly string[]): Promise<string>
 
 /** Without one nothing that is asked for is done. */
 export async function hasLauncher(server: Server): Promise<boolean> {
-  return (await server.gateway('GET /api/launcher')).active !== null;
+  return (await server.gateway('GET /api/launcher', { query: { limit: 1 } })).active !== null;
 }
 
 /** A lower limit stops schedulers, and nothing of their tenants fires: nobody does that by a slip of the finger. */
 async function lowerOrRaise(session: Session, server: Server, limit: number, yes: boolean): Promise<void> {
-  const before = await server.gateway('GET /api/slots');
+  const before = await pages.listSlots(server);
   const stopped = stoppedBy(before, limit);
   const those = `${count(stopped.length, 'scheduler')} (${some(stopped)})`;
   if (stopped.length > 0)
@@ -290,8 +291,8 @@ function some(names: readonly string[]): string {
   return `${names.slice(0, mostNamed).join(', ')}${names.length > mostNamed ? ', …' : ''}`;
 }
 
-function printSlots(out: Output, { limit, taken, items }: Slots): void {
-  out.line(`${taken} of ${limit} taken, ${items.filter(({ position }) => position !== null).length} waiting`);
+function printSlots(out: Output, { limit, taken, waiting, items }: Slots): void {
+  out.line(`${taken} of ${limit} taken, ${waiting} waiting`);
   if (items.length === 0) return;
   out.table(
     [

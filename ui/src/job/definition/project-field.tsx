@@ -4,17 +4,13 @@ import { useAction } from '../../actions/use-action.ts';
 import { tenant } from '../../client.ts';
 import { InlineFailure } from '../../kit/failure.tsx';
 import { Field } from '../../kit/field.tsx';
+import { fetchProjects } from '../../jobs/fetch-projects.ts';
 import { keys } from '../../queries.ts';
-
-const mostProjects = 1_000;
 
 export function useProjectNames() {
   return useQuery({
     queryKey: [...keys.projects, 'names'],
-    queryFn: async ({ signal }) => {
-      const answer = await tenant('GET /api/projects', { query: { limit: mostProjects }, signal });
-      return [answer].flat().map((project) => project.name);
-    },
+    queryFn: async ({ signal }) => (await fetchProjects(signal)).map((project) => project.name),
   });
 }
 

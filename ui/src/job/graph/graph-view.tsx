@@ -56,6 +56,9 @@ function GraphAtInstant({ job, graph }: { readonly job: Job; readonly graph: Gra
         <InstantPicker picked={picked} />
       )}
       {error === null ? null : <Failure error={error} retry={refetch} />}
+      {graph.complete ? null : (
+        <p className="muted">Only some of the tasks of other jobs that depend on this job are shown.</p>
+      )}
       <div className="with-panel">
         <GraphCanvas job={job.id} graph={graph} states={states} chosen={task?.id} open={open} />
         {task === undefined || error !== null || (picked.instant === undefined && !hasNone) ? null : (

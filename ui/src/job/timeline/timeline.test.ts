@@ -34,6 +34,7 @@ test('rows stand as tasks follow from one another; those of removed tasks come l
     nodes: [node('t', 'trigger'), node('a'), node('b'), node('c'), node('x', 'task', 'other')],
     edges: [{ ...edge('t', 'c'), kind: 'trigger' as const }, edge('c', 'b'), edge('b', 'a'), edge('x', 'a')],
     jobs: [],
+    complete: true,
   };
   const rows = rowsOf('job', graph, [run('c', 0, 1), run('gone', 0, 1), run('c', 1, 2, 2)]);
   expect(rows.map(({ name, runs }) => `${name} ${runs.length}`)).toEqual(['c 2', 'b 0', 'a 0', 'gone 1']);
