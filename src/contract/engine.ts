@@ -102,6 +102,9 @@ export interface RunEngine {
 /** How `pending` and `migrate` name the replacement of the SQL functions, after the names of migrations. */
 export const functionsStep = 'functions';
 
+/** `pending` rejects with a fault of this path if tables, functions, indexes or keys are missing, as during a restore. */
+export const missingPartsPath = 'schema.parts';
+
 export interface Engine {
   readonly contract: number;
   readonly version: string;

@@ -1,17 +1,16 @@
 /**
- * Who is in the way: whose transactions keep a tenant's database from being looked at, or a migration from its tables, and
- * how they are ended.
+ * Transactions that block a tenant: they keep its database from being inspected, or a migration from its tables. Also how
+ * people end them.
  */
 import { type Db, sql } from '../kernel/sql.ts';
 import { isEngines } from '../postgres/drained.ts';
 import { locks } from '../postgres/locks.ts';
-import { reasons } from './reasons.ts';
-
-const named = reasons.waitingOn('').text;
+import { formatFreeing, formatHolder, formatPreparedEnd } from './format-reason.ts';
+import type { LockHolder } from './reasons.ts';
 
 /** A transaction that holds locks. */
 export type Holder = {
-  /** Its number, or what it is called as long as it has none. */
+  /** Its number, or its virtual number as long as it has none. */
   transaction: string;
   /** Null: a prepared transaction. */
   pid: number | null;
@@ -29,7 +28,7 @@ export type Blocker = Holder & {
   what: 'migration' | 'database' | 'tables' | 'holder';
 };
 
-/** Of a row `lock` of `pg_locks`, with `whose`. */
+/** Columns of a `Holder`, from a row `lock` of `pg_locks` joined with `whose`. */
 const holder = sql`
   coalesce(own.xid::text, lock.virtualtransaction) as transaction, lock.pid, prepared.gid,
   coalesce(nullif(activity.application_name, ''), nullif(activity.backend_type, 'client backend')) as application,
@@ -38,7 +37,7 @@ const holder = sql`
 const whose = sql`
   left join pg_stat_activity activity on activity.pid = lock.pid
   left join lateral (
-    -- a prepared transaction keeps the virtual number of the session that was in it; of savepoints the outermost is meant
+    -- a prepared transaction keeps the virtual number of its session; among savepoints the outermost is meant
     select x.transactionid as xid
       from pg_locks x
      where x.locktype = 'transactionid' and x.mode = 'ExclusiveLock' and x.granted
@@ -49,8 +48,8 @@ const whose = sql`
   left join pg_prepared_xacts prepared on lock.pid is null and prepared.transaction = own.xid`;
 
 /**
- * Whose transactions keep a tenant from being looked at, on the control database's own server. Of those that have locked
- * tables, which may be nobody's business, the one that the launcher has named.
+ * Transactions that keep a tenant from being inspected, on the control database's own server. A transaction that has only
+ * locked tables counts if the launcher's reason names it.
  */
 export async function blockersOf(db: Db, tenantId: string): Promise<Blocker[]> {
   const blockers = await db.rows<Blocker>(sql`
@@ -58,6 +57,11 @@ export async function blockersOf(db: Db, tenantId: string): Promise<Blocker[]> {
            ${holder}
       from tenant
       left join launch on launch.tenant_id = tenant.id
+      left join lateral (
+        select why -> 'data' ->> 'xid' as xid, why -> 'data' ->> 'virtualTransaction' as virtual,
+               why -> 'data' ->> 'pid' as pid
+         where launch.code = 'waiting_on_transaction' and launch.why ->> 'text' = launch.reason
+      ) named on true
       join pg_locks lock on (
              lock.locktype = 'advisory' and lock.database = tenant.database_oid and lock.mode = 'ExclusiveLock'
              and lock.classid = ${locks.drain[0]}::integer::oid and lock.objid = ${locks.drain[1]}::integer::oid
@@ -72,15 +76,15 @@ export async function blockersOf(db: Db, tenantId: string): Promise<Blocker[]> {
       ${whose}
      where tenant.id = ${tenantId}
        and (lock.locktype <> 'relation'
-            or launch.reason = ${named} || lock.virtualtransaction || ' (pid ' || lock.pid || ')'
+            or (named.xid is null and named.virtual = lock.virtualtransaction and named.pid = lock.pid::text)
             -- locks know 32 bits of a number
-            or mod(substring(launch.reason from '([0-9]+)( \\(prepared\\))?$')::numeric, 4294967296)::text = own.xid::text)
+            or case when named.xid ~ '^[0-9]{1,20}$' then mod(named.xid::numeric, 4294967296)::text = own.xid::text end)
      order by since`);
   const migrating = blockers.find(({ what, pid }) => what === 'migration' && pid !== null);
   return migrating === undefined ? blockers : [...blockers, ...(await awaitedBy(db, migrating.pid))];
 }
 
-/** Whose locks on tables or rows a backend waits for; engines, which it waits for first, leave by themselves or are ended. */
+/** Transactions whose locks on tables or rows a backend waits for. Engines are left out: they leave, or are ended. */
 function awaitedBy(db: Db, pid: number | null): Promise<Blocker[]> {
   return db.rows<Blocker>(sql`
     select distinct 'holder' as what, ${holder}
@@ -89,7 +93,7 @@ function awaitedBy(db: Db, pid: number | null): Promise<Blocker[]> {
            and lock.database is not distinct from waiting.database
            and lock.relation is not distinct from waiting.relation
            and lock.transactionid is not distinct from waiting.transactionid
-           -- a prepared transaction is told of as 0
+           -- pg_blocking_pids shows a prepared transaction as 0
            and coalesce(lock.pid, 0) = any(pg_blocking_pids(waiting.pid))
       ${whose}
      where waiting.pid = ${pid}::integer and not waiting.granted and waiting.locktype <> 'advisory'
@@ -120,7 +124,7 @@ export function holdersBlocking(db: Db, application: string): Promise<Holder[]> 
            and lock.transactionid is not distinct from waiting.transactionid
            and lock.classid is not distinct from waiting.classid
            and lock.objid is not distinct from waiting.objid
-           -- a prepared transaction is told of as 0
+           -- pg_blocking_pids shows a prepared transaction as 0
            and coalesce(lock.pid, 0) = any(pg_blocking_pids(waiting.pid))
       ${whose}
      where activity.application_name is distinct from ${application}
@@ -129,8 +133,8 @@ export function holdersBlocking(db: Db, application: string): Promise<Holder[]> 
 }
 
 /**
- * Transactions of others than engines that are as old at least and have a lock on a table of ours, in the tenant's own
- * database. A younger one stood in line behind a migration that waited for it, and has its lock only now.
+ * Transactions at least this old that have locked a table of ours, in the tenant's own database. Engines are left out. A
+ * younger transaction queued behind a migration, and got its lock only now.
  */
 export function holdersOfTables(db: Db, forMs: number): Promise<Holder[]> {
   return db.rows<Holder>(sql`
@@ -146,6 +150,7 @@ export function holdersOfTables(db: Db, forMs: number): Promise<Holder[]> {
      order by since`);
 }
 
+/** What a blocker does, for people. */
 const doings: Readonly<Record<Blocker['what'], string>> = {
   migration: 'a migration',
   database: 'a command on the database itself',
@@ -153,7 +158,7 @@ const doings: Readonly<Record<Blocker['what'], string>> = {
   holder: 'whose locks the migration waits for',
 };
 
-export function described({ what, pid, gid, application, since }: Blocker): string {
+export function describeBlocker({ what, pid, gid, application, since }: Blocker): string {
   const who =
     pid === null
       ? `prepared as ${gid ?? 'unknown'}`
@@ -161,45 +166,27 @@ export function described({ what, pid, gid, application, since }: Blocker): stri
   return `${doings[what]}, ${who}${since === null ? '' : `, since ${since.toISOString()}`}`;
 }
 
-export function howToEnd({ pid, gid }: Blocker): string {
-  return pid === null ? preparedEnd(gid) : `commit it or roll it back; ${asRollback(pid)}`;
+export function adviseEnding({ pid, gid }: Blocker): string {
+  return pid === null ? formatPreparedEnd(gid) : `commit it or roll it back; ${formatRollback(pid)}`;
 }
 
-/** What a command of ours has begun ends by itself: to end it is a second thought, unless it waits for others. */
-export function howToWait(pid: number | null, blockers: readonly Blocker[] = []): string {
+/** A transaction of one of our commands ends by itself. To end it is the last resort, unless it waits for others. */
+export function adviseWaiting(pid: number | null, blockers: readonly Blocker[] = []): string {
   const holders = blockers.filter(({ what }) => what === 'holder');
   if (holders.length > 0)
-    return `it waits for locks of ${holders.map(inWords).join(', ')}, and gives up if they do not come: wait, or ${howToFree(holders)}`;
-  return `wait for its end${pid === null ? '' : `; if that must not be, ${asRollback(pid)}`}`;
+    return `it waits for locks of ${nameHolders(holders)}, and gives up if they do not come: wait, or ${formatFreeing(holders)}`;
+  return `wait for its end${pid === null ? '' : `; if that must not be, ${formatRollback(pid)}`}`;
 }
 
-function asRollback(pid: number): string {
+function formatRollback(pid: number): string {
   return `select pg_terminate_backend(${pid}) ends it as a rollback`;
 }
 
-/** Who it is, for whoever is to talk to them. */
-export function inWords({ pid, gid, application, user, since }: Holder): string {
-  const who = pid === null ? `prepared transaction ${literal(gid)}` : `backend ${pid}`;
-  const about = [
-    ...(application === null ? [] : [application]),
-    ...(user === null ? [] : [`role ${user}`]),
-    ...(since === null ? [] : [`in a transaction since ${since.toISOString()}`]),
-  ];
-  return about.length === 0 ? who : `${who} (${about.join(', ')})`;
+export function nameHolders(holders: readonly Holder[]): string {
+  return holders.map((holder) => formatHolder(lockHolderOf(holder))).join(', ');
 }
 
-/** How each of them is ended, by SQL. */
-export function howToFree(holders: readonly Holder[]): string {
-  const statements = holders.map(({ pid, gid }) =>
-    pid === null ? preparedEnd(gid) : `select pg_terminate_backend(${pid})`,
-  );
-  return `end ${holders.length === 1 ? 'it' : 'them'} (${statements.join('; ')})`;
-}
-
-function preparedEnd(gid: string | null): string {
-  return `commit prepared ${literal(gid)}, or rollback prepared ${literal(gid)}`;
-}
-
-function literal(gid: string | null): string {
-  return `'${(gid ?? '').replaceAll("'", "''")}'`;
+/** A holder as reasons carry it. */
+export function lockHolderOf({ pid, gid, application, user, since }: Holder): LockHolder {
+  return { pid, gid, application, user, since: since?.toISOString() ?? null };
 }

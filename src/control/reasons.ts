@@ -1,11 +1,17 @@
 /**
- * Why a tenant's scheduler is not running: a code for programs, a text for people. Every state but STARTED has a reason.
+ * Why a tenant's scheduler does not run: `{code, cause, data}`. Every state but STARTED has a reason.
  *
- * The text holds no times of tries: those are data (`launch.retry_at`), and `gateway/tenants/standing.ts` shows them.
+ * 1. Code says what follows from it: when the launcher tries again, what the API answers. `docs/states.md` lists the codes.
+ * 2. Cause and data say what happened. Advice is chosen by the cause.
+ * 3. Sentences are made in `format-reason.ts` only, and no code reads one.
+ *
+ * A reason holds no times of tries: those are columns (`launch.retry_at`).
+ *
+ * In the control database a reason is three columns: `code`, `reason` (its sentence, which releases before 0.2.0 read and
+ * write) and `why` (everything, with that sentence). Those releases leave `why` as it is: a `why` whose sentence is not the
+ * row's is out of date, and the row's sentence is all that is known.
  */
-
-/** How every sentence about a schema begins that its engine was not written for. */
-export const schemaFaultStart = 'its schema does not match engine';
+import { z } from 'zod';
 
 export const reasonCodes = [
   'stopped_by_user',
@@ -24,67 +30,214 @@ export const reasonCodes = [
 
 export type ReasonCode = (typeof reasonCodes)[number];
 
-export interface Reason {
-  readonly code: ReasonCode;
-  readonly text: string;
-}
+const nothing = z.object({});
+const text = z.object({ text: z.string() });
+const seconds = z.object({ seconds: z.number() });
+const engine = z.object({ engine: z.string() });
+const memory = z.object({ usedMib: z.number(), limitMib: z.number() });
 
-export const reasons = {
-  stoppedByUser: { code: 'stopped_by_user', text: 'stopped by user' },
-  starting: { code: 'starting', text: 'starting' },
-  noLauncher: { code: 'starting', text: 'no launcher is active' },
-  startingAfter: (detail: string): Reason => ({ code: 'starting', text: `starting: ${detail}` }),
-  stopping: { code: 'stopping', text: 'stopping' },
-  waitingOn: (transaction: string): Reason => ({
-    code: 'waiting_on_transaction',
-    text: `waiting on transaction ${transaction}`,
+/** A transaction that holds a lock. */
+const holder = z.object({
+  /** Null: a prepared transaction, named by `gid`. */
+  pid: z.number().nullable(),
+  gid: z.string().nullable(),
+  application: z.string().nullable(),
+  user: z.string().nullable(),
+  since: z.string().nullable(),
+});
+
+/** What PostgreSQL knows of a part that makes no progress. */
+const hang = z.discriminatedUnion('kind', [
+  z.object({ kind: z.literal('lock'), holders: z.array(holder) }),
+  z.object({ kind: z.literal('statement'), pid: z.number(), since: z.string() }),
+  z.object({ kind: z.literal('no_statement') }),
+  z.object({ kind: z.literal('no_answer') }),
+  z.object({ kind: z.literal('unknown'), text: z.string() }),
+]);
+
+/** A part of a scheduler that does not work; `message` is its last error, null where an attempt only goes on. */
+const fault = z.object({
+  doing: z.string(),
+  since: z.string(),
+  message: z.string().nullable(),
+  hang: hang.nullable(),
+});
+
+/** Each cause with the data that belongs to it. */
+const causeShapes = {
+  /** The code says it all. */
+  none: nothing,
+  /** Words of a server, an engine, or a host of a release before 0.2.0. */
+  error: text,
+  /** A whole sentence that a launcher of a release before 0.2.0 wrote. */
+  other: text,
+  no_launcher: nothing,
+  /** No host of its version takes it. */
+  no_room: engine,
+  /** Processes that were to be its host ended before they registered. */
+  hosts_end: z.object({ how: z.string(), times: z.number() }),
+  wrong_host: z.object({ engine: z.string(), wanted: z.string() }),
+  other_version: z.object({ version: z.string() }),
+  being_changed: nothing,
+  other_scheduler: z.object({ name: z.string().nullable(), pid: z.number().nullable() }),
+  /** It has started, and is called running when its parts have worked for this long. */
+  proving: seconds,
+  parts: z.object({ faults: z.array(fault) }),
+  transaction: z.object({
+    xid: z.string().nullable(),
+    virtualTransaction: z.string().nullable(),
+    pid: z.number().nullable(),
+    isPrepared: z.boolean(),
   }),
-  noSlot: (position: number): Reason => ({ code: 'no_slot', text: `no slot (position ${position})` }),
-  noEngine: (detail: string): Reason => ({
-    code: 'no_engine',
-    text: detail.startsWith(schemaFaultStart) ? detail : `no engine: ${detail}`,
-  }),
-  notInstalled: { code: 'not_installed', text: 'not installed' },
-  unreachable: (detail: string): Reason => ({ code: 'unreachable', text: `unreachable: ${detail}` }),
-  isTemplate: { code: 'not_connectable', text: 'its database is a template' },
-  isUnnameable: { code: 'not_connectable', text: 'its database has a name that no address can mean; rename it' },
-  refusesConnections: { code: 'not_connectable', text: 'its database accepts no connections' },
-  crashed: (detail: string): Reason => ({ code: 'crashed', text: `crashed: ${detail}` }),
-  failing: (detail: string): Reason => ({ code: 'failing', text: `failing: ${detail}` }),
-  gone: { code: 'gone', text: 'gone: its database does not exist' },
+  migration: nothing,
+  locked_tables: nothing,
+  position: z.object({ position: z.number() }),
+  engine_missing: z.object({ version: z.string(), available: z.array(z.string()) }),
+  engine_unusable: text,
+  schema_unfit: z.object({ engine: z.string(), text: z.string() }),
+  /** Parts are missing, most likely because a restore is under way. */
+  being_restored: z.object({ engine: z.string(), text: z.string() }),
+  connection_lost: text,
+  no_answer: seconds,
+  lock_connection_lost: nothing,
+  missing_right: text,
+  read_only: nothing,
+  /** The table that records the version is not as Millrace creates it. */
+  installation_table: text,
+  template: nothing,
+  unnameable: nothing,
+  refuses_connections: nothing,
+  host_ended: z.object({ how: z.string().nullable() }),
+  host_silent: seconds,
+  host_memory: memory,
+  host_heap: memory,
+  host_left: nothing,
+  late_load: z.object({ engine: z.string(), seconds: z.number() }),
+  late_start: seconds,
+  /** An engine that reports no faults of parts did not answer a probe. */
+  probe_unanswered: seconds,
+  probe_failed: text,
+  told_to_end: nothing,
+  withdrawn: nothing,
+  cut_off: nothing,
 } as const;
 
-/** The text without the word that its code puts before the cause. */
-export function causeOf(text: string): string {
-  return text.replace(/^(?:starting|no engine|unreachable|crashed|failing): /, '');
+export type CauseCode = keyof typeof causeShapes;
+export type CauseData = { readonly [C in CauseCode]: z.output<(typeof causeShapes)[C]> };
+
+/** With a type argument: a reason of these causes. */
+export type Reason<C extends CauseCode = CauseCode> = {
+  [K in C]: {
+    readonly code: ReasonCode;
+    readonly cause: K;
+    readonly data: CauseData[K];
+    /** Its scheduler did not stop, and its connections were cut. */
+    readonly wasCutOff?: true;
+  };
+}[C];
+
+export type HangFact = z.output<typeof hang>;
+export type LockHolder = z.output<typeof holder>;
+export type PartFact = z.output<typeof fault>;
+
+export const reasons = {
+  stoppedByUser: { code: 'stopped_by_user', cause: 'none', data: {} },
+  starting: { code: 'starting', cause: 'none', data: {} },
+  noLauncher: { code: 'starting', cause: 'no_launcher', data: {} },
+  stopping: { code: 'stopping', cause: 'none', data: {} },
+  toldToEnd: { code: 'stopping', cause: 'told_to_end', data: {} },
+  withdrawn: { code: 'stopping', cause: 'withdrawn', data: {} },
+  hostLeft: { code: 'stopping', cause: 'host_left', data: {} },
+  beingChanged: { code: 'starting', cause: 'being_changed', data: {} },
+  notInstalled: { code: 'not_installed', cause: 'none', data: {} },
+  gone: { code: 'gone', cause: 'none', data: {} },
+  isTemplate: { code: 'not_connectable', cause: 'template', data: {} },
+  isUnnameable: { code: 'not_connectable', cause: 'unnameable', data: {} },
+  refusesConnections: { code: 'not_connectable', cause: 'refuses_connections', data: {} },
+  migration: { code: 'waiting_on_transaction', cause: 'migration', data: {} },
+  lockedTables: { code: 'waiting_on_transaction', cause: 'locked_tables', data: {} },
+  noSlot: (position: number): Reason => ({ code: 'no_slot', cause: 'position', data: { position } }),
+  /** A transaction by its number alone. */
+  waitingOn: (xid: string): Reason => reasons.waitingOnTransaction({ xid, virtualTransaction: null, pid: null }),
+  waitingOnTransaction: (of: {
+    readonly xid: string | null;
+    readonly virtualTransaction: string | null;
+    /** Null with a virtual number: a prepared transaction. */
+    readonly pid: number | null;
+  }): Reason => {
+    const { xid, virtualTransaction, pid } = of;
+    const isPrepared = virtualTransaction !== null && pid === null;
+    return { code: 'waiting_on_transaction', cause: 'transaction', data: { xid, virtualTransaction, pid, isPrepared } };
+  },
+  failing: (faults: readonly PartFact[]): Reason => ({
+    code: 'failing',
+    cause: 'parts',
+    data: { faults: [...faults] },
+  }),
+  /** With words of a server or an engine. */
+  error: (code: ReasonCode, words: string): Reason => ({ code, cause: 'error', data: { text: boundText(words) } }),
+} as const satisfies Record<string, Reason | ((...args: never[]) => Reason)>;
+
+/** An engine that was not found, or cannot be used. */
+export interface EngineFault {
+  readonly detail: string;
+  /** Set where there is none of this version. */
+  readonly missing?: CauseData['engine_missing'];
 }
 
-const plainReasons: Readonly<Record<Exclude<ReasonCode, 'failing'>, string>> = {
-  stopped_by_user: 'stopped by a person',
-  starting: 'it is starting',
-  stopping: 'it is ending',
-  waiting_on_transaction: 'it waits for the end of a transaction on its database',
-  no_slot: 'it waits for a slot',
-  no_engine: 'the engine of its version is missing, cannot be loaded or does not fit its schema',
-  not_installed: 'Millrace is not installed in its database',
-  unreachable: 'its database cannot be reached or used',
-  not_connectable: 'its database accepts no connections',
-  crashed: 'its scheduler or the process that runs it has ended',
-  gone: 'its database does not exist',
-};
-
-/** How sentences about a database that lets the scheduler read, and not write, begin. */
-export const readOnlyStart = 'its database is read-only';
-export const missingRightStart = 'its role lacks a right';
-
-/** The cause without words of a server or an engine, for callers without a key. */
-export function plainReason(code: ReasonCode, text: string): string {
-  const cause = causeOf(text);
-  if (code === 'failing') return ownWords(cause);
-  return [readOnlyStart, missingRightStart].find((start) => cause.startsWith(start)) ?? plainReasons[code];
+export function noEngine({ detail, missing }: EngineFault): Reason {
+  if (missing !== undefined) return { code: 'no_engine', cause: 'engine_missing', data: missing };
+  return { code: 'no_engine', cause: 'engine_unusable', data: { text: boundText(detail) } };
 }
 
-/** "firing triggers fails since …: error": only the error has words of the server. */
-export function ownWords(fault: string): string {
-  return fault.split(': ', 1)[0] ?? fault;
+const maxTextLength = 2_000;
+
+/** Words of others as PostgreSQL stores them: bounded, without NUL and without halves of characters. */
+export function boundText(words: string): string {
+  return words.replaceAll('\0', '').slice(0, maxTextLength).toWellFormed();
+}
+
+export function hasSameCause(one: Reason | null, other: Reason | null): boolean {
+  return one?.code === other?.code && one?.cause === other?.cause;
+}
+
+/** Columns of a row that holds a reason. */
+export interface ReasonColumns {
+  readonly code: ReasonCode | null;
+  readonly reason: string | null;
+  readonly why: unknown;
+}
+
+const stored = z.object({
+  code: z.enum(reasonCodes),
+  cause: z.string(),
+  data: z.unknown(),
+  wasCutOff: z.literal(true).optional(),
+  text: z.string(),
+});
+
+/** Reads the columns; `former` is the cause of a sentence without more. Null: the row has no reason. */
+export function readReason(row: ReasonColumns, former: 'other' | 'error' = 'other'): Reason | null {
+  const { code, reason } = row;
+  if (code === null && reason === null) return null;
+  const { data: why } = stored.safeParse(row.why);
+  const known = why?.text === reason && (why?.code === code || code === null) ? parseReason(why) : undefined;
+  if (known !== undefined) return known;
+  // such a sentence only repeats the code
+  if (code !== null && (reason ?? code) === code) return { code, cause: 'none', data: {} };
+  return { code: code ?? 'failing', cause: former, data: { text: reason ?? '' } };
+}
+
+/** Undefined: a cause of a newer release. */
+function parseReason(why: z.output<typeof stored> | undefined): Reason | undefined {
+  if (why === undefined || !Object.hasOwn(causeShapes, why.cause)) return undefined;
+  const { success, data } = causeShapes[why.cause as CauseCode].safeParse(why.data);
+  if (!success) return undefined;
+  const cutOff = why.wasCutOff === true ? { wasCutOff: true } : {};
+  return { code: why.code, cause: why.cause, data, ...cutOff } as Reason;
+}
+
+/** The value of the column `why`, beside the sentence that the column `reason` gets. */
+export function storeReason(reason: Reason | null, sentence: string | null): string | null {
+  return reason === null ? null : JSON.stringify({ ...reason, text: sentence });
 }

@@ -8,6 +8,7 @@
  * makes every use of it fail.
  */
 import type { ClientBase } from 'pg';
+import { missingPartsPath } from '../contract/engine.ts';
 import { MillraceError } from '../errors.ts';
 import { onClient, sql } from '../kernel/sql.ts';
 
@@ -43,10 +44,8 @@ export async function refuseUnwhole(client: ClientBase, functions: readonly stri
   const missing = await missingParts(client, functions);
   if (missing.length === 0) return;
   const more = missing.length > named ? ` and ${missing.length - named} more` : '';
-  throw new MillraceError(
-    'bad_configuration',
-    `parts are missing (${missing.slice(0, named).join(', ')}${more}): it is still being restored, or somebody has dropped or renamed them`,
-  );
+  const message = `parts are missing (${missing.slice(0, named).join(', ')}${more}): it is still being restored, or somebody has dropped or renamed them`;
+  throw new MillraceError('bad_configuration', message, { faults: [{ path: missingPartsPath, message }] });
 }
 
 /** Tables and functions first: what is made of a table goes with it. */

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { until } from '../../test/harness/until.ts';
 import { newId } from '../kernel/id.ts';
 import { Attempts } from './attempts.ts';
-import type { Order, Word } from './host-queries.ts';
+import type { HostReport, Order } from './host-queries.ts';
 import { stopped } from './singleton.ts';
 
 const orders = Array.from({ length: 20 }, (_, i): Order => {
@@ -11,28 +11,28 @@ const orders = Array.from({ length: 20 }, (_, i): Order => {
 });
 
 /** Schedulers that come to start never, and end when they are told to. */
-function starting(): { attempts: Attempts; begun: string[]; words: Word[] } {
+function starting(): { attempts: Attempts; begun: string[]; reports: HostReport[] } {
   const begun: string[] = [];
-  const words: Word[] = [];
+  const reports: HostReport[] = [];
   const attempts = new Attempts({
     run: ({ row }, _, signal) => {
       begun.push(row.name);
       return new Promise((resolve) => signal.addEventListener('abort', () => resolve(stopped())));
     },
-    say: (word) => words.push(word),
+    report: (report) => reports.push(report),
     onEnd: () => {},
   });
-  return { attempts, begun, words };
+  return { attempts, begun, reports };
 }
 
 it('an order that waits in line to be started is over as soon as it is withdrawn, and its place is not lost', async () => {
-  const { attempts, begun, words } = starting();
+  const { attempts, begun, reports } = starting();
   attempts.follow({ orders: orders, withdrawn: [] });
   await until('as many as may have begun', () => begun.length === 16 || undefined);
   const [waiting, next] = orders.slice(16);
   attempts.follow({ orders: orders.filter((order) => order !== waiting), withdrawn: [] });
-  await until('it has ended', () => words.at(-1)?.phase === 'ended' || undefined);
-  expect(words.at(-1)).toMatchObject({ tenantId: waiting?.row.id, code: 'stopping' });
+  await until('it has ended', () => reports.at(-1)?.phase === 'ended' || undefined);
+  expect(reports.at(-1)).toMatchObject({ tenantId: waiting?.row.id, reason: { code: 'stopping' } });
   // one of those that had begun makes room for who is next
   attempts.follow({ orders: orders.slice(1).filter((order) => order !== waiting), withdrawn: [] });
   await until('the next has begun', () => begun.length === 17 || undefined);
@@ -43,13 +43,13 @@ it('an order that waits in line to be started is over as soon as it is withdrawn
 });
 
 it('an order whose execution throws has crashed', async () => {
-  const words: Word[] = [];
+  const reports: HostReport[] = [];
   const run = (): never => {
     throw new Error('no address');
   };
-  const attempts = new Attempts({ run, say: (word) => words.push(word), onEnd: () => {} });
+  const attempts = new Attempts({ run, report: (report) => reports.push(report), onEnd: () => {} });
   attempts.follow({ orders: orders.slice(0, 1), withdrawn: [] });
-  await until('it has ended', () => words.at(-1)?.phase === 'ended' || undefined);
-  expect(words.at(-1)).toMatchObject({ code: 'crashed', reason: 'no address' });
+  await until('it has ended', () => reports.at(-1)?.phase === 'ended' || undefined);
+  expect(reports.at(-1)).toMatchObject({ reason: { code: 'crashed', data: { text: 'no address' } } });
   expect(attempts.running).toEqual([]);
 });

@@ -1,19 +1,20 @@
 /**
- * The orders that a host is carrying out: exactly those that name it. An order that is gone or has a newer one in its place
- * is stopped, and only when it has ended does the newer one begin. One that has ended by itself is not begun again; one that
- * was withdrawn before it was begun has ended.
+ * The orders that a host is carrying out: exactly those that name it. An order that is gone or replaced is stopped; its
+ * successor begins when it has ended. An order that has ended by itself is not begun again. An order that was withdrawn before
+ * it was begun counts as ended.
  */
 import { newId } from '../kernel/id.ts';
 import { within } from '../kernel/service.ts';
 import type { PartHooks } from './failing-parts.ts';
-import type { Order, Orders, Word } from './host-queries.ts';
+import { type Reason, reasons } from '../control/reasons.ts';
+import type { HostReport, Order, Orders } from './host-queries.ts';
 import { type Ending, endingOf, stopped } from './singleton.ts';
 import { Semaphore } from '../kernel/semaphore.ts';
 
 export interface AttemptOptions {
   /** Carries out the order. */
   readonly run: (order: Order, hooks: PartHooks, signal: AbortSignal) => Promise<Ending>;
-  readonly say: (word: Word) => void;
+  readonly report: (report: HostReport) => void;
   /** An attempt has ended: there may be a newer order to begin. */
   readonly onEnd: (order: Order, ending: Ending) => void;
 }
@@ -25,16 +26,16 @@ interface Attempt {
   readonly done: Promise<void>;
 }
 
-/** So many start at once; one that takes long does not keep the others waiting for longer than this. */
-const starting = 16;
-const longestTurnMs = 5_000;
+/** Schedulers that start at once. A slow start gives its place to another after `maxStartMs`. */
+const maxStarting = 16;
+const maxStartMs = 5_000;
 
 export class Attempts {
   readonly #options: AttemptOptions;
   readonly #running = new Map<string, Attempt>();
   /** By tenant, the newest order that was carried out to its end. */
   readonly #over = new Map<string, number>();
-  readonly #startPermits = new Semaphore(starting);
+  readonly #startPermits = new Semaphore(maxStarting);
 
   constructor(options: AttemptOptions) {
     this.#options = options;
@@ -64,8 +65,7 @@ export class Attempts {
 
   #neverBegun({ row, orderNo, engine }: Order): void {
     this.#over.set(row.id, orderNo);
-    const ended = { phase: 'ended', code: 'stopping', reason: 'it was withdrawn before it was begun' } as const;
-    this.#options.say({ tenantId: row.id, orderNo, id: newId(), engine, ...ended });
+    this.#options.report({ tenantId: row.id, orderNo, id: newId(), engine, phase: 'ended', reason: reasons.withdrawn });
   }
 
   /** Returns when nothing is left of any. */
@@ -88,19 +88,12 @@ export class Attempts {
 
   async #carryOut(order: Order, id: string, signal: AbortSignal): Promise<void> {
     const tenantId = order.row.id;
-    const say = (phase: Word['phase'], code: Word['code'], reason: string | null): void =>
-      this.#options.say({
-        tenantId,
-        orderNo: order.orderNo,
-        id,
-        engine: order.engine,
-        phase,
-        code,
-        reason,
-      });
-    say('starting', 'starting', 'starting');
-    const ending = await this.#attempt(order, say, signal);
-    say('ended', ending.code, ending.message);
+    const { orderNo, engine } = order;
+    const report = (phase: HostReport['phase'], reason: Reason | null): void =>
+      this.#options.report({ tenantId, orderNo, id, engine, phase, reason });
+    report('starting', reasons.starting);
+    const ending = await this.#attempt(order, report, signal);
+    report('ended', ending.reason);
     this.#over.set(tenantId, order.orderNo);
     this.#running.delete(tenantId);
     this.#options.onEnd(order, ending);
@@ -108,22 +101,22 @@ export class Attempts {
 
   async #attempt(
     order: Order,
-    say: (phase: Word['phase'], code: Word['code'], reason: string | null) => void,
+    report: (phase: HostReport['phase'], reason: Reason | null) => void,
     signal: AbortSignal,
   ): Promise<Ending> {
     const permit = await this.#startPermits.take(signal);
     if (permit === undefined) return stopped();
     const hooks = {
-      onWait: (reason: string) => say('starting', 'starting', reason),
+      onWait: (reason: Reason) => report('starting', reason),
       onRunning: () => {
         permit.release();
-        say('running', null, null);
+        report('running', null);
       },
-      onTrouble: (trouble: string | null) => say('running', null, trouble),
-      onHang: (reason: string) => say('starting', 'failing', reason),
+      onTrouble: (trouble: Reason | null) => report('running', trouble),
+      onHang: (reason: Reason) => report('starting', reason),
     };
     const running = this.#run(order, hooks, signal);
-    void within(longestTurnMs, running).then(() => permit.release());
+    void within(maxStartMs, running).then(() => permit.release());
     const ending = await running;
     permit.release();
     return ending;

@@ -7,6 +7,7 @@ import { makeInstalledTenant } from '../../test/harness/fresh-database.ts';
 import { HandTime } from '../../test/harness/hand-time.ts';
 import { until } from '../../test/harness/until.ts';
 import type { Engine, PartFault, Scheduler } from '../contract/engine.ts';
+import { formatCause } from '../control/format-reason.ts';
 import { engine, engineVersion } from '../engine/engine.ts';
 import { clientConfig } from '../postgres/address.ts';
 import { withClient } from '../postgres/databases.ts';
@@ -63,10 +64,10 @@ function run(with_: Engine, more: Partial<TenantSchedulerOptions> = {}): { said:
       engines: { find: async () => ({ ok: true, engine: with_ }) },
       contextFor: (pool: Pool) => makeContext({ address, pool, time }),
       limits,
-      onWait: (reason) => said.push(reason),
+      onWait: (reason) => said.push(formatCause(reason)),
       onRunning: () => said.push('running'),
-      onTrouble: (trouble) => said.push(trouble),
-      onHang: (reason) => said.push(`hangs: ${reason}`),
+      onTrouble: (trouble) => said.push(trouble === null ? null : formatCause(trouble)),
+      onHang: (reason) => said.push(`hangs: ${formatCause(reason)}`),
       ...more,
     },
     abort.signal,

@@ -11,8 +11,10 @@
  * It ends when a vital part has failed at every attempt for 20 s, whatever the error: new connections may help. It also ends
  * when a vital part has hung for 40 s and PostgreSQL works on none of its statements.
  */
+import { isDeepStrictEqual } from 'node:util';
 import type { PartFault, Scheduler } from '../contract/engine.ts';
 import { pause } from '../kernel/service.ts';
+import { boundText, type PartFact, type Reason, reasons } from '../control/reasons.ts';
 import type { HangCause } from './hang-cause.ts';
 import { Ending, stopped } from './singleton.ts';
 
@@ -41,12 +43,12 @@ const passingMs = 3_000;
 
 export interface PartHooks {
   /** Why it is not called running yet. */
-  readonly onWait: (reason: string) => void;
+  readonly onWait: (reason: Reason) => void;
   readonly onRunning: () => void;
   /** Parts that have a fault while it runs; null: none. */
-  readonly onTrouble: (trouble: string | null) => void;
+  readonly onTrouble: (trouble: Reason | null) => void;
   /** Why it cannot be called running any more, though it goes on. */
-  readonly onHang: (reason: string) => void;
+  readonly onHang: (reason: Reason) => void;
 }
 
 export interface Watching extends PartHooks {
@@ -79,7 +81,7 @@ class PartWatch {
   #phase: 'starting' | 'running' | 'hanging' = 'starting';
   isStarted = false;
   #wellSinceMs = performance.now();
-  #said: string | null = null;
+  #reported: Reason | null = null;
   #cause: (HangCause & { readonly askedMs: number }) | undefined;
 
   constructor(watching: Watching) {
@@ -98,10 +100,10 @@ class PartWatch {
     const vital = faults.filter(({ isVital }) => isVital);
     if (vital.length > 0) this.#wellSinceMs = performance.now();
     const fatal = vital.find((fault) => this.#isFatal(fault));
-    if (fatal !== undefined) return new Ending('failing', this.#format(fatal));
+    if (fatal !== undefined) return new Ending(reasons.failing([this.#describe(fatal)]));
     this.#enter(this.#phaseWith(vital));
     if (this.#phase === 'running') this.#report(faults);
-    else this.#say(this.#reasonOf(vital));
+    else this.#explain(this.#reasonOf(vital));
     return undefined;
   }
 
@@ -133,38 +135,42 @@ class PartWatch {
   #enter(phase: 'starting' | 'running' | 'hanging'): void {
     if (phase === this.#phase) return;
     this.#phase = phase;
-    this.#said = null;
+    this.#reported = null;
     if (phase === 'running') this.#watching.onRunning();
   }
 
-  #reasonOf(vital: readonly PartFault[]): string | null {
+  #reasonOf(vital: readonly PartFault[]): Reason | null {
     const [longest] = vital.toSorted((a, b) => b.failingMs - a.failingMs);
-    if (longest !== undefined) return this.#format(longest);
-    const { provenMs } = this.#watching.limits;
-    return this.isStarted
-      ? `it has started, and is watched for ${provenMs / 1_000} s before it is called running`
-      : null;
+    if (longest !== undefined) return { ...reasons.failing([this.#describe(longest)]), code: this.#codeOfFault() };
+    const seconds = this.#watching.limits.provenMs / 1_000;
+    return this.isStarted ? { code: 'starting', cause: 'proving', data: { seconds } } : null;
   }
 
-  #say(reason: string | null): void {
+  #codeOfFault(): 'failing' | 'starting' {
+    return this.#phase === 'hanging' ? 'failing' : 'starting';
+  }
+
+  #explain(reason: Reason | null): void {
     const { onWait, onHang } = this.#watching;
-    if (reason === null || reason === this.#said) return;
-    this.#said = reason;
+    if (reason === null || isDeepStrictEqual(reason, this.#reported)) return;
+    this.#reported = reason;
     if (this.#phase === 'hanging') onHang(reason);
     else onWait(reason);
   }
 
   #report(faults: readonly PartFault[]): void {
     const lasting = faults.filter(({ isVital, failingMs }) => failingMs >= (isVital ? passingMs : 1));
-    const trouble = lasting.length === 0 ? null : lasting.map((fault) => this.#format(fault)).join('; ');
-    if (trouble !== this.#said) this.#watching.onTrouble(trouble);
-    this.#said = trouble;
+    const trouble = lasting.length === 0 ? null : reasons.failing(lasting.map((fault) => this.#describe(fault)));
+    if (!isDeepStrictEqual(trouble, this.#reported)) this.#watching.onTrouble(trouble);
+    this.#reported = trouble;
   }
 
-  #format({ doing, since, message, underWayMs }: PartFault): string {
-    const cause = underWayMs === undefined ? undefined : this.#cause?.text;
-    const why = [message, cause].filter((text) => text !== null && text !== undefined).join('; ');
-    const how = message === null ? 'has made no progress' : 'has failed';
-    return `${doing} ${how} since ${since.toISOString()}${why === '' ? '' : `: ${why}`}`;
+  #describe({ doing, since, message, underWayMs }: PartFault): PartFact {
+    return {
+      doing: boundText(doing),
+      since: since.toISOString(),
+      message: message === null ? null : boundText(message),
+      hang: underWayMs === undefined ? null : (this.#cause?.fact ?? null),
+    };
   }
 }

@@ -1,12 +1,13 @@
 /**
- * Why a part of a scheduler hangs, as PostgreSQL knows it. Asked on a connection of its own: those of the scheduler may all
- * be taken by statements that wait.
+ * Why a part of a scheduler hangs, as PostgreSQL knows it. It is asked on a connection of its own, because those of the
+ * scheduler may all be taken by statements that wait.
  */
 import { type Db, onClient, sql } from '../kernel/sql.ts';
 import type { Address } from '../postgres/address.ts';
 import { openClient, sever } from '../postgres/pool/client.ts';
 import { cut } from '../postgres/pool/pool.ts';
-import { holdersBlocking, howToFree, inWords } from '../control/blockers.ts';
+import { holdersBlocking, lockHolderOf } from '../control/blockers.ts';
+import { boundText, type HangFact } from '../control/reasons.ts';
 import { textOf } from './singleton.ts';
 
 export interface HangCause {
@@ -15,13 +16,10 @@ export interface HangCause {
    * another one would begin that statement anew, and wait for the same lock.
    */
   readonly isAtWork: boolean;
-  readonly text: string;
+  readonly fact: HangFact;
 }
 
-/** How a cause begins that names who holds the lock, and the statement that ends them. */
-export const lockStart = 'it waits for a lock held by';
-
-/** In all: the scheduler is not watched meanwhile. */
+/** Connecting and asking together take at most this long, because the scheduler is not watched meanwhile. */
 const askMs = 3_000;
 
 /** `application`: the name of the scheduler's connections. Never rejects. */
@@ -36,15 +34,13 @@ export async function findHangCause(
     const client = await openClient({ ...inquirer, connectMs: askMs, signal: late.signal });
     late.signal.addEventListener('abort', () => sever(client));
     try {
-      return await causeOf(onClient(client), cut(application));
+      return await askCause(onClient(client), cut(application));
     } finally {
       await client.end();
     }
   } catch (error) {
-    const text = late.signal.aborted
-      ? 'its database does not answer'
-      : `its database cannot be asked: ${textOf(error)}`;
-    return { isAtWork: false, text };
+    if (late.signal.aborted) return { isAtWork: false, fact: { kind: 'no_answer' } };
+    return { isAtWork: false, fact: { kind: 'unknown', text: boundText(textOf(error)) } };
   } finally {
     clearTimeout(timer);
   }
@@ -52,19 +48,13 @@ export async function findHangCause(
 
 const inquirerName = 'millrace hang';
 
-async function causeOf(db: Db, application: string): Promise<HangCause> {
+async function askCause(db: Db, application: string): Promise<HangCause> {
   const holders = await holdersBlocking(db, application);
-  if (holders.length > 0) {
-    const text = `${lockStart} ${holders.map(inWords).join(', ')}; ${howToFree(holders)}, or wait`;
-    return { isAtWork: true, text };
-  }
+  if (holders.length > 0) return { isAtWork: true, fact: { kind: 'lock', holders: holders.map(lockHolderOf) } };
   const oldest = await oldestStatement(db, application);
-  if (oldest === undefined) return { isAtWork: false, text: 'PostgreSQL works on none of its statements' };
+  if (oldest === undefined) return { isAtWork: false, fact: { kind: 'no_statement' } };
   const { pid, since } = oldest;
-  return {
-    isAtWork: true,
-    text: `PostgreSQL has been at work on its statement since ${since.toISOString()} (backend ${pid})`,
-  };
+  return { isAtWork: true, fact: { kind: 'statement', pid, since: since.toISOString() } };
 }
 
 function oldestStatement(db: Db, application: string): Promise<{ pid: number; since: Date } | undefined> {

@@ -1,13 +1,14 @@
 /**
- * What hosts read and write in the control database: themselves, the orders that name them, and their words about these.
- * All times are the server's: the launcher judges by them who is alive.
+ * Statements of hosts on the control database: their own rows, the orders that name them, and their reports on these. All
+ * times are the server's: the launcher decides by them which hosts are alive.
  */
 import type { SchedulerStatus } from '../contract/context.ts';
 import type { SchedulerTally } from '../contract/tally.ts';
 import { type Db, sql } from '../kernel/sql.ts';
 import type { TenantRow } from '../control/queries.ts';
 import { isHeld } from '../control/liveness.ts';
-import type { ReasonCode } from '../control/reasons.ts';
+import { formatCause } from '../control/format-reason.ts';
+import { boundText, type Reason, storeReason } from '../control/reasons.ts';
 
 export interface HostProcessRow {
   readonly id: string;
@@ -28,7 +29,7 @@ export async function registerHost(db: Db, host: HostProcessRow): Promise<void> 
 export interface HostBeat {
   readonly id: string;
   readonly memory: number;
-  /** Tenants of whom it cannot say what it would. */
+  /** Tenants whose reports the database rejects. */
   readonly unsaid: readonly string[];
 }
 
@@ -54,7 +55,7 @@ export async function leaveSoon(db: Db, id: string): Promise<void> {
   await db.exec(sql`update host set leaving = true where id = ${id}`);
 }
 
-/** It takes itself for lost: whoever finds its row need not wait until it has been silent for a while. */
+/** Marks the host as lost, so that the launcher need not wait until it has been silent for a while. */
 export async function giveUpHost(db: Db, id: string): Promise<void> {
   await db.exec(sql`update host set leaving = true, beat_at = '-infinity' where id = ${id}`);
 }
@@ -124,46 +125,41 @@ function orderOf({ id, name, database, databaseOid, desired, ...order }: OrderRo
   return { row, engine: engine ?? '', orderNo, hasFailed, lastHosts };
 }
 
-/** What a host says of an order. */
-export interface Word {
+/** A host's report on an order. */
+export interface HostReport {
   readonly tenantId: string;
   readonly orderNo: number;
   /** The scheduler's, new with every attempt. */
   readonly id: string;
   readonly engine: string;
   readonly phase: 'starting' | 'running' | 'ended';
-  readonly code: ReasonCode | null;
-  /** Of one that runs: which of its parts fail. */
-  readonly reason: string | null;
+  /** While it runs: parts of it that do not work; null: all do. */
+  readonly reason: Reason | null;
 }
 
-/** A word on an older order than the one that is recorded changes nothing, nor does one of a host that was written off. */
-export async function writeWords(db: Db, hostId: string, words: readonly Word[]): Promise<void> {
+/** A report on an older order than the recorded one changes nothing, nor does a report of a host that was written off. */
+export async function writeReports(db: Db, hostId: string, reports: readonly HostReport[]): Promise<void> {
+  const sentences = reports.map(({ reason }) => (reason === null ? null : boundText(formatCause(reason))));
+  const whys = reports.map(({ reason }, i) => storeReason(reason, sentences[i] ?? null));
   await db.exec(sql`
     insert into scheduler as x
-      (tenant_id, id, host_id, ran_on, order_no, phase, code, reason, engine, changed_at, beat_at)
-    select w.tenant_id, w.id, host.id, case when w.phase = 'running' then host.id end, w.order_no, w.phase, w.code, w.reason, w.engine, now(), now()
+      (tenant_id, id, host_id, ran_on, order_no, phase, code, reason, why, engine, changed_at, beat_at)
+    select w.tenant_id, w.id, host.id, case when w.phase = 'running' then host.id end, w.order_no, w.phase, w.code, w.reason,
+           w.why, w.engine, now(), now()
       from unnest(
-        ${words.map((w) => w.tenantId)}::uuid[], ${words.map((w) => w.id)}::uuid[],
-        ${words.map((w) => w.orderNo)}::bigint[], ${words.map((w) => w.phase)}::text[],
-        ${words.map((w) => w.code)}::text[], ${words.map((w) => writable(w.reason))}::text[],
-        ${words.map((w) => w.engine)}::text[]
-      ) as w (tenant_id, id, order_no, phase, code, reason, engine)
+        ${reports.map((w) => w.tenantId)}::uuid[], ${reports.map((w) => w.id)}::uuid[],
+        ${reports.map((w) => w.orderNo)}::bigint[], ${reports.map((w) => w.phase)}::text[],
+        ${reports.map((w) => w.reason?.code ?? null)}::text[], ${sentences}::text[], ${whys}::jsonb[],
+        ${reports.map((w) => w.engine)}::text[]
+      ) as w (tenant_id, id, order_no, phase, code, reason, why, engine)
       join tenant on tenant.id = w.tenant_id
       join host on host.id = ${hostId}
      order by w.tenant_id
     on conflict (tenant_id) do update set
       id = excluded.id, host_id = excluded.host_id, ran_on = coalesce(excluded.ran_on, x.ran_on),
-      order_no = excluded.order_no, phase = excluded.phase, code = excluded.code, reason = excluded.reason, engine = excluded.engine, changed_at = excluded.changed_at,
-      beat_at = excluded.beat_at
+      order_no = excluded.order_no, phase = excluded.phase, code = excluded.code, reason = excluded.reason,
+      why = excluded.why, engine = excluded.engine, changed_at = excluded.changed_at, beat_at = excluded.beat_at
      where excluded.order_no >= x.order_no`);
-}
-
-const longestReason = 2_000;
-
-/** A scheduler may fail with whatever words; those of one tenant must not keep the others' from being written. */
-function writable(reason: string | null): string | null {
-  return reason?.replaceAll('\0', '').slice(0, longestReason) ?? null;
 }
 
 export interface SchedulerBeat extends SchedulerStatus {
@@ -181,7 +177,7 @@ export async function beatSchedulers(db: Db, hostId: string, beats: readonly Sch
         ${beats.map((b) => b.tenantId)}::uuid[], ${beats.map((b) => b.id)}::uuid[],
         ${beats.map((b) => b.queuedTriggers)}::integer[], ${beats.map((b) => b.nextTriggerId)}::uuid[],
         ${beats.map((b) => JSON.stringify(b.tally))}::jsonb[], ${beats.map((b) => b.ready)}::boolean[],
-        -- an array of arrays of different lengths there is none: each as text
+        -- as text, because PostgreSQL has no arrays of arrays of different lengths
         ${beats.map((b) => `{${b.nextTriggers.join()}}`)}::text[]
       ) as b (tenant_id, id, queued, next, tally, ready, coming)
      where s.tenant_id = b.tenant_id and s.id = b.id and s.host_id = ${hostId}`);

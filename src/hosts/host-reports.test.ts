@@ -5,8 +5,9 @@ import { newId } from '../kernel/id.ts';
 import { pause } from '../kernel/service.ts';
 import { sql } from '../kernel/sql.ts';
 import { systemTime } from '../kernel/time.ts';
-import { ordersFor, registerHost, writeWords } from './host-queries.ts';
-import { Words } from './host-reports.ts';
+import { ordersFor, registerHost, writeReports } from './host-queries.ts';
+import { reasons } from '../control/reasons.ts';
+import { HostReports } from './host-reports.ts';
 
 let fleet: Fleet;
 beforeAll(async () => {
@@ -14,44 +15,45 @@ beforeAll(async () => {
 });
 afterAll(() => fleet.close());
 
-it('words that the database refuses keep none of the others back, and are said when they can be', async () => {
+it('Reports that the database rejects delay no others, and are written when they can be', async () => {
   const { db, pool } = fleet.control;
   const hostId = newId();
   await registerHost(db, { id: hostId, machine: 'here', pid: 1, engine: '1.0.0', memory: 1 });
   const errors: unknown[] = [];
-  const words = new Words({
+  const reports = new HostReports({
     bell: new Bell(systemTime),
     write: (some) =>
       db.transaction(async (tx) => {
         await tx.exec(sql`set local lock_timeout to 50`);
-        await writeWords(tx, hostId, some);
+        await writeReports(tx, hostId, some);
       }),
     onError: (error) => errors.push(error),
     againMs: 1,
   });
   const [a = '', b = '', c = ''] = fleet.tenants.map(({ row }) => row.id);
-  const rest = { engine: '1.0.0', phase: 'ended', code: 'crashed' } as const;
+  const rest = { engine: '1.0.0', phase: 'ended' } as const;
   const say = (orderNo: number): void => {
-    for (const tenantId of [a, b, c]) words.say({ ...rest, orderNo, tenantId, id: newId(), reason: `no ${orderNo}` });
+    const reason = reasons.error('crashed', `no ${orderNo}`);
+    for (const tenantId of [a, b, c]) reports.add({ ...rest, orderNo, tenantId, id: newId(), reason });
   };
   const said = async (): Promise<Record<string, string>> => {
     const rows = await db.rows<{ tenant_id: string; reason: string }>(sql`select tenant_id, reason from scheduler`);
     return Object.fromEntries(rows.map(({ tenant_id, reason }) => [tenant_id, reason]));
   };
   say(1);
-  await words.flush();
+  await reports.flush();
   const somebody = await pool.connect();
   await somebody.query('begin');
   await somebody.query('select from control.scheduler where tenant_id = $1 for update', [b]);
   say(2);
-  await words.flush();
+  await reports.flush();
   expect(await said()).toEqual({ [a]: 'no 2', [b]: 'no 1', [c]: 'no 2' });
-  expect([words.unsaid, errors.length]).toEqual([[b], 1]);
+  expect([reports.unsaid, errors.length]).toEqual([[b], 1]);
   await somebody.query('rollback');
   somebody.release();
   await pause(5);
-  await words.flush();
-  expect([await said(), words.unsaid]).toEqual([{ [a]: 'no 2', [b]: 'no 2', [c]: 'no 2' }, []]);
+  await reports.flush();
+  expect([await said(), reports.unsaid]).toEqual([{ [a]: 'no 2', [b]: 'no 2', [c]: 'no 2' }, []]);
 });
 
 it('which host had a tenant running last is remembered, though others have tried since', async () => {
@@ -61,7 +63,7 @@ it('which host had a tenant running last is remembered, though others have tried
   const [ran, tries] = [newId(), newId()];
   for (const id of [ran, tries]) await registerHost(db, { id, machine: 'here', pid: 1, engine: '1.0.0', memory: 1 });
   const say = (hostId: string, orderNo: number, phase: 'starting' | 'running' | 'ended'): Promise<void> =>
-    writeWords(db, hostId, [{ tenantId, orderNo, id: newId(), engine: '1.0.0', phase, code: null, reason: null }]);
+    writeReports(db, hostId, [{ tenantId, orderNo, id: newId(), engine: '1.0.0', phase, reason: null }]);
   await say(ran, 1, 'starting');
   await say(ran, 1, 'running');
   for (const orderNo of [2, 3]) {

@@ -1,82 +1,81 @@
 /**
- * A host's words to the launcher: gathered, written in one statement, and written again where that failed. Where the
- * database refuses some of them (a row that somebody has locked), the others do not wait for these, which are tried again
- * now and then.
+ * A host's reports to the launcher: collected, written in one statement, and written again after a failure. Reports that the
+ * database rejects (a row that somebody has locked) are left out for a while, so that the others do not wait for them.
  */
 import { performance } from 'node:perf_hooks';
 import { isStatementRejection } from '../errors.ts';
 import type { Bell } from '../kernel/bell.ts';
 import { isolateRejected } from '../kernel/isolate-rejected.ts';
 import { type Service, steady } from '../kernel/service.ts';
-import type { Word } from './host-queries.ts';
+import type { HostReport } from './host-queries.ts';
 
-export interface WordsOptions {
+export interface HostReportsOptions {
   readonly bell: Bell;
-  readonly write: (words: readonly Word[]) => Promise<void>;
+  readonly write: (reports: readonly HostReport[]) => Promise<void>;
   readonly onError: (error: unknown) => void;
-  /** How long one that was refused is left out; default: five seconds. */
+  /** How long a rejected report is left out; default: five seconds. */
   readonly againMs?: number;
 }
 
-const longestWaitMs = 1_000;
-const usualAgainMs = 5_000;
+const maxWaitMs = 1_000;
+const defaultAgainMs = 5_000;
 
-export class Words {
-  /** By tenant: a newer word makes an older one needless. */
-  readonly #unwritten = new Map<string, Word>();
-  /** Tenants whose words are refused, and until when they are left out. */
-  readonly #refused = new Map<string, number>();
-  readonly #options: WordsOptions;
+export class HostReports {
+  /** By tenant: a newer report replaces an older one. */
+  readonly #unwritten = new Map<string, HostReport>();
+  /** Tenants whose reports are rejected, and until when they are left out. */
+  readonly #rejected = new Map<string, number>();
+  readonly #options: HostReportsOptions;
   readonly service: Service;
 
-  constructor(options: WordsOptions) {
+  constructor(options: HostReportsOptions) {
     this.#options = options;
     this.service = steady(
-      'words',
+      'reports',
       async (signal) => {
-        await options.bell.wait(longestWaitMs, signal);
+        await options.bell.wait(maxWaitMs, signal);
         await this.flush();
       },
       options.onError,
-      longestWaitMs,
+      maxWaitMs,
     );
   }
 
-  say(word: Word): void {
-    this.#unwritten.set(word.tenantId, word);
+  add(report: HostReport): void {
+    this.#unwritten.set(report.tenantId, report);
     this.#options.bell.ring();
   }
 
-  /** Tenants of whom it would say something, and cannot: nobody is to wait for that. */
+  /** Tenants whose reports are rejected: their silence means nothing. */
   get unsaid(): string[] {
-    return [...this.#refused.keys()];
+    return [...this.#rejected.keys()];
   }
 
-  /** Those of a host that was written off concern nobody. */
+  /** The host was written off, and its reports mean nothing any more. */
   forget(): void {
     this.#unwritten.clear();
-    this.#refused.clear();
+    this.#rejected.clear();
   }
 
   async flush(): Promise<void> {
     const nowMs = performance.now();
-    const words = [...this.#unwritten.values()];
-    await this.#write(words.filter(({ tenantId }) => !this.#refused.has(tenantId)));
-    await this.#write(words.filter(({ tenantId }) => (this.#refused.get(tenantId) ?? nowMs + 1) <= nowMs));
+    const reports = [...this.#unwritten.values()];
+    await this.#write(reports.filter(({ tenantId }) => !this.#rejected.has(tenantId)));
+    await this.#write(reports.filter(({ tenantId }) => (this.#rejected.get(tenantId) ?? nowMs + 1) <= nowMs));
   }
 
-  async #write(words: readonly Word[]): Promise<void> {
-    if (words.length === 0) return;
-    const { write, onError, againMs = usualAgainMs } = this.#options;
-    const refused = await isolateRejected(words, write, { isRejection: isStatementRejection });
-    for (const word of words) {
-      const { tenantId } = word;
-      if (refused.has(word)) this.#refused.set(tenantId, performance.now() + againMs);
+  async #write(reports: readonly HostReport[]): Promise<void> {
+    if (reports.length === 0) return;
+    const { write, onError, againMs = defaultAgainMs } = this.#options;
+    const rejected = await isolateRejected(reports, write, { isRejection: isStatementRejection });
+    for (const report of reports) {
+      const { tenantId } = report;
+      if (rejected.has(report)) this.#rejected.set(tenantId, performance.now() + againMs);
       else {
-        this.#refused.delete(tenantId);
-        if (this.#unwritten.get(tenantId) === word) this.#unwritten.delete(tenantId);
+        this.#rejected.delete(tenantId);
+        if (this.#unwritten.get(tenantId) === report) this.#unwritten.delete(tenantId);
       }
     }
-    for (const error of refused.values()) onError(error);
+    for (const error of rejected.values()) onError(error);
   }
 }

@@ -1,10 +1,11 @@
 /**
- * A host: a process that runs the schedulers of many tenants, all of one engine version. It registers itself in the control
- * database, says every second that it lives, and carries out exactly the orders that name it. It needs no launcher to go on,
- * and decides nothing: what it met it says in `scheduler`, and the launcher reads it.
+ * A host: a process that runs the schedulers of many tenants, all of one engine version.
  *
- * When its row is gone it was written off, and others may have its tenants: it lets go of everything and begins anew under
- * another id. Without its control database for a minute it ends.
+ * 1. It registers itself in the control database and beats every second.
+ * 2. It carries out exactly the orders that name it, and reports on each in `scheduler`. It decides nothing: the launcher
+ *    reads the reports. It goes on without a launcher.
+ * 3. If its row is gone it was written off. It stops all its schedulers and registers anew under another id.
+ * 4. Without its control database for a minute it ends.
  */
 import type { Pool } from 'pg';
 import { everyone } from '../contract/channels.ts';
@@ -41,8 +42,9 @@ import {
   ordersFor,
   registerHost,
   removeHost,
+  type HostReport,
   type SchedulerBeat,
-  writeWords,
+  writeReports,
 } from './host-queries.ts';
 import { BeatPace } from './beat-pace.ts';
 import { Housekeeping } from './housekeeping.ts';
@@ -50,7 +52,9 @@ import { hintChanged } from '../control/messages.ts';
 import { Ending } from './singleton.ts';
 import { Tallies } from './tallies.ts';
 import { runScheduler, type SchedulerLimits, usualLimits } from './tenant-scheduler.ts';
-import { Words } from './host-reports.ts';
+import { HostReports } from './host-reports.ts';
+import { formatCause } from '../control/format-reason.ts';
+import type { Reason } from '../control/reasons.ts';
 
 export interface HostOptions {
   readonly control: Db;
@@ -72,10 +76,10 @@ export interface HostOptions {
   readonly memoryLimit: number;
   /** Bytes that its heap may hold after garbage collection. */
   readonly heapLimit: number;
-  /** Told to leave, it lets go of all tenants but stays: somebody has started it who knows why. */
+  /** Told to leave, it stops its schedulers but the process stays: a person has started it. */
   readonly stays: boolean;
   readonly log: Log;
-  /** Who is to end does not wait for a control database that is away. */
+  /** Ends the wait for a control database that does not answer. */
   readonly signal?: AbortSignal;
   readonly limits?: SchedulerLimits;
   readonly patience?: Partial<HostPatience>;
@@ -84,9 +88,8 @@ export interface HostOptions {
 }
 
 interface HostPatience {
-  /** How long it lives without its control database. */
+  /** How long it lives without its control database, and how long that may take to answer. */
   readonly aloneMs: number;
-  /** How long that may take to answer. */
   readonly answerMs: number;
   readonly overMemoryMs: number;
 }
@@ -98,15 +101,12 @@ export interface Host extends Service {
   readonly ended: Promise<HostEnd>;
 }
 
-interface HostEnd {
-  /** It was told to leave: all is well. */
-  readonly asked: boolean;
-  readonly reason: string;
-}
+/** `asked`: it was told to leave, and all is well. */
+type HostEnd = { readonly asked: boolean; readonly reason: string };
 
 const usualPatience: HostPatience = { aloneMs: 60_000, answerMs: 5_000, overMemoryMs: 10_000 };
 const beatEveryMs = 1_000;
-const longestWordMs = 1_000;
+const maxGoodbyeMs = 1_000;
 const nothing: SchedulerStatus = { queuedTriggers: 0, nextTriggerId: null, nextTriggers: [], ready: false };
 
 export function makeHost(options: HostOptions): Host {
@@ -118,7 +118,7 @@ class RunningHost {
   readonly #options: HostOptions;
   readonly #orders = new Bell(runningTime);
   readonly #attempts: Attempts;
-  readonly #words: Words;
+  readonly #reports: HostReports;
   readonly #tallies: Tallies;
   readonly #pace = new BeatPace();
   readonly #seldom = new Seldom();
@@ -128,7 +128,7 @@ class RunningHost {
   #end: (how: HostEnd) => void = () => {};
   #heardAt = performance.now();
   #fitAt = performance.now();
-  /** It is not to be believed any more: whoever finds its row takes it for lost. */
+  /** It has given itself up: it writes nothing more, and the launcher takes it for lost. */
   #lost = false;
   #stopping = false;
   #hasLauncher = true;
@@ -143,14 +143,14 @@ class RunningHost {
     this.#patience = { ...usualPatience, ...options.patience };
     this.#tallies = new Tallies(options.telemetry);
     this.ended = new Promise((resolve) => (this.#end = resolve));
-    this.#words = new Words({
+    this.#reports = new HostReports({
       bell: new Bell(runningTime),
-      write: (words) => this.#write(words),
-      onError: this.#onError('telling the launcher'),
+      write: (reports) => this.#write(reports),
+      onError: this.#onError('reporting to the launcher'),
     });
     this.#attempts = new Attempts({
       run: (order, hooks, signal) => this.#run(order, hooks, signal),
-      say: (word) => this.#words.say(word),
+      report: (report) => this.#reports.add(report),
       onEnd: (order, ending) => this.#onEnd(order, ending),
     });
     this.service = all('host', [
@@ -158,8 +158,13 @@ class RunningHost {
       { name: 'registration', start: () => outlast(() => this.#register(), options.signal), stop: () => this.#leave() },
       every(beatEveryMs, 'beat', () => this.#beat(), this.#onError('beating')),
       // by themselves: a row that somebody has locked must not make the host look lost
-      every(beatEveryMs, 'beats of schedulers', () => this.#beatSchedulers(), this.#onError('telling of schedulers')),
-      this.#words.service,
+      every(
+        beatEveryMs,
+        'beats of schedulers',
+        () => this.#beatSchedulers(),
+        this.#onError('writing the beats of schedulers'),
+      ),
+      this.#reports.service,
       this.#heapWatch(),
       { name: 'schedulers', start: async () => {}, stop: () => this.#attempts.stopAll() },
       steady('orders', (signal) => this.#follow(signal), this.#onError('reading its orders'), beatEveryMs),
@@ -169,8 +174,7 @@ class RunningHost {
 
   #onError(doing: string): (error: unknown) => void {
     return (error) => {
-      if (this.#seldom.isDue(doing, error))
-        this.#options.log.warn({ err: error, doing }, 'the host could not do its part; trying again');
+      if (this.#seldom.isDue(doing, error)) this.#options.log.warn({ err: error, doing }, 'host step failed, retrying');
     };
   }
 
@@ -182,28 +186,28 @@ class RunningHost {
     this.#heardAt = performance.now();
     this.#unsubscribe();
     this.#unsubscribe = hub.on('orders', this.id, () => this.#orders.ring());
-    log.info({ host: this.id, engine }, 'the host is there');
-    // whoever waits for a host need not wait until it looks again
+    log.info({ host: this.id, engine }, 'host registered');
+    // the launcher may be waiting for it
     hub.send('host_reports', everyone);
   }
 
-  /** Before all else, so that nothing that it lets go of is given to it again. */
+  /** Runs first, so that no tenant is given to it again. */
   async #takeLeave(): Promise<void> {
     const { control, hub } = this.#options;
     this.#stopping = true;
     if (this.#lost) return;
-    await within(longestWordMs, leaveSoon(control, this.id)).catch(() => {});
+    await within(maxGoodbyeMs, leaveSoon(control, this.id)).catch(() => {});
     hub.send('host_reports', everyone);
   }
 
-  /** The last words, and then its row; without a database nobody waits long to say so. */
+  /** Writes its last reports, then removes its row. Without a database it gives up after `maxGoodbyeMs`. */
   async #leave(): Promise<void> {
     const { control, hub } = this.#options;
     this.#unsubscribe();
     await this.#lettingGo;
     if (this.#lost) return;
-    const said = this.#words.flush().then(() => removeHost(control, this.id));
-    await within(longestWordMs, said).catch(() => {});
+    const written = this.#reports.flush().then(() => removeHost(control, this.id));
+    await within(maxGoodbyeMs, written).catch(() => {});
     hub.send('host_reports', everyone);
   }
 
@@ -221,13 +225,13 @@ class RunningHost {
     const memory = process.memoryUsage.rss();
     if (memory <= this.#options.memoryLimit) this.#fitAt = performance.now();
     if (performance.now() - this.#fitAt > this.#patience.overMemoryMs)
-      return this.#overflow(`it uses ${mib(memory)} MiB of memory, more than ${mib(this.#options.memoryLimit)}`);
+      return this.#overflow('host_memory', memory, this.#options.memoryLimit);
     const { id } = this;
     try {
       const row = await this.#sayAlive(id, memory);
       this.#heardAt = performance.now();
       this.#hasLauncher = row?.launched ?? true;
-      // it has begun anew meanwhile, or is about to: that concerns whom it was
+      // it has registered anew meanwhile, or is about to: the answer is about its former id
       if (id !== this.id || this.#lettingGo !== undefined) return;
       if (row === undefined) return await this.#writtenOff();
       if (row.leaving) this.#dismissed();
@@ -239,9 +243,9 @@ class RunningHost {
     }
   }
 
-  /** A network that is gone says nothing, not even no. */
+  /** A lost network gives no answer at all, so the wait is bounded. */
   async #sayAlive(id: string, memory: number): Promise<HostAnswer | undefined> {
-    const { unsaid } = this.#words;
+    const { unsaid } = this.#reports;
     const beat = beatHost(this.#options.control, { id, memory, unsaid }).then((row) => ({ row }));
     const answer = await within(this.#patience.answerMs, beat);
     if (answer === undefined) throw new Error('the control database does not answer');
@@ -263,17 +267,17 @@ class RunningHost {
     if (news.length === 0) return;
     const write = (some: readonly SchedulerBeat[]): Promise<void> => beatSchedulers(control, this.id, some);
     const rejected = await isolateRejected(news, write, { isRejection: isStatementRejection });
-    for (const error of rejected.values()) this.#onError('telling of a scheduler')(error);
+    for (const error of rejected.values()) this.#onError('writing the beat of a scheduler')(error);
     this.#pace.told(news, performance.now());
   }
 
-  /** Its row is gone: its tenants are others' by now, and what it has to say of them concerns nobody. */
+  /** Its row is gone: its tenants may run in other hosts by now, and its reports mean nothing. */
   async #writtenOff(): Promise<void> {
     if (this.#stopping) return;
-    this.#options.log.warn({ host: this.id }, 'this host was written off; it lets go of all tenants and begins anew');
-    this.#words.forget();
+    this.#options.log.warn({ host: this.id }, 'host was written off; it stops all its schedulers and registers anew');
+    this.#reports.forget();
     await this.#attempts.stopAll();
-    this.#words.forget();
+    this.#reports.forget();
     await this.#beginAnew();
   }
 
@@ -288,7 +292,7 @@ class RunningHost {
 
   async #letGo(): Promise<void> {
     await this.#attempts.stopAll();
-    await this.#words.flush();
+    await this.#reports.flush();
     if (this.#stopping) return;
     await removeHost(this.#options.control, this.id);
     await this.#beginAnew();
@@ -310,47 +314,48 @@ class RunningHost {
       name: 'watch of the heap',
       start: async () => {
         end = observeHeap((used) => {
-          if (used > heapLimit)
-            void this.#overflow(`it ran out of memory: its heap holds ${mib(used)} MiB, more than ${mib(heapLimit)}`);
+          if (used > heapLimit) void this.#overflow('host_heap', used, heapLimit);
         });
       },
       stop: async () => end(),
     };
   }
 
-  /** A leak is the fault of some tenant, and nobody knows of which: the launcher decides who is suspected. */
-  async #overflow(reason: string): Promise<void> {
+  /** Some tenant leaks memory, and it is unknown which: the launcher decides which are suspected. */
+  async #overflow(cause: 'host_memory' | 'host_heap', used: number, limit: number): Promise<void> {
     const { log, control, hub } = this.#options;
     if (this.#lost) return;
     this.#lost = true;
-    log.error({ host: this.id, tenants: this.#attempts.running.length }, `the host ends: ${reason}`);
+    const reason: Reason = { code: 'crashed', cause, data: { usedMib: mib(used), limitMib: mib(limit) } };
+    const why = formatCause(reason);
+    log.error({ host: this.id, tenants: this.#attempts.running.length, reason: why }, 'host ends: out of memory');
     // sent together: in a process that runs out of memory, each answer may take a second to be noticed
-    const said = Promise.all([this.#sayWhy(`its host ended: ${reason}`), giveUpHost(control, this.id)]);
-    await within(longestWordMs, said).catch(() => {});
+    const written = Promise.all([this.#reportLoss(reason), giveUpHost(control, this.id)]);
+    await within(maxGoodbyeMs, written).catch(() => {});
     hub.send('host_reports', everyone);
-    this.#end({ asked: false, reason });
+    this.#end({ asked: false, reason: why });
   }
 
-  /** Of all schedulers that run: they do, but not for long. */
-  async #sayWhy(reason: string): Promise<void> {
-    const words = this.#attempts.running.map(({ tenantId, id, orderNo }) => {
-      const { version: engine } = this.#options;
-      return { tenantId, id, orderNo, engine, phase: 'running', code: 'crashed', reason } as const;
-    });
-    if (words.length > 0) await writeWords(this.#options.control, this.id, words);
+  /** Reports why the schedulers that still run are about to end. */
+  async #reportLoss(reason: Reason): Promise<void> {
+    const { control, version: engine } = this.#options;
+    const reports = this.#attempts.running.map(
+      ({ tenantId, id, orderNo }): HostReport => ({ tenantId, id, orderNo, engine, phase: 'running', reason }),
+    );
+    if (reports.length > 0) await writeReports(control, this.id, reports);
   }
 
-  async #write(words: Parameters<typeof writeWords>[2]): Promise<void> {
+  async #write(reports: readonly HostReport[]): Promise<void> {
     if (this.#lost) return;
-    await writeWords(this.#options.control, this.id, words);
+    await writeReports(this.#options.control, this.id, reports);
     this.#options.hub.send('host_reports', everyone);
   }
 
   #run(order: Order, hooks: PartHooks, signal: AbortSignal): Promise<Ending> {
     const { row, engine } = order;
     const { version, engines, addressOf, contextFor, allowPooler, poolSize, budget, limits } = this.#options;
-    if (engine !== version)
-      return Promise.resolve(new Ending('starting', `its host is of engine ${version}, not ${engine}`));
+    const data = { engine: version, wanted: engine };
+    if (engine !== version) return Promise.resolve(new Ending({ code: 'starting', cause: 'wrong_host', data }));
     return runScheduler(
       {
         ...hooks,
@@ -373,7 +378,7 @@ class RunningHost {
     );
   }
 
-  /** Only a host that had it last: whatever else holds the tenant may be of another installation, and well. */
+  /** Only a host that had it last counts: another holder may be of another installation, and well. */
   async #wasLost({ lastHosts = [] }: Order, application: string): Promise<boolean> {
     const holder = lastHosts.find((id) => application.startsWith(`${connectionsOf(id)} `));
     return holder !== undefined && (await isWrittenOff(this.#options.control, holder));
@@ -384,8 +389,8 @@ class RunningHost {
     statuses.delete(row.id);
     this.#tallies.forget(row.id);
     const fields = { tenant: row.name, order: orderNo, code, reason: message };
-    if (code === 'stopping' || code === 'starting') log.debug(fields, 'a scheduler has ended');
-    else log.warn(fields, 'a scheduler has ended');
+    if (code === 'stopping' || code === 'starting') log.debug(fields, 'scheduler ended');
+    else log.warn(fields, 'scheduler ended');
     this.#orders.ring();
   }
 }

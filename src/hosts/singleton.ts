@@ -10,21 +10,24 @@ import type { Address } from '../postgres/address.ts';
 import { openClient, sever } from '../postgres/pool/client.ts';
 import { locks } from '../postgres/locks.ts';
 import { guardVersion, VersionMismatch } from '../postgres/pool/pool.ts';
-import { missingRightStart, type ReasonCode } from '../control/reasons.ts';
+import { formatCause } from '../control/format-reason.ts';
+import { boundText, type Reason, type ReasonCode, reasons } from '../control/reasons.ts';
 
-/** Why a scheduler is not running any more, or did not come to run: for the launcher, who decides what follows. */
+/** Why a scheduler has ended or did not start. The launcher decides what follows. */
 export class Ending extends Error {
   override readonly name = 'Ending';
+  readonly reason: Reason;
   readonly code: ReasonCode;
 
-  constructor(code: ReasonCode, reason: string) {
-    super(reason);
-    this.code = code;
+  constructor(reason: Reason) {
+    super(formatCause(reason));
+    this.reason = reason;
+    this.code = reason.code;
   }
 }
 
 export function stopped(): Ending {
-  return new Ending('stopping', 'its host was told to end it');
+  return new Ending(reasons.toldToEnd);
 }
 
 export interface Holding {
@@ -46,7 +49,7 @@ const checkInterval = `
   exception when others then null; -- the server's system cannot tell
   end $$`;
 
-/** What every connection of a scheduler does first. A migration that goes on for long is the launcher's to wait for. */
+/** Runs first on every connection of a scheduler. It does not wait for a long migration: the launcher does. */
 export function guardFor(version: string): (client: ClientBase) => Promise<void> {
   const guard = guardVersion(version);
   return async (client) => {
@@ -59,7 +62,7 @@ export function guardFor(version: string): (client: ClientBase) => Promise<void>
 export async function holdTenant(
   { address, application, version, allowPooler, isWrittenOff = async () => false }: Holding,
   waitMs: number,
-  onWait: (reason: string) => void,
+  onWait: (reason: Reason) => void,
   signal: AbortSignal,
 ): Promise<Client> {
   const onOpen = guardFor(version);
@@ -82,13 +85,13 @@ export async function holdTenant(
 
 interface Taking {
   readonly waitMs: number;
-  readonly onWait: (reason: string) => void;
+  readonly onWait: (reason: Reason) => void;
   readonly isWrittenOff: (application: string) => Promise<boolean>;
 }
 
 /**
- * A predecessor may take a moment to end; one that does not is told of. Where the launcher wrote it off, its connections to
- * the launcher's own server are ended already; to any other server, here.
+ * A predecessor may take a moment to end. If it does not, it is the reason. Where the launcher wrote it off, its connections
+ * to the launcher's own server have been ended already; its connections to another server are ended here.
  */
 async function takeSingleton(
   client: Client,
@@ -97,13 +100,13 @@ async function takeSingleton(
 ): Promise<void> {
   let until = performance.now() + waitMs;
   let ended = false;
-  for (let told = false; ; told = true) {
+  for (let isReported = false; ; isReported = true) {
     signal.throwIfAborted();
     if (await tryLock(client)) return;
-    if (!told) onWait(sentence(await holderOf(client)));
+    if (!isReported) onWait(explainHolder(await findHolder(client)));
     if (performance.now() > until) {
-      const holder = await holderOf(client);
-      if (ended || !holder?.name || !(await isWrittenOff(holder.name))) throw new Ending('starting', sentence(holder));
+      const holder = await findHolder(client);
+      if (ended || !holder?.name || !(await isWrittenOff(holder.name))) throw new Ending(explainHolder(holder));
       await endConnections(client, holder.name);
       ended = true;
       until = performance.now() + waitMs;
@@ -112,7 +115,7 @@ async function takeSingleton(
   }
 }
 
-/** All of that name, not only the one with the lock. Those of another role are not ours to end. */
+/** Ends all connections of that name, not only the one with the lock; only our own role's may be ended. */
 async function endConnections(client: Client, application: string): Promise<void> {
   await onClient(client).exec(sql`
     select pg_terminate_backend(pid)
@@ -132,7 +135,7 @@ interface Holder {
   readonly name: string | null;
 }
 
-async function holderOf(client: Client): Promise<Holder | undefined> {
+async function findHolder(client: Client): Promise<Holder | undefined> {
   const [holder] = await onClient(client).rows<{ pid: number; name: string | null }>(sql`
     select l.pid, a.application_name as name
       from pg_locks l
@@ -143,12 +146,11 @@ async function holderOf(client: Client): Promise<Holder | undefined> {
   return holder;
 }
 
-function sentence(holder: Holder | undefined): string {
-  const who = holder === undefined ? '' : ` (${holder.name ?? 'of another user'}, backend ${holder.pid})`;
-  return `another scheduler of this tenant is still running${who}`;
+function explainHolder({ name, pid }: Partial<Holder> = {}): Reason {
+  return { code: 'starting', cause: 'other_scheduler', data: { name: name ?? null, pid: pid ?? null } };
 }
 
-/** What an engine throws may be anything, even something that cannot be said. */
+/** An engine may throw anything, even a value that cannot be turned into a string. */
 export function textOf(error: unknown): string {
   try {
     const said: unknown = error instanceof Error ? Reflect.get(error, 'message') : error;
@@ -159,16 +161,19 @@ export function textOf(error: unknown): string {
   }
 }
 
-/** What a failure to open a tenant, or of the scheduler in it, means. */
+/** The meaning of a failure to open a tenant, or of the scheduler in it. */
 export function endingOf(error: unknown): Ending {
-  if (error instanceof Ending) return error;
-  const message = textOf(error);
-  if (error instanceof VersionMismatch) return new Ending('starting', `its version is ${error.recorded}`);
-  if (isLockTimeout(error) || (error instanceof Error && isLockTimeout(error.cause)))
-    return new Ending('starting', 'a transaction is changing it');
-  if (sqlStateOf(error) === '3D000') return new Ending('gone', 'its database does not exist');
-  if (isMissingTable(error)) return new Ending('not_installed', 'not installed');
-  if (isConnectionLoss(error)) return new Ending('unreachable', `its database cannot be reached (${message})`);
-  if (isMissingRight(error)) return new Ending('unreachable', `${missingRightStart}: ${message}`);
-  return new Ending('crashed', message);
+  return error instanceof Ending ? error : new Ending(explainError(error));
+}
+
+function explainError(error: unknown): Reason {
+  const code = 'unreachable';
+  const text = boundText(textOf(error));
+  if (error instanceof VersionMismatch)
+    return { code: 'starting', cause: 'other_version', data: { version: boundText(error.recorded) } };
+  if (isLockTimeout(error) || (error instanceof Error && isLockTimeout(error.cause))) return reasons.beingChanged;
+  if (sqlStateOf(error) === '3D000') return reasons.gone;
+  if (isMissingTable(error)) return reasons.notInstalled;
+  if (isConnectionLoss(error)) return { code, cause: 'connection_lost', data: { text } };
+  return isMissingRight(error) ? { code, cause: 'missing_right', data: { text } } : reasons.error('crashed', text);
 }

@@ -6,6 +6,7 @@ import { makeContext } from '../../test/harness/engine-context.ts';
 import { networkTo } from '../../test/harness/network.ts';
 import { until } from '../../test/harness/until.ts';
 import type { EngineContext } from '../contract/context.ts';
+import { formatCause } from '../control/format-reason.ts';
 import type { Engine, Scheduler } from '../contract/engine.ts';
 import { engine, engineVersion } from '../engine/engine.ts';
 import { pause, within } from '../kernel/service.ts';
@@ -56,9 +57,7 @@ function scheduled(part: (ctx: EngineContext) => Partial<Scheduler> = () => ({})
   };
 }
 
-interface Running {
-  readonly said: string[];
-  readonly ending: Promise<Ending>;
+interface Running extends Readonly<{ said: string[]; ending: Promise<Ending> }> {
   stop(): Promise<Ending>;
 }
 
@@ -75,10 +74,10 @@ function run(with_: Engine = scheduled(), more: Partial<TenantSchedulerOptions> 
       engines: { find: async () => ({ ok: true, engine: with_ }) },
       contextFor: (pool: Pool) => makeContext({ address, pool, time: fleet.time }),
       limits: { ...usualLimits, lockMs: 500, probeEveryMs: hour, stopMs: 500 },
-      onWait: (reason) => said.push(reason),
+      onWait: (reason) => said.push(formatCause(reason)),
       onRunning: () => said.push('running'),
       onTrouble: () => {},
-      onHang: (reason) => said.push(reason),
+      onHang: (reason) => said.push(formatCause(reason)),
       ...more,
     },
     abort.signal,
@@ -240,7 +239,7 @@ describe('a tenant’s scheduler', () => {
     network.fallSilent();
     const limits = { ...usualLimits, startMs: 300 };
     const ending = await run(undefined, { address: network.address, limits }).ending;
-    expect(ending).toMatchObject({ code: 'unreachable', message: textWith('no answer for 0.3 s') });
+    expect(ending).toMatchObject({ code: 'unreachable', message: textWith('within 0.3 s') });
     const waiting = run(undefined, { address: network.address });
     await pause(50);
     expect(await within(1_000, waiting.stop())).toMatchObject({ code: 'stopping' });

@@ -1,8 +1,8 @@
 /**
- * One order carried out: the scheduler of one tenant, from the first connection until it ends, for whatever reason. It
- * does not try again: that is the launcher's to decide, who is told a code and a sentence.
+ * Carries out one order: runs the scheduler of one tenant, from the first connection until it ends. It does not try again:
+ * it returns a reason, and the launcher decides.
  *
- * Promise: when it has ended, nothing of it can touch the tenant any more, though its code may hang for ever (I6).
+ * Promise: when it has returned, nothing of the scheduler can touch the tenant any more, even if its code hangs for ever (I6).
  */
 import type { Client, Pool } from 'pg';
 import type { EngineContext } from '../contract/context.ts';
@@ -19,9 +19,10 @@ import { presentVersion } from '../postgres/recorded-version.ts';
 import type { EngineSource } from '../loader/engines/engines.ts';
 import { type FaultLimits, type PartHooks, usualFaultLimits, watchParts } from './failing-parts.ts';
 import { findHangCause } from './hang-cause.ts';
-import { schemaFault } from '../loader/schema-fault.ts';
+import { boundText, noEngine, type Reason, reasons } from '../control/reasons.ts';
+import { findSchemaFault } from '../loader/schema-fault.ts';
 import { Ending, endingOf, guardFor, holdTenant, type Holding, stopped, textOf } from './singleton.ts';
-import { writeFault } from './write-fault.ts';
+import { findWriteFault } from './write-fault.ts';
 
 export interface SchedulerLimits {
   /** How long a predecessor may take to end. */
@@ -64,18 +65,23 @@ export interface TenantSchedulerOptions extends Holding, PartHooks {
 }
 
 const closeMs = 1_000;
+const lockLost: Reason = { code: 'unreachable', cause: 'lock_connection_lost', data: {} };
 
 /** Runs until the signal aborts, or something ends it. Never rejects. */
 export async function runScheduler(options: TenantSchedulerOptions, signal: AbortSignal): Promise<Ending> {
   try {
     const found = await findEngine(options, signal);
-    if (!found.ok) return new Ending('no_engine', found.detail);
+    if (!found.ok) return new Ending(noEngine(found));
     const lock = await hold(options, signal);
     checkpoint('scheduler.locked');
     return await runLocked(options, found.engine, lock, signal);
   } catch (error) {
     return signal.aborted ? stopped() : endingOf(error);
   }
+}
+
+function lateLoad(engine: string, seconds: number): Ending {
+  return new Ending({ code: 'crashed', cause: 'late_load', data: { engine, seconds } });
 }
 
 /** Code that is being loaded cannot be interrupted: it is left to itself. */
@@ -88,7 +94,7 @@ async function findEngine(
     signal.addEventListener('abort', () => resolve(stopped()), { once: true }),
   );
   const found = await within(startMs, Promise.race([engines.find(version), gaveUp]));
-  if (found === undefined) throw new Ending('crashed', `engine ${version} did not load within ${startMs / 1_000} s`);
+  if (found === undefined) throw lateLoad(version, startMs / 1_000);
   if (found instanceof Ending) throw found;
   return found;
 }
@@ -101,7 +107,7 @@ async function hold(options: TenantSchedulerOptions, signal: AbortSignal): Promi
     return await holdTenant(options, lockMs, options.onWait, AbortSignal.any([signal, late.signal]));
   } catch (error) {
     if (!late.signal.aborted) throw error;
-    throw new Ending('unreachable', `its database cannot be reached (no answer for ${startMs / 1_000} s)`);
+    throw new Ending({ code: 'unreachable', cause: 'no_answer', data: { seconds: startMs / 1_000 } });
   } finally {
     clearTimeout(timer);
   }
@@ -127,10 +133,10 @@ async function runLocked(
   const over = new AbortController();
   let scheduler: Scheduler | undefined;
   try {
-    const unfit = await Promise.race([told, fitness(lock, engine)]);
+    const unfit = await Promise.race([told, checkFitness(lock, engine)]);
     if (unfit !== undefined) return await windDown(options, scheduler, kept, unfit);
     scheduler = engine.scheduler(options.contextFor(kept.pool, over.signal));
-    const changed = change(kept.pool, engine, options, over.signal);
+    const changed = awaitChange(kept.pool, engine, options, over.signal);
     const ending = await untilOver(options, scheduler, Promise.race([told, changed]), over.signal);
     over.abort();
     return await windDown(options, scheduler, kept, ending);
@@ -142,27 +148,31 @@ async function runLocked(
   }
 }
 
-async function fitness(lock: Client, engine: Engine): Promise<Ending | undefined> {
-  const fault = await schemaFault(lock, engine);
-  if (fault !== undefined) return new Ending('no_engine', fault);
-  const closed = await writeFault(lock);
-  return closed === undefined ? undefined : new Ending('crashed', closed);
+async function checkFitness(lock: Client, engine: Engine): Promise<Ending | undefined> {
+  const fault = (await findSchemaFault(lock, engine)) ?? (await findWriteFault(lock));
+  return fault === undefined ? undefined : new Ending(fault);
 }
 
-/** When it is told to stop, or its lock is lost. */
+/** Resolves when it is told to stop, or its lock is lost. */
 function endOf(lock: Client, signal: AbortSignal): Promise<Ending> {
   return new Promise((resolve) => {
-    lock.once('end', () => resolve(new Ending('unreachable', 'the connection that held its lock was lost')));
+    lock.once('end', () => resolve(new Ending(lockLost)));
     signal.addEventListener('abort', () => resolve(stopped()), { once: true });
     if (signal.aborted) resolve(stopped());
   });
 }
 
 /**
- * When its recorded version is another, none, or may not be read, or its schema is no longer its engine's: somebody has changed
- * the tenant without taking `drain`. Or somebody waits for `drain`, and no launcher will tell us. Other faults are noticed elsewhere.
+ * Resolves when the recorded version is another one, is missing or may not be read, or when the schema is no longer the
+ * engine's: somebody has changed the tenant without taking `drain`. Also when a migration waits for `drain` and no launcher
+ * watches for that. Other faults are noticed elsewhere.
  */
-async function change(pool: Pool, engine: Engine, options: TenantSchedulerOptions, over: AbortSignal): Promise<Ending> {
+async function awaitChange(
+  pool: Pool,
+  engine: Engine,
+  options: TenantSchedulerOptions,
+  over: AbortSignal,
+): Promise<Ending> {
   const { version, limits, isUnwatched, onWanted } = options;
   const db = onPool(pool);
   let comparedMs = performance.now();
@@ -177,19 +187,19 @@ async function change(pool: Pool, engine: Engine, options: TenantSchedulerOption
     }
     if (performance.now() - comparedMs >= limits.schemaEveryMs) {
       comparedMs = performance.now();
-      const fault = await schemaFaultIn(pool, engine).catch(() => undefined);
-      if (fault !== undefined) return new Ending('no_engine', fault);
+      const fault = await compareSchema(pool, engine).catch(() => undefined);
+      if (fault !== undefined) return new Ending(fault);
     }
     if (isUnwatched?.() !== true || !(await isWanted(db).catch(() => false))) continue;
     onWanted?.();
-    return new Ending('starting', 'a transaction is changing it');
+    return new Ending(reasons.beingChanged);
   }
 }
 
-async function schemaFaultIn(pool: Pool, engine: Engine): Promise<string | undefined> {
+async function compareSchema(pool: Pool, engine: Engine): Promise<Reason | undefined> {
   const client = await pool.connect();
   try {
-    return await schemaFault(client, engine);
+    return await findSchemaFault(client, engine);
   } finally {
     client.release();
   }
@@ -213,7 +223,7 @@ function changeBy(error: unknown): Ending | undefined {
 }
 
 function changeTo(recorded: string | null | undefined, version: string): Ending | undefined {
-  if (recorded === undefined) return new Ending('not_installed', 'not installed');
+  if (recorded === undefined) return new Ending(reasons.notInstalled);
   return recorded === version ? undefined : endingOf(new VersionMismatch(String(recorded)));
 }
 
@@ -230,14 +240,15 @@ async function untilOver(
   const watching = { ...options, scheduler, started, limits: limits.faults, hasFailed, findHangCause: findCause };
   const watched = watchParts(watching, over);
   const early = await within(limits.startMs, Promise.race([started, told, watched]));
-  if (early === undefined) return new Ending('crashed', `it did not start within ${limits.startMs / 1_000} s`);
+  if (early === undefined)
+    return new Ending({ code: 'crashed', cause: 'late_start', data: { seconds: limits.startMs / 1_000 } });
   if (early instanceof Ending) return early;
-  const probed = scheduler.faults === undefined ? [sickness(scheduler, limits, over)] : [];
+  const probed = scheduler.faults === undefined ? [awaitSickness(scheduler, limits, over)] : [];
   return Promise.race([told, watched, ...probed]);
 }
 
-/** An engine of an older build reports no faults. Two probes in a row that fail: it hangs, or cannot work. */
-async function sickness(
+/** For engines of older builds, which report no faults. Resolves after two failed probes in a row: it hangs. */
+async function awaitSickness(
   scheduler: Scheduler,
   { probeEveryMs, probeMs }: SchedulerLimits,
   over: AbortSignal,
@@ -257,14 +268,15 @@ async function probe(scheduler: Scheduler, limitMs: number): Promise<Ending | un
       limitMs,
       scheduler.probe().then(() => true),
     );
-    return well ? undefined : new Ending('crashed', `it hangs: no answer to a probe for ${limitMs / 1_000} s`);
+    if (well) return undefined;
+    return new Ending({ code: 'crashed', cause: 'probe_unanswered', data: { seconds: limitMs / 1_000 } });
   } catch (error) {
     if (isConnectionLoss(error)) return endingOf(error);
-    return new Ending('crashed', `it hangs: ${textOf(error)}`);
+    return new Ending({ code: 'crashed', cause: 'probe_failed', data: { text: boundText(textOf(error)) } });
   }
 }
 
-/** Stops it, and where it does not stop takes its connections from it. */
+/** Stops the scheduler. If it does not stop in time, its connections are closed. */
 async function windDown(
   { limits }: TenantSchedulerOptions,
   scheduler: Scheduler | undefined,
@@ -280,6 +292,7 @@ async function windDown(
     await kept.close(closeMs);
     return ending;
   }
-  if (ending.code === 'stopping') return new Ending('stopping', 'it did not stop, and was cut off');
-  return new Ending(ending.code, `${ending.message}; it did not stop, and was cut off`);
+  const { reason } = ending;
+  if (reason.code === 'stopping') return new Ending({ code: 'stopping', cause: 'cut_off', data: {} });
+  return new Ending({ ...reason, wasCutOff: true });
 }

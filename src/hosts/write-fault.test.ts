@@ -1,8 +1,15 @@
 /** Whom a tenant's database does not let write. */
+import type { ClientBase } from 'pg';
 import { expect, it } from 'vitest';
 import { makeInstalledTenant } from '../../test/harness/fresh-database.ts';
 import { withClient } from '../postgres/databases.ts';
-import { writeFault } from './write-fault.ts';
+import { formatCause } from '../control/format-reason.ts';
+import { findWriteFault } from './write-fault.ts';
+
+const writeFault = async (client: ClientBase): Promise<string | undefined> => {
+  const fault = await findWriteFault(client);
+  return fault && formatCause(fault);
+};
 
 it('is a role that lacks a right to a table or a sequence, and nobody else', async () => {
   const tenant = await makeInstalledTenant();

@@ -1,10 +1,10 @@
 /**
- * Whether a scheduler could write in a tenant's database. One that cannot would run and do nothing: it reads what is due, and
- * fails at each of its writes. Asked when a scheduler is started.
+ * Checks whether a scheduler can write in a tenant's database, before it starts. A scheduler that cannot would read what is
+ * due and fail at each write.
  */
 import type { ClientBase } from 'pg';
 import { onClient, sql } from '../kernel/sql.ts';
-import { missingRightStart, readOnlyStart } from '../control/reasons.ts';
+import type { Reason } from '../control/reasons.ts';
 
 interface Access {
   readonly role: string;
@@ -13,14 +13,14 @@ interface Access {
   readonly closed: string | null;
 }
 
-/** Undefined: it could. */
-export async function writeFault(client: ClientBase): Promise<string | undefined> {
+/** Undefined: it can. */
+export async function findWriteFault(client: ClientBase): Promise<Reason | undefined> {
   const { role, isReadOnly, closed } = await onClient(client).one<Access>(sql`
     select current_user::text as role, current_setting('transaction_read_only')::boolean as "isReadOnly",
            (select min(format('%I.%I', 'millrace', relname))
               from pg_class
              where relnamespace = to_regnamespace('millrace')
-               -- a table that somebody else has put there is nobody's here; and who writes the log needs no right to its parts
+               -- tables of other owners are not ours; writing the event log needs no right to its partitions
                and (relkind = 'S'
                     or relowner = (select relowner from pg_class where oid = to_regclass('millrace.installation')))
                and not relispartition
@@ -29,6 +29,7 @@ export async function writeFault(client: ClientBase): Promise<string | undefined
                                   and has_table_privilege(oid, 'update') and has_table_privilege(oid, 'delete'))
                         else relkind = 'S' and not (has_sequence_privilege(oid, 'usage')
                                                     and has_sequence_privilege(oid, 'select')) end) as closed`);
-  if (isReadOnly) return `${readOnlyStart} (default_transaction_read_only, or a standby)`;
-  return closed === null ? undefined : `${missingRightStart}: ${role} may not write ${closed}`;
+  if (isReadOnly) return { code: 'crashed', cause: 'read_only', data: {} };
+  if (closed === null) return undefined;
+  return { code: 'crashed', cause: 'missing_right', data: { text: `${role} may not write ${closed}` } };
 }

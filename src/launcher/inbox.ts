@@ -5,7 +5,8 @@
 import type { OpenMessage } from './launch-queries.ts';
 import type { Launch, LaunchEntry, Ledger } from './ledger.ts';
 import type { Outcome } from '../control/messages.ts';
-import { type ReasonCode, reasons } from '../control/reasons.ts';
+import { formatReason } from '../control/format-reason.ts';
+import { type Reason, type ReasonCode, reasons } from '../control/reasons.ts';
 
 export class Inbox {
   readonly #before: readonly OpenMessage[];
@@ -20,7 +21,7 @@ export class Inbox {
     this.#now = now;
   }
 
-  /** Answers the tenants about whom something new was said: what was found out about them before is out of date. */
+  /** Returns the tenants that new messages name: findings about them are out of date. */
   take(ledger: Ledger): Set<string> {
     const about = new Set<string>();
     for (const message of this.#before) {
@@ -79,15 +80,16 @@ export class Inbox {
     if (!ending) this.#settle(message, 'stopped', null);
   }
 
-  #settleStart(message: OpenMessage, { state, ending, code, reason, version }: Launch): void {
+  #settleStart(message: OpenMessage, { state, ending, reason, version }: Launch): void {
     if (ending) return;
-    // an upgrade that failed has a restart that did not: at the version before
+    // after a failed upgrade the restart succeeds, at the version before
     if (state === 'STARTED') return this.#settle(message, 'started', version === null ? null : `at ${version}`);
-    // whoever waits in line may do so for long: nobody is kept waiting to hear that
-    if ((state === 'DISABLED' || code === 'no_slot') && code !== null)
-      return this.#settle(message, outcomes[code], reason);
-    const outcome = code === 'waiting_on_transaction' ? outcomes[code] : 'accepted';
-    if (outcome !== message.outcome || reason !== message.detail) this.#update({ ...message, outcome, detail: reason });
+    const detail = reason === null ? null : formatReason(reason);
+    // a tenant may wait for a slot for long: the sender need not
+    if (reason !== null && (state === 'DISABLED' || reason.code === 'no_slot'))
+      return this.#settle(message, outcomes[reason.code], detail);
+    const outcome = reason?.code === 'waiting_on_transaction' ? outcomes[reason.code] : 'accepted';
+    if (outcome !== message.outcome || detail !== message.detail) this.#update({ ...message, outcome, detail });
   }
 
   changes(): OpenMessage[] {
@@ -108,8 +110,8 @@ export class Inbox {
 }
 
 /** A message begins anew: what failed before is not held against the tenant. */
-function fresh({ code, text }: { code: ReasonCode; text: string }): Partial<Launch> {
-  return { code, reason: text, failures: 0, retryAt: null };
+function fresh(reason: Reason): Partial<Launch> {
+  return { reason, failures: 0, retryAt: null };
 }
 
 /** What came of a start that has not come to run. */

@@ -1,13 +1,14 @@
 /**
- * What the active launcher reads in one turn, and what it writes: one statement for each kind of row, however many there
- * are. Its transactions begin with its epoch (`lease.ts`).
+ * Statements of the active launcher in one turn: one for each kind of row, for any number of rows. Its transactions begin
+ * with the check of its epoch (`lease.ts`).
  */
 import { type Db, sql } from '../kernel/sql.ts';
 import { type Terminated, terminated, terminatedOf } from '../postgres/drained.ts';
 import { connectionsOf } from '../hosts/host-queries.ts';
-import type { Launch, LaunchEntry, Word } from './ledger.ts';
+import type { Launch, LaunchEntry, OrderReport } from './ledger.ts';
 import type { MessageKind, Outcome } from '../control/messages.ts';
-import type { ReasonCode } from '../control/reasons.ts';
+import { formatReason } from '../control/format-reason.ts';
+import { type ReasonCode, readReason, storeReason } from '../control/reasons.ts';
 import type { Slot, SlotChanges } from './slots.ts';
 import type { LaunchState } from './states.ts';
 
@@ -30,7 +31,7 @@ export interface LaunchHost {
   readonly engine: string;
   readonly leaving: boolean;
   readonly onDemand: boolean;
-  /** Tenants of whom it cannot say what it would. */
+  /** Tenants whose reports the database rejects. */
   readonly unsaid: readonly string[];
   readonly startedAt: Date;
   /** By the server's clock; -Infinity: known to be dead. */
@@ -41,7 +42,7 @@ export interface LaunchHost {
 
 const mostMessages = 10_000;
 
-/** Read before all else: what people want is then at least as new as their messages. */
+/** Read first, so that the desired states that are read later are at least as new as the messages. */
 export function readMessages(db: Db): Promise<OpenMessage[]> {
   return db.rows<OpenMessage>(sql`
     select id, kind, tenant_id as "tenantId", xid::text, deadline, outcome, detail,
@@ -85,6 +86,7 @@ type EntryRow = {
   state: LaunchState | null;
   code: ReasonCode | null;
   reason: string | null;
+  why: unknown;
   wait_on: string | null;
   version: string | null;
   host_id: string | null;
@@ -97,21 +99,23 @@ type EntryRow = {
   retry_at: Date | null;
   changed_at: Date | null;
   waits: boolean;
-  word_no: number | null;
-  word_host: string;
-  phase: Word['phase'];
-  word_code: ReasonCode | null;
-  word_reason: string | null;
+  report_no: number | null;
+  report_host: string;
+  phase: OrderReport['phase'];
+  report_code: ReasonCode | null;
+  report_reason: string | null;
+  report_why: unknown;
 };
 
 export async function readEntries(db: Db): Promise<LaunchEntry[]> {
   const rows = await db.rows<EntryRow>(sql`
     select t.id, t.name, t.database, t.database_oid, t.desired, t.discovered, t.own_host,
-           l.state, l.code, l.reason, l.wait_on, l.version, l.host_id, l.engine, l.order_no, l.ordered, l.ending,
+           l.state, l.code, l.reason, l.why, l.wait_on, l.version, l.host_id, l.engine, l.order_no, l.ordered, l.ending,
            l.failures, l.suspicion, l.retry_at, l.changed_at,
            case when l.wait_on ~ '^[0-9]{1,19}$'
                 then not pg_visible_in_snapshot(l.wait_on::xid8, pg_current_snapshot()) else false end as waits,
-           s.order_no as word_no, s.host_id as word_host, s.phase, s.code as word_code, s.reason as word_reason
+           s.order_no as report_no, s.host_id as report_host, s.phase, s.code as report_code, s.reason as report_reason,
+           s.why as report_why
       from tenant t
       left join launch l on l.tenant_id = t.id
       left join scheduler s on s.tenant_id = t.id
@@ -134,25 +138,22 @@ function entryOf(row: EntryRow): LaunchEntry {
     before: launch,
     launch,
     transactionIsOpen: row.waits,
-    word:
-      row.word_no === null
-        ? undefined
-        : {
-            orderNo: row.word_no,
-            hostId: row.word_host,
-            phase: row.phase,
-            code: row.word_code,
-            reason: row.word_reason,
-          },
+    report: reportOf(row),
   };
+}
+
+function reportOf(row: EntryRow): OrderReport | undefined {
+  const { report_no: orderNo, report_host: hostId, phase } = row;
+  if (orderNo === null) return undefined;
+  const columns = { code: row.report_code, reason: row.report_reason, why: row.report_why };
+  return { orderNo, hostId, phase, reason: readReason(columns, 'error') };
 }
 
 function launchOf(row: EntryRow): Launch | undefined {
   if (row.state === null || row.changed_at === null) return undefined;
   return {
     state: row.state,
-    code: row.code,
-    reason: row.reason,
+    reason: readReason(row),
     waitOn: row.wait_on,
     version: row.version,
     hostId: row.host_id,
@@ -167,7 +168,7 @@ function launchOf(row: EntryRow): Launch | undefined {
   };
 }
 
-/** Those of them that are still there; until the commit none of these goes. */
+/** Returns those that still exist, and keeps them from being deleted until the commit. */
 export async function holdTenants(tx: Db, ids: readonly string[]): Promise<ReadonlySet<string>> {
   const rows = await tx.rows<{ id: string }>(sql`
     select id from tenant where id = any(${ids}::uuid[]) order by id for key share`);
@@ -179,21 +180,24 @@ export async function writeLaunches(
   rows: readonly (readonly [tenantId: string, launch: Launch])[],
 ): Promise<void> {
   const of = <T>(pick: (launch: Launch) => T): T[] => rows.map(([, launch]) => pick(launch));
+  const sentences = of(({ reason }) => (reason === null ? null : formatReason(reason)));
+  const whys = of(({ reason }) => reason).map((reason, i) => storeReason(reason, sentences[i] ?? null));
   await tx.exec(sql`
     insert into launch
-      (tenant_id, state, code, reason, wait_on, version, host_id, engine, order_no, ordered, ending, failures, suspicion,
+      (tenant_id, state, code, reason, why, wait_on, version, host_id, engine, order_no, ordered, ending, failures, suspicion,
        retry_at, changed_at)
     select *
       from unnest(
-        ${rows.map(([id]) => id)}::uuid[], ${of((l) => l.state)}::text[], ${of((l) => l.code)}::text[],
-        ${of((l) => l.reason)}::text[], ${of((l) => l.waitOn)}::text[], ${of((l) => l.version)}::text[],
+        ${rows.map(([id]) => id)}::uuid[], ${of((l) => l.state)}::text[],
+        ${of((l) => l.reason?.code ?? null)}::text[], ${sentences}::text[], ${whys}::jsonb[], ${of((l) => l.waitOn)}::text[], ${of((l) => l.version)}::text[],
         ${of((l) => l.hostId)}::uuid[], ${of((l) => l.engine)}::text[], ${of((l) => l.orderNo)}::bigint[],
         ${of((l) => l.ordered)}::boolean[], ${of((l) => l.ending)}::boolean[], ${of((l) => l.failures)}::integer[],
         ${of((l) => l.suspicion)}::integer[], ${of((l) => l.retryAt)}::timestamptz[], ${of((l) => l.changedAt)}::timestamptz[]
-      ) as r (tenant_id, state, code, reason, wait_on, version, host_id, engine, order_no, ordered, ending, failures,
+      ) as r (tenant_id, state, code, reason, why, wait_on, version, host_id, engine, order_no, ordered, ending, failures,
               suspicion, retry_at, changed_at)
     on conflict (tenant_id) do update set
-      state = excluded.state, code = excluded.code, reason = excluded.reason, wait_on = excluded.wait_on,
+      state = excluded.state, code = excluded.code, reason = excluded.reason, why = excluded.why,
+      wait_on = excluded.wait_on,
       version = excluded.version, host_id = excluded.host_id, engine = excluded.engine, order_no = excluded.order_no,
       ordered = excluded.ordered, ending = excluded.ending, failures = excluded.failures,
       suspicion = excluded.suspicion, retry_at = excluded.retry_at, changed_at = excluded.changed_at`);
@@ -230,7 +234,7 @@ export async function writeMessages(tx: Db, messages: readonly OpenMessage[]): P
      where message.id = m.id and message.settled_at is null`);
 }
 
-/** A restart that somebody's transaction asks for without knowing. */
+/** A restart for a transaction that no message announced. */
 export interface Unsent {
   readonly tenantId: string;
   readonly tenant: string;
@@ -239,7 +243,7 @@ export interface Unsent {
   readonly pid: number | null;
 }
 
-/** None where its sender has sent one. Who has no number yet has not: whoever sends one takes a number first. */
+/** Sends none for a transaction that has announced itself. A transaction without a number has not: senders take one first. */
 export async function sendUnsent(tx: Db, unsent: readonly Unsent[], at: Date): Promise<void> {
   await tx.exec(sql`
     insert into message (kind, tenant_id, tenant, sender, cause, xid, pid, sent_at, deadline)

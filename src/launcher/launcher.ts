@@ -44,6 +44,7 @@ import {
 import { isTakenOver, Lease } from './lease.ts';
 import type { LaunchEntry } from './ledger.ts';
 import { type EnginesPort, Looks } from '../loader/inspections.ts';
+import { formatReason } from '../control/format-reason.ts';
 import { hintChanged } from '../control/messages.ts';
 import { writePlan } from './plan-writes.ts';
 import { RejectedTenants } from './rejected-tenants.ts';
@@ -329,7 +330,7 @@ class Launcher {
   /** What is committed is told and done. Whatever is lost here, a sweep or the next turn makes good. */
   #carryOut(plan: Plan, world: World): void {
     const { hub, hosts, addressOf } = this.#options;
-    for (const hostId of new Set(plan.told.map((each) => each.hostId))) hub.send('orders', hostId);
+    for (const hostId of new Set(plan.changedOrders.map((each) => each.hostId))) hub.send('orders', hostId);
     for (const tenantId of plan.hinted) hintChanged(hub, tenantId);
     this.#known.clear();
     for (const { key, tenantId } of plan.sighted) this.#known.set(key, tenantId);
@@ -341,15 +342,15 @@ class Launcher {
     this.#looks.ask(
       plan.looks.map(({ entry: { tenant }, idle }) => ({ tenantId: tenant.id, address: addressOf(tenant), idle })),
     );
-    this.#isWaitedFor = [...world.entries].some(({ launch }) => launch?.code === 'waiting_on_transaction');
-    this.#tell(plan);
+    this.#isWaitedFor = [...world.entries].some(({ launch }) => launch?.reason?.code === 'waiting_on_transaction');
+    this.#log(plan);
   }
 
-  #tell(plan: Plan): void {
+  #log(plan: Plan): void {
     const { log } = this.#options;
     for (const { id, pid, machine, fate } of plan.lost)
-      log.warn({ host: id, hostPid: pid, machine, fate }, 'a host is lost; its tenants go to others');
-    for (const change of plan.changes) if (change.isNews) tellOf(log, change);
+      log.warn({ host: id, hostPid: pid, machine, fate }, 'host lost; its tenants move to other hosts');
+    for (const change of plan.changes) if (change.isNews) logChange(log, change);
   }
 
   /** Hosts without a tenant, or without need, for long; of the running release the last one stays. */
@@ -370,10 +371,12 @@ function nameIn({ entries }: World, tenantId: string): string {
   return entries.find(({ tenant }) => tenant.id === tenantId)?.tenant.name ?? tenantId;
 }
 
-function tellOf(log: Log, { entry: { tenant }, launch }: Change): void {
-  const fields = { tenant: tenant.name, state: launch.state, reason: launch.reason };
-  if (isFailing(launch.code)) log.warn({ ...fields, nextTryAt: launch.retryAt }, 'a tenant is not running');
-  else if (launch.code === 'starting' || launch.code === 'stopping') log.debug(fields, 'a tenant is on its way');
-  else if (launch.state === 'STARTED') log.info({ tenant: tenant.name }, 'a tenant is running');
-  else log.info(fields, 'a tenant is not running');
+function logChange(log: Log, { entry: { tenant }, launch }: Change): void {
+  const { state, reason } = launch;
+  const fields = { tenant: tenant.name, state, reason: reason === null ? null : formatReason(reason) };
+  if (isFailing(reason)) log.warn({ ...fields, nextTryAt: launch.retryAt }, 'tenant is not running');
+  else if (reason?.code === 'starting' || reason?.code === 'stopping')
+    log.debug(fields, 'tenant is starting or stopping');
+  else if (state === 'STARTED') log.info({ tenant: tenant.name }, 'tenant is running');
+  else log.info(fields, 'tenant is not running');
 }

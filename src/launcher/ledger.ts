@@ -1,8 +1,9 @@
 /**
  * The launcher's entries in one turn: as they were read, and as they become. Each change goes through the state machine,
- * whose effects become slots and orders here; what has changed is written when the turn is over.
+ * whose effects become slots and orders here. Changed entries are written when the turn is over.
  */
-import { type Reason, type ReasonCode, reasons } from '../control/reasons.ts';
+import { type Reason, reasons } from '../control/reasons.ts';
+import type { HostReport } from '../hosts/host-queries.ts';
 import type { Slots } from './slots.ts';
 import { afterQuit, isLeft, isOtherwise, keepsSlot, type Quit, whenOtherwise } from './supervisor.ts';
 import { type Effect, type LaunchEvent, type LaunchState, type Machine, step } from './states.ts';
@@ -20,8 +21,7 @@ interface LaunchTenant {
 /** A row of `launch`. */
 export interface Launch {
   readonly state: LaunchState;
-  readonly code: ReasonCode | null;
-  readonly reason: string | null;
+  readonly reason: Reason | null;
   readonly waitOn: string | null;
   readonly version: string | null;
   readonly hostId: string | null;
@@ -35,34 +35,30 @@ export interface Launch {
   readonly changedAt: Date;
 }
 
-/** What a host says of an order. */
-export interface Word {
-  readonly orderNo: number;
+/** A host's report on an order, with its sender. */
+export interface OrderReport extends Pick<HostReport, 'orderNo' | 'phase' | 'reason'> {
   readonly hostId: string;
-  readonly phase: 'starting' | 'running' | 'ended';
-  readonly code: ReasonCode | null;
-  readonly reason: string | null;
 }
 
 export interface LaunchEntry {
   readonly tenant: LaunchTenant;
   readonly before: Launch | undefined;
   launch: Launch | undefined;
-  readonly word: Word | undefined;
+  readonly report: OrderReport | undefined;
   /** The transaction that its next start waits for has not ended, as far as this server knows. */
   readonly transactionIsOpen: boolean;
   /** Why it is ALLOCATED and not STARTED, as found in this turn. */
   pending?: Reason;
 }
 
-export interface Told {
+/** An order of this host for this tenant is new or was withdrawn. */
+export interface ChangedOrder {
   readonly hostId: string;
   readonly tenantId: string;
 }
 
 const blank: Omit<Launch, 'changedAt'> = {
   state: 'DISABLED',
-  code: null,
   reason: null,
   waitOn: null,
   version: null,
@@ -84,16 +80,16 @@ export class Ledger {
   readonly entries: ReadonlyMap<string, LaunchEntry>;
   readonly slots: Slots;
   readonly now: Date;
-  /** So many tenants have a database without Millrace. */
+  /** Number of tenants whose database has no Millrace in it. */
   readonly uninstalled: number;
-  /** Hosts whose orders have changed, and whose orders these are. */
-  readonly told: Told[] = [];
+  /** Orders that have changed: their hosts are to be notified. */
+  readonly changedOrders: ChangedOrder[] = [];
 
   constructor(entries: readonly LaunchEntry[], slots: Slots, now: Date) {
     this.entries = new Map(entries.map((entry) => [entry.tenant.id, entry]));
     this.slots = slots;
     this.now = now;
-    this.uninstalled = entries.filter(({ launch }) => launch?.code === 'not_installed').length;
+    this.uninstalled = entries.filter(({ launch }) => launch?.reason?.code === 'not_installed').length;
   }
 
   /** Those that are registered. */
@@ -119,29 +115,29 @@ export class Ledger {
     for (const effect of effects) this.#perform(entry, effect);
   }
 
-  /** Its scheduler is no more, or could not come to be, for this reason. */
+  /** Its scheduler has ended or could not start, for this reason. */
   quit(entry: LaunchEntry, quit: Quit): void {
-    const failures = entry.launch?.failures ?? 0;
-    if (isLeft(quit.code)) this.#startAnew(entry);
-    else if (isOtherwise(quit.code)) {
-      this.#startAnew(entry);
+    const { failures = 0 } = entry.launch ?? {};
+    const { code } = quit.reason;
+    if (isLeft(code)) this.#startAgain(entry);
+    else if (isOtherwise(code)) {
+      this.#startAgain(entry);
       const retryAt = whenOtherwise(failures, this.now);
-      const { code, text } = retryAt === null ? reasons.starting : reasons.startingAfter(quit.detail);
-      this.set(entry, { failures: failures + 1, retryAt, code, reason: text });
+      const reason: Reason = retryAt === null ? reasons.starting : { ...quit.reason, code: 'starting' };
+      this.set(entry, { failures: failures + 1, retryAt, reason });
     } else {
-      const { reason, ...rest } = afterQuit(quit, failures, this.now);
-      const gone = quit.code === 'not_installed' ? { version: null } : {};
-      this.send(entry, { kind: 'scheduler_quit' }, { code: reason.code, reason: reason.text, ...rest, ...gone });
+      const gone = code === 'not_installed' ? { version: null } : {};
+      this.send(entry, { kind: 'scheduler_quit' }, { ...afterQuit(quit, failures, this.now), ...gone });
     }
   }
 
-  /** No fault of its own: in the slot that it has. */
-  #startAnew(entry: LaunchEntry): void {
+  /** Restarts it in its slot: the end was not its fault. */
+  #startAgain(entry: LaunchEntry): void {
     this.send(entry, { kind: 'restart', transaction: entry.launch?.waitOn ?? null });
     if (entry.launch?.ending) this.send(entry, { kind: 'scheduler_quit' });
   }
 
-  /** Changes what the state machine does not know of. */
+  /** Changes columns that the state machine does not know. */
   set(entry: LaunchEntry, more: Partial<Launch>): void {
     if (entry.launch !== undefined) entry.launch = { ...entry.launch, ...more };
   }
@@ -157,7 +153,7 @@ export class Ledger {
       case 'terminate_scheduler':
         return this.#terminate(entry);
       case 'start_scheduler':
-        // whoever is ALLOCATED is seen to in every turn (start-tenants.ts)
+        // every turn goes through the tenants that are ALLOCATED (start-tenants.ts)
         return;
     }
   }
@@ -166,7 +162,7 @@ export class Ledger {
     const host = entry.launch?.hostId ?? null;
     // its host is gone, and it with it
     if (host === null) return this.send(entry, { kind: 'scheduler_quit' });
-    this.told.push({ hostId: host, tenantId: entry.tenant.id });
+    this.changedOrders.push({ hostId: host, tenantId: entry.tenant.id });
     this.slots.note(entry.tenant.id, { holder: host, reason: 'ending' });
   }
 }

@@ -4,6 +4,7 @@
  */
 import { isStatementRejection } from '../errors.ts';
 import { append, type EventDraft, tenantTopic } from '../events/append.ts';
+import { formatReason } from '../control/format-reason.ts';
 import { isolateRejected } from '../kernel/isolate-rejected.ts';
 import { type Db, sql } from '../kernel/sql.ts';
 import {
@@ -89,7 +90,7 @@ function planOf(plan: Plan, isIn: (whose: Whose) => boolean): Plan {
   return {
     ...plan,
     ...partOf({ ...plan, dismissed: nobody }, isIn),
-    told: plan.told.filter(({ tenantId }) => isIn(tenantId)),
+    changedOrders: plan.changedOrders.filter(({ tenantId }) => isIn(tenantId)),
     hinted: new Set([...plan.hinted].filter(isIn)),
     forget: new Set([...plan.forget].filter(isIn)),
     sighted: plan.sighted.filter(({ tenantId }) => isIn(tenantId)),
@@ -163,6 +164,8 @@ function foundVersion({ entry: { tenant }, launch }: Change): FoundVersion {
 }
 
 function draftOf({ entry: { tenant }, launch }: Change): EventDraft {
-  const body = { name: tenant.name, state: launch.state, code: launch.code, reason: launch.reason };
+  const { state, reason } = launch;
+  const sentence = reason === null ? null : formatReason(reason);
+  const body = { name: tenant.name, state, code: reason?.code ?? null, reason: sentence };
   return { type: 'tenant.state', subject: tenant.id, body };
 }

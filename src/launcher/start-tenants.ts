@@ -1,21 +1,21 @@
 /**
- * ALLOCATED → STARTED: whoever has a slot is looked at, given to a host that runs its version, or waits for the end of a
- * transaction. Nothing here waits: what is missing is asked for, and the next turn goes on from there.
+ * ALLOCATED → STARTED: a tenant that has a slot is inspected and given to a host that runs its version, or waits for the end
+ * of a transaction. Nothing here waits: missing inspections and hosts are requested, and the next turn continues.
  */
 import type { LaunchHost } from './launch-queries.ts';
 import type { Launch, LaunchEntry, Ledger } from './ledger.ts';
 import type { Finding } from '../loader/inspections.ts';
 import { type Guest, place, type Room } from './hosts/placement.ts';
-import { type Reason, reasons } from '../control/reasons.ts';
+import { boundText, noEngine, type Reason, reasons } from '../control/reasons.ts';
 import type { HostFault } from './hosts/spawning.ts';
 import { afterQuit, isFailing, nextNoteAt, type Quit } from './supervisor.ts';
-import { nameOf, type Sighting } from './discovery/watch.ts';
+import type { Sighting } from './discovery/watch.ts';
 
 export interface StartsWorld {
   /** Alive. */
   readonly hosts: readonly LaunchHost[];
   readonly findings: ReadonlyMap<string, Finding>;
-  /** By the database's oid: who is at work on it. */
+  /** By the database's oid: the transaction that is at work on it. */
   readonly sightings: ReadonlyMap<number, Sighting>;
   readonly isElsewhere: (entry: LaunchEntry) => boolean;
   readonly mostHosts: number;
@@ -31,21 +31,22 @@ export interface Starts {
   readonly missing: ReadonlyMap<string, number>;
 }
 
-export function seeToStarts(ledger: Ledger, world: StartsWorld): Starts {
+export function startTenants(ledger: Ledger, world: StartsWorld): Starts {
   const looks: string[] = [];
   const used: string[] = [];
   const ready: { entry: LaunchEntry; guest: Guest }[] = [];
   for (const [entry, launch] of ledger.launches()) {
     if (launch.state !== 'ALLOCATED' || launch.ordered || launch.ending) continue;
-    const wait = whatFor(entry, launch, world) ?? untilWhen(launch, ledger.now);
+    const wait = findBlocker(entry, launch, world) ?? findPause(launch, ledger.now);
     if (wait !== undefined) {
       entry.pending = wait;
       continue;
     }
     const finding = world.findings.get(entry.tenant.id);
     if (finding === undefined) looks.push(entry.tenant.id);
-    else if (finding.kind === 'migrating') entry.pending = reasons.waitingOn(launch.waitOn ?? 'of a migration');
-    else if (finding.kind === 'locked') entry.pending = reasons.waitingOn('that has locked its tables');
+    else if (finding.kind === 'migrating')
+      entry.pending = launch.waitOn === null ? reasons.migration : reasons.waitingOn(launch.waitOn);
+    else if (finding.kind === 'locked') entry.pending = reasons.lockedTables;
     else if (finding.kind === 'installed' && finding.engine?.ok)
       ready.push({ entry, guest: guestOf(entry, finding.version) });
     else if (finding.kind !== 'gone' || world.isElsewhere(entry)) {
@@ -58,44 +59,44 @@ export function seeToStarts(ledger: Ledger, world: StartsWorld): Starts {
   return { looks, used: [...used, ...ordered], missing };
 }
 
-/** Nobody connects to a database while a transaction is at work on it. */
-function whatFor(entry: LaunchEntry, launch: Launch, world: StartsWorld): Reason | undefined {
+/** While a transaction is at work on a database, nothing of ours connects to it. */
+function findBlocker(entry: LaunchEntry, launch: Launch, world: StartsWorld): Reason | undefined {
   if (world.isElsewhere(entry)) return undefined;
   const sighting = world.sightings.get(entry.tenant.databaseOid ?? 0);
-  if (sighting !== undefined) return reasons.waitingOn(nameOf(sighting));
-  // what has been said in this turn is looked into in the next
+  if (sighting !== undefined) return reasons.waitingOnTransaction(sighting);
+  // whether a transaction is open is read at the start of a turn: one that is new is checked in the next turn
   const isNew = launch.waitOn !== (entry.before?.waitOn ?? null);
   return launch.waitOn !== null && (isNew || entry.transactionIsOpen) ? reasons.waitingOn(launch.waitOn) : undefined;
 }
 
-/** The cause was recorded when the pause began. */
-function untilWhen({ retryAt, code, reason }: Launch, now: Date): Reason | undefined {
+/** The reason was recorded when the pause began. */
+function findPause({ retryAt, reason }: Launch, now: Date): Reason | undefined {
   if (retryAt === null || retryAt <= now) return undefined;
-  return code === 'starting' && reason !== null ? { code, text: reason } : reasons.starting;
+  return reason?.code === 'starting' ? reason : reasons.starting;
 }
 
-/** One that is tried again has failed until it runs: only then is it news that it does. */
-export function begun(launch: Launch | undefined): Partial<Launch> {
-  return isFailing(launch?.code ?? null) ? {} : { code: reasons.starting.code, reason: reasons.starting.text };
+/** The reason of a start. A tenant that is tried again keeps the reason of its failure until it runs. */
+export function startReason(launch: Launch | undefined): Partial<Launch> {
+  return isFailing(launch?.reason) ? {} : { reason: reasons.starting };
 }
 
-/** A look at one that is DISABLED and wanted: it is started where it could be, else the reason is as it is now. */
-export function seeToFinding(ledger: Ledger, entry: LaunchEntry, finding: Finding): void {
+/** Acts on the inspection of a tenant that is DISABLED and wanted: starts it if that is possible, else updates the reason. */
+export function applyFinding(ledger: Ledger, entry: LaunchEntry, finding: Finding): void {
   const isBusy = finding.kind === 'migrating' || finding.kind === 'locked';
   const startable = isBusy || (finding.kind === 'installed' && finding.engine?.ok);
   if (startable) {
-    ledger.send(entry, { kind: 'start' }, { ...begun(entry.launch), retryAt: null });
+    ledger.send(entry, { kind: 'start' }, { ...startReason(entry.launch), retryAt: null });
   } else {
-    const { code, failures = 0, changedAt = ledger.now } = entry.launch ?? {};
+    const { reason = null, failures = 0, changedAt = ledger.now } = entry.launch ?? {};
     const quit = quitOf(finding);
-    const forMs = quit.code === code ? ledger.now.getTime() - changedAt.getTime() : 0;
-    const { reason, ...rest } = afterQuit({ ...quit, forMs, among: ledger.uninstalled }, failures, ledger.now);
-    ledger.set(entry, { code: reason.code, reason: reason.text, ...rest, version: versionOf(finding) });
+    const forMs = quit.reason.code === reason?.code ? ledger.now.getTime() - changedAt.getTime() : 0;
+    const retry = afterQuit({ ...quit, forMs, among: ledger.uninstalled }, failures, ledger.now);
+    ledger.set(entry, { ...retry, version: versionOf(finding) });
   }
 }
 
-/** A look at one that is switched off. */
-export function seeToNote(ledger: Ledger, entry: LaunchEntry, finding: Finding): void {
+/** Records the version of a tenant that is switched off. */
+export function recordVersion(ledger: Ledger, entry: LaunchEntry, finding: Finding): void {
   const retryAt = nextNoteAt(finding.kind, ledger.now);
   const isKnown = finding.kind === 'installed' || finding.kind === 'not_installed';
   ledger.set(entry, isKnown ? { retryAt, version: versionOf(finding) } : { retryAt });
@@ -106,10 +107,11 @@ function versionOf(finding: Finding): string | null {
 }
 
 function quitOf(finding: Finding): Quit {
-  if (finding.kind === 'unreachable') return { code: finding.kind, detail: finding.detail };
-  if (finding.kind === 'gone' || finding.kind === 'not_installed') return { code: finding.kind, detail: '' };
+  if (finding.kind === 'unreachable') return { reason: finding.reason };
+  if (finding.kind === 'gone') return { reason: reasons.gone };
+  if (finding.kind === 'not_installed') return { reason: reasons.notInstalled };
   const engine = finding.kind === 'installed' ? finding.engine : undefined;
-  return { code: 'no_engine', detail: engine?.ok === false ? engine.detail : 'none was found' };
+  return { reason: noEngine(engine?.ok === false ? engine : { detail: 'none was found' }) };
 }
 
 function guestOf(entry: LaunchEntry, engine: string): Guest {
@@ -119,13 +121,13 @@ function guestOf(entry: LaunchEntry, engine: string): Guest {
   return { tenantId: tenant.id, engine, suspicion, ownHost: tenant.ownHost, isBlamed, failedAt: lastHostOf(entry) };
 }
 
-/** The host that has just failed it; it may be the host's fault, or its machine's. */
-function lastHostOf({ word, launch }: LaunchEntry): string | null {
-  const hasFailed = word?.phase === 'ended' && word.orderNo === launch?.orderNo && launch.failures > 0;
-  return hasFailed ? word.hostId : null;
+/** The host in which its last attempt failed. The fault may be the host's, or its machine's. */
+function lastHostOf({ report, launch }: LaunchEntry): string | null {
+  const hasFailed = report?.phase === 'ended' && report.orderNo === launch?.orderNo && launch.failures > 0;
+  return hasFailed ? report.hostId : null;
 }
 
-/** Hosts that take tenants, with those they have; one that is ending is still there. */
+/** Hosts that take tenants, with those they have. A tenant that is ending still counts. */
 export function roomsOf(ledger: Ledger, hosts: readonly LaunchHost[]): Room[] {
   const guests = new Map<string, Guest[]>(hosts.map(({ id }) => [id, []]));
   for (const [entry, launch] of ledger.launches())
@@ -144,7 +146,7 @@ function giveToHosts(
   const { placed, missing } = place(
     ready.map(({ guest }) => guest),
     roomsOf(ledger, hosts),
-    // where no further one comes to be, those that are there have to do
+    // if no further host can be started, the existing ones share the tenants
     (engine) => (hostFaults.get(engine)?.isPausing ? 0 : mostHosts),
   );
   const ordered: string[] = [];
@@ -158,19 +160,20 @@ function giveToHosts(
     const orderNo = (entry.launch?.orderNo ?? 0) + 1;
     ledger.send(entry, { kind: 'scheduler_ordered' }, { hostId, engine: guest.engine, orderNo });
     ledger.slots.note(guest.tenantId, { holder: hostId, reason: 'scheduler' });
-    ledger.told.push({ hostId, tenantId: guest.tenantId });
+    ledger.changedOrders.push({ hostId, tenantId: guest.tenantId });
     ordered.push(guest.tenantId);
   }
   return { ordered, missing };
 }
 
 function missingHost(engine: string, fault: HostFault | undefined): Reason {
-  if (fault?.engineFault !== undefined) return reasons.noEngine(fault.engineFault);
-  return reasons.startingAfter(fault?.text ?? `no host of version ${engine} has room yet`);
+  if (fault?.engineFault !== undefined) return noEngine({ detail: fault.engineFault });
+  if (fault === undefined) return { code: 'starting', cause: 'no_room', data: { engine } };
+  return { code: 'starting', cause: 'hosts_end', data: { how: boundText(fault.how), times: fault.times } };
 }
 
-/** A tenant that was given a host for itself, and shares one, goes to another: by a restart, in the slot that it has. */
-export function seeToOwnHosts(ledger: Ledger, hosts: readonly LaunchHost[]): void {
+/** A tenant that shall have its own host, and shares one, moves to another by a restart in its slot. */
+export function moveToOwnHosts(ledger: Ledger, hosts: readonly LaunchHost[]): void {
   for (const { guests } of roomsOf(ledger, hosts).filter((room) => room.guests.length > 1))
     for (const { tenantId } of guests.filter(({ ownHost }) => ownHost)) {
       const entry = ledger.entries.get(tenantId);

@@ -4,18 +4,17 @@
  * connections, it is started once that has changed.
  */
 import type { Look } from '../loader/inspect.ts';
-import { type Reason, type ReasonCode, reasons } from '../control/reasons.ts';
+import { hasSameCause, type Reason, type ReasonCode, reasons } from '../control/reasons.ts';
 import { lookDelayMs, retryDelayMs } from './retry-backoff.ts';
 import type { LaunchState } from './states.ts';
 
-/** Why a scheduler is not there any more, or never came to be. */
+/** Why a scheduler has ended, or did not start. */
 export interface Quit {
-  readonly code: ReasonCode;
-  readonly detail: string;
-  /** For how long it has been so, where it is so again, and for how many tenants. */
+  readonly reason: Reason;
+  /** How long the tenant has had this reason, and how many tenants have it. */
   readonly forMs?: number;
   readonly among?: number;
-  /** Its host says so, and has tried: it has failed, whatever is missing. */
+  /** Its host has tried to run it: that counts as a failure, whatever is missing. */
   readonly ofHost?: boolean;
   /** Its host was lost with it. */
   readonly lost?: { readonly isBlamed: boolean };
@@ -39,54 +38,48 @@ const healedMs = 60_000;
 const noteEveryMs = 60_000;
 const trustedMs = 600_000;
 
-/** Nothing has failed, something is missing: looked for again and again. */
-const missing: Partial<Record<ReasonCode, (detail: string) => Reason>> = {
-  not_installed: () => reasons.notInstalled,
-  no_engine: reasons.noEngine,
-  gone: () => reasons.gone,
-};
+/** Nothing has failed, something is missing: the tenant is inspected again and again. */
+const missing: ReadonlySet<ReasonCode> = new Set(['not_installed', 'no_engine', 'gone']);
 
-/** So often a scheduler that fails is tried again in the slot that it has. */
-const triesInSlot = 3;
+/** A scheduler that fails keeps its slot for this many tries. */
+const maxTriesInSlot = 3;
 
 /** Whether a tenant whose scheduler has failed keeps its slot until it is tried again. Later it goes to the end of the line. */
-export function keepsSlot({
-  state,
-  code,
-  failures,
-}: {
-  state: LaunchState;
-  code: ReasonCode | null;
-  failures: number;
+export function keepsSlot(launch: {
+  readonly state: LaunchState;
+  readonly reason: Reason | null;
+  readonly failures: number;
 }): boolean {
-  return state === 'DISABLED' && isFailing(code) && code !== 'no_engine' && failures <= triesInSlot;
+  const { state, reason, failures } = launch;
+  return state === 'DISABLED' && isFailing(reason) && reason?.code !== 'no_engine' && failures <= maxTriesInSlot;
 }
 
-/** What is tried again after a growing pause: until it runs it counts as failed, also while it is being tried. */
-export function isFailing(code: ReasonCode | null): boolean {
+/** It is tried again after a growing pause. Until it runs it counts as failed, also while it is being tried. */
+export function isFailing(reason: Reason | null | undefined): boolean {
+  const code = reason?.code;
   return code === 'crashed' || code === 'failing' || code === 'unreachable' || code === 'no_engine';
 }
 
 export function afterQuit(quit: Quit, failures: number, now: Date, random: () => number = Math.random): Retry {
-  const { code, detail, ofHost = false, lost } = quit;
-  // a neighbour was to blame: no failure of its own, and no reason to wait
-  if (lost?.isBlamed === false) return { reason: reasons.crashed(detail), failures, retryAt: now };
-  const reasonOf = missing[code];
-  const hasFailed = reasonOf === undefined || (ofHost && isFailing(code));
+  const { reason, ofHost = false, lost } = quit;
+  // another tenant of its host is to blame: this one has not failed, and need not wait
+  if (lost?.isBlamed === false) return { reason, failures, retryAt: now };
+  const isMissing = missing.has(reason.code);
+  const hasFailed = !isMissing || (ofHost && isFailing(reason));
   const retryAt = later(now, hasFailed ? retryDelayMs(failures, random) : lookAgainMs(quit, random));
-  const counted = hasFailed ? failures + 1 : 0;
-  if (reasonOf !== undefined) return { reason: reasonOf(detail), failures: counted, retryAt };
-  const failed = code === 'unreachable' || code === 'failing' ? reasons[code] : reasons.crashed;
-  return { reason: failed(detail), failures: counted, retryAt };
+  // a host may report any code; all but these mean that its scheduler has ended
+  const code = isMissing || reason.code === 'unreachable' || reason.code === 'failing' ? reason.code : 'crashed';
+  return { reason: { ...reason, code }, failures: hasFailed ? failures + 1 : 0, retryAt };
 }
 
 /** A database without Millrace is looked at more rarely where it is one of many. */
-function lookAgainMs({ code, forMs = 0, among = 1 }: Quit, random: () => number): number {
-  const fairMs = code === 'not_installed' ? Math.min(forMs / 2, among * unlookedForEachMs, longestUnlookedMs) : 0;
+function lookAgainMs({ reason, forMs = 0, among = 1 }: Quit, random: () => number): number {
+  const fairMs =
+    reason.code === 'not_installed' ? Math.min(forMs / 2, among * unlookedForEachMs, longestUnlookedMs) : 0;
   return Math.max(lookDelayMs(forMs, random), fairMs);
 }
 
-/** One that is switched off is looked at now and then all the same: people are told which version it is at. */
+/** A tenant that is switched off is inspected once a minute: its version is shown to people. */
 export function nextNoteAt(kind: Look['kind'], now: Date): Date {
   return later(now, kind === 'migrating' || kind === 'locked' ? 1_000 : noteEveryMs);
 }
@@ -95,12 +88,12 @@ function later(now: Date, ms: number): Date {
   return new Date(now.getTime() + Math.round(ms));
 }
 
-/** Its host has let go of it without being told to: it leaves. */
+/** Its host stopped it without being told to, because the host leaves. */
 export function isLeft(code: ReasonCode): boolean {
   return code === 'stopping';
 }
 
-/** Its host finds it otherwise than the launcher did: at another version by now, say. */
+/** Its host found it changed since the launcher inspected it, for example at another version. */
 export function isOtherwise(code: ReasonCode): boolean {
   return code === 'starting' || code === 'waiting_on_transaction';
 }
@@ -119,7 +112,7 @@ export interface Circumstances {
   /** Undefined: not registered. */
   readonly state: LaunchState | undefined;
   readonly ending: boolean;
-  readonly code: ReasonCode | null;
+  readonly reason: Reason | null;
   readonly retryAt: Date | null;
 }
 
@@ -135,20 +128,22 @@ export type Care =
 
 const nothing: Care = { kind: 'nothing' };
 
-/** What is to be done about a tenant without anybody saying so. */
-export function care({ desired, presence, state, ending, code, retryAt }: Circumstances, now: Date): Care {
+/** The next step for a tenant, without a message about it. */
+export function care(circumstances: Circumstances, now: Date): Care {
+  const { desired, presence, state, ending, reason: before, retryAt } = circumstances;
   const hindrance = hindranceOf(presence);
   const reason = desired === 'off' ? reasons.stoppedByUser : hindrance;
+  const code = before?.code;
   const due = retryAt === null || retryAt <= now;
   if (reason !== undefined) {
-    if (state !== 'DISABLED' || code !== reason.code) return { kind: 'stop', reason };
+    if (state !== 'DISABLED' || !hasSameCause(before, reason)) return { kind: 'stop', reason };
     return due && !ending && hindrance === undefined ? { kind: 'note' } : nothing;
   }
   if (state === undefined) return { kind: 'register' };
   if (state !== 'DISABLED' || ending) return nothing;
   if (code === 'gone' && presence !== 'unlisted') return { kind: 'start' };
   if (code === 'crashed' || code === 'failing') return due ? { kind: 'start' } : nothing;
-  if (code === 'unreachable' || (code !== null && code in missing)) return due ? { kind: 'look' } : nothing;
+  if (code === 'unreachable' || (code !== undefined && missing.has(code))) return due ? { kind: 'look' } : nothing;
   return { kind: 'start' };
 }
 
@@ -159,7 +154,7 @@ function hindranceOf(presence: Presence): Reason | undefined {
   return presence === 'refusing' ? reasons.refusesConnections : undefined;
 }
 
-/** What a scheduler that has been running for so long is no longer blamed for. */
+/** The blame that is left after a scheduler has been running for this long. */
 export function afterRunning(
   blame: { readonly failures: number; readonly suspicion: number },
   runningMs: number,

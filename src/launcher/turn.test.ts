@@ -1,9 +1,10 @@
 /** Turns as a pure function: what was read becomes what is to be done. */
 import { describe, expect, it } from 'vitest';
-import { at, failedLaunch, makeEntry, makeHost, makeSlot, makeWorld, now } from '../../test/harness/turns.ts';
+import { at, because, failedLaunch, makeEntry, makeHost, makeSlot, makeWorld, now } from '../../test/harness/turns.ts';
 import type { OpenMessage } from './launch-queries.ts';
 import type { Launch, LaunchEntry } from './ledger.ts';
 import type { MessageKind } from '../control/messages.ts';
+import { reasons } from '../control/reasons.ts';
 import { decide, type World } from './turn.ts';
 
 describe('tenants that could not be reached', () => {
@@ -24,7 +25,6 @@ describe('the recovery of the server that tenants share with the launcher', () =
     ...failedLaunch,
     failures: 7,
     retryAt: at(9),
-    reason: 'unreachable: refused',
   };
 
   it('cuts the pauses of unreachable tenants short, and looks at all of them together', () => {
@@ -37,7 +37,7 @@ describe('the recovery of the server that tenants share with the launcher', () =
   it('leaves those on another server, and those that crashed, to their pauses', () => {
     const elsewhere = makeWorld({ entries: [makeEntry(waiting)], isRecovering: true, presenceOf: () => 'unlisted' });
     expect(decide(elsewhere).looks).toEqual([]);
-    const crashed = makeWorld({ entries: [makeEntry({ ...waiting, code: 'crashed' })], isRecovering: true });
+    const crashed = makeWorld({ entries: [makeEntry({ ...waiting, reason: because('crashed') })], isRecovering: true });
     expect(decide(crashed).changes).toEqual([]);
   });
 
@@ -51,8 +51,7 @@ describe('the recovery of the server that tenants share with the launcher', () =
 it('a tenant that is off is looked at when a transaction changes it, though it was not long ago', () => {
   const { tenant, ...rest } = makeEntry({
     ...failedLaunch,
-    code: 'stopped_by_user',
-    reason: 'stopped',
+    reason: because('stopped_by_user'),
     retryAt: at(50),
   });
   const off: LaunchEntry = { ...rest, tenant: { ...tenant, desired: 'off' } };
@@ -75,8 +74,7 @@ it('a tenant that is off is looked at when a transaction changes it, though it w
 it('a tenant that is off is looked at when what was in sight has ended, and by a launcher that has just become active', () => {
   const { tenant, ...rest } = makeEntry({
     ...failedLaunch,
-    code: 'stopped_by_user',
-    reason: 'stopped',
+    reason: because('stopped_by_user'),
     retryAt: at(50),
   });
   const isDue = (more: Partial<World>): boolean => {
@@ -94,36 +92,41 @@ describe('one that is found well and fails all the same', () => {
     decide(makeWorld({ entries: [one], ...more })).changes[0];
 
   it.each(['unreachable', 'no_engine'] as const)('%s is what it stays, and no news, until it runs', (code) => {
-    const found = makeEntry({ ...failedLaunch, code, failures: 3 });
+    const found = makeEntry({ ...failedLaunch, reason: because(code), failures: 3 });
     const tried = change(found, { findings: new Map([[found.tenant.id, installed]]), hosts: [makeHost('a')] });
-    expect(tried).toMatchObject({ isNews: false, launch: { state: 'ALLOCATED', code, failures: 3, retryAt: null } });
-    const given = makeEntry({ ...failedLaunch, state: 'ALLOCATED', code, failures: 3, hostId: 'a', ordered: true });
-    const word = { orderNo: 1, hostId: 'a', code: null, reason: 'starting' } as const;
-    const starting = change({ ...given, word: { ...word, phase: 'starting' } }, { hosts: [makeHost('a')] });
+    expect(tried).toMatchObject({
+      isNews: false,
+      launch: { state: 'ALLOCATED', reason: { code }, failures: 3, retryAt: null },
+    });
+    const ordered = { ...failedLaunch, state: 'ALLOCATED', hostId: 'a', ordered: true } as const;
+    const given = makeEntry({ ...ordered, reason: because(code), failures: 3 });
+    const report = { orderNo: 1, hostId: 'a', reason: because('starting') } as const;
+    const starting = change({ ...given, report: { ...report, phase: 'starting' } }, { hosts: [makeHost('a')] });
     expect(starting?.isNews ?? false).toBe(false);
-    const ended = change({ ...given, word: { ...word, phase: 'ended', code } }, { hosts: [makeHost('a')] });
-    expect(ended).toMatchObject({ isNews: false, launch: { state: 'DISABLED', code, failures: 4 } });
+    const end = { ...report, phase: 'ended', reason: because(code) } as const;
+    const ended = change({ ...given, report: end }, { hosts: [makeHost('a')] });
+    expect(ended).toMatchObject({ isNews: false, launch: { state: 'DISABLED', reason: { code }, failures: 4 } });
     expect(ended?.launch.retryAt?.getTime()).toBeGreaterThanOrEqual(at(5).getTime());
-    const running = change({ ...given, word: { ...word, phase: 'running' } }, { hosts: [makeHost('a')] });
-    expect(running).toMatchObject({ isNews: true, launch: { state: 'STARTED', code: null } });
+    const running = change({ ...given, report: { ...report, phase: 'running' } }, { hosts: [makeHost('a')] });
+    expect(running).toMatchObject({ isNews: true, launch: { state: 'STARTED', reason: null } });
   });
 });
 
 it('A tenant whose scheduler hangs is ALLOCATED with the reason, and STARTED once its host says that it runs', () => {
-  const running = { ...failedLaunch, state: 'STARTED', code: null, hostId: 'a', ordered: true, failures: 0 } as const;
+  const running = { ...failedLaunch, state: 'STARTED', hostId: 'a', ordered: true, failures: 0 } as const;
   const given = makeEntry({ ...running, reason: null, retryAt: null });
-  const word = { orderNo: 1, hostId: 'a', phase: 'starting', code: 'failing', reason: 'firing hangs' } as const;
-  const told = (entry: LaunchEntry) => decide(makeWorld({ entries: [entry], hosts: [makeHost('a')] })).changes[0];
-  const hung = told({ ...given, word });
-  const reason = { code: 'failing', reason: 'failing: firing hangs' };
+  const reason = reasons.failing([{ doing: 'firing', since: now.toISOString(), message: null, hang: null }]);
+  const report = { orderNo: 1, hostId: 'a', phase: 'starting', reason } as const;
+  const changeOf = (entry: LaunchEntry) => decide(makeWorld({ entries: [entry], hosts: [makeHost('a')] })).changes[0];
+  const hung = changeOf({ ...given, report });
   expect(hung).toMatchObject({
     isNews: true,
-    launch: { state: 'ALLOCATED', ...reason, hostId: 'a', ordered: true, failures: 0 },
+    launch: { state: 'ALLOCATED', reason, hostId: 'a', ordered: true, failures: 0 },
   });
-  const hanging = makeEntry({ ...running, state: 'ALLOCATED', code: 'failing', reason: reason.reason, retryAt: null });
-  expect(told({ ...hanging, word })).toBeUndefined();
-  const healed = told({ ...hanging, word: { ...word, phase: 'running', code: null, reason: null } });
-  expect(healed?.launch).toMatchObject({ state: 'STARTED', code: null, reason: null, ordered: true });
+  const hanging = makeEntry({ ...running, state: 'ALLOCATED', reason, retryAt: null });
+  expect(changeOf({ ...hanging, report })).toBeUndefined();
+  const healed = changeOf({ ...hanging, report: { ...report, phase: 'running', reason: null } });
+  expect(healed?.launch).toMatchObject({ state: 'STARTED', reason: null, ordered: true });
 });
 
 describe('a tenant whose engine this machine lacks', () => {
@@ -133,33 +136,35 @@ describe('a tenant whose engine this machine lacks', () => {
     ['DISABLED', 'no_engine'],
     ['ALLOCATED', 'starting'],
   ] as const)('is given to a host that has it elsewhere, from %s on', (state, code) => {
-    const one = makeEntry({ ...failedLaunch, state, code });
+    const one = makeEntry({ ...failedLaunch, state, reason: because(code) });
     const findings = new Map([[one.tenant.id, lacking]]);
     const slots = state === 'ALLOCATED' ? [{ ...makeSlot('a', 'scheduler'), tenantId: one.tenant.id }] : [];
     const { changes } = decide(makeWorld({ entries: [one], findings, slots, hosts: [makeHost('a')] }));
     expect(changes[0]?.launch).toMatchObject({ state: 'ALLOCATED', hostId: 'a', ordered: true });
-    const none = decide(makeWorld({ entries: [makeEntry({ ...failedLaunch, state, code })], findings, slots }));
+    const none = decide(
+      makeWorld({ entries: [makeEntry({ ...failedLaunch, state, reason: because(code) })], findings, slots }),
+    );
     expect(none.changes.filter(({ launch }) => launch.ordered)).toEqual([]);
   });
 
   it('goes to another host than the one that has failed it', () => {
-    const one = makeEntry({ ...failedLaunch, state: 'ALLOCATED', code: 'no_engine' });
-    const word = { orderNo: 1, hostId: 'a', phase: 'ended', code: 'no_engine', reason: 'no' } as const;
+    const one = makeEntry({ ...failedLaunch, state: 'ALLOCATED', reason: because('no_engine') });
+    const report = { orderNo: 1, hostId: 'a', phase: 'ended', reason: because('no_engine') } as const;
     const findings = new Map([[one.tenant.id, lacking]]);
     const slots = [{ ...makeSlot('a', 'scheduler'), tenantId: one.tenant.id }];
     const plan = decide(
-      makeWorld({ entries: [{ ...one, word }], findings, slots, hosts: [makeHost('a'), makeHost('b')] }),
+      makeWorld({ entries: [{ ...one, report }], findings, slots, hosts: [makeHost('a'), makeHost('b')] }),
     );
-    expect(plan.told).toEqual([{ hostId: 'b', tenantId: one.tenant.id }]);
+    expect(plan.changedOrders).toEqual([{ hostId: 'b', tenantId: one.tenant.id }]);
   });
 });
 
 describe('a scheduler that has failed', () => {
-  const crashed = { ...failedLaunch, code: 'crashed', retryAt: at(5) } as const;
+  const crashed = { ...failedLaunch, reason: because('crashed'), retryAt: at(5) } as const;
   const slotsAfter = (launch: Launch): readonly string[] => {
     const [one, waiting] = [
       makeEntry(launch),
-      makeEntry({ ...failedLaunch, state: 'ENABLED', code: 'no_slot', retryAt: null }),
+      makeEntry({ ...failedLaunch, state: 'ENABLED', reason: because('no_slot'), retryAt: null }),
     ];
     const held = { ...makeSlot('a', 'scheduler'), tenantId: one.tenant.id, holder: null };
     const inLine = { ...makeSlot('a', 'scheduler'), tenantId: waiting.tenant.id, grantedAt: null };
@@ -181,10 +186,11 @@ describe('a scheduler that has failed', () => {
 
 describe('a limit that was lowered', () => {
   it('sends one back to the line that waits for a transaction, and it does so still', () => {
-    const one = makeEntry({ ...failedLaunch, state: 'ALLOCATED', code: 'waiting_on_transaction', waitOn: '42' });
+    const waiting = { ...failedLaunch, state: 'ALLOCATED', waitOn: '42' } as const;
+    const one = makeEntry({ ...waiting, reason: because('waiting_on_transaction') });
     const slots = [{ ...makeSlot('a', 'scheduler'), tenantId: one.tenant.id }];
     const { changes } = decide(makeWorld({ entries: [one], slots, limit: 1 }));
-    expect(changes[0]?.launch).toMatchObject({ state: 'ENABLED', code: 'no_slot', waitOn: '42' });
+    expect(changes[0]?.launch).toMatchObject({ state: 'ENABLED', reason: { code: 'no_slot' }, waitOn: '42' });
   });
 });
 
@@ -209,7 +215,7 @@ describe('messages', () => {
     const changed = new Map(plan.messages.map((each) => [each.id, each]));
     return messages.map(({ id, outcome }) => changed.get(id)?.outcome ?? outcome);
   };
-  const running = { ...failedLaunch, state: 'STARTED', code: null, reason: null, hostId: 'a', ordered: true } as const;
+  const running = { ...failedLaunch, state: 'STARTED', reason: null, hostId: 'a', ordered: true } as const;
 
   it('that want the same share their outcome', () => {
     expect(outcomesOf(['start', 'start', 'start'], running)).toEqual(['started', 'started', 'started']);
@@ -237,7 +243,7 @@ describe('messages', () => {
   });
 
   it('whose tenant runs say at which version: what a failed upgrade restarts is where it was', () => {
-    const one = makeEntry({ ...failedLaunch, state: 'STARTED', code: null, reason: null, hostId: 'a', ordered: true });
+    const one = makeEntry({ ...failedLaunch, state: 'STARTED', reason: null, hostId: 'a', ordered: true });
     const slots = [{ ...makeSlot('a', 'scheduler'), tenantId: one.tenant.id }];
     const messages = [message(1, 'restart', one.tenant.id, true)];
     const plan = decide(makeWorld({ entries: [one], hosts: [makeHost('a')], slots, messages }));

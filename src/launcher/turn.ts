@@ -1,18 +1,19 @@
 /**
- * One turn of the launcher, as a pure function: what was read becomes what is to be written, and what is to be done once
- * that is committed. First what hosts say, then one message after the other, then what is wanted without being said, and
- * last the automatic transitions: slots, and starts.
+ * One turn of the launcher, as a pure function: from the rows that were read to the rows to write, and the actions to take
+ * once these are committed. The order: reports of hosts, then messages one by one, then supervision, and last the automatic
+ * transitions (slots, starts).
  */
-import { hear, lostHosts } from './hosts/host-events.ts';
+import { isDeepStrictEqual } from 'node:util';
+import { applyReports, lostHosts } from './hosts/host-events.ts';
 import { demandHosts, type HostDemand } from './hosts/host-demand.ts';
 import { Inbox } from './inbox.ts';
 import type { LaunchHost, OpenMessage, Unsent } from './launch-queries.ts';
-import { type Launch, type LaunchEntry, Ledger, type Told } from './ledger.ts';
+import { type ChangedOrder, type Launch, type LaunchEntry, Ledger } from './ledger.ts';
 import type { Finding } from '../loader/inspections.ts';
 import { type Reason, reasons } from '../control/reasons.ts';
 import { type Slot, type SlotChanges, Slots } from './slots.ts';
 import type { HostFault } from './hosts/spawning.ts';
-import { begun, seeToFinding, seeToNote, seeToOwnHosts, seeToStarts } from './start-tenants.ts';
+import { applyFinding, moveToOwnHosts, recordVersion, startReason, startTenants } from './start-tenants.ts';
 import { care, isFailing, keepsSlot, type Presence } from './supervisor.ts';
 import { keyOf, type Sighting } from './discovery/watch.ts';
 
@@ -46,9 +47,9 @@ export interface World {
 export interface Change {
   readonly entry: LaunchEntry;
   readonly launch: Launch;
-  /** Worth telling people: its state or the reason has become another, and not only by trying again. */
+  /** Logged, and appended to the event log: its state or reason is another, and not only because of a retry. */
   readonly isNews: boolean;
-  /** Which version it is at was looked at, and may be another than before. */
+  /** Its version was inspected, and may be another than before. */
   readonly isFound: boolean;
 }
 
@@ -58,8 +59,8 @@ export interface Plan extends HostDemand {
   readonly slots: SlotChanges;
   readonly messages: readonly OpenMessage[];
   readonly unsent: readonly Unsent[];
-  /** Once it is committed: hosts with new orders or slots; tenants whose connections are to be closed. */
-  readonly told: readonly Told[];
+  /** After the commit: orders whose hosts are notified, and tenants whose connections are closed. */
+  readonly changedOrders: readonly ChangedOrder[];
   readonly hinted: ReadonlySet<string>;
   /** Sightings that are acted upon with this; null: of no tenant. */
   readonly sighted: readonly { readonly key: string; readonly tenantId: string | null }[];
@@ -77,19 +78,19 @@ export function decide(world: World): Plan {
   const lostIds = new Set(lost.map(({ id }) => id));
   const alive = world.hosts.filter(({ id }) => !lostIds.has(id));
   slots.keepLauncher(world.launcherId);
-  const bereft = hear(ledger, alive, lost);
+  const bereft = applyReports(ledger, alive, lost);
   const about = inbox.take(ledger);
   const findings = findingsOf(world, about, alive);
   for (const [tenantId, finding] of assumedFindings(ledger, bereft, alive))
     if (!about.has(tenantId) && !findings.has(tenantId)) findings.set(tenantId, finding);
   if (world.isRecovering) hastenStarts(ledger, world);
   const supervised = supervise(ledger, world, findings);
-  seeToOwnHosts(ledger, alive);
-  seeToSlots(ledger);
+  moveToOwnHosts(ledger, alive);
+  grantSlots(ledger);
   const sightings = new Map(world.sightings.map((sighting) => [sighting.databaseOid, sighting]));
   const isElsewhere = (entry: LaunchEntry): boolean => world.presenceOf(entry) === 'unlisted';
   const { mostHosts, hostFaults } = world;
-  const starts = seeToStarts(ledger, { hosts: alive, findings, sightings, isElsewhere, mostHosts, hostFaults });
+  const starts = startTenants(ledger, { hosts: alive, findings, sightings, isElsewhere, mostHosts, hostFaults });
   explainAll(ledger);
   inbox.settle(ledger);
   const { unsent, hinted, sighted } = unsentOf(ledger, world);
@@ -102,7 +103,7 @@ export function decide(world: World): Plan {
     unsent,
     sighted,
     hinted: new Set([...hinted, ...changedTenants(ledger)]),
-    told: ledger.told,
+    changedOrders: ledger.changedOrders,
     looks: [...looksOf(ledger, starts.looks), ...supervised.looks],
     forget: new Set([...about, ...starts.used, ...supervised.used]),
     ...demandHosts(ledger, alive, { missing: starts.missing, mostHosts, keepsSpares: world.keepsSpares }),
@@ -146,7 +147,7 @@ function enginesOf(alive: readonly LaunchHost[]): ReadonlySet<string> {
   return new Set(alive.filter(({ leaving }) => !leaving).map(({ engine }) => engine));
 }
 
-/** What is to be done without anybody saying so. */
+/** Steps that no message asks for. */
 function supervise(
   ledger: Ledger,
   world: World,
@@ -156,23 +157,22 @@ function supervise(
   const used: string[] = [];
   for (const entry of ledger.entries.values()) {
     const { tenant, launch } = entry;
-    const { state, ending = false, code = null, retryAt = null } = launch ?? {};
+    const { state, ending = false, reason = null, retryAt = null } = launch ?? {};
     const presence = world.presenceOf(entry);
-    const due = care({ desired: tenant.desired, presence, state, ending, code, retryAt }, world.now);
-    if (due.kind === 'register') ledger.send(entry, { kind: 'discovered' }, begun(launch));
-    else if (due.kind === 'start') ledger.send(entry, { kind: 'start' }, { ...begun(launch), retryAt: null });
-    else if (due.kind === 'stop')
-      ledger.send(entry, { kind: 'stop' }, { code: due.reason.code, reason: due.reason.text, retryAt: null });
+    const due = care({ desired: tenant.desired, presence, state, ending, reason, retryAt }, world.now);
+    if (due.kind === 'register') ledger.send(entry, { kind: 'discovered' }, startReason(launch));
+    else if (due.kind === 'start') ledger.send(entry, { kind: 'start' }, { ...startReason(launch), retryAt: null });
+    else if (due.kind === 'stop') ledger.send(entry, { kind: 'stop' }, { reason: due.reason, retryAt: null });
     else if (due.kind === 'look' || due.kind === 'note') {
       const finding = findings.get(tenant.id);
       if (finding === undefined) looks.push({ entry, idle: isIdle(launch) });
       else {
-        (due.kind === 'look' ? seeToFinding : seeToNote)(ledger, entry, finding);
+        (due.kind === 'look' ? applyFinding : recordVersion)(ledger, entry, finding);
         if (entry.launch?.state === 'DISABLED') used.push(tenant.id);
       }
     }
   }
-  // there may be more of them than are looked at in a turn
+  // a turn may inspect fewer than are due: the longest overdue come first
   const dueMs = ({ entry }: Plan['looks'][number]): number => entry.launch?.retryAt?.getTime() ?? 0;
   return { looks: looks.toSorted((a, b) => dueMs(a) - dueMs(b)), used };
 }
@@ -180,22 +180,23 @@ function supervise(
 /** Between two tries of a tenant while its server recovers. */
 const hastenedMs = 200;
 
-/** The server that a tenant shares with this launcher is back: nobody waits for the end of a pause that it caused. */
+/** The server that a tenant shares with this launcher answers again, so the pause that its absence caused is cut short. */
 function hastenStarts(ledger: Ledger, { presenceOf }: World): void {
   for (const [entry, launch] of ledger.launches()) {
-    const { code, retryAt } = launch;
+    const { reason, retryAt } = launch;
     const soon = new Date(ledger.now.getTime() + hastenedMs);
-    if (code !== 'unreachable' || retryAt === null || retryAt <= soon || presenceOf(entry) === 'unlisted') continue;
+    if (reason?.code !== 'unreachable' || retryAt === null || retryAt <= soon || presenceOf(entry) === 'unlisted')
+      continue;
     ledger.set(entry, { retryAt: soon, failures: Math.min(launch.failures, 1) });
   }
 }
 
-/** All of a server that was away for a moment are looked at at once; those that are out of reach for longer, bit by bit. */
+/** After a short outage of their server, tenants are inspected at once; after a longer one, a few at a time. */
 function isIdle(launch: Launch | undefined): boolean {
-  return launch?.code !== 'unreachable' || launch.failures > 1;
+  return launch?.reason?.code !== 'unreachable' || launch.failures > 1;
 }
 
-/** Those that are found at another version than before, or not installed any more: nobody's engine is theirs. */
+/** Tenants found at another version than before, or without Millrace: engines that processes hold for them are stale. */
 function changedTenants(ledger: Ledger): string[] {
   const changed: string[] = [];
   for (const [{ tenant, before }, launch] of ledger.launches()) {
@@ -205,30 +206,31 @@ function changedTenants(ledger: Ledger): string[] {
   return changed;
 }
 
-/** One without a version is not installed, or could not be looked at; of one that is off, that changes nothing. */
-function isKnown(before: Launch | undefined, { version, code }: Launch): boolean {
-  return version !== null || code === 'not_installed' || (code === 'stopped_by_user' && before?.code === code);
+/** Without a version, a tenant is not installed or could not be inspected. Only the former is a change. */
+function isKnown(before: Launch | undefined, { version, reason }: Launch): boolean {
+  const code = reason?.code;
+  return version !== null || code === 'not_installed' || (code === 'stopped_by_user' && before?.reason?.code === code);
 }
 
 function isFound(before: Launch | undefined, launch: Launch): boolean {
-  const isSame = before?.version === launch.version && before.code === launch.code;
+  const isSame = before?.version === launch.version && before.reason?.code === launch.reason?.code;
   return !isSame && isKnown(before, launch);
 }
 
 /** ENABLED → ALLOCATED. */
-function seeToSlots(ledger: Ledger): void {
+function grantSlots(ledger: Ledger): void {
   const { slots, entries } = ledger;
   const launchOf = (tenantId: string): Launch | undefined => entries.get(tenantId)?.launch;
   slots.free((tenantId) => {
     const launch = launchOf(tenantId);
     return launch !== undefined && (launch.state !== 'DISABLED' || launch.ending || keepsSlot(launch));
   });
-  // a limit that was lowered: the newest go back to the line
+  // the limit was lowered: the newest lose their slots and wait in line
   const stays = (tenantId: string): boolean => isUp(launchOf(tenantId));
   for (const tenantId of slots.surplus(stays)) {
     const entry = entries.get(tenantId);
     if (entry === undefined) continue;
-    // nobody has stopped it: it waits for the same transaction still
+    // no person has stopped it, so it still waits for the same transaction
     const { waitOn = null } = entry.launch ?? {};
     ledger.send(entry, { kind: 'stop' });
     ledger.send(entry, { kind: 'start' }, { waitOn });
@@ -236,7 +238,7 @@ function seeToSlots(ledger: Ledger): void {
   for (const [entry, { state, ending }] of ledger.launches())
     if (state !== 'DISABLED' && !ending) slots.ask(entry.tenant.id);
   slots.grant();
-  // one that has just got a slot, or has kept it since it failed
+  // tenants that have just got a slot, or have kept theirs since a failure
   for (const [entry, { state, ending }] of ledger.launches())
     if (state === 'ENABLED' && !ending && slots.ofScheduler(entry.tenant.id)?.grantedAt)
       ledger.send(entry, { kind: 'slot_reserved' });
@@ -246,7 +248,7 @@ function isUp(launch: Launch | undefined): boolean {
   return launch?.state === 'ALLOCATED' || launch?.state === 'STARTED';
 }
 
-/** Transactions that nobody told of: a restart for each, once. */
+/** Transactions that no message announced: one restart for each. */
 function unsentOf(
   ledger: Ledger,
   world: World,
@@ -265,7 +267,7 @@ function unsentOf(
     hinted.add(entry.tenant.id);
     const isOut = entry.tenant.desired === 'off' || world.presenceOf(entry) !== 'there';
     if (!isOut) unsent.push(restartFor(entry, sighting));
-    // nobody starts it, but its version may be another when that is over
+    // it is not started, but its version may be another when the transaction is over
     else if (sighting.what !== 'database' && entry.launch !== undefined) ledger.set(entry, { retryAt: null });
   }
   const keys = new Set(sighted.map(({ key }) => key));
@@ -273,7 +275,7 @@ function unsentOf(
   return { unsent, hinted, sighted };
 }
 
-/** One that is off may be at another version: a transaction has ended, or nobody was there to see one. */
+/** Inspects a tenant that is off soon: a transaction has ended, or may have while no launcher was active. */
 function noteSoon(entry: LaunchEntry | undefined, ledger: Ledger): void {
   if (entry?.tenant.desired === 'off' && entry.launch !== undefined) ledger.set(entry, { retryAt: null });
 }
@@ -289,7 +291,7 @@ function restartFor({ tenant }: LaunchEntry, { what, pid, xid }: Sighting): Unse
   return { tenantId: tenant.id, tenant: tenant.name, cause: `${doings[what]} (${who})`, xid, pid };
 }
 
-/** Somebody waits for these. */
+/** Inspections of tenants that are to start. */
 function looksOf(ledger: Ledger, waiting: readonly string[]): Plan['looks'] {
   return waiting.flatMap((tenantId) => {
     const entry = ledger.entries.get(tenantId);
@@ -302,24 +304,23 @@ function explainAll(ledger: Ledger): void {
   const positions = ledger.slots.positions();
   for (const [entry, launch] of ledger.launches()) {
     const reason = explain(entry, launch, positions.get(entry.tenant.id));
-    ledger.set(entry, { code: reason?.code ?? null, reason: reason?.text ?? null });
+    ledger.set(entry, { reason });
   }
 }
 
-function explain(entry: LaunchEntry, launch: Launch, position: number | undefined): Reason | undefined {
-  const { state, code, reason, ending } = launch;
-  if (state === 'STARTED') return undefined;
+function explain(entry: LaunchEntry, launch: Launch, position: number | undefined): Reason | null {
+  const { state, reason, ending } = launch;
+  if (state === 'STARTED') return null;
   if (ending && (state !== 'DISABLED' || entry.tenant.desired === 'off')) return reasons.stopping;
   if (state === 'ENABLED' && position !== undefined) return reasons.noSlot(position);
-  // one that is tried again has failed until it runs; what it waits for now is said all the same
-  const isTried = state === 'ALLOCATED' && isFailing(code);
+  // a tenant that is tried again keeps the code of its failure until it runs, with the cause of its present wait
+  const isRetried = state === 'ALLOCATED' && isFailing(reason);
   if (state === 'ALLOCATED' && entry.pending !== undefined) {
     const { pending } = entry;
-    if (!isTried || code === null || pending.code !== 'starting') return pending;
-    return { code, text: pending.text === reasons.starting.text ? (reason ?? code) : pending.text };
+    if (!isRetried || reason === null || pending.code !== 'starting') return pending;
+    return pending.cause === 'none' ? reason : { ...pending, code: reason.code };
   }
-  const keeps = state !== 'ALLOCATED' || isTried;
-  return keeps && code !== null ? { code, text: reason ?? code } : reasons.starting;
+  return state !== 'ALLOCATED' || isRetried ? (reason ?? reasons.starting) : reasons.starting;
 }
 
 function changesOf(ledger: Ledger): Change[] {
@@ -340,22 +341,23 @@ function changesOf(ledger: Ledger): Change[] {
 }
 
 function isSame(before: Launch, launch: Launch): boolean {
-  return JSON.stringify(before) === JSON.stringify({ ...launch, changedAt: before.changedAt });
+  return isDeepStrictEqual(before, { ...launch, changedAt: before.changedAt });
 }
 
 /** Has taken a step, of whatever kind. */
 function hasMoved(before: Launch, launch: Launch): boolean {
   return (
     before.state !== launch.state ||
-    before.code !== launch.code ||
+    before.reason?.code !== launch.reason?.code ||
     before.ending !== launch.ending ||
     before.orderNo !== launch.orderNo
   );
 }
 
-/** One that fails again and again is not told of with every try. */
+/** A tenant that fails again and again is not reported with every try. */
 function isNews(before: Launch, launch: Launch): boolean {
-  return before.code !== launch.code || (before.state !== launch.state && !isFailing(launch.code));
+  const isOther = before.reason?.code !== launch.reason?.code;
+  return isOther || (before.state !== launch.state && !isFailing(launch.reason));
 }
 
 function dueAt(ledger: Ledger): Date | undefined {

@@ -109,9 +109,12 @@ it.each([
 
 it('tells why a database cannot be used', async () => {
   const nowhere: Address = onDatabase({ url: 'postgres://nobody@127.0.0.1:1/' }, 'x');
-  expect(await look(nowhere, 100)).toEqual({ kind: 'unreachable', detail: textWith('it cannot be reached') });
+  expect(await look(nowhere, 100)).toMatchObject({ kind: 'unreachable', reason: { cause: 'connection_lost' } });
   await administer(serverAddress(), `alter database ${bare.address.database} allow_connections false`);
-  expect(await look(bare.address, 100)).toEqual({ kind: 'unreachable', detail: textWith('not currently accepting') });
+  expect(await look(bare.address, 100)).toMatchObject({
+    kind: 'unreachable',
+    reason: { cause: 'error', data: { text: textWith('not currently accepting') } },
+  });
 });
 
 it.each([
@@ -128,7 +131,11 @@ it.each([
   );
   expect(await look(strange.address, 100)).toEqual({
     kind: 'unreachable',
-    detail: `its table millrace.installation is not as Millrace makes it: the version recorded in it is none: ${told}`,
+    reason: {
+      code: 'unreachable',
+      cause: 'installation_table',
+      data: { text: `the version recorded in it is none: ${told}` },
+    },
   });
   await strange.close();
 });
@@ -138,7 +145,7 @@ it("says of another's table of that name that it is not as Millrace makes it", a
   await administer(strange.address, 'create schema millrace; create table millrace.installation (price integer)');
   expect(await look(strange.address, 100)).toEqual({
     kind: 'unreachable',
-    detail: 'its table millrace.installation is not as Millrace makes it: column "version" does not exist',
+    reason: { code: 'unreachable', cause: 'installation_table', data: { text: 'column "version" does not exist' } },
   });
   await strange.close();
 });

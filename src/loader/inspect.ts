@@ -1,7 +1,7 @@
 /**
- * A look at a tenant's database from outside: is it there, is Millrace in it, at which version? All that the shell ever
- * reads of a tenant by itself. The answer is of a moment when no migration was under way: `drain` is taken shared first,
- * and the version read in a statement after that (I6).
+ * Inspects a tenant's database from outside: is it there, is Millrace in it, at which version? The shell reads nothing else of
+ * a tenant by itself. The answer is of a moment when no migration was under way: `drain` is taken shared first, and the
+ * version is read in a statement after that (I6).
  */
 import { Client } from 'pg';
 import { isConnectionLoss, isLockTimeout, isMissingRight, isMissingTable, sqlStateOf } from '../errors.ts';
@@ -12,7 +12,7 @@ import { type Address, clientConfig } from '../postgres/address.ts';
 import { proveDatabase } from '../postgres/databases.ts';
 import { locks } from '../postgres/locks.ts';
 import { longestVersion, recordedVersion } from '../postgres/recorded-version.ts';
-import { missingRightStart } from '../control/reasons.ts';
+import { boundText, type Reason, reasons } from '../control/reasons.ts';
 
 export type Look =
   | { readonly kind: 'installed'; readonly version: string }
@@ -22,11 +22,13 @@ export type Look =
   /** A transaction that is no migration has locked the table of the version. */
   | { readonly kind: 'locked' }
   | { readonly kind: 'gone' }
-  /** The server does not answer, refuses, or what it answers makes no sense (`installationFaultStart`). */
-  | { readonly kind: 'unreachable'; readonly detail: string };
+  /** The server does not answer or refuses, or no version can be read from its answer. */
+  | { readonly kind: 'unreachable'; readonly reason: Reason };
 
-/** How every sentence begins about a table of the version that nobody could read one from. */
-export const installationFaultStart = 'its table millrace.installation is not as Millrace makes it';
+/** The table of the version is there, and no version can be read from it. */
+class InstallationFault extends Error {
+  override readonly name = 'InstallationFault';
+}
 
 /** A server that does not answer within this is out of reach. */
 const answerMs = 3_000;
@@ -72,7 +74,7 @@ const locked = Symbol('locked');
 
 function unlessLocked(error: unknown): typeof locked {
   if (isLockTimeout(error)) return locked;
-  throw isOtherwiseMade(error) ? new Error(`${installationFaultStart}: ${error.message}`, { cause: error }) : error;
+  throw isOtherwiseMade(error) ? new InstallationFault(error.message, { cause: error }) : error;
 }
 
 /** Something of that name is there, and may be read, but not as the statement does. */
@@ -84,7 +86,7 @@ function isOtherwiseMade(error: unknown): error is Error {
 function lookAt(version: string | null): Look {
   if (version !== null && isVersion(version)) return { kind: 'installed', version };
   const recorded = version === null ? 'null' : JSON.stringify(version.slice(0, longestVersion));
-  return { kind: 'unreachable', detail: `${installationFaultStart}: the version recorded in it is none: ${recorded}` };
+  throw new InstallationFault(`the version recorded in it is none: ${recorded}`);
 }
 
 function failedLook(error: unknown): Look {
@@ -92,7 +94,13 @@ function failedLook(error: unknown): Look {
   // dropped between two statements
   if (isMissingTable(error)) return { kind: 'not_installed' };
   if (isLockTimeout(error)) return { kind: 'migrating' };
-  const detail = error instanceof Error ? error.message : String(error);
-  if (isConnectionLoss(error)) return { kind: 'unreachable', detail: `it cannot be reached (${detail})` };
-  return { kind: 'unreachable', detail: isMissingRight(error) ? `${missingRightStart}: ${detail}` : detail };
+  return { kind: 'unreachable', reason: explainFailure(error) };
+}
+
+function explainFailure(error: unknown): Reason {
+  const code = 'unreachable';
+  const text = boundText(error instanceof Error ? error.message : String(error));
+  if (error instanceof InstallationFault) return { code, cause: 'installation_table', data: { text } };
+  if (isConnectionLoss(error)) return { code, cause: 'connection_lost', data: { text } };
+  return isMissingRight(error) ? { code, cause: 'missing_right', data: { text } } : reasons.error(code, text);
 }

@@ -1,14 +1,15 @@
 /**
- * Looks at tenants' databases, many at a time and none for long: a tenant that does not answer keeps nobody waiting. What
- * was found is kept for a moment, for the launcher's next turn.
+ * Inspects tenants' databases, several at a time and each for at most 4 s: a tenant that does not answer delays no other.
+ * Findings are kept for a moment, for the launcher's next turn.
  */
 import { performance } from 'node:perf_hooks';
 import { within } from '../kernel/service.ts';
+import type { EngineFault } from '../control/reasons.ts';
 import type { Address } from '../postgres/address.ts';
 import { type Look, look } from './inspect.ts';
 
 /** Whether an engine of that version can be used here, as far as can be said without running it. */
-type EngineFound = { readonly ok: true } | { readonly ok: false; readonly detail: string };
+type EngineFound = { readonly ok: true } | ({ readonly ok: false } & EngineFault);
 
 export interface EnginesPort {
   usable(version: string): Promise<EngineFound>;
@@ -125,7 +126,9 @@ export class Looks {
 }
 
 async function find(address: Address, engines: EnginesPort): Promise<Finding> {
-  const unanswered: Finding = { kind: 'unreachable', detail: `no answer within ${longestLookMs / 1_000} s` };
+  const seconds = longestLookMs / 1_000;
+  const reason = { code: 'unreachable', cause: 'no_answer', data: { seconds } } as const;
+  const unanswered: Finding = { kind: 'unreachable', reason };
   const found = (await within(longestLookMs, look(address, lockWaitMs))) ?? unanswered;
   if (found.kind !== 'installed') return found;
   const engine = await engines.usable(found.version).catch((error: unknown): EngineFound => {

@@ -20,10 +20,11 @@ import { makePatient } from '../postgres/pool/patient-pool.ts';
 import { closePool, guardVersion, openPool } from '../postgres/pool/pool.ts';
 import { presentVersion } from '../postgres/recorded-version.ts';
 import type { WakeHub } from '../postgres/wake.ts';
+import { formatCause } from '../control/format-reason.ts';
 import { findFormer, listTenants, type TenantRow } from '../control/queries.ts';
 import type { EngineSource } from './engines/engines.ts';
 import { look, type Prove } from './inspect.ts';
-import { schemaFault } from './schema-fault.ts';
+import { findSchemaFault } from './schema-fault.ts';
 
 export interface OpenTenant {
   readonly row: TenantRow;
@@ -257,8 +258,8 @@ export class Loader {
 
   readonly #prove: Prove = async (client, version) => {
     const found = await this.#options.engines.find(version);
-    const fault = found.ok ? await schemaFault(client, found.engine) : undefined;
-    if (fault !== undefined) throw new Error(fault);
+    const fault = found.ok ? await findSchemaFault(client, found.engine) : undefined;
+    if (fault !== undefined) throw new Error(formatCause(fault));
   };
 
   /** Looks count like all other connections, and begin like these only a few at a time. */
@@ -367,5 +368,5 @@ function reasonOf(name: string, seen: Exclude<Seen, { kind: 'installed' }>): str
   if (seen.kind === 'not_installed') return `tenant ${name} is not installed`;
   if (seen.kind === 'migrating') return `tenant ${name} is being upgraded`;
   if (seen.kind === 'locked') return `another transaction has locked the tables of tenant ${name}; try again`;
-  return `the database of tenant ${name} cannot be used: ${seen.detail}`;
+  return `the database of tenant ${name} cannot be used: ${formatCause(seen.reason)}`;
 }

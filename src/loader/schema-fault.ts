@@ -3,36 +3,38 @@
  * without its migrations or functions. Checked before a tenant is started or served.
  */
 import type { ClientBase } from 'pg';
-import { type Engine, functionsStep } from '../contract/engine.ts';
-import { schemaFaultStart } from '../control/reasons.ts';
-import { knownError } from '../errors.ts';
+import { type Engine, functionsStep, missingPartsPath } from '../contract/engine.ts';
+import { boundText, type Reason } from '../control/reasons.ts';
+import { knownError, type MillraceError } from '../errors.ts';
 
 /** Undefined: it is. */
-export async function schemaFault(
+export async function findSchemaFault(
   client: ClientBase,
   engine: Pick<Engine, 'pending' | 'version'>,
-): Promise<string | undefined> {
+): Promise<Reason | undefined> {
   try {
     const missing = await engine.pending(client);
-    return missing.length === 0 ? undefined : fault(engine.version, missingWords(missing));
+    return missing.length === 0 ? undefined : describeMissing(engine.version, missing);
   } catch (error) {
     const known = knownError(error);
-    if (known?.code === 'bad_configuration') return fault(engine.version, known.message);
+    if (known?.code === 'bad_configuration') return describeRejection(engine.version, known);
     throw error;
   }
 }
 
-function fault(version: string, detail: string): string {
-  return `${schemaFaultStart} ${version}: ${detail}`;
+function describeRejection(engine: string, { message, faults }: MillraceError): Reason {
+  const arePartsMissing = faults.some(({ path }) => path === missingPartsPath);
+  return unfit(arePartsMissing ? 'being_restored' : 'schema_unfit', engine, message);
 }
 
-/** A restore fills the table of the version before that of the migrations: whoever applied them then would spoil it. */
-function missingWords(missing: readonly string[]): string {
-  if (missing[0]?.startsWith('0001_') === true) return 'no migration is recorded: it is still being restored';
+function unfit(cause: 'schema_unfit' | 'being_restored', engine: string, text: string): Reason {
+  return { code: 'no_engine', cause, data: { engine, text: boundText(text) } };
+}
+
+/** A restore fills the table of the version before that of the migrations. Applying migrations then would spoil it. */
+function describeMissing(engine: string, missing: readonly string[]): Reason {
+  if (missing[0]?.startsWith('0001_') === true)
+    return unfit('being_restored', engine, 'no migration is recorded: it is still being restored');
   const parts = missing.map((name) => (name === functionsStep ? 'its set of SQL functions' : name));
-  return `${parts.join(', ')} ${be(missing)} missing`;
-}
-
-function be({ length }: readonly string[]): string {
-  return length === 1 ? 'is' : 'are';
+  return unfit('schema_unfit', engine, `${parts.join(', ')} ${missing.length === 1 ? 'is' : 'are'} missing`);
 }

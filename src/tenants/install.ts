@@ -10,7 +10,8 @@ import { drained, type Drained, graceMs, usualLockMs } from '../postgres/drained
 import { locks } from '../postgres/locks.ts';
 import { notForgotten } from '../postgres/pool/pool.ts';
 import type { Engines } from '../loader/engines/engines.ts';
-import { holdersOfTables, howToFree, inWords } from '../control/blockers.ts';
+import { holdersOfTables, nameHolders } from '../control/blockers.ts';
+import { formatFreeing } from '../control/format-reason.ts';
 
 /** Those who have to leave are told. */
 export interface Telling {
@@ -58,7 +59,7 @@ async function gaveUp(tx: Db, error: Error, lockMs = usualLockMs): Promise<Millr
   const whose =
     holders.length === 0
       ? 'nobody has tables of the schema millrace open now; try again'
-      : `tables of the schema millrace are held by ${holders.map(inWords).join(', ')}; ${howToFree(holders)}, or try again later`;
+      : `tables of the schema millrace are held by ${nameHolders(holders)}; ${formatFreeing(holders)}, or try again later`;
   const detail = `${what}a lock was waited for in vain, for ${lockMs / 1_000} s, and nothing was changed; ${whose}`;
   return new MillraceError('conflict', detail, { cause: error });
 }

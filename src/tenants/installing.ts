@@ -7,7 +7,8 @@ import { isConnectionLoss, knownError, MillraceError, sqlStateOf } from '../erro
 import { checkpoint } from '../kernel/checkpoint.ts';
 import { migrateTenant } from './install.ts';
 import { look } from '../loader/inspect.ts';
-import { blockersOf, described, howToEnd } from '../control/blockers.ts';
+import { adviseEnding, blockersOf, describeBlocker } from '../control/blockers.ts';
+import { formatCause } from '../control/format-reason.ts';
 import { type Actor, heard, type Life, restarting } from './life.ts';
 import type { LifeRow } from './queries.ts';
 
@@ -36,7 +37,7 @@ export async function seen(life: Life, row: LifeRow): Promise<{ readonly version
   if (found.kind === 'gone') return 'gone';
   if (found.kind === 'installed') return { version: found.version };
   if (found.kind === 'not_installed') return { version: null };
-  const why = 'detail' in found ? found.detail : await whoChanges(life, row);
+  const why = found.kind === 'unreachable' ? formatCause(found.reason) : await whoChanges(life, row);
   throw new MillraceError(
     'tenant_unavailable',
     `the database ${row.database} of tenant ${row.name} cannot be used: ${why}`,
@@ -46,7 +47,7 @@ export async function seen(life: Life, row: LifeRow): Promise<{ readonly version
 async function whoChanges({ control }: Life, { id }: LifeRow): Promise<string> {
   const [first] = await blockersOf(control, id);
   const changing = 'another transaction is changing it';
-  return first === undefined ? changing : `${changing} (${described(first)}); ${howToEnd(first)}`;
+  return first === undefined ? changing : `${changing} (${describeBlocker(first)}); ${adviseEnding(first)}`;
 }
 
 /** Whether a failure leaves open what became of the transaction: nothing may be undone then. */

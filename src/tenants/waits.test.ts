@@ -17,7 +17,7 @@ import { pause } from '../kernel/service.ts';
 import { sql } from '../kernel/sql.ts';
 import { clientConfig } from '../postgres/address.ts';
 import { look } from '../loader/inspect.ts';
-import { type Blocker, blockersOf, howToWait } from '../control/blockers.ts';
+import { adviseWaiting, type Blocker, blockersOf } from '../control/blockers.ts';
 import { createTenant } from './create.ts';
 import { findLifeRow } from './queries.ts';
 import { releaseTenant } from './release.ts';
@@ -130,7 +130,7 @@ describe('an upgrade behind an open reader', () => {
       return all.length > 0 ? all : undefined;
     });
     expect(found.map((each) => each.pid ?? each.gid)).toEqual([pid, name]);
-    expect(howToWait(1, found)).toMatch(
+    expect(adviseWaiting(1, found)).toMatch(
       new RegExp(`^it waits for locks of backend ${pid} \\(a report, .*\\), prepared transaction '${name}' \\(`),
     );
     await inDatabase(life, name, (_, other) => other.query(`rollback prepared '${name}'`));

@@ -6,7 +6,8 @@ import { tenantHandlers } from '../../src/gateway/tenants/handlers.ts';
 import { makeRouter } from '../../src/http/router.ts';
 import { newId } from '../../src/kernel/id.ts';
 import { sql } from '../../src/kernel/sql.ts';
-import type { Reason } from '../../src/control/reasons.ts';
+import { formatReason } from '../../src/control/format-reason.ts';
+import { type Reason, storeReason } from '../../src/control/reasons.ts';
 import type { TestLife } from './tenant-life.ts';
 
 const root: Caller = { kind: 'key', role: 'root', tenantId: null, tenant: null, actor: 'key:root' };
@@ -60,10 +61,11 @@ export async function insertLaunch({ control }: TestLife, tenantId: string, entr
     hostId = null,
     waitOn = null,
   } = entry;
+  const sentence = reason === undefined ? null : formatReason(reason);
   await control.exec(sql`
-    insert into launch (tenant_id, state, code, reason, version, failures, retry_at, host_id, ordered, wait_on, changed_at)
-    values (${tenantId}, ${state}, ${reason?.code ?? null}, ${reason?.text ?? null}, ${version}, ${failures}, ${retryAt},
-            ${hostId}, ${hostId !== null}, ${waitOn}, clock_timestamp())`);
+    insert into launch (tenant_id, state, code, reason, why, version, failures, retry_at, host_id, ordered, wait_on, changed_at)
+    values (${tenantId}, ${state}, ${reason?.code ?? null}, ${sentence}, ${storeReason(reason ?? null, sentence)}::jsonb,
+            ${version}, ${failures}, ${retryAt}, ${hostId}, ${hostId !== null}, ${waitOn}, clock_timestamp())`);
 }
 
 export async function insertHost({ control }: TestLife): Promise<string> {

@@ -1,4 +1,5 @@
 /** What a turn of the launcher reads, made by hand: a world without tenants, and what may be in it. */
+import type { Reason, ReasonCode } from '../../src/control/reasons.ts';
 import { newId } from '../../src/kernel/id.ts';
 import type { LaunchHost } from '../../src/launcher/launch-queries.ts';
 import type { Launch, LaunchEntry } from '../../src/launcher/ledger.ts';
@@ -8,10 +9,14 @@ import type { World } from '../../src/launcher/turn.ts';
 export const now = new Date('2026-06-01T00:00:00Z');
 export const at = (seconds: number): Date => new Date(now.getTime() + seconds * 1_000);
 
+/** A reason without a cause. */
+export function because(code: ReasonCode): Reason {
+  return { code, cause: 'none', data: {} };
+}
+
 export const failedLaunch: Launch = {
   state: 'DISABLED',
-  code: 'unreachable',
-  reason: 'unreachable',
+  reason: because('unreachable'),
   waitOn: null,
   version: '1',
   hostId: null,
@@ -32,7 +37,7 @@ export function makeEntry(launch: Launch): LaunchEntry {
     tenant: { ...tenant, ownHost: false },
     before: launch,
     launch,
-    word: undefined,
+    report: undefined,
     transactionIsOpen: false,
   };
 }

@@ -6,7 +6,8 @@ import { makeRouter } from '../../http/router.ts';
 import { newId } from '../../kernel/id.ts';
 import { sql } from '../../kernel/sql.ts';
 import { DisciplinedTime, formatStep } from '../../kernel/time.ts';
-import { type Reason, reasonCodes, reasons } from '../../control/reasons.ts';
+import { formatCause, formatReason } from '../../control/format-reason.ts';
+import { type Reason, reasonCodes, reasons, storeReason } from '../../control/reasons.ts';
 import { insertTenant } from '../../tenants/queries.ts';
 import type { DatabaseFault } from '../../postgres/vitals.ts';
 import type { GatewayContext } from './context.ts';
@@ -54,26 +55,32 @@ async function healthz(path = '/healthz', caller?: Caller): Promise<{ status: nu
 
 async function launched(state: string, reason: Reason | null, retryAt: Date | null = null): Promise<void> {
   const desired = reason?.code === 'stopped_by_user' ? 'off' : 'on';
+  const sentence = reason === null ? null : formatReason(reason);
   await life.control.exec(sql`update tenant set desired = ${desired} where id = ${id}`);
   await life.control.exec(sql`
-    insert into launch (tenant_id, state, code, reason, retry_at, changed_at)
-    values (${id}, ${state}, ${reason?.code ?? null}, ${reason?.text ?? null}, ${retryAt}, clock_timestamp())
+    insert into launch (tenant_id, state, code, reason, why, retry_at, changed_at)
+    values (${id}, ${state}, ${reason?.code ?? null}, ${sentence}, ${storeReason(reason, sentence)}::jsonb, ${retryAt},
+            clock_timestamp())
     on conflict (tenant_id) do update
-       set state = excluded.state, code = excluded.code, reason = excluded.reason, retry_at = excluded.retry_at`);
+       set state = excluded.state, code = excluded.code, reason = excluded.reason, why = excluded.why,
+           retry_at = excluded.retry_at`);
 }
 
-async function runs(trouble: string | null = null): Promise<void> {
+async function runs(trouble: Reason | null = null): Promise<void> {
   await launched('STARTED', null);
+  const sentence = trouble === null ? null : formatCause(trouble);
   const host = await insertHost(life);
   await life.control.exec(sql`update launch set host_id = ${host}, ordered = true, order_no = 1`);
   await life.control.exec(sql`
-    insert into scheduler (tenant_id, order_no, host_id, id, engine, phase, reason, changed_at, beat_at)
-    values (${id}, 1, ${host}, ${newId()}, '1', 'running', ${trouble}, clock_timestamp(), clock_timestamp())`);
+    insert into scheduler (tenant_id, order_no, host_id, id, engine, phase, reason, why, changed_at, beat_at)
+    values (${id}, 1, ${host}, ${newId()}, '1', 'running', ${sentence}, ${storeReason(trouble, sentence)}::jsonb,
+            clock_timestamp(), clock_timestamp())`);
 }
 
 const root: Caller = { kind: 'key', role: 'root', tenantId: null, tenant: null, actor: 'key:root' };
 const keyOf = (role: 'viewer' | 'worker', tenantId: string | null): Caller => ({ ...root, role, tenantId });
-const failing = reasons.failing('firing triggers fails since 2026-06-01T12:03:00.000Z: role "anna" at 10.0.0.7');
+const since = '2026-06-01T12:03:00.000Z';
+const failing = reasons.failing([{ doing: 'firing triggers', since, message: 'role "anna" at 10.0.0.7', hang: null }]);
 
 it('is well where its scheduler is', async () => {
   isHealthy = true;
@@ -96,8 +103,8 @@ it('names the cause and the next try to everybody, and the words of the server t
   const start = 'the scheduler of the tenant default does not run: ';
   const next = 'next try at 2030-01-01T00:00:00.000Z';
   await launched('DISABLED', failing, new Date('2030-01-01T00:00:00Z'));
-  const plain = `${start}firing triggers fails since 2026-06-01T12:03:00.000Z; ${next}`;
-  const full = `${start}${failing.text}; ${next}`;
+  const plain = `${start}firing triggers has failed since ${since}; ${next}`;
+  const full = `${start}${formatReason(failing)}; ${next}`;
   const detailFor = async (caller?: Caller) => (await healthz('/healthz', caller)).body;
   expect(await detailFor()).toMatchObject({ code: 'tenant_unavailable', detail: plain });
   expect(await detailFor(keyOf('worker', null))).toMatchObject({ detail: plain });
@@ -109,16 +116,16 @@ it('names the cause and the next try to everybody, and the words of the server t
 it.each(reasonCodes.filter((code) => code !== 'stopped_by_user'))(
   'has a plain sentence for a tenant that does not run because of %s',
   async (code) => {
-    await launched('DISABLED', { code, text: 'crashed: role "anna" at 10.0.0.7' });
+    await launched('DISABLED', reasons.error(code, 'role "anna" at 10.0.0.7'));
     const { status, body } = await healthz();
     expect([status, JSON.stringify(body)]).toEqual([503, expect.stringMatching(/does not run: [a-zA-Z]/)]);
-    if (code !== 'failing') expect(JSON.stringify(body)).not.toContain('anna');
+    expect(JSON.stringify(body)).not.toContain('anna');
   },
 );
 
-it.each([
-  [reasons.crashed('its database is read-only (a standby)'), 'its database is read-only'],
-  [reasons.unreachable('its role lacks a right: permission denied for anna'), 'its role lacks a right'],
+it.each<readonly [Reason, string]>([
+  [{ code: 'crashed', cause: 'read_only', data: {} }, 'its database is read-only'],
+  [{ code: 'unreachable', cause: 'missing_right', data: { text: 'denied for anna' } }, 'its role lacks a right'],
 ])('names to everybody why a database cannot be written: %j', async (reason, cause) => {
   await launched('DISABLED', reason);
   const detail = `the scheduler of the tenant default does not run: ${cause}`;
@@ -127,8 +134,8 @@ it.each([
 
 it('names parts that fail beside a tenant that runs', async () => {
   isHealthy = true;
-  await runs('forgetting old runs fails since noon: at 10.0.0.7');
-  const warnings = ['forgetting old runs fails since noon'];
+  await runs(reasons.failing([{ doing: 'forgetting old runs', since: 'noon', message: 'at 10.0.0.7', hang: null }]));
+  const warnings = ['forgetting old runs has failed since noon'];
   expect(await healthz()).toEqual({ status: 200, body: { status: 'ok', warnings } });
 });
 
@@ -187,7 +194,7 @@ it('a process that speaks for itself alone warns of a default tenant that does n
   speaksForTenant = false;
   await launched('DISABLED', failing);
   const plain =
-    'the scheduler of the tenant default does not run: firing triggers fails since 2026-06-01T12:03:00.000Z';
+    'the scheduler of the tenant default does not run: firing triggers has failed since 2026-06-01T12:03:00.000Z';
   expect(await healthz()).toEqual({ status: 200, body: { status: 'ok', warnings: [plain] } });
   await launched('DISABLED', reasons.stoppedByUser);
   expect(await healthz()).toEqual({ status: 200, body: { status: 'ok' } });

@@ -1,6 +1,6 @@
-/** Why a tenant does not run whose upgrade waits for somebody, or whose database was dropped by half. */
+/** Explanations of an upgrade that waits, a database that was dropped by half, and a clock that was set. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { askOf, type Entry, insertLaunch } from '../../../test/harness/tenant-calls.ts';
+import { askOf, type Entry, insertHost, insertLaunch } from '../../../test/harness/tenant-calls.ts';
 import { engineOf, inDatabase, makeTestLife, type TestLife } from '../../../test/harness/tenant-life.ts';
 import { until } from '../../../test/harness/until.ts';
 import { engine } from '../../engine/engine.ts';
@@ -56,5 +56,18 @@ it('proposes another drop, and nothing else, where one was cut short in the data
   );
   expect(await explained(name)).toMatchObject({
     advice: expect.stringContaining(`\`millrace tenant drop ${name}\``) as unknown,
+  });
+});
+
+it('A step of the clock of the server is named beside a tenant that runs', async () => {
+  const { name, launched } = await make();
+  await launched({ state: 'STARTED', hostId: await insertHost(life) });
+  const clockFault = () => "the database server's clock was set back by 60 s";
+  const { json } = await askOf({ ...life, clockFault }, `GET /api/explain/tenant/${name}`);
+  expect(json).toMatchObject({
+    summary: `runs, but ${clockFault()}`,
+    sentence: expect.stringMatching(
+      / runs at version .*, but the database server's clock was set back by 60 s\.$/,
+    ) as unknown,
   });
 });

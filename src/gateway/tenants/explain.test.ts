@@ -8,8 +8,16 @@ import { engine } from '../../engine/engine.ts';
 import { newId } from '../../kernel/id.ts';
 import { sql } from '../../kernel/sql.ts';
 import { insertTenant } from '../../tenants/queries.ts';
-import { installationFaultStart } from '../../loader/inspect.ts';
-import { type ReasonCode, reasonCodes, reasons } from '../../control/reasons.ts';
+import { formatReason } from '../../control/format-reason.ts';
+import {
+  noEngine,
+  type PartFact,
+  type Reason,
+  type ReasonCode,
+  reasonCodes,
+  reasons,
+  storeReason,
+} from '../../control/reasons.ts';
 import { tenantEndpointsOfGateway } from './endpoints.ts';
 
 /** Its migration waits for a lock that a test holds. */
@@ -34,6 +42,8 @@ const ask = (call: string, body?: object, caller?: Caller): Promise<Told> => ask
 const launched = (entry: Entry): Promise<void> => insertLaunch(life, id, entry);
 const host = (): Promise<string> => insertHost(life);
 
+const broken: PartFact = { doing: 'firing triggers', since: 'noon', message: 'no such function', hang: null };
+
 describe('why a tenant does not run', () => {
   const at = new Date('2030-01-01T00:00:00Z');
   const cases: Readonly<Record<ReasonCode, readonly [Entry, RegExp]>> = {
@@ -46,21 +56,21 @@ describe('why a tenant does not run', () => {
     ],
     no_slot: [{ state: 'ENABLED', reason: reasons.noSlot(1) }, /waits for a slot/],
     no_engine: [
-      { reason: reasons.noEngine('engine 0.0.9 is not here'), version: '0.0.9' },
+      { reason: noEngine({ detail: 'engine 0.0.9 is not here' }), version: '0.0.9' },
       /at version 0.0.9, and engine 0.0.9 is not here/,
     ],
     not_installed: [{ reason: reasons.notInstalled }, /Millrace is not installed/],
     unreachable: [
-      { reason: reasons.unreachable('no route'), failures: 3, retryAt: at },
+      { reason: reasons.error('unreachable', 'no route'), failures: 3, retryAt: at },
       /: no route; tried 3 times in a row; the next try is at 2030/,
     ],
     not_connectable: [{ reason: reasons.isTemplate }, /its database is a template/],
     crashed: [
-      { reason: reasons.crashed('boom'), failures: 1, retryAt: at },
+      { reason: reasons.error('crashed', 'boom'), failures: 1, retryAt: at },
       /has ended once: boom; the next try is at 2030/,
     ],
     failing: [
-      { reason: reasons.failing('firing triggers has failed since noon: no such function'), failures: 2, retryAt: at },
+      { reason: reasons.failing([broken]), failures: 2, retryAt: at },
       /a part of it does not work: firing triggers has failed since noon: no such function; the next try is at 2030/,
     ],
     gone: [{ reason: reasons.gone }, /does not exist/],
@@ -91,8 +101,8 @@ describe('why a tenant does not run', () => {
   });
 
   it('says once what to do where an engine is not here', async () => {
-    const detail = 'engine 0.0.9 is not here, only 0.1.0; add it with `millrace engine add`';
-    await launched({ reason: reasons.noEngine(detail), version: '0.0.9' });
+    const missing = { version: '0.0.9', available: ['0.1.0'] };
+    await launched({ reason: noEngine({ detail: '', missing }), version: '0.0.9' });
     const { json } = await ask(`GET /api/explain/tenant/${name}`);
     const told = tenantEndpointsOfGateway['GET /api/explain/tenant/{name}'].answer.parse(json);
     expect(told.sentence).toMatch(/engine 0.0.9 is not here, only 0.1.0\.$/);
@@ -148,7 +158,7 @@ describe('why a tenant does not run', () => {
   });
 
   it('proposes an upgrade only to an engine that is here, can be used and is newer', async () => {
-    await launched({ reason: reasons.noEngine('engine 0.0.9 is not here'), version: '0.0.9' });
+    await launched({ reason: noEngine({ detail: 'engine 0.0.9 is not here' }), version: '0.0.9' });
     const advice = async (): Promise<unknown> => (await ask(`GET /api/explain/tenant/${name}`)).json['advice'];
     expect(await advice()).toBe(
       `\`millrace engine add\` brings 0.0.9; \`millrace tenant upgrade ${name}\` goes to 2.0.0, which is here`,
@@ -157,41 +167,32 @@ describe('why a tenant does not run', () => {
     expect(await advice()).toBe('`millrace engine add` brings 3.0.0');
   });
 
-  it('proposes no engine where one is here, and the schema is not its own', async () => {
+  it.each([
+    ['schema_unfit', /^apply and record what is missing/],
+    ['being_restored', /^wait for the end of the restore/],
+  ] as const)('proposes no engine where one is here, and the schema is not its own: %s', async (cause, advice) => {
     const detail = 'its schema does not match engine 2.0.0: 0011_more.sql is missing';
-    await launched({ reason: reasons.noEngine(detail), version: '2.0.0' });
+    const data = { engine: '2.0.0', text: '0011_more.sql is missing' };
+    await launched({ reason: { code: 'no_engine', cause, data }, version: '2.0.0' });
     const { json } = await ask(`GET /api/explain/tenant/${name}`);
     expect(json).toMatchObject({
       sentence: `${name} is at version 2.0.0, and ${detail}.`,
-      advice: expect.stringMatching(/^apply and record what is missing/) as unknown,
+      advice: expect.stringMatching(advice) as unknown,
     });
-  });
-
-  it('says to wait where a restore is under way', async () => {
-    const detail =
-      'its schema does not match engine 2.0.0: 3 of its indexes and keys are missing: it is still being restored';
-    await launched({ reason: reasons.noEngine(detail), version: '2.0.0' });
-    const { json } = await ask(`GET /api/explain/tenant/${name}`);
-    expect(json['advice']).toMatch(/^wait for the end of the restore/);
   });
 
   it('tells what a start waits for', async () => {
     const other = 'another scheduler of this tenant is still running (psql, backend 7)';
-    await launched({ state: 'ALLOCATED', reason: reasons.startingAfter(other) });
+    const data = { name: 'psql', pid: 7 };
+    await launched({ state: 'ALLOCATED', reason: { code: 'starting', cause: 'other_scheduler', data } });
     const { json } = await ask(`GET /api/explain/tenant/${name}`);
     expect(json['sentence']).toBe(`The scheduler of ${name} is starting: ${other}.`);
   });
 
-  it.each([
+  it.each<readonly [Reason, string]>([
+    [reasons.failing([broken]), 'firing triggers has failed since noon: no such function'],
     [
-      reasons.failing('firing triggers fails since noon: no such function'),
-      'firing triggers fails since noon: no such function',
-    ],
-    [
-      {
-        code: 'crashed',
-        text: 'starting: it has started, and is watched for 5 s before it is called running',
-      } as const,
+      { code: 'crashed', cause: 'proving', data: { seconds: 5 } },
       'it has started, and is watched for 5 s before it is called running',
     ],
   ])('says of a tenant that is tried again what it failed with or waits for: %j', async (reason, cause) => {
@@ -200,23 +201,11 @@ describe('why a tenant does not run', () => {
     expect(json['sentence']).toBe(`The scheduler of ${name} is being tried again after 2 failures in a row: ${cause}.`);
   });
 
-  it('names a step of the clock of the server beside a tenant that runs', async () => {
-    const hostId = await host();
-    await launched({ state: 'STARTED' });
-    await life.control.exec(sql`update launch set host_id = ${hostId}, ordered = true where tenant_id = ${id}`);
-    const clockFault = () => "the database server's clock was set back by 60 s";
-    const { json } = await askOf({ ...life, clockFault }, `GET /api/explain/tenant/${name}`);
-    expect(json).toMatchObject({
-      summary: `runs, but ${clockFault()}`,
-      sentence: expect.stringMatching(
-        / runs at version .*, but the database server's clock was set back by 60 s\.$/,
-      ) as unknown,
-    });
-  });
-
   it('does not blame the server for a table of the version that is not ours', async () => {
-    const detail = `${installationFaultStart}: column "version" does not exist`;
-    await launched({ reason: reasons.unreachable(detail), failures: 1, retryAt: at });
+    const text = 'column "version" does not exist';
+    const detail = `its table millrace.installation is not as Millrace makes it: ${text}`;
+    const reason = { code: 'unreachable', cause: 'installation_table', data: { text } } as const;
+    await launched({ reason, failures: 1, retryAt: at });
     const { json } = await ask(`GET /api/explain/tenant/${name}`);
     expect(json).toMatchObject({
       sentence: expect.stringContaining(`cannot be used: ${detail}; tried once`) as unknown,
@@ -224,14 +213,14 @@ describe('why a tenant does not run', () => {
     });
   });
 
-  it.each([
-    [reasons.crashed('its database is read-only (a standby)'), /^connected to .* alter database .* reset default_tr/],
+  it.each<readonly [Reason, RegExp]>([
+    [{ code: 'crashed', cause: 'read_only', data: {} }, /^connected to .* alter database .* reset default_tr/],
     [
-      reasons.unreachable('its role lacks a right: permission denied for schema millrace'),
+      { code: 'unreachable', cause: 'missing_right', data: { text: 'permission denied for schema millrace' } },
       /grant usage on schema mill/,
     ],
     [
-      reasons.crashed('its role lacks a right: anna may not write millrace.live'),
+      { code: 'crashed', cause: 'missing_right', data: { text: 'anna may not write millrace.live' } },
       /grant select, insert, .* on all tab/,
     ],
   ])('names the statement that lets the scheduler write again: %j', async (reason, advice) => {
@@ -241,9 +230,12 @@ describe('why a tenant does not run', () => {
   });
 
   it('leaves the advice to the sentence where that names who holds a lock', async () => {
-    const held = 'firing triggers has made no progress since noon: it waits for a lock held by psql (backend 7)';
+    const holder = { pid: 7, gid: null, application: 'psql', user: null, since: null };
+    const stuck: PartFact = { ...broken, message: null, hang: { kind: 'lock', holders: [holder] } };
+    const held =
+      'firing triggers has made no progress since noon: it waits for a lock held by backend 7 (psql); end it (select pg_terminate_backend(7)), or wait';
     const hostId = await host();
-    await launched({ state: 'ALLOCATED', reason: reasons.failing(held) });
+    await launched({ state: 'ALLOCATED', reason: reasons.failing([stuck]) });
     await life.control.exec(sql`update launch set host_id = ${hostId}, ordered = true where tenant_id = ${id}`);
     const { json } = await ask(`GET /api/explain/tenant/${name}`);
     expect(json).toMatchObject({ sentence: `The scheduler of ${name} does not do its work: ${held}.`, advice: null });
@@ -314,7 +306,7 @@ describe('why a tenant does not run', () => {
     const mine = life.name();
     const made = (await ask('POST /api/tenants', { name: mine })).json as { tenant?: { id: string } };
     id = made.tenant?.id ?? '';
-    await launched({ state: 'ALLOCATED', reason: reasons.waitingOn('of a migration') });
+    await launched({ state: 'ALLOCATED', reason: reasons.migration });
     const xid = await inDatabase(life, mine, async (db, client) => {
       await client.query('begin; select millrace.begin_migration(); create table more ()');
       // one that has savepoints has several numbers
@@ -336,10 +328,13 @@ describe('why a tenant does not run', () => {
     const mine = life.name();
     const made = (await ask('POST /api/tenants', { name: mine })).json as { tenant?: { id: string } };
     id = made.tenant?.id ?? '';
-    await launched({ state: 'ALLOCATED', reason: reasons.waitingOn('that has locked its tables') });
-    const reasonNow = (transaction: string) =>
-      life.control.exec(sql`
-        update launch set reason = ${reasons.waitingOn(transaction).text} where tenant_id = ${id}`);
+    await launched({ state: 'ALLOCATED', reason: reasons.lockedTables });
+    const reasonNow = (transaction: string) => {
+      const reason = reasons.waitingOn(transaction);
+      const sentence = formatReason(reason);
+      return life.control.exec(sql`
+        update launch set reason = ${sentence}, why = ${storeReason(reason, sentence)}::jsonb where tenant_id = ${id}`);
+    };
     const explained = async () => (await ask(`GET /api/explain/tenant/${mine}`)).json;
     const xid = await inDatabase(life, mine, async (db, client) => {
       await client.query("set application_name to 'a tool'; begin; drop schema millrace cascade");
@@ -358,7 +353,7 @@ describe('why a tenant does not run', () => {
       await client.query(`prepare transaction '${mine}'`);
       return own.xid;
     });
-    await reasonNow(`${xid} (prepared)`);
+    await reasonNow(xid);
     const json = await explained();
     await inDatabase(life, mine, (_, client) => client.query(`rollback prepared '${mine}'`));
     expect(json).toMatchObject({
@@ -373,7 +368,7 @@ describe('why a tenant does not run', () => {
     const mine = life.name();
     const made = (await ask('POST /api/tenants', { name: mine })).json as { tenant?: { id: string } };
     id = made.tenant?.id ?? '';
-    await launched({ state: 'ALLOCATED', reason: reasons.waitingOn('of a migration') });
+    await launched({ state: 'ALLOCATED', reason: reasons.migration });
     await inDatabase(life, mine, async (db, client) => {
       await client.query('begin; select millrace.begin_migration()');
       const { virtual } = await db.one<{ virtual: string }>(sql`

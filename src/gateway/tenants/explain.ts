@@ -1,16 +1,18 @@
-/** Why a tenant's scheduler runs, or why not: one sentence per reason, what to do about it, and the facts behind it. */
+/**
+ * Why a tenant's scheduler runs or does not: one sentence per reason, advice, and the facts behind it. Advice is chosen by the
+ * cause of the reason, never by a sentence.
+ */
 import { defaultTenant } from '../../contract/tenants.ts';
 import { shellWord } from '../../kernel/text/shell-word.ts';
 import { isNewer } from '../../kernel/text/version.ts';
-import { lockStart } from '../../hosts/hang-cause.ts';
 import { adoptCommand, howToLetIn, howToLetWrite } from '../../tenants/advice.ts';
 import type { Life } from '../../tenants/life.ts';
 import { slotLimit } from '../../tenants/orders.ts';
-import { type Blocker, blockersOf, described, howToEnd, howToWait } from '../../control/blockers.ts';
+import { adviseEnding, adviseWaiting, type Blocker, blockersOf, describeBlocker } from '../../control/blockers.ts';
+import { formatCause, formatMissingEngine } from '../../control/format-reason.ts';
 import { usualTarget } from '../../tenants/target.ts';
-import { installationFaultStart } from '../../loader/inspect.ts';
 import { messagesOf, type SentMessage } from '../../control/messages.ts';
-import { causeOf, type ReasonCode, reasons, schemaFaultStart } from '../../control/reasons.ts';
+import type { Reason, ReasonCode } from '../../control/reasons.ts';
 import { quoted } from '../../postgres/databases.ts';
 import type { DatabaseFault } from '../../postgres/vitals.ts';
 import { type Absence, absenceOf } from './stale-status.ts';
@@ -25,18 +27,18 @@ interface Ground {
   readonly tenant: queries.TenantState;
   /** The newest first. */
   readonly messages: readonly SentMessage[];
-  /** Who stopped it, though it was renamed or upgraded since. */
+  /** The last stop, also of a tenant that was renamed or upgraded since. */
   readonly lastStop: SentMessage | undefined;
-  /** Whether the caller may hear of other tenants. */
+  /** Whether the caller may see other tenants. */
   readonly isRoot: boolean;
 }
 
-interface Said {
+interface Answer {
   readonly sentence: string;
   readonly advice: string | null;
   readonly facts?: Facts;
-  /** The sentence says whether a launcher is active. */
-  readonly tellsOfLauncher?: boolean;
+  /** The sentence already says whether a launcher is active. */
+  readonly namesLauncher?: boolean;
 }
 
 export async function explainTenant(life: Life, tenant: queries.TenantState, isRoot: boolean) {
@@ -49,8 +51,8 @@ export async function explainTenant(life: Life, tenant: queries.TenantState, isR
   const lastStop = messages.find(({ kind }) => kind === 'stop');
   const view = tenantView(tenant, circumstances);
   const ground = { life, tenant, messages, lastStop, isRoot };
-  const said = await say(ground, circumstances);
-  const { sentence, advice } = active || fault !== undefined ? said : unattended(said, messages);
+  const answered = await answer(ground, circumstances);
+  const { sentence, advice } = active || fault !== undefined ? answered : addNoLauncher(answered, messages);
   const { desired, version, host, failures, retry_at } = view;
   const facts = { desired, version, host, failures, retry_at, launcher_active: active };
   const message = last === undefined ? null : messageView(last);
@@ -62,39 +64,48 @@ export async function explainTenant(life: Life, tenant: queries.TenantState, isR
     reason_code: view.reason_code,
     sentence,
     advice,
-    facts: { ...facts, ...said.facts, last_message: message },
+    facts: { ...facts, ...answered.facts, last_message: message },
   };
 }
 
-/** While the control database takes no writes, nobody can say what has become of a tenant. */
-function say(ground: Ground, { launcherActive: active, fault, clockFault }: Circumstances): Said | Promise<Said> {
+/** While the control database takes no writes, the state of a tenant is unknown. */
+function answer(
+  ground: Ground,
+  { launcherActive: active, fault, clockFault }: Circumstances,
+): Answer | Promise<Answer> {
   const { tenant } = ground;
-  if (fault !== undefined && tenant.desired === 'on') return unknowable(tenant, fault);
-  return tenant.state === 'STARTED' ? started(tenant, active, clockFault) : notStarted(ground);
+  if (fault !== undefined && tenant.desired === 'on') return explainUnknown(tenant, fault);
+  return tenant.state === 'STARTED' ? explainStarted(tenant, active, clockFault) : explainNotStarted(ground);
 }
 
-function unknowable({ name, state }: queries.TenantState, { detail, since }: DatabaseFault): Said {
+function explainUnknown({ name, state }: queries.TenantState, { detail, since }: DatabaseFault): Answer {
   const last = state === null ? '' : `; the last known state is ${state}`;
   return {
     sentence: `The state of ${name} cannot be kept up to date: ${detail}${last}.`,
     advice: 'see to the server of the control database; everything goes on by itself once it takes writes',
     facts: { database_fault_since: since.toISOString() },
-    tellsOfLauncher: true,
+    namesLauncher: true,
   };
 }
 
 /** Failures after which a tenant is tried again; until it runs, they stay its reason. */
-const retried: ReadonlySet<ReasonCode | null> = new Set(['unreachable', 'crashed', 'failing']);
+const retriedCodes: ReadonlySet<ReasonCode> = new Set(['unreachable', 'crashed', 'failing']);
 
-/** A tenant that no launcher has looked at is stopped or starting, by what is desired. */
-function notStarted(ground: Ground): Said | Promise<Said> {
-  const { code, desired, state, reason } = ground.tenant;
-  if (state === 'ALLOCATED' && reason?.includes(lockStart)) return hanging(ground.tenant);
-  if (state === 'ALLOCATED' && retried.has(code)) return retrying(ground);
-  return explanations[code ?? (desired === 'off' ? 'stopped_by_user' : 'starting')](ground);
+/** A tenant that no launcher has seen is stopped or starting, by its desired state. */
+function explainNotStarted(ground: Ground): Answer | Promise<Answer> {
+  const { desired, state, reason } = ground.tenant;
+  const code = reason?.code ?? (desired === 'off' ? 'stopped_by_user' : 'starting');
+  if (state === 'ALLOCATED' && waitsForLock(reason)) return explainHang(ground.tenant);
+  if (state === 'ALLOCATED' && retriedCodes.has(code)) return explainRetry(ground);
+  return explanations[code](ground);
 }
 
-function retrying({ life, tenant }: Ground): Said {
+/** The reason names the lock's holders and the statement that ends them: no more advice is needed. */
+function waitsForLock(reason: Reason | null): boolean {
+  return reason?.cause === 'parts' && reason.data.faults.some(({ hang }) => hang?.kind === 'lock');
+}
+
+function explainRetry({ life, tenant }: Ground): Answer {
   const { name, database, failures } = tenant;
   const after = failures === null || failures <= 1 ? 'a failure' : `${failures} failures in a row`;
   return {
@@ -103,44 +114,45 @@ function retrying({ life, tenant }: Ground): Said {
   };
 }
 
-function started(tenant: queries.TenantState, active: boolean, clockFault: string | undefined): Said {
+function explainStarted(tenant: queries.TenantState, active: boolean, clockFault: string | undefined): Answer {
   const absence = absenceOf(tenant);
-  return absence === undefined ? running(tenant, clockFault) : absent(tenant, absence, active);
+  return absence === undefined ? explainRunning(tenant, clockFault) : explainAbsence(tenant, absence, active);
 }
 
-function running(
+function explainRunning(
   { name, version, host, trouble, database }: queries.TenantState,
   clockFault: string | undefined,
-): Said {
+): Answer {
   const where = host === null ? '' : ` on ${host.machine}, process ${host.pid}`;
-  const troubles = [trouble, clockFault].filter((text) => text !== null && text !== undefined);
+  const ofParts = trouble === null ? [] : [formatCause(trouble)];
+  const troubles = clockFault === undefined ? ofParts : [...ofParts, clockFault];
   const but = troubles.length === 0 ? '' : `, but ${troubles.join('; ')}`;
   return {
     sentence: `The scheduler of ${name} runs at version ${version ?? 'unknown'}${where}${but}.`,
-    advice: trouble === null || trouble.includes(lockStart) ? null : `see to the cause in the database ${database}`,
+    advice: trouble === null || waitsForLock(trouble) ? null : `see to the cause in the database ${database}`,
   };
 }
 
-/** It says itself whether anybody will do something about it. */
-function absent({ name, desired }: queries.TenantState, { has, since }: Absence, active: boolean): Said {
+/** The sentence says whether a launcher will act. */
+function explainAbsence({ name, desired }: queries.TenantState, { has, since }: Absence, active: boolean): Answer {
   const anew = desired === 'on' ? ' to start it anew' : '';
   const then = active ? '; the launcher sees to it' : `, and no launcher is active${anew}`;
   const facts = { absent_since: since?.toISOString() ?? null };
-  return { sentence: `The scheduler of ${name} has ${has}${then}.`, advice: null, facts, tellsOfLauncher: true };
+  return { sentence: `The scheduler of ${name} has ${has}${then}.`, advice: null, facts, namesLauncher: true };
 }
 
-function unattended({ sentence, tellsOfLauncher = false }: Said, messages: readonly SentMessage[]): Said {
-  const told = tellsOfLauncher
+function addNoLauncher({ sentence, namesLauncher = false }: Answer, messages: readonly SentMessage[]): Answer {
+  const whole = namesLauncher
     ? sentence
     : `No launcher is active, so nothing changes: ${sentence.replace(/^(?:The|No) /, (word) => word.toLowerCase())}`;
   return {
-    sentence: `${told.replace(/\.$/, '')}${waitingFor(messages)}.`,
+    sentence: `${whole.replace(/\.$/, '')}${describeWaiting(messages)}.`,
     advice: 'start one: `millrace launcher`, or `millrace up` for everything on one machine',
   };
 }
 
-/** What no launcher has come to yet: the newest decides, those before it are only counted. */
-function waitingFor(messages: readonly SentMessage[]): string {
+/** Messages that no launcher has taken yet: the newest decides, older ones are only counted. */
+function describeWaiting(messages: readonly SentMessage[]): string {
   const [newest, ...older] = messages.filter(({ settledAt }) => settledAt === null);
   if (newest === undefined) return '';
   const { kind, sender, sentAt } = newest;
@@ -150,10 +162,10 @@ function waitingFor(messages: readonly SentMessage[]): string {
 
 const fewMessages = 20;
 
-/** Who sends what the launcher tells itself of transactions that nobody has announced. */
+/** The sender of restarts for transactions that no message announced. */
 const bySql = 'sql';
 
-type Explain = (ground: Ground) => Said | Promise<Said>;
+type Explain = (ground: Ground) => Answer | Promise<Answer>;
 
 const explanations: Readonly<Record<ReasonCode, Explain>> = {
   stopped_by_user: ({ tenant: { name, leaving }, lastStop }) => {
@@ -168,9 +180,9 @@ const explanations: Readonly<Record<ReasonCode, Explain>> = {
   },
   starting: ({ tenant: { name, state, reason } }) => {
     if (state === null) return { sentence: `No launcher has looked at ${name} yet.`, advice: null };
-    const told = state === 'ENABLED' ? `${name} is to be started` : `The scheduler of ${name} is starting`;
-    const detail = reason?.startsWith('starting: ') ? reason.slice('starting'.length) : '';
-    return { sentence: `${told}${detail}.`, advice: null };
+    const what = state === 'ENABLED' ? `${name} is to be started` : `The scheduler of ${name} is starting`;
+    const isPlain = reason === null || reason.cause === 'none' || reason.cause === 'no_launcher';
+    return { sentence: `${what}${isPlain ? '' : `: ${formatCause(reason)}`}.`, advice: null };
   },
   stopping: ({ tenant: { name } }) => ({ sentence: `The scheduler of ${name} is ending.`, advice: null }),
   waiting_on_transaction: waitingOnTransaction,
@@ -185,9 +197,9 @@ const explanations: Readonly<Record<ReasonCode, Explain>> = {
     advice: `${remedyOf(life, tenant) ?? seeTo(tenant)}; \`millrace tenant restart ${shellWord(tenant.name)}\` tries at once`,
   }),
   not_connectable: async ({ life, tenant: { name, database, reason } }) => ({
-    sentence: `${name} does not run: ${reason ?? 'its database lets nobody in'}.`,
+    sentence: `${name} does not run: ${reason === null ? 'its database accepts no connections' : formatCause(reason)}.`,
     advice:
-      reason === reasons.isUnnameable.text
+      reason?.cause === 'unnameable'
         ? `alter database ${quoted(database)} rename to …`
         : await howToLetIn(life.control, { name, database }),
   }),
@@ -199,7 +211,8 @@ const explanations: Readonly<Record<ReasonCode, Explain>> = {
       advice: `${remedy ?? 'the log of its host says more'}; \`millrace tenant restart ${shellWord(tenant.name)}\` tries at once`,
     };
   },
-  failing: ({ tenant }) => (tenant.state === 'ALLOCATED' && tenant.host !== null ? hanging(tenant) : failing(tenant)),
+  failing: ({ tenant }) =>
+    tenant.state === 'ALLOCATED' && tenant.host !== null ? explainHang(tenant) : explainFailing(tenant),
   gone: ({ tenant: { name, database } }) => ({
     sentence: `The database ${database} of ${name} does not exist.`,
     advice:
@@ -209,7 +222,7 @@ const explanations: Readonly<Record<ReasonCode, Explain>> = {
   }),
 };
 
-function failing(tenant: queries.TenantState): Said {
+function explainFailing(tenant: queries.TenantState): Answer {
   return {
     sentence: `The scheduler of ${tenant.name} was ended because a part of it does not work: ${detailOf(tenant)}${nextTry(tenant)}.`,
     advice: `see to the cause in the database ${tenant.database}; \`millrace tenant restart ${shellWord(tenant.name)}\` tries at once`,
@@ -217,28 +230,27 @@ function failing(tenant: queries.TenantState): Said {
 }
 
 /** Its host has it, whether it hangs or is being tried again. */
-function hanging(tenant: queries.TenantState): Said {
+function explainHang(tenant: queries.TenantState): Answer {
   return {
     sentence: `The scheduler of ${tenant.name} does not do its work: ${detailOf(tenant)}.`,
-    advice: tenant.reason?.includes(lockStart)
+    advice: waitsForLock(tenant.reason)
       ? null
       : `see to the cause in the database ${tenant.database}; everything goes on by itself once it is gone`,
   };
 }
 
 function detailOf({ reason }: queries.TenantState): string {
-  return causeOf(reason ?? 'unknown');
+  return reason === null ? 'unknown' : formatCause(reason);
 }
 
 function remedyOf(life: Life, tenant: queries.TenantState): string | undefined {
-  return howToLetWrite(detailOf(tenant), life.addressOf(tenant));
+  return tenant.reason === null ? undefined : howToLetWrite(tenant.reason, life.addressOf(tenant));
 }
 
 function seeTo({ reason, database }: queries.TenantState): string {
-  const isOurs = !reason?.includes(installationFaultStart);
-  return isOurs
-    ? `see to the server of the database ${database}`
-    : `restore that table in the database ${database}, with the version that its schema is at`;
+  return reason?.cause === 'installation_table'
+    ? `restore that table in the database ${database}, with the version that its schema is at`
+    : `see to the server of the database ${database}`;
 }
 
 function times({ failures }: queries.TenantState): string {
@@ -249,7 +261,7 @@ function nextTry({ retryAt }: queries.TenantState): string {
   return retryAt === null ? '' : `; the next try is at ${retryAt.toISOString()}`;
 }
 
-async function waitingOnTransaction({ life, tenant, messages }: Ground): Promise<Said> {
+async function waitingOnTransaction({ life, tenant, messages }: Ground): Promise<Answer> {
   const blockers = await blockersOf(life.control, tenant.id);
   const [first] = blockers;
   const transaction = tenant.waitOn ?? first?.transaction ?? null;
@@ -258,21 +270,21 @@ async function waitingOnTransaction({ life, tenant, messages }: Ground): Promise
     blockers: blockers.map(({ since, ...rest }) => ({ ...rest, since: since?.toISOString() ?? null })),
   };
   const announced = messages.find(({ xid, sender }) => xid !== null && xid === transaction && sender !== bySql);
-  if (announced !== undefined) return { ...underWay(tenant, announced, blockers), facts };
-  const whose = first === undefined ? '' : ` (${described(first)})`;
+  if (announced !== undefined) return { ...explainCommand(tenant, announced, blockers), facts };
+  const whose = first === undefined ? '' : ` (${describeBlocker(first)})`;
   const which = transaction === null ? 'a transaction' : `transaction ${transaction}`;
   const sentence = `${tenant.name} waits for the end of ${which}${whose}.`;
-  return { sentence, advice: first === undefined ? null : howToEnd(first), facts };
+  return { sentence, advice: first === undefined ? null : adviseEnding(first), facts };
 }
 
-/** A transaction of a command of ours, which has told of it before its first statement. */
-function underWay({ name }: queries.TenantState, by: SentMessage, blockers: readonly Blocker[]): Said {
+/** The transaction of one of our commands, which announced it before its first statement. */
+function explainCommand({ name }: queries.TenantState, by: SentMessage, blockers: readonly Blocker[]): Answer {
   const { cause, sender, sentAt, xid } = by;
   const own = blockers.find(({ transaction }) => xid !== null && transaction === lockNumber(xid));
   const where = own === undefined ? '' : `, backend ${own.pid}`;
   return {
     sentence: `${name} waits: ${cause}, by ${sender}, is under way since ${sentAt.toISOString()} (transaction ${xid}${where}).`,
-    advice: howToWait(own?.pid ?? null, blockers),
+    advice: adviseWaiting(own?.pid ?? null, blockers),
   };
 }
 
@@ -284,7 +296,7 @@ function lockNumber(xid: string): string {
 /** Holders of slots that an explanation names; `millrace slots` has all of them. */
 const maxHolders = 100;
 
-async function noSlot({ life, tenant, isRoot }: Ground): Promise<Said> {
+async function noSlot({ life, tenant, isRoot }: Ground): Promise<Answer> {
   const [limit, { taken, position }, first] = await Promise.all([
     slotLimit(life),
     queries.slotCounts(life.control, tenant.id),
@@ -292,16 +304,16 @@ async function noSlot({ life, tenant, isRoot }: Ground): Promise<Said> {
   ]);
   const holders = first.filter((slot) => slot.position === null);
   const place = position === null ? '' : ` as number ${position} in the line`;
-  // room for those who have one, though the limit was lowered under them, and for the line up to this one
+  // room for all holders, even above a lowered limit, and for the line up to this tenant
   const enough = Math.max(limit, taken) + (position ?? 1);
   return {
     sentence: `${tenant.name} waits for a slot${place}: ${taken} of ${limit} are taken.`,
     advice: `\`millrace slots\` shows who has them; \`millrace slots --limit ${enough}\` makes room`,
-    facts: { position, limit, taken, holders: isRoot ? holders.map(shownHolder) : null },
+    facts: { position, limit, taken, holders: isRoot ? holders.map(renderHolder) : null },
   };
 }
 
-function shownHolder({ kind, tenant, reason, since }: queries.SlotRow): Facts {
+function renderHolder({ kind, tenant, reason, since }: queries.SlotRow): Facts {
   return { kind, tenant, reason, since: since.toISOString() };
 }
 
@@ -310,19 +322,23 @@ const untilRestored =
 const repair =
   'apply and record what is missing, or put the right version in its place: see "By a migration tool of your own" in docs/operations.md';
 
-async function noEngine({ life, tenant, isRoot }: Ground): Promise<Said> {
+async function noEngine({ life, tenant, isRoot }: Ground): Promise<Answer> {
   const { name, version, reason } = tenant;
   const [engines, newest] = await Promise.all([life.engines.list(), usualTarget(life, version)]);
   const at = version ?? 'unknown';
-  // what to do about it is said below
-  const why = causeOf(reason ?? 'no engine').replace(/; add it with `millrace engine add`$/, '');
-  const sentence = `${name} is at version ${at}, and ${why}.`;
+  const sentence = `${name} is at version ${at}, and ${describeEngine(reason)}.`;
   const bring = `\`millrace engine add\` brings ${version === null ? 'its version' : at}`;
-  if (reason?.includes(schemaFaultStart))
-    return { sentence, advice: reason.includes('still being restored') ? untilRestored : repair };
+  if (reason?.cause === 'being_restored') return { sentence, advice: untilRestored };
+  if (reason?.cause === 'schema_unfit') return { sentence, advice: repair };
   const isWay = newest !== undefined && version !== null && !isNewer(version, newest);
   const advice = isWay
     ? `${bring}; \`millrace tenant upgrade ${shellWord(name)}\` goes to ${newest}, which is here`
     : bring;
   return { sentence, advice, facts: { engines: isRoot ? engines : engines.map((engine) => engine.version) } };
+}
+
+/** Without the hint how to add an engine, which is part of the advice. */
+function describeEngine(reason: Reason | null): string {
+  if (reason?.cause === 'engine_missing') return formatMissingEngine(reason.data);
+  return reason === null ? 'no engine' : formatCause(reason);
 }

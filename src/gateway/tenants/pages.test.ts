@@ -3,7 +3,6 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { askOf, insertHost, insertLaunch } from '../../../test/harness/tenant-calls.ts';
 import { makeTestLife, type TestLife } from '../../../test/harness/tenant-life.ts';
 import { findWorker, seenWorkers, workerPage } from '../../control/queries.ts';
-import { reasons } from '../../control/reasons.ts';
 import { engine, engineVersion } from '../../engine/engine.ts';
 import { collectPages } from '../../http/client.ts';
 import { newId, nilId } from '../../kernel/id.ts';
@@ -25,7 +24,7 @@ beforeAll(async () => {
     await insertTenant(life.control, { id, name, database: name, ownHost: false, at: new Date() });
     await insertLaunch(life, id, {
       version: engineVersion,
-      reason: { ...reasons.starting, text: 'x'.repeat(150_000) },
+      reason: { code: 'starting', cause: 'other', data: { text: 'x'.repeat(150_000) } },
     });
     hosts.push(await insertHost(life));
     const granted = hosts.length > 2 ? new Date() : null;

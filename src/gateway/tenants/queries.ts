@@ -1,7 +1,7 @@
 /** Statements of the control database about tenants as people see them: states, slots, launchers. */
 import { type Db, sql } from '../../kernel/sql.ts';
 import { isHeld, isSilent } from '../../control/liveness.ts';
-import type { ReasonCode } from '../../control/reasons.ts';
+import { type Reason, type ReasonCode, type ReasonColumns, readReason } from '../../control/reasons.ts';
 
 type State = 'ENABLED' | 'ALLOCATED' | 'STARTED' | 'DISABLED';
 export type Process = { id: string; machine: string; pid: number };
@@ -13,11 +13,10 @@ export type TenantState = {
   desired: 'on' | 'off';
   ownHost: boolean;
   createdAt: Date;
-  /** What the launcher has decided; null: it has not looked yet. */
+  /** What the launcher has decided; null: no launcher has seen it yet. */
   state: State | null;
-  code: ReasonCode | null;
-  reason: string | null;
-  /** It is being dropped, or somebody died while dropping it. */
+  reason: Reason | null;
+  /** It is being dropped, or a drop was interrupted. */
   leaving: boolean;
   waitOn: string | null;
   version: string | null;
@@ -29,26 +28,24 @@ export type TenantState = {
   hostIsSilent: boolean;
   /** When its host or its scheduler was last heard of; null: nothing is known. */
   heardAt: Date | null;
-  /** Its host's last word on the order that holds, if it is that its scheduler has ended. */
+  /** When and why its scheduler ended, by its host's last report on the present order; null: it has not. */
   endedAt: Date | null;
-  endedCode: ReasonCode | null;
-  endedBecause: string | null;
-  /** Its host's last word on the order that holds, of a scheduler that runs or hangs: parts of it that do not work. */
-  trouble: string | null;
-  /** Who sent the last stop. */
+  endReason: Reason | null;
+  /** Parts of its scheduler that do not work while it runs or hangs, by the same report. */
+  trouble: Reason | null;
+  /** The sender of the last stop. */
   stoppedBy: string | null;
 };
 
 const columns = sql`
   tenant.id, tenant.name, tenant.database, tenant.desired, tenant.leaving is not null as leaving, tenant.own_host as "ownHost", tenant.created_at as "createdAt",
-  launch.state, launch.code, launch.reason, launch.wait_on as "waitOn", launch.version, launch.failures,
+  launch.state, launch.code, launch.reason, launch.why, launch.wait_on as "waitOn", launch.version, launch.failures,
   case when tenant.desired = 'on' then launch.retry_at end as "retryAt", launch.changed_at as "changedAt",
   case when host.id is not null then json_build_object('id', host.id, 'machine', host.machine, 'pid', host.pid) end as host,
-  coalesce(${isSilent}, false) as "hostIsSilent", greatest(nullif(host.beat_at, '-infinity'), word.beat_at) as "heardAt",
-  case when word.phase = 'ended' then word.changed_at end as "endedAt",
-  case when word.phase = 'ended' then word.code end as "endedCode",
-  case when word.phase = 'ended' then word.reason end as "endedBecause",
-  case when word.phase = 'running' or (word.phase = 'starting' and word.code = 'failing') then word.reason end as trouble,
+  coalesce(${isSilent}, false) as "hostIsSilent", greatest(nullif(host.beat_at, '-infinity'), report.beat_at) as "heardAt",
+  case when report.phase = 'ended' then report.changed_at end as "endedAt",
+  case when report.phase = 'running' or (report.phase = 'starting' and report.code = 'failing') then true end as works,
+  report.code as "reportCode", report.reason as "reportReason", report.why as "reportWhy",
   case when tenant.desired = 'off'
        then (select sender from message where tenant_id = tenant.id and kind = 'stop' order by id desc limit 1)
   end as "stoppedBy"`;
@@ -57,7 +54,7 @@ const joined = sql`
   from tenant
   left join launch on launch.tenant_id = tenant.id
   left join host on host.id = launch.host_id and (launch.ordered or launch.ending)
-  left join scheduler word on word.tenant_id = tenant.id and word.order_no = launch.order_no`;
+  left join scheduler report on report.tenant_id = tenant.id and report.order_no = launch.order_no`;
 
 interface PageOf {
   /** The name or id of the last item of the page before. */
@@ -65,15 +62,36 @@ interface PageOf {
   readonly limit: number;
 }
 
-/** By name. */
-export function tenantStates(db: Db, { after, limit }: PageOf): Promise<TenantState[]> {
-  const further = after === undefined ? sql`true` : sql`tenant.name > ${after}`;
-  return db.rows<TenantState>(sql`select ${columns} ${joined} where ${further} order by tenant.name limit ${limit}`);
+type StateRow = Omit<TenantState, 'reason' | 'endReason' | 'trouble'> &
+  ReasonColumns & {
+    works: boolean | null;
+    reportCode: ReasonCode | null;
+    reportReason: string | null;
+    reportWhy: unknown;
+  };
+
+function stateOf({ works, reportCode, reportReason, reportWhy, code, reason, why, ...row }: StateRow): TenantState {
+  const report = readReason({ code: reportCode, reason: reportReason, why: reportWhy }, 'error');
+  return {
+    ...row,
+    reason: readReason({ code, reason, why }),
+    endReason: row.endedAt === null ? null : report,
+    trouble: works === true ? report : null,
+  };
 }
 
-export function tenantState(db: Db, by: { name: string } | { id: string }): Promise<TenantState | undefined> {
+/** By name. */
+export async function tenantStates(db: Db, { after, limit }: PageOf): Promise<TenantState[]> {
+  const further = after === undefined ? sql`true` : sql`tenant.name > ${after}`;
+  const rows = await db.rows<StateRow>(sql`
+    select ${columns} ${joined} where ${further} order by tenant.name limit ${limit}`);
+  return rows.map(stateOf);
+}
+
+export async function tenantState(db: Db, by: { name: string } | { id: string }): Promise<TenantState | undefined> {
   const wanted = 'id' in by ? sql`tenant.id = ${by.id}` : sql`tenant.name = ${by.name}`;
-  return db.maybeOne<TenantState>(sql`select ${columns} ${joined} where ${wanted}`);
+  const row = await db.maybeOne<StateRow>(sql`select ${columns} ${joined} where ${wanted}`);
+  return row === undefined ? undefined : stateOf(row);
 }
 
 export type SlotRow = {

@@ -4,6 +4,8 @@ import { makeTestLife, type TestLife } from '../../../test/harness/tenant-life.t
 import { engineVersion } from '../../engine/engine.ts';
 import { newId } from '../../kernel/id.ts';
 import { sql } from '../../kernel/sql.ts';
+import { formatReason } from '../../control/format-reason.ts';
+import { reasons, storeReason } from '../../control/reasons.ts';
 import { isStarted } from '../../control/queries.ts';
 import { insertTenant } from '../../tenants/queries.ts';
 import { sendMessage } from '../../control/messages.ts';
@@ -149,8 +151,10 @@ describe('while no launcher is active', () => {
   });
 
   it('that is said once of a tenant that the last launcher has let go of', async () => {
+    const sentence = formatReason(reasons.noLauncher);
     await life.control.exec(sql`
-      update launch set state = 'ENABLED', code = 'starting', reason = 'no launcher is active', ordered = false
+      update launch set state = 'ENABLED', ordered = false, code = 'starting', reason = ${sentence},
+             why = ${storeReason(reasons.noLauncher, sentence)}::jsonb
        where tenant_id = ${id}`);
     expect(await shown()).toMatchObject({ state: 'ENABLED', reason: 'starting' });
     await withoutLauncher(life, async () => {

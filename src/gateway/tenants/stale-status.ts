@@ -1,8 +1,9 @@
 /**
- * Only the launcher writes states. Where none is active, a tenant stays STARTED though its scheduler is gone: what hosts have
- * said, and since when they say nothing, tells so.
+ * Only the launcher writes states. While none is active, a tenant stays STARTED though its scheduler is gone. The last report
+ * of its host, or the silence of that host, shows it.
  */
-import { plainReason, type ReasonCode } from '../../control/reasons.ts';
+import { formatCause, formatPlainReason } from '../../control/format-reason.ts';
+import type { ReasonCode } from '../../control/reasons.ts';
 import type { TenantState } from './queries.ts';
 
 export interface Absence {
@@ -10,9 +11,9 @@ export interface Absence {
   readonly since: Date | null;
   /** In the list of tenants. */
   readonly full: string;
-  /** The same for callers without a key: no names of machines, no words of the engine. */
+  /** For callers without a key: no names of machines, no words of the engine. */
   readonly plain: string;
-  /** What the scheduler has done, or has not. */
+  /** Completes "the scheduler has". */
   readonly has: string;
 }
 
@@ -20,18 +21,18 @@ export interface Absence {
 export function absenceOf(tenant: TenantState): Absence | undefined {
   const { state, host, hostIsSilent, endedAt } = tenant;
   if (state !== 'STARTED') return undefined;
-  if (endedAt !== null) return ended(tenant, endedAt);
-  return host === null || hostIsSilent ? silent(tenant) : undefined;
+  if (endedAt !== null) return explainEnd(tenant, endedAt);
+  return host === null || hostIsSilent ? explainSilence(tenant) : undefined;
 }
 
-function ended({ endedCode, endedBecause }: TenantState, since: Date): Absence {
-  const words = `ended at ${since.toISOString()}: ${endedBecause ?? 'its host does not say why'}`;
-  const code = endedCode ?? 'crashed';
-  const plain = `ended at ${since.toISOString()}: ${plainReason(code, endedBecause ?? '')}`;
-  return { code, since, full: words, plain, has: words };
+function explainEnd({ endReason }: TenantState, since: Date): Absence {
+  const reason = endReason ?? ({ code: 'crashed', cause: 'none', data: {} } as const);
+  const when = `ended at ${since.toISOString()}`;
+  const full = `${when}: ${formatCause(reason)}`;
+  return { code: reason.code, since, full, plain: `${when}: ${formatPlainReason(reason)}`, has: full };
 }
 
-function silent({ host, heardAt }: TenantState): Absence {
+function explainSilence({ host, heardAt }: TenantState): Absence {
   const when = heardAt === null ? '' : ` since ${heardAt.toISOString()}`;
   const why = host === null ? 'its host has left' : `its host (${host.machine}, process ${host.pid}) is silent`;
   return {

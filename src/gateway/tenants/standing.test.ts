@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
 import type { DatabaseFault } from '../../postgres/vitals.ts';
+import { reasons } from '../../control/reasons.ts';
 import { standingOf } from './standing.ts';
 import type { TenantState } from './queries.ts';
 
@@ -12,7 +13,6 @@ const running: TenantState = {
   ownHost: false,
   createdAt: new Date(0),
   state: 'STARTED',
-  code: null,
   reason: null,
   leaving: false,
   waitOn: null,
@@ -24,12 +24,11 @@ const running: TenantState = {
   hostIsSilent: false,
   heardAt: new Date('2026-06-01T12:00:00Z'),
   endedAt: null,
-  endedCode: null,
-  endedBecause: null,
+  endReason: null,
   trouble: null,
   stoppedBy: null,
 };
-const off = { desired: 'off', state: 'DISABLED', code: 'stopped_by_user', reason: 'stopped by user' } as const;
+const off = { desired: 'off', state: 'DISABLED', reason: reasons.stoppedByUser } as const;
 const full: DatabaseFault = {
   kind: 'no_writes',
   since: new Date(0),
@@ -41,7 +40,7 @@ const cases: readonly [string, Partial<TenantState>, string, string][] = [
   ['a scheduler that runs', {}, 'runs', 'runs'],
   [
     'a part that only tidies up fails',
-    { trouble: 'forgetting old runs fails' },
+    { trouble: reasons.error('failing', 'forgetting old runs fails') },
     'runs',
     'runs, but forgetting old runs fails',
   ],
@@ -53,16 +52,11 @@ const cases: readonly [string, Partial<TenantState>, string, string][] = [
   ],
   [
     'a crash',
-    { state: 'DISABLED', code: 'crashed', reason: 'crashed: boom', retryAt },
+    { state: 'DISABLED', reason: reasons.error('crashed', 'boom'), retryAt },
     'will_run',
     'will run: crashed: boom; next try at 2030-01-01T00:00:05.000Z',
   ],
-  [
-    'no slot',
-    { state: 'ENABLED', code: 'no_slot', reason: 'no slot (position 3)' },
-    'will_run',
-    'will run: no slot (position 3)',
-  ],
+  ['no slot', { state: 'ENABLED', reason: reasons.noSlot(3) }, 'will_run', 'will run: no slot (position 3)'],
   ['no launcher has looked', { state: null }, 'will_run', 'will run: no launcher has looked at it yet'],
   ['a person stopped it', { ...off, stoppedBy: 'key:anna' }, 'off', 'off: stopped by key:anna'],
   ['a stop under way', { desired: 'off', stoppedBy: 'key:anna' }, 'off', 'off: stopping, asked by key:anna'],
@@ -73,12 +67,7 @@ const cases: readonly [string, Partial<TenantState>, string, string][] = [
     'off',
     'off: stopped by key:anna to be dropped',
   ],
-  [
-    'not installed',
-    { state: 'DISABLED', code: 'not_installed', reason: 'not installed', retryAt },
-    'off',
-    'off: not installed',
-  ],
+  ['not installed', { state: 'DISABLED', reason: reasons.notInstalled, retryAt }, 'off', 'off: not installed'],
 ];
 
 it.each(cases)('%s', (_, part, standing, summary) => {
@@ -101,6 +90,6 @@ it('A clock that was set is named beside what runs', () => {
 it('A missing launcher is named once', () => {
   const without = { launcherActive: false, fault: undefined };
   expect(standingOf(running, without).summary).toBe('runs, but no launcher is active');
-  const starting = { state: 'ALLOCATED', code: 'starting', reason: 'no launcher is active' } as const;
+  const starting = { state: 'ALLOCATED', reason: reasons.noLauncher } as const;
   expect(standingOf({ ...running, ...starting }, without).summary).toBe('will run: no launcher is active');
 });

@@ -1,16 +1,17 @@
 /**
- * How a tenant stands, in words: the first thing that is shown of it, by the API, the command line and the web interface.
+ * The standing of a tenant: the first thing that the API, the command line and the web interface show of it.
  *
  * - `runs`: its scheduler runs. "runs, but …" names what is wrong all the same.
  * - `will_run`: it should run and does not. It starts by itself once the reason is gone.
- * - `off`: it does not run until somebody does something. A person stopped it, or its database cannot hold a scheduler.
+ * - `off`: it does not run until a person acts. A person stopped it, or its database cannot hold a scheduler.
  *
  * Each cause is worded twice. The full wording is for keys of the tenant. The plain one is for callers without a key: it has
  * no words of a server or an engine, and no names of machines or people.
  */
 import type { Life } from '../../tenants/life.ts';
 import { isLauncherActive } from '../../tenants/queries.ts';
-import { ownWords, plainReason, type ReasonCode, reasons } from '../../control/reasons.ts';
+import { formatCause, formatPlainReason, formatReason } from '../../control/format-reason.ts';
+import { type Reason, type ReasonCode, reasons } from '../../control/reasons.ts';
 import type { DatabaseFault } from '../../postgres/vitals.ts';
 import { absenceOf } from './stale-status.ts';
 import type { TenantState } from './queries.ts';
@@ -29,7 +30,7 @@ interface Cause {
 
 export interface Causes {
   readonly standing: Standing['standing'];
-  /** Of `runs`: what is wrong all the same. Otherwise why it does not run: one at least. */
+  /** With `runs`: what is wrong all the same. Otherwise why it does not run, one at least. */
   readonly causes: readonly Cause[];
 }
 
@@ -56,23 +57,27 @@ export function standingOf(tenant: TenantState, circumstances: Circumstances): S
 export function causesOf(tenant: TenantState, circumstances: Circumstances): Causes {
   const { fault, launcherActive } = circumstances;
   if (tenant.desired === 'off') return { standing: 'off', causes: [whoStopped(tenant)] };
-  if (lasting.has(tenant.code)) return { standing: 'off', causes: [reasonOf(tenant)] };
+  if (isLasting(tenant)) return { standing: 'off', causes: [wordReason(tenant)] };
   if (fault !== undefined) return { standing: 'will_run', causes: [sameForAll(fault.summary)] };
-  const unattended = launcherActive ? [] : [sameForAll(reasons.noLauncher.text)];
-  const hindrance = tenant.state === 'STARTED' ? absenceOf(tenant) : reasonOf(tenant);
+  const unattended = launcherActive ? [] : [wordForAll(reasons.noLauncher)];
+  const hindrance = tenant.state === 'STARTED' ? absenceOf(tenant) : wordReason(tenant);
   if (hindrance === undefined)
     return { standing: 'runs', causes: [...troublesOf(tenant, circumstances), ...unattended] };
-  const isSaid = hindrance.full === reasons.noLauncher.text;
-  return { standing: 'will_run', causes: isSaid ? [hindrance] : [hindrance, ...unattended] };
+  const isNamed = tenant.reason?.cause === 'no_launcher';
+  return { standing: 'will_run', causes: isNamed ? [hindrance] : [hindrance, ...unattended] };
 }
 
 const unseen = 'no launcher has looked at it yet';
 
-/** Nothing but a person changes these. */
-const lasting: ReadonlySet<ReasonCode | null> = new Set(['not_installed', 'not_connectable', 'gone']);
+/** Only a person changes these. */
+const lastingCodes: ReadonlySet<ReasonCode> = new Set(['not_installed', 'not_connectable', 'gone']);
+
+function isLasting({ reason }: TenantState): boolean {
+  return reason !== null && lastingCodes.has(reason.code);
+}
 
 function troublesOf({ trouble }: TenantState, { clockFault }: Circumstances): Cause[] {
-  const ofParts = trouble === null ? [] : [{ full: trouble, plain: ownWords(trouble) }];
+  const ofParts = trouble === null ? [] : [{ full: formatCause(trouble), plain: formatPlainReason(trouble) }];
   return clockFault === undefined ? ofParts : [...ofParts, sameForAll(clockFault)];
 }
 
@@ -80,8 +85,12 @@ function sameForAll(text: string): Cause {
   return { full: text, plain: text };
 }
 
-function whoStopped({ leaving, stoppedBy, state, code }: TenantState): Cause {
-  const isEnding = state === 'STARTED' || code === 'stopping';
+function wordForAll(reason: Reason): Cause {
+  return sameForAll(formatReason(reason));
+}
+
+function whoStopped({ leaving, stoppedBy, state, reason }: TenantState): Cause {
+  const isEnding = state === 'STARTED' || reason?.code === 'stopping';
   const by = stoppedBy ?? 'a person';
   const sentence = (who: string): string => {
     if (leaving) return `stopped by ${who} to be dropped`;
@@ -90,18 +99,18 @@ function whoStopped({ leaving, stoppedBy, state, code }: TenantState): Cause {
   return { full: sentence(by), plain: sentence('a person') };
 }
 
-function reasonOf(tenant: TenantState): Cause {
-  const { state, code, reason } = tenant;
-  const plain = state === null ? unseen : plainReason(code ?? 'starting', reason ?? '');
-  return { full: formatReason(tenant), plain: `${plain}${formatNextTry(tenant)}` };
+function wordReason(tenant: TenantState): Cause {
+  const plain = tenant.state === null ? unseen : formatPlainReason(tenant.reason ?? reasons.starting);
+  return { full: formatWithNextTry(tenant), plain: `${plain}${formatNextTry(tenant)}` };
 }
 
 /** The reason of a tenant that is not STARTED, with the time of the next try. */
-export function formatReason(tenant: TenantState): string {
+export function formatWithNextTry(tenant: TenantState): string {
   if (tenant.state === null) return unseen;
-  return `${tenant.reason ?? reasons.starting.text}${formatNextTry(tenant)}`;
+  return `${formatReason(tenant.reason ?? reasons.starting)}${formatNextTry(tenant)}`;
 }
 
-function formatNextTry({ retryAt, code }: TenantState): string {
-  return retryAt === null || lasting.has(code) ? '' : `; next try at ${retryAt.toISOString()}`;
+function formatNextTry(tenant: TenantState): string {
+  const { retryAt } = tenant;
+  return retryAt === null || isLasting(tenant) ? '' : `; next try at ${retryAt.toISOString()}`;
 }

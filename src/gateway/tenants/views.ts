@@ -1,9 +1,10 @@
 /** Tenants and messages as the API shows them. */
 import type { z } from 'zod';
 import type { SentMessage } from '../../control/messages.ts';
+import { formatCause, formatReason } from '../../control/format-reason.ts';
 import { reasons } from '../../control/reasons.ts';
 import { absenceOf } from './stale-status.ts';
-import { type Circumstances, formatReason, standingOf } from './standing.ts';
+import { type Circumstances, formatWithNextTry, standingOf } from './standing.ts';
 import type { messageView as messageShape, tenantView as tenantShape } from './endpoints.ts';
 import type { TenantState } from './queries.ts';
 
@@ -26,7 +27,7 @@ export function tenantView(tenant: TenantState, circumstances: Circumstances): T
     version,
     host,
     own_host: tenant.ownHost,
-    trouble: tenant.trouble,
+    trouble: tenant.trouble === null ? null : formatCause(tenant.trouble),
     failures: tenant.failures ?? 0,
     retry_at: retryAt?.toISOString() ?? null,
     changed_at: (changedAt ?? createdAt).toISOString(),
@@ -38,31 +39,32 @@ function stateOf(
   tenant: TenantState,
   { launcherActive, fault }: Circumstances,
 ): Pick<TenantView, 'state' | 'reason' | 'reason_code'> {
-  const { state, code, desired } = tenant;
-  const said = (reason: string | null): string | null => withLauncher(reason, launcherActive);
+  const { state, desired } = tenant;
+  const code = tenant.reason?.code ?? null;
+  const noLauncher = launcherActive ? null : formatReason(reasons.noLauncher);
+  const withLauncher = (reason: string | null): string | null =>
+    [reason, noLauncher].filter((text) => text !== null).join('; ') || null;
   if (state === 'STARTED' && fault !== undefined) return { state, reason: fault.detail, reason_code: 'database' };
   if (state === 'STARTED') {
     const absence = absenceOf(tenant);
-    return { state, reason: said(absence?.full ?? null), reason_code: absence?.code ?? null };
+    return { state, reason: withLauncher(absence?.full ?? null), reason_code: absence?.code ?? null };
   }
-  if (state !== null) return { state, reason: said(reasonOf(tenant)), reason_code: code };
-  if (desired === 'off') return { state: 'DISABLED', reason: said(reasonOf(tenant)), reason_code: 'stopped_by_user' };
-  return { state: 'ENABLED', reason: said('starting: no launcher has looked at it yet'), reason_code: 'starting' };
+  // left behind by the last launcher: named once, and no more once another is active
+  if (tenant.reason?.cause === 'no_launcher')
+    return { state: state ?? 'ENABLED', reason: noLauncher ?? formatReason(reasons.starting), reason_code: code };
+  if (state !== null) return { state, reason: withLauncher(reasonOf(tenant)), reason_code: code };
+  if (desired === 'off')
+    return { state: 'DISABLED', reason: withLauncher(reasonOf(tenant)), reason_code: 'stopped_by_user' };
+  const unseen = 'starting: no launcher has looked at it yet';
+  return { state: 'ENABLED', reason: withLauncher(unseen), reason_code: 'starting' };
 }
 
 /** Dropping a tenant stops it first, without a request to stop. */
 function reasonOf(tenant: TenantState): string {
-  const { state, code, leaving } = tenant;
-  const isStopped = state === null || code === 'stopped_by_user';
-  if (isStopped) return leaving ? 'stopped to be dropped' : reasons.stoppedByUser.text;
-  return formatReason(tenant);
-}
-
-/** What the last launcher has left behind may say that none is active: that is said once, and no more when one is. */
-function withLauncher(reason: string | null, launcherActive: boolean): string | null {
-  const { text } = reasons.noLauncher;
-  if (launcherActive) return reason === text ? reasons.starting.text : reason;
-  return reason === null || reason === text ? text : `${reason}; ${text}`;
+  const { state, reason, leaving } = tenant;
+  const isStopped = state === null || reason?.code === 'stopped_by_user';
+  if (isStopped) return leaving ? 'stopped to be dropped' : formatReason(reasons.stoppedByUser);
+  return formatWithNextTry(tenant);
 }
 
 export function messageView(message: SentMessage): MessageView {

@@ -22,12 +22,6 @@ export interface Sighting {
   readonly inTheWay: boolean;
 }
 
-/** As people are told. */
-export function nameOf({ xid, pid, virtualTransaction }: Pick<Sighting, 'xid' | 'pid' | 'virtualTransaction'>): string {
-  if (xid !== null) return pid === null ? `${xid} (prepared)` : xid;
-  return `${virtualTransaction} (pid ${pid ?? 'unknown'})`;
-}
-
 /** Modes that no connection takes by being opened. */
 const strong = ['ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock'];
 

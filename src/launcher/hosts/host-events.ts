@@ -8,11 +8,11 @@
  */
 import { silentMs } from '../../control/liveness.ts';
 import type { LaunchHost } from '../launch-queries.ts';
-import type { Launch, LaunchEntry, Ledger, Word } from '../ledger.ts';
-import { reasons } from '../../control/reasons.ts';
+import type { Launch, LaunchEntry, Ledger, OrderReport } from '../ledger.ts';
+import { boundText, type Reason, reasons } from '../../control/reasons.ts';
 import { afterRunning } from '../supervisor.ts';
 
-/** A host that beats but does not answer an order for so long, and does not say that it cannot, is as good as lost. */
+/** A host that beats but does not answer an order for this long counts as lost, unless it reports that it cannot write. */
 const unansweredMs = 30_000;
 
 /** `mayJudge`: this launcher has itself been awake, so that silence means something. */
@@ -31,41 +31,46 @@ function hasEnded({ beatMs }: LaunchHost): boolean {
 }
 
 function isUnanswered(entry: LaunchEntry, launch: Launch, now: number): boolean {
-  const word = wordOn(entry, launch);
-  const unanswered = launch.ending ? word?.phase !== 'ended' : launch.ordered && word === undefined;
+  const report = reportOn(entry, launch);
+  const unanswered = launch.ending ? report?.phase !== 'ended' : launch.ordered && report === undefined;
   return unanswered && now - launch.changedAt.getTime() > unansweredMs;
 }
 
-/** A word on an older order says nothing of this one. */
-function wordOn({ word }: LaunchEntry, { orderNo }: Launch): Word | undefined {
-  return word?.orderNo === orderNo ? word : undefined;
+/** A report on an older order means nothing for this one. */
+function reportOn({ report }: LaunchEntry, { orderNo }: Launch): OrderReport | undefined {
+  return report?.orderNo === orderNo ? report : undefined;
 }
 
 /** It has run, and a part of it makes no progress. */
-function hangs(word: Word | undefined): boolean {
-  return word?.phase === 'starting' && word.code === 'failing';
+function hangs(report: OrderReport | undefined): boolean {
+  return report?.phase === 'starting' && report.reason?.code === 'failing';
 }
 
-/** A host that is about to end by itself says why of each of its schedulers: a word that it runs, with the code of an end. */
-function howLost(host: LaunchHost, word: Word | undefined): string {
-  if (word?.phase === 'running' && word.code === 'crashed' && word.reason !== null) return word.reason;
-  if (host.fate !== undefined) return `its host ${host.fate}`;
-  if (hasEnded(host)) return 'its host has ended';
-  return `its host was lost: it was silent for ${silentMs / 1_000} s, or did not obey`;
+/** A host that is about to end by itself reports why: its schedulers run, with the reason of a crash. */
+function explainLoss(host: LaunchHost, report: OrderReport | undefined): Reason {
+  if (report?.phase === 'running' && report.reason?.code === 'crashed') return report.reason;
+  const code = 'crashed';
+  if (host.fate !== undefined) return { code, cause: 'host_ended', data: { how: boundText(host.fate) } };
+  if (hasEnded(host)) return { code, cause: 'host_ended', data: { how: null } };
+  return { code, cause: 'host_silent', data: { seconds: silentMs / 1_000 } };
 }
 
 /** `alive`: hosts that are not lost. Returns the tenants that ran in a lost host and are not blamed for the loss. */
-export function hear(ledger: Ledger, alive: readonly LaunchHost[], lostOnes: readonly LaunchHost[]): Set<string> {
+export function applyReports(
+  ledger: Ledger,
+  alive: readonly LaunchHost[],
+  lostOnes: readonly LaunchHost[],
+): Set<string> {
   const bereft = new Set<string>();
   const fates: Fates = { hosts: byId(alive), lost: byId(lostOnes), suspects: suspectsOf(ledger, lostOnes) };
   for (const [entry, launch] of ledger.launches()) {
-    if (launch.ending) hearEnding(ledger, entry, launch, fates);
+    if (launch.ending) applyToEnding(ledger, entry, launch, fates);
     else if (launch.ordered) {
       const { id } = entry.tenant;
       const lostHost = fates.lost.get(launch.hostId);
       const isBlamed = fates.suspects.get(id)?.isBlamed ?? false;
       if (lostHost !== undefined && isIn(lostHost, entry, launch) && !isBlamed) bereft.add(id);
-      hearOrdered(ledger, entry, launch, fates);
+      applyToOrdered(ledger, entry, launch, fates);
     }
   }
   return bereft;
@@ -86,7 +91,9 @@ function suspectsOf(ledger: Ledger, lost: readonly LaunchHost[]): Fates['suspect
   for (const host of lost) {
     const lostMs = hasEnded(host) ? ledger.now.getTime() : host.beatMs;
     const tenants = [...ledger.launches()].filter(([entry, launch]) => isIn(host, entry, launch));
-    const underWay = tenants.filter(([{ word }, { ending, state }]) => ending || (state !== 'STARTED' && !hangs(word)));
+    const underWay = tenants.filter(
+      ([{ report }, { ending, state }]) => ending || (state !== 'STARTED' && !hangs(report)),
+    );
     const recent = tenants.filter(([, { changedAt }]) => changedAt.getTime() > lostMs - recentMs);
     const suspected = [underWay, recent].find((some) => some.length > 0) ?? tenants;
     for (const [{ tenant }] of suspected) suspects.set(tenant.id, { isBlamed: suspected.length === 1 });
@@ -94,46 +101,43 @@ function suspectsOf(ledger: Ledger, lost: readonly LaunchHost[]): Fates['suspect
   return suspects;
 }
 
-/** Whether the host has it, as far as is known: it has not said that it ended. */
+/** Whether the host has it, as far as is known: no report says that it ended. */
 function isIn({ id }: LaunchHost, entry: LaunchEntry, launch: Launch): boolean {
-  return launch.hostId === id && (launch.ordered || launch.ending) && wordOn(entry, launch)?.phase !== 'ended';
+  return launch.hostId === id && (launch.ordered || launch.ending) && reportOn(entry, launch)?.phase !== 'ended';
 }
 
 function byId(hosts: readonly LaunchHost[]): Fates['hosts'] {
   return new Map(hosts.map((host) => [host.id, host]));
 }
 
-function hearEnding(ledger: Ledger, entry: LaunchEntry, launch: Launch, { hosts, suspects }: Fates): void {
+const endedSilently: Reason = { code: 'crashed', cause: 'none', data: {} };
+
+function applyToEnding(ledger: Ledger, entry: LaunchEntry, launch: Launch, { hosts, suspects }: Fates): void {
   const { hostId, suspicion } = launch;
-  if (hosts.has(hostId) && wordOn(entry, launch)?.phase !== 'ended') return;
+  if (hosts.has(hostId) && reportOn(entry, launch)?.phase !== 'ended') return;
   const isSuspect = suspects.has(entry.tenant.id);
   ledger.send(entry, { kind: 'scheduler_quit' }, isSuspect ? { suspicion: suspicion + 1 } : {});
 }
 
-function hearOrdered(ledger: Ledger, entry: LaunchEntry, launch: Launch, { hosts, lost, suspects }: Fates): void {
-  const word = wordOn(entry, launch);
+function applyToOrdered(ledger: Ledger, entry: LaunchEntry, launch: Launch, { hosts, lost, suspects }: Fates): void {
+  const report = reportOn(entry, launch);
   const lostHost = lost.get(launch.hostId);
-  if (word?.phase === 'ended') {
-    ledger.quit(entry, {
-      code: word.code ?? 'crashed',
-      detail: word.reason ?? 'its scheduler has ended',
-      ofHost: true,
-    });
+  if (report?.phase === 'ended') {
+    ledger.quit(entry, { reason: report.reason ?? endedSilently, ofHost: true });
   } else if (lostHost !== undefined) {
     const suspect = suspects.get(entry.tenant.id);
     if (suspect !== undefined) ledger.set(entry, { suspicion: launch.suspicion + 1 });
     const fate = { isBlamed: suspect?.isBlamed ?? false };
-    ledger.quit(entry, { code: 'crashed', detail: howLost(lostHost, word), lost: fate });
+    ledger.quit(entry, { reason: explainLoss(lostHost, report), lost: fate });
   } else if (!hosts.has(launch.hostId)) {
-    ledger.quit(entry, { code: 'stopping', detail: 'its host has left' });
-  } else if (hangs(word)) {
-    const { code, text } = reasons.failing(word?.reason ?? 'its host does not say why');
-    ledger.send(entry, { kind: 'scheduler_hangs' }, { code, reason: text });
+    ledger.quit(entry, { reason: reasons.hostLeft });
+  } else if (hangs(report)) {
+    ledger.send(entry, { kind: 'scheduler_hangs' }, { reason: report?.reason ?? null });
   } else if (launch.state === 'STARTED') {
     ledger.set(entry, afterRunning(launch, ledger.now.getTime() - launch.changedAt.getTime()));
-  } else if (word?.phase === 'running') {
-    ledger.send(entry, { kind: 'scheduler_started' }, { code: null, reason: null, retryAt: null });
-  } else if (word?.reason) {
-    entry.pending = word.reason === reasons.starting.text ? reasons.starting : reasons.startingAfter(word.reason);
+  } else if (report?.phase === 'running') {
+    ledger.send(entry, { kind: 'scheduler_started' }, { reason: null, retryAt: null });
+  } else if (report?.reason) {
+    entry.pending = { ...report.reason, code: 'starting' };
   }
 }

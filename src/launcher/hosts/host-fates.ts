@@ -49,8 +49,8 @@ function lateHosts(hosts: readonly LaunchHost[], { now, entries, isSeen }: FateO
   return new Set(hosts.filter(isLate).map(({ id }) => id));
 }
 
-function isRunning({ launch, word }: LaunchEntry): boolean {
-  return launch?.state === 'STARTED' && word?.phase === 'running' && word.orderNo === launch.orderNo;
+function isRunning({ launch, report }: LaunchEntry): boolean {
+  return launch?.state === 'STARTED' && report?.phase === 'running' && report.orderNo === launch.orderNo;
 }
 
 /** How the names of hosts' connections begin, of those that the server has. */

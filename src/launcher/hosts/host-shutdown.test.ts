@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type Fleet, makeFleet } from '../../../test/harness/fleet.ts';
 import { newId } from '../../kernel/id.ts';
 import { sql } from '../../kernel/sql.ts';
-import { registerHost, writeWords } from '../../hosts/host-queries.ts';
+import { registerHost, writeReports } from '../../hosts/host-queries.ts';
 import { forgetProcesses, restEntries, retireHosts } from './host-shutdown.ts';
 
 let fleet: Fleet;
@@ -32,8 +32,8 @@ beforeEach(async () => {
   await db().exec(sql`
     insert into slot (id, kind, tenant_id, holder, reason, asked_at, granted_at)
     values (${newId()}, 'scheduler', ${idOf('runs')}, ${hostId}, 'scheduler', now(), now())`);
-  const word = { tenantId: idOf('runs'), orderNo: 4, id: newId(), engine: '1', code: null, reason: null } as const;
-  await writeWords(db(), hostId, [{ ...word, phase: 'running' }]);
+  const report = { tenantId: idOf('runs'), orderNo: 4, id: newId(), engine: '1', reason: null } as const;
+  await writeReports(db(), hostId, [{ ...report, phase: 'running' }]);
 });
 
 const states = () =>

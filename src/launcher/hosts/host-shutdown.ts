@@ -1,15 +1,24 @@
 /**
- * What becomes of hosts when whoever started them goes: one that starts on an embedded server knows that none is left; a
- * launcher that ends, and has no successor, tells its hosts to leave.
+ * Cleans up after hosts and launchers. A process that has just started the embedded server knows that none is left. A
+ * launcher that ends without a successor tells its hosts to leave.
  */
 import { pause } from '../../kernel/service.ts';
-import { type Db, sql } from '../../kernel/sql.ts';
+import { type Db, type Sql, sql } from '../../kernel/sql.ts';
 import type { WakeHub } from '../../postgres/wake.ts';
-import { reasons } from '../../control/reasons.ts';
+import { formatReason } from '../../control/format-reason.ts';
+import { type Reason, reasons, storeReason } from '../../control/reasons.ts';
+
+const hostGone: Reason = { code: 'stopping', cause: 'host_ended', data: { how: null } };
+
+/** Columns of `launch` or `scheduler`. */
+function assignReason(reason: Reason): Sql {
+  const sentence = formatReason(reason);
+  return sql`code = ${reason.code}, reason = ${sentence}, why = ${storeReason(reason, sentence)}::jsonb`;
+}
 
 /**
- * No launcher and no host can be alive: what is recorded of them is of others that were killed, and what they ran is to be
- * run again, at once. Words stay, as ended: some things that schedulers said last are still of use.
+ * No launcher and no host can be alive: the rows are of processes that were killed. What they ran is to start again at once.
+ * Reports stay, as ended, because the next triggers in them are still of use.
  */
 export async function forgetProcesses(control: Db): Promise<void> {
   await control.transaction(async (tx) => {
@@ -18,30 +27,28 @@ export async function forgetProcesses(control: Db): Promise<void> {
     await tx.exec(sql`delete from host`);
     await tx.exec(sql`delete from slot`);
     await tx.exec(sql`
-      update scheduler set phase = 'ended', code = 'stopping', reason = 'its host is gone' where phase <> 'ended'`);
+      update scheduler set phase = 'ended', ${assignReason(hostGone)} where phase <> 'ended'`);
     await tx.exec(sql`
-      update launch
-         set state = case when state = 'DISABLED' then state else 'ENABLED' end,
-             code = case when state = 'DISABLED' then code else 'starting' end,
-             reason = case when state = 'DISABLED' then reason else 'starting' end,
-             host_id = null, ordered = false, ending = false, changed_at = now()
-       where state <> 'DISABLED' or ordered or ending`);
+      update launch set state = 'ENABLED', ${assignReason(reasons.starting)} where state <> 'DISABLED'`);
+    await tx.exec(sql`
+      update launch set host_id = null, ordered = false, ending = false, changed_at = now()
+       where state = 'ENABLED' or ordered or ending`);
   });
 }
 
 const freshFor = sql`interval '5 seconds'`;
-/** It need not have the lease yet: whoever stands by takes it within a moment. */
+/** It need not have the lease yet: a launcher that stands by takes it within a moment. */
 const anotherLauncher = sql`exists (select from launcher where beat_at > now() - ${freshFor})`;
 
 /**
- * Whoever had the lease has given it up, nobody has it now, and their hosts are gone: nothing is STARTED, whatever was said.
- * The next launcher goes on from here.
+ * The last launcher has given up its lease, and its hosts are gone: nothing is STARTED any more, whatever the rows say. The
+ * next launcher goes on from here.
  */
 export async function restEntries(control: Db): Promise<void> {
   await control.exec(sql`
     with rested as (
       update launch
-         set state = 'ENABLED', code = ${reasons.noLauncher.code}, reason = ${reasons.noLauncher.text}, host_id = null,
+         set state = 'ENABLED', ${assignReason(reasons.noLauncher)}, host_id = null,
              ordered = false, ending = false, changed_at = now()
        where state in ('STARTED', 'ALLOCATED') and not exists (select from host where host.id = launch.host_id)
          and exists (select from launcher_lease where holder is null) and not ${anotherLauncher}

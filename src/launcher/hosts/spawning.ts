@@ -1,6 +1,6 @@
 /**
- * Hosts that were asked for and are not there yet: no more are asked for than are missing. Where they end before they are
- * there, the next one is asked for after a growing pause, and whoever waits for one is told.
+ * Hosts that were requested and have not registered yet. No more are requested than are missing. If a process ends before it
+ * registers, the next one is requested after a growing pause, and the tenants that wait for a host get the reason.
  */
 import { checkpoint } from '../../kernel/checkpoint.ts';
 import { performance } from 'node:perf_hooks';
@@ -31,11 +31,12 @@ export interface HostProcess {
 }
 
 export interface HostFault {
-  /** For whoever waits for a host. */
-  readonly text: string;
-  /** None is asked for now: those that are there have to do. */
+  /** How the last process ended, and how many ended in a row. */
+  readonly how: string;
+  readonly times: number;
+  /** None is requested now: the existing ones share the tenants. */
   readonly isPausing: boolean;
-  /** The engine's code cannot be loaded: that is why. */
+  /** Why the engine's code cannot be loaded; undefined: it can, or that is not known yet. */
   readonly engineFault: string | undefined;
 }
 
@@ -96,9 +97,7 @@ export class Spawning {
     const now = this.#clock();
     return new Map(
       [...this.#faults].map(([engine, { how, times, untilMs, engineFault }]) => {
-        const often = times === 1 ? 'once' : `${times} times`;
-        const text = `its hosts end before they are there (${how}, ${often})`;
-        return [engine, { text, isPausing: untilMs > now, engineFault }];
+        return [engine, { how, times, isPausing: untilMs > now, engineFault }];
       }),
     );
   }
@@ -159,7 +158,7 @@ export class Spawning {
   }
 
   #spawn(engine: string, at: Date): void {
-    if (this.#seldom.isDue(engine, 'wanted')) this.#log.info({ engine }, 'one more host is wanted');
+    if (this.#seldom.isDue(engine, 'wanted')) this.#log.info({ engine }, 'requesting one more host');
     const asked: Asked = { engine, at, sinceMs: this.#clock() };
     this.#asked.add(asked);
     asked.pid = this.#hosts.spawn(engine, (how) => this.#failed(asked, how));

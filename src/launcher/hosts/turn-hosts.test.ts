@@ -1,16 +1,17 @@
 /** Turns in which hosts are lost, stand by or are not needed any more. */
 import { describe, expect, it } from 'vitest';
-import { at, failedLaunch, makeEntry, makeHost, makeWorld } from '../../../test/harness/turns.ts';
+import { at, because, failedLaunch, makeEntry, makeHost, makeWorld } from '../../../test/harness/turns.ts';
 import { newId } from '../../kernel/id.ts';
 import type { LaunchEntry } from '../ledger.ts';
 import { decide } from '../turn.ts';
 
 describe('a tenant that is ending when its host is lost', () => {
   const suspicionOf = (phase: 'running' | 'ended'): number | undefined => {
-    const ending = { ...failedLaunch, state: 'ALLOCATED', code: 'stopping', hostId: 'a', ending: true } as const;
-    const word = { orderNo: 1, hostId: 'a', phase, code: null, reason: null } as const;
+    const ending = { ...failedLaunch, state: 'ALLOCATED', hostId: 'a', ending: true } as const;
+    const report = { orderNo: 1, hostId: 'a', phase, reason: null } as const;
+    const one = makeEntry({ ...ending, reason: because('stopping') });
     const hosts = [{ ...makeHost('a'), beatMs: Number.NEGATIVE_INFINITY }];
-    const { changes } = decide(makeWorld({ entries: [{ ...makeEntry(ending), word }], hosts }));
+    const { changes } = decide(makeWorld({ entries: [{ ...one, report }], hosts }));
     return changes[0]?.launch.suspicion;
   };
 
@@ -74,8 +75,8 @@ describe('a lost host', () => {
   });
 
   it('is not put down to a tenant that hung', () => {
-    const word = { orderNo: 1, hostId: 'a', phase: 'starting', code: 'failing', reason: 'it hangs' } as const;
-    expect(blame([old, { ...starting, word }])).toEqual([
+    const report = { orderNo: 1, hostId: 'a', phase: 'starting', reason: because('failing') } as const;
+    expect(blame([old, { ...starting, report }])).toEqual([
       [1, 0],
       [1, 0],
     ]);

@@ -47,6 +47,7 @@ describe('the engines of an installation', () => {
     expect(await engines.usable('9.9.9')).toEqual({
       ok: false,
       detail: `engine 9.9.9 is not here, only ${engineVersion}; add it with \`millrace engine add\``,
+      missing: { version: '9.9.9', available: [engineVersion] },
     });
   });
 

@@ -6,6 +6,8 @@
 import { readdir } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import type { Engine } from '../../contract/engine.ts';
+import { formatCause } from '../../control/format-reason.ts';
+import { type EngineFault as Unusable, noEngine } from '../../control/reasons.ts';
 import { within } from '../../kernel/service.ts';
 import { compareVersions } from '../../kernel/text/version.ts';
 import { adaptContract3, type OldEngine } from './contract-3.ts';
@@ -20,10 +22,7 @@ import {
 } from './package.ts';
 import { tryEngine } from './trial.ts';
 
-export type FoundEngine =
-  | { readonly ok: true; readonly engine: Engine }
-  /** Why there is none, or why it cannot be used. */
-  | { readonly ok: false; readonly detail: string };
+export type FoundEngine = { readonly ok: true; readonly engine: Engine } | ({ readonly ok: false } & Unusable);
 
 /** What the loader needs of them. */
 export interface EngineSource {
@@ -91,10 +90,10 @@ export class Engines implements EngineSource {
   }
 
   /** The same, and why not. */
-  async usable(version: string): Promise<{ readonly ok: true } | { readonly ok: false; readonly detail: string }> {
+  async usable(version: string): Promise<{ readonly ok: true } | ({ readonly ok: false } & Unusable)> {
     const known = (await this.list()).find((each) => each.version === version);
     if (known?.fault === null) return { ok: true };
-    return { ok: false, detail: known?.fault ?? (await this.#missing(version)) };
+    return { ok: false, ...(known === undefined ? await this.#missing(version) : { detail: known.fault }) };
   }
 
   /** Why its code cannot be loaded, by loading it in a process of its own; undefined: it can. */
@@ -114,16 +113,16 @@ export class Engines implements EngineSource {
 
   async #load(version: string): Promise<FoundEngine> {
     try {
-      if (!(await this.#isHere(version))) return { ok: false, detail: await this.#missing(version) };
+      if (!(await this.#isHere(version))) return { ok: false, ...(await this.#missing(version)) };
       return { ok: true, engine: await load(join(this.#folder, version)) };
     } catch (error) {
       return { ok: false, detail: error instanceof EngineFault ? error.message : String(error) };
     }
   }
 
-  async #missing(version: string): Promise<string> {
-    const have = (await this.list()).map((engine) => engine.version).join(', ');
-    return `engine ${version} is not here, only ${have}; add it with \`millrace engine add\``;
+  async #missing(version: string): Promise<Unusable> {
+    const missing = { version, available: (await this.list()).map((engine) => engine.version) };
+    return { detail: formatCause(noEngine({ detail: '', missing })), missing };
   }
 }
 
