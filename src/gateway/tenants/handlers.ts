@@ -20,7 +20,7 @@ import { explainTenant } from './explain.ts';
 import { readCircumstances } from './standing.ts';
 import type { tenantEndpointsOfGateway } from './endpoints.ts';
 import * as queries from './queries.ts';
-import { messageView, tenantView } from './views.ts';
+import { renderMessage, renderTenant } from './views.ts';
 
 type Context = Pick<GatewayContext, 'life'>;
 
@@ -29,7 +29,7 @@ const by = (caller: Caller | undefined): string => (caller === undefined ? '' : 
 export const tenantHandlers: Handlers<typeof tenantEndpointsOfGateway, Context> = {
   'GET /api/tenants': async (_, { life }) => {
     const [rows, circumstances] = await Promise.all([queries.tenantStates(life.control), readCircumstances(life)]);
-    return { items: rows.map((row) => tenantView(row, circumstances)), next: null };
+    return { items: rows.map((row) => renderTenant(row, circumstances)), next: null };
   },
   'POST /api/tenants': async ({ body, caller }, { life }) => {
     const { name, database, version, own_host: ownHost } = body;
@@ -60,7 +60,7 @@ export const tenantHandlers: Handlers<typeof tenantEndpointsOfGateway, Context> 
       : await upgradeTenant(life, params.name, { to, actor: by(caller) });
     const { from, migrations, sessions, message } = done;
     const tenant = await viewOf(life, { id: done.tenantId });
-    const told = message === null ? null : messageView(message);
+    const told = message === null ? null : renderMessage(message);
     return { from, to: done.to, migrations: [...migrations], sessions, dry_run: dryRun, tenant, message: told };
   },
   'POST /api/tenants/{name}/rename': async ({ params, body, caller }, { life }) => {
@@ -69,7 +69,7 @@ export const tenantHandlers: Handlers<typeof tenantEndpointsOfGateway, Context> 
   },
   'GET /api/tenants/{name}/messages': async ({ params, query }, { life }) => {
     const { id } = await stateOf(life, params);
-    return { items: (await messagesOf(life.control, id, query.limit)).map(messageView), next: null };
+    return { items: (await messagesOf(life.control, id, query.limit)).map(renderMessage), next: null };
   },
   'GET /api/tenants/{name}/messages/{id}': async ({ params: { name, id }, query }, { life }) => {
     const tenant = await stateOf(life, { name });
@@ -136,14 +136,14 @@ function acceptedAs(name: string, answer: Awaited<ReturnType<typeof shown>>) {
 }
 
 async function shown(life: Life, { tenantId, message }: Ordered) {
-  return { tenant: await viewOf(life, { id: tenantId }), message: messageView(message) };
+  return { tenant: await viewOf(life, { id: tenantId }), message: renderMessage(message) };
 }
 
 type Which = { readonly name: string } | { readonly id: string };
 
 async function viewOf(life: Life, which: Which) {
   const [row, circumstances] = await Promise.all([stateOf(life, which), readCircumstances(life)]);
-  return tenantView(row, circumstances);
+  return renderTenant(row, circumstances);
 }
 
 async function stateOf({ control }: Life, which: Which): Promise<queries.TenantState> {

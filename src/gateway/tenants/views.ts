@@ -4,17 +4,17 @@ import type { SentMessage } from '../../control/messages.ts';
 import { reasons } from '../../control/reasons.ts';
 import { absenceOf } from './stale-status.ts';
 import { type Circumstances, formatReason, standingOf } from './standing.ts';
-import type { messageView as messageShape, tenantView as tenantShape } from './endpoints.ts';
+import type { messageView, tenantView } from './endpoints.ts';
 import type { TenantState } from './queries.ts';
 
-type TenantView = z.input<typeof tenantShape>;
-type MessageView = z.input<typeof messageShape>;
+type TenantView = z.input<typeof tenantView>;
+type MessageView = z.input<typeof messageView>;
 
 /**
  * Every state has a reason, except STARTED of a scheduler that runs. A missing launcher is part of every reason. While the
  * control database takes no writes, states are old, and that is the reason of those that say STARTED.
  */
-export function tenantView(tenant: TenantState, circumstances: Circumstances): TenantView {
+export function renderTenant(tenant: TenantState, circumstances: Circumstances): TenantView {
   const { id, name, database, desired, version, host, retryAt, changedAt, createdAt } = tenant;
   return {
     id,
@@ -65,7 +65,7 @@ function withLauncher(reason: string | null, launcherActive: boolean): string | 
   return reason === null || reason === text ? text : `${reason}; ${text}`;
 }
 
-export function messageView(message: SentMessage): MessageView {
+export function renderMessage(message: SentMessage): MessageView {
   const { id, kind, sender, cause, xid, sentAt, deadline, outcome, detail, acknowledgedAt, settledAt } = message;
   return {
     id,
