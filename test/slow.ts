@@ -3,7 +3,6 @@
  * vitest.chaos.config.ts` runs one of them.
  */
 export const slow: readonly string[] = [
-  'src/gateway/claims/isolation.test.ts',
   'src/launcher/launcher-hosts.test.ts',
   'src/launcher/launcher-slots.test.ts',
   'src/tenants/drop.test.ts',

@@ -25,7 +25,7 @@ import { triggerHandlers } from './triggers/handlers.ts';
 
 export type DocumentKeys = 'POST /api/jobs' | 'PUT /api/jobs' | 'POST /api/jobs/check' | 'GET /api/jobs/schema';
 
-export const tenantHandlers: ApiHandlers<Omit<TenantEndpoints, DocumentKeys>> = {
+export const apiHandlers: ApiHandlers<Omit<TenantEndpoints, DocumentKeys>> = {
   ...projectHandlers,
   ...jobHandlers,
   ...jobViewHandlers,

@@ -144,9 +144,7 @@ function wakeUps({ hub, broker }: Installation, { claims, signals, callers, stre
         broker.onAny('cancel', (tenantId) => {
           if (tenantId !== undefined) void signals.lookAt(tenantId);
         }),
-        broker.onAny('invalidate', (_, invalidation) => {
-          if (invalidation !== undefined) signals.invalidate(invalidation);
-        }),
+        broker.onAny('invalidate', (_, invalidation) => signals.invalidate(invalidation)),
         hub.onAny('tenant', (id) => (id === undefined ? claims.lookAgain() : claims.changed(id))),
         hub.on('revoked', everyone, () => {
           callers.forget();

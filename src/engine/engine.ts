@@ -2,7 +2,7 @@
 import type { ClientBase } from 'pg';
 import { applyHandlers } from '../api/jobs/apply.ts';
 import type { ApiContext, ApiHandlers } from '../api/context.ts';
-import { tenantHandlers } from '../api/handlers.ts';
+import { apiHandlers } from '../api/handlers.ts';
 import { stashValuesFor } from '../api/stash/handlers.ts';
 import { tenantEndpoints } from '../api/endpoints.ts';
 import type { EngineContext } from '../contract/context.ts';
@@ -72,15 +72,15 @@ async function migrateTenant(client: ClientBase): Promise<string[]> {
   return migrateWithin(client, onClient(client), { ...(await tenantSchema()), version: engineVersion });
 }
 
-const handlers: ApiHandlers<typeof tenantEndpoints> = { ...tenantHandlers, ...applyHandlers };
+const handlers: ApiHandlers<typeof tenantEndpoints> = { ...apiHandlers, ...applyHandlers };
 
 const route = makeRouter<typeof tenantEndpoints, ApiContext>(tenantEndpoints, handlers, (error, { ctx, request }) =>
   ctx.log.error({ err: error, method: request.method, path: new URL(request.url).pathname }, 'a request failed'),
 );
 
 async function serve(request: Request, ctx: EngineContext, caller: Parameters<Engine['fetch']>[2]): Promise<Response> {
-  const answer = await route(request, { ...ctx, db: onPool(ctx.pool) }, caller);
+  const url = new URL(request.url);
+  const answer = await route(request, { ...ctx, db: onPool(ctx.pool) }, caller, url);
   if (answer) return answer;
-  const path = new URL(request.url).pathname;
-  return problemResponse(new MillraceError('not_found', `nothing is served at ${path}`), () => {});
+  return problemResponse(new MillraceError('not_found', `nothing is served at ${url.pathname}`), () => {});
 }

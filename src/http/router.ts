@@ -5,11 +5,12 @@ import { checked, readBody } from './body.ts';
 import type { Access, Endpoint, EndpointKey, EndpointTable, Handler, Handlers } from './endpoint.ts';
 import { makeMatcher } from './matcher.ts';
 
-/** Answers a request, or `undefined` when no entry of the table has that path. */
+/** Answers a request, or `undefined` when no entry of the table has that path. `url`: the request's, if it is parsed already. */
 export type Router<Context> = (
   request: Request,
   context: Context,
   caller: Caller | undefined,
+  url?: URL,
 ) => Promise<Response | undefined>;
 
 export function makeRouter<T extends EndpointTable, Context>(
@@ -21,13 +22,13 @@ export function makeRouter<T extends EndpointTable, Context>(
 ): Router<Context> {
   const match = makeMatcher(Object.keys(table) as EndpointKey[]);
   const untyped = handlers as Readonly<Record<EndpointKey, Handler<Endpoint, Context>>>;
-  return async (request, context, caller) => {
+  return async (request, context, caller, url = new URL(request.url)) => {
     try {
-      const found = match(request.method, new URL(request.url).pathname);
+      const found = match(request.method, url.pathname);
       const endpoint = found && table[found.key];
       const handler = found && untyped[found.key];
       if (!endpoint || !handler) return undefined;
-      return await answer(endpoint, handler, { request, params: found.params, caller }, context);
+      return await answer(endpoint, handler, { request, url, params: found.params, caller }, context);
     } catch (error) {
       const explained = explain(error, { ctx: context, caller });
       return problemResponse(explained, (fault) => onFault(fault, { request, ctx: context }));
@@ -37,6 +38,7 @@ export function makeRouter<T extends EndpointTable, Context>(
 
 interface Found {
   readonly request: Request;
+  readonly url: URL;
   readonly params: Record<string, string>;
   readonly caller: Caller | undefined;
 }
@@ -48,11 +50,10 @@ async function answer<Context>(
   context: Context,
 ): Promise<Response> {
   authorize(endpoint.allow, found.caller);
-  const { request, caller } = found;
-  const query = Object.fromEntries(new URL(request.url).searchParams);
+  const { request, url, caller } = found;
   const input = {
     params: endpoint.params && checked(endpoint.params, found.params, 'path'),
-    query: endpoint.query && checked(endpoint.query, query, 'query'),
+    query: endpoint.query && checked(endpoint.query, Object.fromEntries(url.searchParams), 'query'),
     body: await readBody(request, endpoint),
     caller,
     request,

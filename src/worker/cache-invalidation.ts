@@ -1,19 +1,25 @@
 /**
- * What gateways say has changed. Each counts for itself, under an epoch: what a worker has not heard from a gateway that it
- * knows is told; of one that it does not know (it has started since, or is another behind the same address), or that
- * counted further than it could tell, nobody knows what was missed, so everything is dropped.
+ * Drops what this worker has cached when gateways say that it has changed. Definitions are immutable by (task, version),
+ * except for the name of their project.
+ *
+ * Each gateway numbers its invalidations under an epoch (`gateway/desks/invalidation-log.ts`). Everything is dropped when
+ * the epoch is new to this worker (the gateway has started since, or is another behind the same address), and when some of
+ * the invalidations were no longer kept.
  */
 import type { Seen, Signals } from '../contract/wire.ts';
 import type { DefinitionCache } from './definition-cache.ts';
 
-const mostEpochs = 16;
+const maxEpochs = 16;
 
-export class News {
-  readonly #definitions: Pick<DefinitionCache, 'drop' | 'dropAll'>;
+/** Something that is cached; each kind of cache drops what is its. */
+type Cache = Pick<DefinitionCache, 'drop' | 'dropAll'>;
+
+export class CacheInvalidation {
+  readonly #cache: Cache;
   readonly #seen = new Map<string, number>();
 
-  constructor(definitions: Pick<DefinitionCache, 'drop' | 'dropAll'>) {
-    this.#definitions = definitions;
+  constructor(cache: Cache) {
+    this.#cache = cache;
   }
 
   /** To be sent with every poll and heartbeat. */
@@ -21,14 +27,14 @@ export class News {
     return Object.fromEntries(this.#seen);
   }
 
-  hear({ epoch, newest, invalidate }: Pick<Signals, 'epoch' | 'newest' | 'invalidate'>): void {
+  apply({ epoch, newest, invalidate }: Pick<Signals, 'epoch' | 'newest' | 'invalidate'>): void {
     const known = this.#seen.get(epoch);
-    if (known === undefined || newest - known > invalidate.length) this.#definitions.dropAll();
-    else for (const change of invalidate) this.#definitions.drop(change);
+    if (known === undefined || newest - known > invalidate.length) this.#cache.dropAll();
+    else for (const change of invalidate) this.#cache.drop(change);
     this.#seen.delete(epoch); // to the end: heard last
     this.#seen.set(epoch, Math.max(newest, known ?? 0));
     for (const old of this.#seen.keys()) {
-      if (this.#seen.size <= mostEpochs) return;
+      if (this.#seen.size <= maxEpochs) return;
       this.#seen.delete(old);
     }
   }

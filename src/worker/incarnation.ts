@@ -29,7 +29,7 @@ import { Executor, reportOf } from './executor.ts';
 import { makeHeart } from './heartbeat.ts';
 import { type Hold, Holdings } from './holdings.ts';
 import { LogShippers } from './log-shippers.ts';
-import { News } from './cache-invalidation.ts';
+import { CacheInvalidation } from './cache-invalidation.ts';
 import { Outage } from './outage.ts';
 import { Reporter } from './reporter.ts';
 import { RuntimeWatch } from './runtimes/runtime-watch.ts';
@@ -68,7 +68,7 @@ export class Incarnation {
   #running = 0;
   #placed = 0;
   #onIdle: (() => void) | undefined;
-  readonly #news: News;
+  readonly #invalidation: CacheInvalidation;
 
   constructor(settings: WorkerSettings) {
     const { log, time, taskUrl, logLimitBytes } = settings;
@@ -80,7 +80,7 @@ export class Incarnation {
       fetch: (keys) => this.#client.definitions({ ...this.#identity, items: [...keys] }, this.#over.signal),
       now,
     });
-    this.#news = new News(this.#definitions);
+    this.#invalidation = new CacheInvalidation(this.#definitions);
     this.#shipper = this.#makeShipper(now);
     this.#reporter = this.#makeReporter();
     this.#runtimes = this.#makeRuntimes();
@@ -194,7 +194,7 @@ export class Incarnation {
     const { cancel, lost } = signals;
     for (const held of cancel) this.#holdings.find(held)?.kill('cancelled');
     for (const held of lost) this.#lose(held);
-    this.#news.hear(signals);
+    this.#invalidation.apply(signals);
   }
 
   #roomChanged(): void {
@@ -224,7 +224,7 @@ export class Incarnation {
     const places = this.#draining ? 0 : maxTasks; // nobody is to wait for those of one that takes no more
     const self = { ...this.#identity, name, addr, version, places, taken: this.#placed };
     const served = { runtimes: [...available], unavailable, queues: [...queues] };
-    return this.#client.heartbeat({ ...self, ...served, holds: [...holds], seen: this.#news.seen }, withinMs, signal);
+    return this.#client.heartbeat({ ...self, ...served, holds: [...holds], seen: this.#invalidation.seen }, withinMs, signal);
   }
 
   /**
@@ -264,7 +264,7 @@ export class Incarnation {
     const lanes = () => ({ runtimes: this.#kinds(takesPlace), queues: [...queues] });
     const claimer = new Claimer({
       poll: (wish, signal): Promise<ClaimAnswer> =>
-        this.#client.claim({ ...this.#identity, ...wish, ...lanes(), seen: this.#news.seen }, signal),
+        this.#client.claim({ ...this.#identity, ...wish, ...lanes(), seen: this.#invalidation.seen }, signal),
       free: () => this.#free(takesPlace),
       without: () => this.#without(takesPlace),
       take: (answer) => {

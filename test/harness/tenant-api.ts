@@ -6,7 +6,7 @@
 import { applyHandlers } from '../../src/api/jobs/apply.ts';
 import type { ApiContext } from '../../src/api/context.ts';
 import { type TenantEndpoints, tenantEndpoints } from '../../src/api/endpoints.ts';
-import { tenantHandlers } from '../../src/api/handlers.ts';
+import { apiHandlers } from '../../src/api/handlers.ts';
 import { postgresBroker } from '../../src/broker/postgres.ts';
 import type { Hints } from '../../src/contract/channels.ts';
 import type { SchedulerInfo, WorkerInfo } from '../../src/contract/context.ts';
@@ -117,7 +117,7 @@ export async function makeTenantApi({ name = 'default', localTasks }: TenantOpti
   const faults: unknown[] = [];
   const route = makeRouter<TenantEndpoints, ApiContext>(
     tenantEndpoints,
-    { ...tenantHandlers, ...applyHandlers },
+    { ...apiHandlers, ...applyHandlers },
     (error) => faults.push(error),
   );
   async function send(request: Request, caller: Caller | undefined): Promise<Response> {

@@ -1,10 +1,11 @@
-import { setTimeout as sleep } from 'node:timers/promises';
-import { expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { BatchTurns } from './batch-turns.ts';
 
 const many = 100;
+beforeEach(() => void vi.useFakeTimers({ toFake: ['performance', 'setTimeout', 'clearTimeout'] }));
+afterEach(() => void vi.useRealTimers());
 
-/** Work that ends when it is told to, and a word for each time that something began. */
+/** Work that ends when it is told to, and the names of what has begun. */
 function setUp() {
   const turns = new BatchTurns();
   const begun: string[] = [];
@@ -13,91 +14,79 @@ function setUp() {
     begun.push(name);
     return new Promise((resolve) => ends.set(name, resolve));
   };
-  /** Returns when whoever waits for its answer has it. */
+  /** Returns once all that follows from it has happened, save for what waits for a timer. */
   const end = async (name: string, runs = many): Promise<void> => {
     ends.get(name)?.(runs);
-    await new Promise(setImmediate);
+    await vi.advanceTimersByTimeAsync(0);
   };
   const report = (tenant: string, name: string, runs = many) => void turns.report(tenant, runs, work(name));
-  const claim = (tenant: string, name: string, { lanes = 'none', places = many } = {}) =>
-    void turns.claim({ tenant, lanes, places }, work(name), (runs) => runs);
-  /** The last claim of this tenant was a large one. */
+  const claim = (tenantId: string, name: string, { laneSet = 'none', places = many } = {}) =>
+    void turns.claim({ tenant: turns.tenants.of(tenantId), laneSet, places }, work(name), (runs) => runs);
+  /** The last claim of this tenant gave many runs. */
   const flood = async (tenant: string): Promise<void> => {
     claim(tenant, 'flood');
     await end('flood');
     begun.pop();
   };
-  /** Somebody else has a run. */
+  /** Tenant b has a run. */
   const another = async (): Promise<void> => {
     report('b', 'of another', 1);
     await end('of another');
     begun.pop();
   };
-  return { turns, begun, end, flood, another, report, claim };
+  /** Whether the turn of tenant a is taken. */
+  const isTaken = (): boolean => turns.tenants.of('a').turn?.isTaken ?? false;
+  return { turns, begun, end, flood, another, report, claim, isTaken };
 }
 
-const patience = { timeout: 10_000, interval: 5 };
-const began = (begun: readonly string[], name: string) => vi.waitFor(() => expect(begun).toContain(name), patience);
-
 it('a tenant by itself does all at once, in batches of any size', async () => {
-  const { turns, begun, flood, report, claim } = setUp();
+  const { turns, begun, flood, report, claim, isTaken } = setUp();
   await flood('a');
   report('a', 'one');
   report('a', 'two');
-  expect(turns.mustWait('a', 'none', many)).toBe(false);
   claim('a', 'three');
-  expect(begun).toEqual(['one', 'two', 'three']);
-  expect(turns.largestOf('a')).toBe(Number.POSITIVE_INFINITY);
+  expect([begun, isTaken()]).toEqual([['one', 'two', 'three'], false]);
+  expect(turns.maxBatch('a')).toBe(Number.POSITIVE_INFINITY);
 });
 
-it('beside others its large batches take turns, and are smaller; theirs and small ones do not wait', async () => {
+it('beside others the large reports of a tenant take turns; those of others and small ones do not wait', async () => {
   const { turns, begun, end, another, report } = setUp();
   await another();
-  expect(turns.largestOf('a')).toBe(250);
-  report('a', 'one');
-  report('a', 'two');
-  report('a', 'three');
-  report('a', 'a small one', 1);
-  report('b', 'a large one of another');
-  expect(begun).toEqual(['one', 'a small one', 'a large one of another']);
+  expect(turns.maxBatch('a')).toBe(250);
+  for (const name of ['one', 'two', 'three']) report('a', name);
+  report('a', 'small', 1);
+  report('b', 'of b');
+  expect(begun).toEqual(['one', 'small', 'of b']);
   await end('one');
-  await began(begun, 'two');
-  expect(begun).not.toContain('three');
+  expect(begun.slice(3)).toEqual(['two']);
   await end('two');
-  await began(begun, 'three');
+  expect(begun.slice(3)).toEqual(['two', 'three']);
 });
 
-it('a claim waits after a large one for the same lanes, and whoever makes it is called when reports have had their turns', async () => {
-  const { turns, begun, end, flood, another, report, claim } = setUp();
+it('a large claim takes the turn, and one that was put off is made when no report waits any more', async () => {
+  const { turns, begun, end, flood, another, report, claim, isTaken } = setUp();
   let calls = 0;
   turns.onFree(() => {
     calls++;
-    expect(turns.mustWait('a', 'none', many)).toBe(false);
     claim('a', 'claim');
   });
   await flood('a');
   await another();
-  expect(turns.mustWait('a', 'none', many)).toBe(false);
   report('a', 'one');
   report('a', 'two');
-  expect(turns.mustWait('a', 'process', many)).toBe(false);
-  expect(turns.mustWait('a', 'none', 8)).toBe(false);
-  expect(turns.mustWait('a', 'none', many)).toBe(true);
+  const { turn } = turns.tenants.of('a');
+  if (turn !== undefined) turn.isWanted = true;
   await end('one');
-  await began(begun, 'two');
-  expect(calls).toBe(0);
+  expect([begun, calls]).toEqual([['one', 'two'], 0]);
   await end('two');
-  await began(begun, 'claim');
-  expect(turns.mustWait('a', 'none', many)).toBe(true);
+  expect([begun.at(-1), calls, isTaken()]).toEqual(['claim', 1, true]);
   report('a', 'three');
+  expect(begun).not.toContain('three');
   await end('claim', 1);
-  await began(begun, 'three');
-  // it was a small one
-  expect(turns.mustWait('a', 'none', many)).toBe(false);
-  expect(calls).toBe(1);
+  expect(begun.at(-1)).toBe('three');
 });
 
-it('a claim for a few places neither waits nor says that there are few runs', async () => {
+it('a claim for a few places takes no turn, and does not tell how many runs there are', async () => {
   const { turns, begun, end, flood, another, report, claim } = setUp();
   await flood('a');
   await another();
@@ -105,33 +94,54 @@ it('a claim for a few places neither waits nor says that there are few runs', as
   claim('a', 'for few', { places: 8 });
   expect(begun).toEqual(['one', 'for few']);
   await end('for few', 8);
-  expect(turns.mustWait('a', 'none', many)).toBe(true);
+  expect(turns.tenants.of('a').isFlooded('none', performance.now())).toBe(true);
+  claim('a', 'for many');
+  await end('for many', 8);
+  expect(turns.tenants.of('a').isFlooded('none', performance.now())).toBe(false);
 });
 
-it('a turn that nobody takes goes to the next report', async () => {
-  const { turns, begun, end, flood, another, report } = setUp();
+it('a turn that no claim takes goes to the next report', async () => {
+  const { turns, begun, end, flood, another, report, isTaken } = setUp();
   await flood('a');
   await another();
   report('a', 'one');
-  expect(turns.mustWait('a', 'none', many)).toBe(true);
   let isFree = false;
   turns.onFree(() => (isFree = true));
+  const { turn } = turns.tenants.of('a');
+  if (turn !== undefined) turn.isWanted = true;
   await end('one');
-  await vi.waitFor(() => expect(isFree).toBe(true), patience);
+  expect([isFree, isTaken()]).toEqual([true, false]);
   report('a', 'two');
   expect(begun).toEqual(['one', 'two']);
 });
 
-it('a turn is followed by a rest that is as long', async () => {
+it('a turn is followed by a rest of the same length', async () => {
   const { begun, end, another, report } = setUp();
   await another();
   report('a', 'one');
   report('a', 'two');
-  const startedMs = performance.now();
-  await sleep(100);
+  await vi.advanceTimersByTimeAsync(100);
   await end('one');
-  await began(begun, 'two');
-  expect(performance.now() - startedMs).toBeGreaterThan(195);
+  await vi.advanceTimersByTimeAsync(99);
+  expect(begun).toEqual(['one']);
+  await vi.advanceTimersByTimeAsync(1);
+  expect(begun).toEqual(['one', 'two']);
+});
+
+it('a report that has waited for a second ends the rest', async () => {
+  const { begun, end, another, report } = setUp();
+  await another();
+  for (const name of ['one', 'two', 'three', 'four']) report('a', name);
+  for (const name of ['one', 'two']) {
+    await vi.advanceTimersByTimeAsync(400);
+    await end(name);
+    expect(begun.at(-1)).toBe(name);
+    // a turn and its rest take half a second at most
+    await vi.advanceTimersByTimeAsync(100);
+  }
+  await vi.advanceTimersByTimeAsync(400);
+  await end('three');
+  expect(begun).toEqual(['one', 'two', 'three', 'four']);
 });
 
 it('a turn that fails is over, and one that does not end is waited for no longer than half a second', async () => {
@@ -139,43 +149,22 @@ it('a turn that fails is over, and one that does not end is waited for no longer
   await another();
   const failing = turns.report('a', many, () => Promise.reject(new Error('no')));
   report('a', 'one');
-  await expect(failing).rejects.toThrow('no');
-  await began(begun, 'one');
-  const startedMs = performance.now();
   report('a', 'two');
-  await began(begun, 'two');
-  expect(performance.now() - startedMs).toBeGreaterThan(450);
+  await expect(failing).rejects.toThrow('no');
+  await vi.advanceTimersByTimeAsync(0);
+  expect(begun).toEqual(['one']);
+  await vi.advanceTimersByTimeAsync(499);
+  expect(begun).toEqual(['one']);
+  await vi.advanceTimersByTimeAsync(1);
+  expect(begun).toEqual(['one', 'two']);
 });
 
-it('who had nothing for a while is taken for a small one again: it may be gone', async () => {
-  const { turns, end, flood, another, claim } = setUp();
-  vi.useFakeTimers({ toFake: ['performance'] });
-  try {
-    await flood('a');
-    await another();
-    claim('a', 'one');
-    expect(turns.mustWait('a', 'none', many)).toBe(true);
-    vi.advanceTimersByTime(5_001);
-    await another();
-    expect(turns.mustWait('a', 'none', many)).toBe(false);
-    await end('one');
-  } finally {
-    vi.useRealTimers();
-  }
-});
-
-it('who had nothing for a while is not at work, nor is one whose reports fail', async () => {
+it('a tenant that had no run for five seconds is not at work, nor is one whose reports fail', async () => {
   const { turns, another } = setUp();
   await expect(turns.report('b', 1, () => Promise.reject(new Error('no')))).rejects.toThrow('no');
-  expect(turns.largestOf('a')).toBe(Number.POSITIVE_INFINITY);
-  vi.useFakeTimers({ toFake: ['performance'] });
-  try {
-    await another();
-    expect(turns.largestOf('a')).toBe(250);
-    expect(turns.largestOf('b')).toBe(Number.POSITIVE_INFINITY);
-    vi.advanceTimersByTime(5_001);
-    expect(turns.largestOf('a')).toBe(Number.POSITIVE_INFINITY);
-  } finally {
-    vi.useRealTimers();
-  }
+  expect(turns.maxBatch('a')).toBe(Number.POSITIVE_INFINITY);
+  await another();
+  expect([turns.maxBatch('a'), turns.maxBatch('b')]).toEqual([250, Number.POSITIVE_INFINITY]);
+  await vi.advanceTimersByTimeAsync(5_001);
+  expect(turns.maxBatch('a')).toBe(Number.POSITIVE_INFINITY);
 });

@@ -1,23 +1,24 @@
 /**
- * What the control database says of tenants that claims may go to: who is switched off, whose scheduler says that runs are
- * ready, and whose says nothing. The latter are asked to be sure, a few with each sweep: they are many when all start.
+ * Reads from the control database which tenants claims may go to: those that are off, those whose schedulers report ready
+ * runs, and those whose schedulers are silent. The latter are asked to be sure, a few with each sweep, because they are
+ * many when all tenants start.
  */
 import type { Log } from '../../kernel/log.ts';
 import { within } from '../../kernel/service.ts';
 import type { Db } from '../../kernel/sql.ts';
 import { readCandidates } from '../installation/queries.ts';
-import type { HotTenants } from './hot-tenants.ts';
+import type { TenantRecords } from './tenant-records.ts';
 
-/** A look that has no answer by then is not waited for: bells must do. */
+/** A read without an answer by then is not waited for: hints must do. */
 const longestLookMs = 2_000;
-/** What was read is believed for so long without another look. */
+/** How long a read counts as recent. */
 const believedMs = 2_000;
-/** All tenants whose schedulers are silent are asked once in so many sweeps, but some in each. */
+/** All tenants with silent schedulers are asked once in 30 sweeps, and at least 8 of them in each. */
 const fullSweep = { sweeps: 30, least: 8 } as const;
 
 export class Candidates {
   readonly #control: Db;
-  readonly #hot: HotTenants;
+  readonly #tenants: TenantRecords;
   readonly #log: Log;
   #off: ReadonlySet<string> = new Set();
   #looking: { readonly era: number; readonly over: Promise<void> } | undefined;
@@ -27,13 +28,13 @@ export class Candidates {
   #lookedMs = Number.NEGATIVE_INFINITY;
   #silentAt = 0;
 
-  constructor(control: Db, hot: HotTenants, log: Log) {
+  constructor(control: Db, tenants: TenantRecords, log: Log) {
     this.#control = control;
-    this.#hot = hot;
+    this.#tenants = tenants;
     this.#log = log;
   }
 
-  /** Whether it is to give nothing. */
+  /** Whether people have switched it off, so that none of its runs are handed out. */
   isOff(tenantId: string): boolean {
     return this.#off.has(tenantId);
   }
@@ -42,26 +43,26 @@ export class Candidates {
     return performance.now() - this.#lookedMs > believedMs;
   }
 
-  /** Who may have runs is hot afterwards. One look at a time. */
+  /** Queues the tenants that may have ready runs. One read at a time. */
   async #look(): Promise<void> {
     const { era, over } = (this.#looking ??= this.#begin());
     await within(longestLookMs, over);
     if (era === this.#era) this.#lookedMs = performance.now();
   }
 
-  /** Also at some of those whose schedulers say nothing. */
+  /** Queues also some of the tenants whose schedulers are silent. */
   lookAtAll(): Promise<void> {
     this.#isSilentDue = true;
     return this.#look();
   }
 
-  /** Something has changed: a look that is under way may have seen things as they were, and does not count. */
+  /** Something has changed: a read that is under way may have seen the state before, and does not count. */
   outdate(): void {
     this.#era++;
     this.#lookedMs = Number.NEGATIVE_INFINITY;
   }
 
-  /** After the one that is under way, if there is one. */
+  /** Reads once more after the read that is under way, if there is one. */
   async lookAnew({ atAll }: { readonly atAll: boolean }): Promise<void> {
     if (this.#looking !== undefined) await within(longestLookMs, this.#looking.over);
     await (atAll ? this.lookAtAll() : this.#look());
@@ -69,7 +70,7 @@ export class Candidates {
 
   #begin(): { readonly era: number; readonly over: Promise<void> } {
     const over = this.#read()
-      .catch((error: unknown) => this.#log.warn({ err: error }, 'the tenants cannot be read'))
+      .catch((error: unknown) => this.#log.warn({ err: error }, 'tenants could not be read'))
       .finally(() => (this.#looking = undefined));
     return { era: this.#era, over };
   }
@@ -78,12 +79,12 @@ export class Candidates {
     const { off, ready, silent } = await readCandidates(this.#control);
     this.#off = new Set(off);
     const nowMs = performance.now();
-    for (const tenantId of ready) this.#hot.remind(tenantId, nowMs);
-    if (this.#isSilentDue) for (const tenantId of this.#someOf(silent)) this.#hot.heat(tenantId);
+    for (const tenantId of ready) this.#tenants.remind(tenantId, nowMs);
+    if (this.#isSilentDue) for (const tenantId of this.#someOf(silent)) this.#tenants.doubt(tenantId);
     this.#isSilentDue = false;
   }
 
-  /** The next few of those whose schedulers say nothing. */
+  /** The next few tenants whose schedulers are silent. */
   #someOf(silent: readonly string[]): readonly string[] {
     const count = Math.max(fullSweep.least, Math.ceil(silent.length / fullSweep.sweeps));
     if (count >= silent.length) return silent;

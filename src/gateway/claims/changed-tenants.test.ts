@@ -10,7 +10,6 @@ import { engine, engineVersion } from '../../engine/engine.ts';
 import { newId } from '../../kernel/id.ts';
 import { type Log, silent } from '../../kernel/log.ts';
 import { sql } from '../../kernel/sql.ts';
-import { pause } from '../../kernel/service.ts';
 import { registerTenant } from '../../control/queries.ts';
 import type { Loader } from '../../loader/loader.ts';
 import { onDatabase } from '../../postgres/address.ts';
@@ -127,16 +126,19 @@ it('a tenant whose database has come to refuse connections is out of service, wi
 });
 
 describe('claims of a tenant that cannot be served', () => {
-  /** A desk, what it tells, and which tenants it has opened. */
-  function deskWith(loader: Loader): { desk: ClaimDesk; told: unknown[] } {
-    const told: unknown[] = [];
-    const log: Log = { ...silent, warn: (fields: unknown) => void told.push(fields), child: () => silent };
+  /** A desk that sweeps often, its warnings, and how many sweeps it has made. */
+  function deskWith(loader: Loader): { desk: ClaimDesk; warnings: unknown[]; swept: () => number } {
+    const warnings: unknown[] = [];
+    const log: Log = { ...silent, warn: (fields: unknown) => void warnings.push(fields), child: () => silent };
     const { db: control } = fleet.control;
     const servings = new Servings(control, silent);
-    return { desk: new ClaimDesk({ loader, control, servings, turns: new BatchTurns(), log, leaseMs: 30_000 }), told };
+    let sweeps = 0;
+    const sweeping = { times: { sweepMs: 20 }, onSwept: () => void sweeps++ };
+    const options = { loader, control, servings, turns: new BatchTurns(), log, leaseMs: 30_000, ...sweeping };
+    return { desk: new ClaimDesk(options), warnings, swept: () => sweeps };
   }
 
-  it('are made once for each time that something is said of it, and nothing is told', async () => {
+  it('are made once for each hint, and nothing is logged', async () => {
     await Promise.all(fleet.tenants.map((tenant) => sayScheduler(fleet, tenant, { ready: false })));
     const row = { id: newId(), name: 'bare', database: bare.address.database };
     await registerTenant(fleet.control.db, { ...row, at: new Date() });
@@ -152,7 +154,7 @@ describe('claims of a tenant that cannot be served', () => {
         return onDatabase(fleet.control.address, database);
       },
     });
-    const { desk, told } = deskWith(loader);
+    const { desk, warnings, swept } = deskWith(loader);
     await desk.service.start();
     const stop = new AbortController();
     const lanes = { runtimes: ['none' as const], queues: ['default'] };
@@ -162,13 +164,14 @@ describe('claims of a tenant that cannot be served', () => {
     );
     desk.ready(row.id);
     await until('it was asked', () => opened.includes('bare') || undefined);
-    await pause(3_000);
+    const before = swept();
+    await until('the desk has swept some times', () => swept() > before + 5 || undefined);
     expect(opened.filter((name) => name === 'bare')).toHaveLength(1);
     await fleet.control.db.exec(sql`delete from launch where tenant_id = ${row.id}`);
     await until('it is asked again', () => opened.filter((name) => name === 'bare').length > 1 || undefined);
     stop.abort();
     await waiting;
     await desk.service.stop();
-    expect(told).toEqual([]);
+    expect(warnings).toEqual([]);
   });
 });

@@ -1,4 +1,4 @@
-/** What a poll may be given: of which tenants, and in which lanes of a tenant. */
+/** Which runs a poll may be given: of which tenants, and in which lanes of a tenant. */
 import { runtimeOf } from '../../contract/lane.ts';
 import type { LocalTasks } from '../../contract/local-tasks.ts';
 import { mayRun } from '../../runtimes/local-tasks.ts';

@@ -1,63 +1,80 @@
-/** One tenant never hurts another (I11): how long a tenant's runs wait for a free place, whatever its neighbour does. */
+/**
+ * One tenant never hurts another (I11): whatever is wrong with the database of one tenant, the runs of another are handed
+ * out. (How fast: `npm run bench -- isolation`. That a slow tenant takes no places: the properties in `choose.test.ts`.)
+ */
 import { createServer, type Server, type Socket } from 'node:net';
 import { Client } from 'pg';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { type Fleet, makeFleet, sayScheduler, type TestTenant } from '../../../test/harness/fleet.ts';
-import { handOvers, percentile } from '../../../test/harness/hand-over.ts';
+import { newId } from '../../kernel/id.ts';
+import { silent } from '../../kernel/log.ts';
 import { sql } from '../../kernel/sql.ts';
 import type { Loader } from '../../loader/loader.ts';
 import { type Address, addressOfUrl, onDatabase } from '../../postgres/address.ts';
+import { BatchTurns } from './batch-turns.ts';
+import { ClaimDesk } from './claim-desk.ts';
+import { Servings } from '../desks/servings.ts';
 
-const runs = 150;
-const flood = 20_000;
-/** What a busy machine adds to whatever is measured. */
-const slackMs = 50;
+const runs = 20;
+const flood = 5_000;
 
 let fleet: Fleet;
 let a: TestTenant;
 let b: TestTenant;
-let aloneMs: number;
+let desk: ClaimDesk | undefined;
 beforeAll(async () => {
   fleet = await makeFleet(['a', 'b']);
   [a, b] = fleet.tenants as [TestTenant, TestTenant];
   await Promise.all([sayScheduler(fleet, a, { ready: false }), sayScheduler(fleet, b, { ready: false })]);
-  aloneMs = await measure({ noisy: [] });
 });
+afterEach(() => desk?.service.stop());
 afterAll(() => fleet.close());
 
-/** The 99th percentile. */
-async function measure(more: { loader?: Loader; noisy?: TestTenant[] } = {}): Promise<number> {
-  const { loader = fleet.loader, noisy = [b] } = more;
-  const times = await handOvers({ fleet, loader, tenant: a, noisy, runs });
-  return percentile(times, 0.99);
+/** Hands out runs of a one by one to a worker with a single place, while b is said to have ready runs all the time. */
+async function handOut(loader: Loader = fleet.loader): Promise<string[]> {
+  const control = fleet.control.db;
+  const servings = new Servings(control, silent);
+  desk = new ClaimDesk({ loader, control, servings, turns: new BatchTurns(), log: silent, leaseMs: 30_000 });
+  const self = { worker: newId(), incarnation: 1, free: 1, wait_ms: 20_000, seen: {} };
+  const lanes = { runtimes: ['none' as const], queues: ['default'] };
+  const names: string[] = [];
+  for (let ofA = 0; ofA < runs; ) {
+    const polling = desk.claim({ ...self, ...lanes }, new AbortController().signal);
+    desk.ready(b.row.id);
+    await a.ready(1);
+    desk.ready(a.row.id);
+    const got = await polling;
+    names.push(...got.map((run) => run.tenant_name));
+    ofA = names.filter((name) => name === 'a').length;
+  }
+  return names;
 }
 
-/** A loader for which the neighbour's database is elsewhere. */
+/** A loader for which the database of b is elsewhere. */
 function loaderWith(address: Address): Loader {
   return fleet.newLoader({
     addressOf: (row) => (row.id === b.row.id ? address : onDatabase(fleet.control.address, row.database)),
   });
 }
+const onlyA = Array.from({ length: runs }, () => 'a');
 
-const unhurt = (ms: number): void => expect(ms).toBeLessThan(2 * aloneMs + slackMs);
-
-it('does not notice that its neighbour’s database hangs', async () => {
+it('a tenant is served while the database of another does not answer', async () => {
   await b.ready(50);
   const locker = new Client({ connectionString: onDatabase(fleet.control.address, b.row.database).url });
   await locker.connect();
   await locker.query('begin; lock table millrace.live in access exclusive mode');
   try {
-    unhurt(await measure());
+    expect(await handOut()).toEqual(onlyA);
   } finally {
     await locker.end();
   }
 });
 
-it('does not notice that its neighbour’s database refuses connections', async () => {
-  unhurt(await measure({ loader: loaderWith(addressOfUrl('postgresql://nobody@127.0.0.1:1/nothing')) }));
+it('a tenant is served while the database of another refuses connections', async () => {
+  expect(await handOut(loaderWith(addressOfUrl('postgresql://nobody@127.0.0.1:1/nothing')))).toEqual(onlyA);
 });
 
-it('does not notice that its neighbour’s database accepts connections and says nothing', async () => {
+it('a tenant is served while the database of another accepts connections and says nothing', async () => {
   const sockets = new Set<Socket>();
   const mute: Server = createServer((socket) => {
     sockets.add(socket);
@@ -66,23 +83,23 @@ it('does not notice that its neighbour’s database accepts connections and says
   await new Promise<void>((resolve) => mute.listen(0, '127.0.0.1', resolve));
   const address = mute.address();
   const port = typeof address === 'object' ? address?.port : undefined;
-  unhurt(await measure({ loader: loaderWith(addressOfUrl(`postgresql://nobody@127.0.0.1:${port}/nothing`)) }));
+  expect(await handOut(loaderWith(addressOfUrl(`postgresql://nobody@127.0.0.1:${port}/nothing`)))).toEqual(onlyA);
   expect(sockets.size).toBeGreaterThan(0);
   for (const socket of sockets) socket.destroy();
   mute.close();
 });
 
-it('does not notice that its neighbour’s queue is corrupt', async () => {
+it('a tenant is served while the queue of another is corrupt', async () => {
   const db = await b.db();
   await db.exec(sql`alter table live rename to live_elsewhere`);
   try {
-    unhurt(await measure());
+    expect(await handOut()).toEqual(onlyA);
   } finally {
     await db.exec(sql`alter table live_elsewhere rename to live`);
   }
 });
 
-it('waits for no more than its turn while its neighbour is flooded', async () => {
+it('a tenant has its turn while another is flooded', async () => {
   await b.ready(1);
   const db = await b.db();
   await db.exec(sql`
@@ -90,5 +107,7 @@ it('waits for no more than its turn while its neighbour is flooded', async () =>
     select gen_random_uuid(), task_id, instant + n * interval '1 second', version, attempt, priority, lane, rank, queued_at
       from (select * from live limit 1) as one, generate_series(1, ${flood}::integer) as n`);
   await db.exec(sql`analyze live`);
-  unhurt(await measure());
+  const names = await handOut();
+  // in turn; an answer that a busy machine makes late comes out of turn, with the next poll
+  expect(names.length).toBeLessThan(4 * runs);
 });

@@ -32,7 +32,7 @@ export class ReportDesk {
     this.#desk = new TenantDesk({
       apply: (tenant, items) => this.#apply(tenant, items),
       sizeOf: (reports) => reports.length,
-      largestBatch: (tenant) => Math.min(largestBatch, turns.largestOf(tenant)),
+      largestBatch: (tenant) => Math.min(largestBatch, turns.maxBatch(tenant)),
       batchesAtOnce,
     });
   }
@@ -60,7 +60,7 @@ export class ReportDesk {
   #pieces(tenant: string, reports: readonly WorkerReport[]): (readonly WorkerReport[])[] {
     const isSmall = this.#desk.isBusy(tenant) || reports.length < batchesAtOnce * smallestPiece;
     const half = isSmall ? reports.length : Math.ceil(reports.length / 2);
-    return inPieces(reports, Math.min(half, this.#turns.largestOf(tenant)));
+    return inPieces(reports, Math.min(half, this.#turns.maxBatch(tenant)));
   }
 
   async #apply(tenant: string, items: readonly (readonly WorkerReport[])[]): Promise<Failure[][]> {

@@ -1,52 +1,38 @@
 /**
- * What a worker must hear soon: runs to kill, caches to drop. Told with its next answer; a kill ends its poll at once. A
- * cache does not: it is used for runs, and those come with the same answer.
- *
- * Each gateway numbers the invalidations that it has heard of, under an epoch of its own, and a worker says of each
- * gateway up to which number it knows. One that does not know this epoch cannot tell what it has missed: it drops all that
- * it has cached when it hears of it, and counts from there.
+ * What a worker must hear soon: runs to kill, caches to drop. Both come with its next answer; a kill ends its poll at once.
+ * A cache does not: it is used for runs, and those come with the same answer.
  */
-import type { HeldRun, Invalidation, Seen } from '../../contract/wire.ts';
+import type { HeldRun, Invalidation, Seen, Signals } from '../../contract/wire.ts';
 import { groupBy } from '../../kernel/group-by.ts';
-import { newId } from '../../kernel/id.ts';
 import type { Log } from '../../kernel/log.ts';
 import { within } from '../../kernel/service.ts';
 import type { Loader } from '../../loader/loader.ts';
+import { InvalidationLog } from './invalidation-log.ts';
 
-const kept = 1_000;
 /** A look that has no answer for so long will have none: another may begin. */
 const hopelessMs = 30_000;
 
-interface Told {
-  readonly cancel: HeldRun[];
-  readonly invalidate: Invalidation[];
-  readonly epoch: string;
-  readonly newest: number;
-}
+type Told = Omit<Signals, 'lost'>;
 
 export class SignalDesk {
   readonly #loader: Loader;
   readonly #log: Log;
-  readonly #epoch = newId();
   readonly #cancels = new Map<string, HeldRun[]>();
   /** A worker may have several: one for each kind of room it has. */
   readonly #polls = new Map<string, Set<AbortController>>();
   /** Tenants that are to be looked at, and looks that are under way. */
   readonly #wanted = new Set<string>();
   readonly #looking = new Map<string, Promise<void>>();
-  readonly #invalidations: Invalidation[] = [];
-  /** The number of the newest invalidation. */
-  #newest = 0;
+  readonly #invalidations = new InvalidationLog();
 
   constructor(loader: Loader, log: Log) {
     this.#loader = loader;
     this.#log = log;
   }
 
-  invalidate(invalidation: Invalidation): void {
-    this.#newest++;
-    this.#invalidations.push(invalidation);
-    if (this.#invalidations.length > kept) this.#invalidations.shift();
+  /** Undefined: some invalidations may have been missed. */
+  invalidate(invalidation: Invalidation | undefined): void {
+    this.#invalidations.add(invalidation);
   }
 
   /**
@@ -102,13 +88,6 @@ export class SignalDesk {
   take(worker: string, seen: Seen): Told {
     const cancel = this.#cancels.get(worker) ?? [];
     this.#cancels.delete(worker);
-    const behind = this.#behind(seen);
-    // of more than is kept some cannot be told: the worker counts them, and drops everything
-    const invalidate = behind === 0 ? [] : this.#invalidations.slice(-behind);
-    return { cancel, invalidate, epoch: this.#epoch, newest: this.#newest };
-  }
-
-  #behind(seen: Seen): number {
-    return Math.max(0, this.#newest - (seen[this.#epoch] ?? this.#newest));
+    return { cancel, ...this.#invalidations.after(seen) };
   }
 }

@@ -6,6 +6,7 @@
  * what has begun goes on. So a tenant that stands still gathers nothing.
  */
 import { isRefusal, MillraceError } from '../../errors.ts';
+import { isolateRejected } from '../../kernel/isolate-rejected.ts';
 
 export interface TenantDeskOptions<Item, Answer> {
   /** Answers one for each item, in their order. */
@@ -86,17 +87,19 @@ export class TenantDesk<Item, Answer> {
     if (working.size === 0 && this.#queues.get(tenant) === queue) this.#queues.delete(tenant);
   }
 
+  /** An item that PostgreSQL rejects does not take with it those that happen to share its batch. */
   async #apply(tenant: string, batch: readonly Pending<Item, Answer>[]): Promise<void> {
+    const write = async (some: readonly Pending<Item, Answer>[]): Promise<void> => {
+      const items = some.map(({ item }) => item);
+      const answers = await this.#options.apply(tenant, items);
+      some.forEach((pending, i) => pending.done(answers[i] as Answer));
+    };
     try {
-      const answers = await this.#options.apply(
-        tenant,
-        batch.map(({ item }) => item),
-      );
-      batch.forEach((pending, i) => pending.done(answers[i] as Answer));
+      const rejected = await isolateRejected(batch, write, { isRejection: isRefusal });
+      for (const [pending, error] of rejected) pending.failed(error);
     } catch (error) {
-      // one that PostgreSQL refuses must not take with it those that happen to share its batch
-      if (batch.length > 1 && isRefusal(error)) for (const pending of batch) await this.#apply(tenant, [pending]);
-      else for (const pending of batch) pending.failed(error);
+      // without effect on those that have their answer
+      for (const pending of batch) pending.failed(error);
     }
   }
 

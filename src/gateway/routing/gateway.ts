@@ -20,6 +20,7 @@ import { healthHandlers, unavailable } from '../installation/health.ts';
 import { installationHandlers } from '../installation/installation.ts';
 import { internalHandlers } from '../desks/internal.ts';
 import { goesOn } from './open-streams.ts';
+import { isMachinePath, isTenantPath } from './paths.ts';
 import { refuseForeignOrigin, refuseUnknownHost } from './origin.ts';
 import { sessionHandlers } from '../access/sessions.ts';
 import { loadStaticFiles, type StaticFiles } from './static-files.ts';
@@ -37,12 +38,10 @@ interface Asked {
   readonly request: Request;
   /** The client's address, if it is known. */
   readonly remote: string | null;
-  readonly pathname: string;
+  /** Parsed once. */
+  readonly url: URL;
 }
 
-/** Below these every unknown path is a 404; everything else is a page of the web interface. */
-const machinePaths = /^\/(api|int-api|bus|internal|t|healthz|readyz|metrics|healthcheck|openapi\.json|docs)(\/|$)/;
-const tenantPaths = /^\/(api|int-api|bus)\/|^\/healthcheck$/;
 const healthPaths = /^\/(?:healthz|readyz)$/;
 /** Answered within 2 s while the database is frozen: `millrace status`, `why` and the pages that show how things stand. */
 const promptPaths =
@@ -106,8 +105,8 @@ export class Gateway {
   /** Answers a request from outside, which came from the address `remote`. Never rejects. */
   async fetch(request: Request, remote: string | null = null): Promise<Response> {
     const startedAt = performance.now();
-    const asked: Asked = { request, remote, pathname: new URL(request.url).pathname };
-    const isPrompt = isRead(request) && promptPaths.test(asked.pathname);
+    const asked: Asked = { request, remote, url: new URL(request.url) };
+    const isPrompt = isRead(request) && promptPaths.test(asked.url.pathname);
     const answer = isPrompt ? await this.#promptly(asked) : await this.#guarded(asked);
     const { method } = request;
     const response = method === 'HEAD' ? await headOf(answer) : answer;
@@ -119,7 +118,7 @@ export class Gateway {
   /** Answers a request from inside this process, whose caller is known. */
   async fetchAs(request: Request, caller: Caller): Promise<Response> {
     try {
-      return await this.#answer({ request, remote: null, pathname: new URL(request.url).pathname }, caller);
+      return await this.#answer({ request, remote: null, url: new URL(request.url) }, caller);
     } catch (error) {
       return problemResponse(error, (fault) => logFault(this.#options.context, fault, request));
     }
@@ -167,10 +166,10 @@ export class Gateway {
   }
 
   /** A page is for anybody, so nobody is looked up for it. A look-up without an answer says nothing about the key. */
-  async #identify({ request, remote, pathname }: Asked): Promise<Caller | undefined> {
+  async #identify({ request, remote, url }: Asked): Promise<Caller | undefined> {
     const { callers, rejectedCredentials } = this.#options.context;
-    const { path } = targetOf(pathname);
-    if (isRead(request) && !machinePaths.test(path)) return undefined;
+    const { path } = targetOf(url.pathname);
+    if (isRead(request) && !isMachinePath(path)) return undefined;
     if (healthPaths.test(path) && this.#isFrozen()) return undefined;
     try {
       const identified = callers.identify(request).then((caller) => ({ caller }));
@@ -197,14 +196,16 @@ export class Gateway {
     }
   }
 
-  async #answer({ request, remote, pathname }: Asked, caller: Caller | undefined): Promise<Response> {
+  async #answer({ request, remote, url }: Asked, caller: Caller | undefined): Promise<Response> {
+    const { pathname } = url;
     const target = targetOf(pathname);
-    const isOfTenant = target.prefixed && machinePaths.test(target.path);
+    const isOfTenant = target.prefixed && isMachinePath(target.path);
     if (isOfTenant && caller !== undefined) await this.#admit(target.tenant, caller);
-    const inner = target.path === pathname ? request : moved(request, target.path);
-    const own = await route(inner, { ...this.#options.context, remote }, caller);
+    const innerUrl = target.path === pathname ? url : withPath(url, target.path);
+    const inner = innerUrl === url ? request : requestAt(innerUrl, request);
+    const own = await route(inner, { ...this.#options.context, remote }, caller, innerUrl);
     if (own !== undefined) return own;
-    if (tenantPaths.test(target.path)) return this.#ofTenant(inner, target.tenant, caller);
+    if (isTenantPath(target.path)) return this.#ofTenant(inner, target.tenant, caller);
     return this.#page(request, pathname, target);
   }
 
@@ -227,8 +228,8 @@ export class Gateway {
   }
 
   async #page(request: Request, pathname: string, target: Target): Promise<Response> {
-    const page = target.prefixed && !machinePaths.test(target.path);
-    if (machinePaths.test(pathname) && !page) throw new MillraceError('not_found', `nothing is served at ${pathname}`);
+    const page = target.prefixed && !isMachinePath(target.path);
+    if (isMachinePath(pathname) && !page) throw new MillraceError('not_found', `nothing is served at ${pathname}`);
     if (!isRead(request)) throw new MillraceError('method_not_allowed', 'a page can only be read');
     const answer = (await this.#loadFiles())(target.path);
     if (answer !== undefined) return answer(request);
@@ -271,10 +272,14 @@ function targetOf(pathname: string): Target {
   }
 }
 
-/** The same request without the tenant's prefix. */
-function moved(request: Request, path: string): Request {
-  const url = new URL(request.url);
-  url.pathname = path;
+function withPath(url: URL, path: string): URL {
+  const other = new URL(url);
+  other.pathname = path;
+  return other;
+}
+
+/** The same request for another URL: without the tenant's prefix. */
+function requestAt(url: URL, request: Request): Request {
   return new Request(url, {
     method: request.method,
     headers: request.headers,

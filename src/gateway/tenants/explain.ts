@@ -18,7 +18,7 @@ import type { DatabaseFault } from '../../postgres/vitals.ts';
 import { type Absence, absenceOf } from './stale-status.ts';
 import { type Circumstances, readCircumstances } from './standing.ts';
 import * as queries from './queries.ts';
-import { messageView, tenantView } from './views.ts';
+import { renderMessage, renderTenant } from './views.ts';
 
 type Facts = Record<string, unknown>;
 
@@ -49,13 +49,13 @@ export async function explainTenant(life: Life, tenant: queries.TenantState, isR
   const { launcherActive: active, fault } = circumstances;
   const [last] = messages;
   const lastStop = messages.find(({ kind }) => kind === 'stop');
-  const view = tenantView(tenant, circumstances);
+  const view = renderTenant(tenant, circumstances);
   const ground = { life, tenant, messages, lastStop, isRoot };
   const answered = await answer(ground, circumstances);
   const { sentence, advice } = active || fault !== undefined ? answered : addNoLauncher(answered, messages);
   const { desired, version, host, failures, retry_at } = view;
   const facts = { desired, version, host, failures, retry_at, launcher_active: active };
-  const message = last === undefined ? null : messageView(last);
+  const message = last === undefined ? null : renderMessage(last);
   return {
     tenant: tenant.name,
     standing: view.standing,

@@ -21,7 +21,7 @@ import { explainTenant } from './explain.ts';
 import { readCircumstances } from './standing.ts';
 import { maxNamedTenants, slotCursor, type tenantEndpointsOfGateway } from './endpoints.ts';
 import * as queries from './queries.ts';
-import { messageView, tenantView } from './views.ts';
+import { renderMessage, renderTenant } from './views.ts';
 
 type Context = Pick<GatewayContext, 'life'>;
 
@@ -33,7 +33,7 @@ export const tenantHandlers: Handlers<typeof tenantEndpointsOfGateway, Context> 
       queries.tenantStates(life.control, { after: cursor, limit: limit + 1 }),
       readCircumstances(life),
     ]);
-    return cutPage(rows, { limit, render: (row) => tenantView(row, circumstances), cursorOf: ({ name }) => name });
+    return cutPage(rows, { limit, render: (row) => renderTenant(row, circumstances), cursorOf: ({ name }) => name });
   },
   'POST /api/tenants': async ({ body, caller }, { life }) => {
     const { name, database, version, own_host: ownHost } = body;
@@ -64,7 +64,7 @@ export const tenantHandlers: Handlers<typeof tenantEndpointsOfGateway, Context> 
       : await upgradeTenant(life, params.name, { to, actor: by(caller) });
     const { from, migrations, sessions, message } = done;
     const tenant = await viewOf(life, { id: done.tenantId });
-    const told = message === null ? null : messageView(message);
+    const told = message === null ? null : renderMessage(message);
     return { from, to: done.to, migrations: [...migrations], sessions, dry_run: dryRun, tenant, message: told };
   },
   'POST /api/tenants/{name}/rename': async ({ params, body, caller }, { life }) => {
@@ -75,7 +75,7 @@ export const tenantHandlers: Handlers<typeof tenantEndpointsOfGateway, Context> 
     const { id } = await stateOf(life, params);
     const { limit, cursor } = query;
     const rows = await messagesOf(life.control, id, { before: cursor, limit: limit + 1 });
-    return cutPage(rows, { limit, render: messageView, cursorOf: (message) => String(message.id) });
+    return cutPage(rows, { limit, render: renderMessage, cursorOf: (message) => String(message.id) });
   },
   'GET /api/tenants/{name}/messages/{id}': async ({ params: { name, id }, query }, { life }) => {
     const tenant = await stateOf(life, { name });
@@ -166,14 +166,14 @@ function acceptedAs(name: string, answer: Awaited<ReturnType<typeof shown>>) {
 }
 
 async function shown(life: Life, { tenantId, message }: Ordered) {
-  return { tenant: await viewOf(life, { id: tenantId }), message: messageView(message) };
+  return { tenant: await viewOf(life, { id: tenantId }), message: renderMessage(message) };
 }
 
 type Which = { readonly name: string } | { readonly id: string };
 
 async function viewOf(life: Life, which: Which) {
   const [row, circumstances] = await Promise.all([stateOf(life, which), readCircumstances(life)]);
-  return tenantView(row, circumstances);
+  return renderTenant(row, circumstances);
 }
 
 async function stateOf({ control }: Life, which: Which): Promise<queries.TenantState> {

@@ -5,17 +5,17 @@ import { formatCause, formatReason } from '../../control/format-reason.ts';
 import { reasons } from '../../control/reasons.ts';
 import { absenceOf } from './stale-status.ts';
 import { type Circumstances, formatWithNextTry, standingOf } from './standing.ts';
-import type { messageView as messageShape, tenantView as tenantShape } from './endpoints.ts';
+import type { messageView, tenantView } from './endpoints.ts';
 import type { TenantState } from './queries.ts';
 
-type TenantView = z.input<typeof tenantShape>;
-type MessageView = z.input<typeof messageShape>;
+type TenantView = z.input<typeof tenantView>;
+type MessageView = z.input<typeof messageView>;
 
 /**
  * Every state has a reason, except STARTED of a scheduler that runs. A missing launcher is part of every reason. While the
  * control database takes no writes, states are old, and that is the reason of those that say STARTED.
  */
-export function tenantView(tenant: TenantState, circumstances: Circumstances): TenantView {
+export function renderTenant(tenant: TenantState, circumstances: Circumstances): TenantView {
   const { id, name, database, desired, version, host, retryAt, changedAt, createdAt } = tenant;
   return {
     id,
@@ -67,7 +67,7 @@ function reasonOf(tenant: TenantState): string {
   return formatWithNextTry(tenant);
 }
 
-export function messageView(message: SentMessage): MessageView {
+export function renderMessage(message: SentMessage): MessageView {
   const { id, kind, sender, cause, xid, sentAt, deadline, outcome, detail, acknowledgedAt, settledAt } = message;
   return {
     id,

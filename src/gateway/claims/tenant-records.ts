@@ -1,0 +1,132 @@
+/**
+ * The records of all tenants (`tenant-record.ts`), and for each set of lanes that workers poll for the queue of tenants
+ * that may have ready runs there. The tenant that has waited longest comes first.
+ */
+import { TenantRecord, type TenantTimes, tenantTimes } from './tenant-record.ts';
+
+interface Queue {
+  readonly lanes: ReadonlySet<string>;
+  readonly tenants: Set<TenantRecord>;
+}
+
+/** Workers come and go, and each may poll for lanes of its own. With more sets than this all queues start anew. */
+const maxLaneSets = 1_000;
+
+export class TenantRecords {
+  readonly #times: TenantTimes;
+  readonly #byId = new Map<string, TenantRecord>();
+  readonly #queues = new Map<string, Queue>();
+  /** The tenant that last had a run, and when any other last had one. */
+  #lastAtWork: TenantRecord | undefined;
+  #othersRunAt = Number.NEGATIVE_INFINITY;
+
+  constructor(times: Partial<TenantTimes> = {}) {
+    this.#times = { ...tenantTimes, ...times };
+  }
+
+  get size(): number {
+    return this.#byId.size;
+  }
+
+  of(id: string): TenantRecord {
+    const record = this.#byId.get(id) ?? new TenantRecord(id, this.#times);
+    this.#byId.set(id, record);
+    return record;
+  }
+
+  /** The tenants that may have ready runs in these lanes. */
+  queueOf(laneSet: string): Iterable<TenantRecord> {
+    return this.#queues.get(laneSet)?.tenants ?? [];
+  }
+
+  /** Whether workers poll for these lanes for the first time. The queue begins with tenants that had a recent hint. */
+  open(laneSet: string, lanes: readonly string[], now: number): boolean {
+    if (this.#queues.has(laneSet)) return false;
+    if (this.#queues.size >= maxLaneSets) this.#queues.clear();
+    const hinted = [...this.#byId.values()].filter((record) => record.hasRecentHint(now));
+    this.#queues.set(laneSet, { lanes: new Set(lanes), tenants: new Set(hinted) });
+    return true;
+  }
+
+  /** Runs of this tenant became ready, in these lanes or in any. */
+  hint(id: string, now: number, lanes?: readonly string[]): void {
+    const record = this.of(id);
+    record.hintedAt = now;
+    for (const queue of this.#queues.values())
+      if (lanes === undefined || lanes.some((lane) => queue.lanes.has(lane))) queue.tenants.add(record);
+  }
+
+  /** Its scheduler reports ready runs. That report is a little old, and names no lanes. */
+  remind(id: string, now: number): void {
+    const record = this.of(id);
+    record.hintedAt = now;
+    for (const [laneSet, queue] of this.#queues) if (!record.wasJustAsked(laneSet, now)) queue.tenants.add(record);
+  }
+
+  /** Nothing is known of its runs: it is to be asked once. */
+  doubt(id: string): void {
+    this.#queueEverywhere(this.of(id));
+  }
+
+  /** Something about this tenant changed, and a claim for its last hint may have been made in vain. */
+  recheck(id: string, now: number): void {
+    const record = this.#byId.get(id);
+    if (record?.hasRecentHint(now)) this.#queueEverywhere(record);
+  }
+
+  /** Hints may have been lost, and the server that all tenants share may have been away. */
+  recheckAll(now: number): void {
+    for (const record of this.#byId.values()) {
+      record.resume();
+      if (record.hasRecentHint(now)) this.#queueEverywhere(record);
+    }
+  }
+
+  /** It is asked for these lanes now. */
+  take(record: TenantRecord, laneSet: string, now: number): void {
+    this.#queues.get(laneSet)?.tenants.delete(record);
+    record.askedAt.set(laneSet, now);
+  }
+
+  /** A claim for these lanes may have left runs behind: the tenant goes to the end of the queue. */
+  putBack(record: TenantRecord, laneSet: string): void {
+    this.#queues.get(laneSet)?.tenants.add(record);
+  }
+
+  /** It cannot be served: it is not asked again before the next hint. A hint that came after `since` counts. */
+  dropUnlessHinted(record: TenantRecord, since: number): void {
+    if (record.hintedAt >= since) return;
+    record.hintedAt = Number.NEGATIVE_INFINITY;
+    record.askedAt.clear();
+    for (const { tenants } of this.#queues.values()) tenants.delete(record);
+  }
+
+  /** There is no such tenant any more. */
+  delete(record: TenantRecord): void {
+    this.#byId.delete(record.id);
+    for (const { tenants } of this.#queues.values()) tenants.delete(record);
+  }
+
+  deleteExpired(now: number): void {
+    const queues = [...this.#queues.values()];
+    for (const record of this.#byId.values())
+      if (record.isExpired(now) && !queues.some(({ tenants }) => tenants.has(record))) this.#byId.delete(record.id);
+  }
+
+  noteRun(record: TenantRecord, now: number): void {
+    if (this.#lastAtWork !== undefined && this.#lastAtWork !== record) this.#othersRunAt = this.#lastAtWork.lastRunAt;
+    this.#lastAtWork = record;
+    record.lastRunAt = now;
+  }
+
+  /** Whether a tenant other than this one is at work. */
+  hasOthersAtWork(record: TenantRecord, now: number): boolean {
+    const last = this.#lastAtWork;
+    if (last !== undefined && last !== record) return last.isAtWork(now);
+    return now - this.#othersRunAt <= this.#times.atWorkMs;
+  }
+
+  #queueEverywhere(record: TenantRecord): void {
+    for (const { tenants } of this.#queues.values()) tenants.add(record);
+  }
+}
