@@ -29,26 +29,42 @@ interface Named {
   readonly name: string;
 }
 
-/** What a task may know about its own run. */
-export interface RunFacts {
+/** What a task may know about its own run, whatever that is about. */
+interface HandOutFacts {
   /** Its name. */
   readonly tenant: string;
   readonly run: string;
   readonly lease: number;
-  /** ISO 8601, UTC. */
-  readonly instant: string;
   readonly attempt: number;
   readonly priority: string;
   readonly params: Readonly<Record<string, unknown>>;
-  readonly task: Named;
-  readonly job: Named;
-  readonly project: Named;
   /** Where the task reaches the API, and with what. */
   readonly url: string;
   readonly credential: string;
   /** The same for every hand-out of a run, so that an outside world that saw a start twice can tell. */
   readonly idempotencyKey: string;
 }
+
+/** A run of a job's task, at an instant. */
+export interface TaskFacts extends HandOutFacts {
+  /** ISO 8601, UTC. */
+  readonly instant: string;
+  readonly task: Named;
+  readonly job: Named;
+  readonly project: Named;
+  readonly node: null;
+}
+
+/** A run of a node of an execution. */
+export interface NodeFacts extends HandOutFacts {
+  readonly instant: null;
+  readonly task: null;
+  readonly job: null;
+  readonly project: Named | null;
+  readonly node: Named & { readonly execution: string };
+}
+
+export type RunFacts = TaskFacts | NodeFacts;
 
 export interface Task {
   readonly work: Work;
@@ -63,6 +79,10 @@ export interface Outcome {
   readonly exitCode: number | null;
   /** For people. */
   readonly reason: string | null;
+  /** What the task made, as JSON text (`task/result.ts`). */
+  readonly result?: string;
+  /** Why what it made is not kept. */
+  readonly unkept?: string;
 }
 
 export interface Runtime {

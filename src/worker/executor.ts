@@ -4,9 +4,9 @@
  *
  * Whatever goes wrong becomes the run's report; nothing is thrown. A run that was lost has no report.
  */
-import type { Report, ReportState, TaskDefinition } from '../contract/wire.ts';
-import { failed, faulty, type KillReason, type Outcome, type Task } from '../runtimes/contract.ts';
-import { factsOf } from '../runtimes/task/facts.ts';
+import type { ClaimedRun, NodeWork, Report, ReportState, TaskDefinition } from '../contract/wire.ts';
+import { failed, faulty, type KillReason, type Outcome, type RunFacts, type Task } from '../runtimes/contract.ts';
+import { factsOf, nodeFactsOf } from '../runtimes/task/facts.ts';
 import type { RuntimeTable } from '../runtimes/runtimes.ts';
 import { forAMoment, isTenantAway } from './client.ts';
 import { declaredIn, EnvironmentError, environmentOf, stashNames } from '../runtimes/task/environment.ts';
@@ -27,6 +27,9 @@ export interface ExecutorOptions {
   readonly logLimitBytes: number;
   now(): number;
 }
+
+/** What is executed: the definition of a task, or a node, which comes with its run. */
+export type Executable = TaskDefinition | NodeWork;
 
 interface Prepared {
   readonly task: Task;
@@ -49,21 +52,21 @@ export class Executor {
   }
 
   /** `onEnded`: nothing of the task is left; what is to be done still needs no place. */
-  async execute(hold: Hold, definition: TaskDefinition, onEnded: () => void): Promise<Report | undefined> {
+  async execute(hold: Hold, executable: Executable, onEnded: () => void): Promise<Report | undefined> {
     const startedAt = new Date(this.#options.now()).toISOString();
-    const disarm = after(definition.timeout_ms, () => hold.kill('timeout'));
-    const outcome = await this.#run(hold, definition, onEnded);
+    const disarm = after(executable.timeout_ms, () => hold.kill('timeout'));
+    const outcome = await this.#run(hold, executable, onEnded);
     hold.settle();
     disarm();
-    return reportOf(hold, killOutcome(hold, definition) ?? outcome, startedAt);
+    return reportOf(hold, killOutcome(hold, executable) ?? withoutResult(outcome, hold.run), startedAt);
   }
 
-  async #run(hold: Hold, definition: TaskDefinition, onEnded: () => void): Promise<Outcome> {
+  async #run(hold: Hold, executable: Executable, onEnded: () => void): Promise<Outcome> {
     try {
-      const facts = factsOf(hold.run, definition, this.#options.taskUrl);
+      const facts = factsOfRun(hold, executable, this.#options.taskUrl);
       const expansion = new Expansion(facts);
-      const work = expandBlock(definition.runtime, expansion);
-      const declared = declaredIn(definition.runtime);
+      const work = expandBlock(executable.runtime, expansion);
+      const declared = declaredIn(executable.runtime);
       const stash = await this.#stash(hold, stashNames(declared));
       const task = { work, facts, env: environmentOf(declared, expansion, stash) };
       const secrets = new SecretLines([Buffer.from(facts.credential), ...stash.values()]);
@@ -111,10 +114,16 @@ export class Executor {
   }
 }
 
+function factsOfRun({ run }: Hold, executable: Executable, url: string): RunFacts {
+  if (run.node !== undefined) return nodeFactsOf(run, run.node, url);
+  if ('task' in executable) return factsOf(run, executable, url);
+  throw new Error('a run of a task was given the work of a node');
+}
+
 /** A kill decides how the run ended, whatever the task made of it. */
-function killOutcome(hold: Hold, definition: TaskDefinition): Outcome | undefined {
+function killOutcome(hold: Hold, { timeout_ms: timeoutMs }: Executable): Outcome | undefined {
   if (hold.killed === 'timeout')
-    return failed(`it ran longer than its timeout of ${formatDuration(definition.timeout_ms)} and was killed`);
+    return failed(`it ran longer than its timeout of ${formatDuration(timeoutMs)} and was killed`);
   if (hold.killed === 'cancelled') return failed('it was cancelled');
   if (hold.killed === 'unserved') return failed('what it needs could not be read');
   return hold.killed === 'draining' ? failed('its worker was stopped before it ended') : undefined;
@@ -132,7 +141,19 @@ export function reportOf(hold: Hold, outcome: Outcome, startedAt: string | null)
     reason: outcome.reason === null ? null : printable(outcome.reason),
     exit_code: outcome.exitCode,
     started_at: startedAt,
+    ...(outcome.result === undefined ? {} : { result: outcome.result }),
   };
+}
+
+/**
+ * A result that cannot be kept is told with the reason. The steps after a node need its result, so that node has failed; a
+ * task that has done its work has succeeded all the same.
+ */
+function withoutResult({ unkept, ...outcome }: Outcome, run: ClaimedRun): Outcome {
+  if (unkept === undefined) return outcome;
+  const reason = outcome.reason === null ? unkept : `${outcome.reason}; ${unkept}`;
+  const isFailed = outcome.state === 'success' && run.node !== undefined;
+  return { ...outcome, state: isFailed ? 'failure' : outcome.state, reason };
 }
 
 /** As the wire and the database take it: not too long, without NUL, and no half of a character. */

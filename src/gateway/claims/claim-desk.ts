@@ -9,7 +9,7 @@
  *    the next poll of the worker that it was asked for, or back after some seconds.
  */
 import { largestClaim, type Poll } from '../../contract/engine.ts';
-import { laneOf } from '../../contract/lane.ts';
+import { lanesOf } from '../../contract/lane.ts';
 import { leaseTimes } from '../../contract/lease-times.ts';
 import type { LocalTasks } from '../../contract/local-tasks.ts';
 import type { ClaimedRun, Report } from '../../contract/wire.ts';
@@ -126,7 +126,7 @@ export class ClaimDesk {
   /** Waits for runs. An abort (the worker went away, or a signal for it is there) ends the wait empty-handed. */
   claim(request: Claim, signal: AbortSignal): Promise<ClaimedRun[]> {
     return new Promise((resolve) => {
-      const lanes = request.runtimes.flatMap((runtime) => request.queues.map((queue) => laneOf(runtime, queue)));
+      const lanes = lanesOf(request);
       const longestMs = leaseTimes(this.#options.leaseMs).pollMs;
       const timer = setTimeout(() => waiting.done([]), Math.min(request.wait_ms, longestMs));
       const leave = (): void => waiting.done([]);

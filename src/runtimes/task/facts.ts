@@ -1,28 +1,33 @@
 /** What a task may know about its own run, put together from the hand-out and the definition. */
 import { defaultTenant } from '../../contract/tenants.ts';
-import type { ClaimedRun, TaskDefinition } from '../../contract/wire.ts';
-import type { RunFacts } from '../contract.ts';
+import type { ClaimedRun, NodeWork, TaskDefinition, TaskRun } from '../../contract/wire.ts';
+import type { NodeFacts, TaskFacts } from '../contract.ts';
 
 /** `url`: where the task reaches the API. */
-export function factsOf(
-  run: Omit<ClaimedRun, 'engine' | 'version'>,
-  definition: TaskDefinition,
-  url: string,
-): RunFacts {
-  const { tenant_name: tenant, run: runId, lease, instant, attempt, priority, credential } = run;
+export function factsOf(run: Omit<TaskRun, 'engine' | 'version'>, definition: TaskDefinition, url: string): TaskFacts {
   const { job, project } = definition;
-  const params = { ...definition.params, ...run.params };
-  const handOut = { tenant, run: runId, lease, credential, url: baseOf(url, tenant), idempotencyKey: runId };
   return {
-    ...handOut,
-    instant,
-    attempt,
-    priority,
-    params,
+    ...handOutOf(run, url),
+    params: { ...definition.params, ...run.params },
+    instant: run.instant,
     task: { id: run.task, name: definition.name },
     job,
     project,
+    node: null,
   };
+}
+
+export function nodeFactsOf(run: HandOut, { execution, id, name, project }: NodeWork, url: string): NodeFacts {
+  const node = { execution, id, name };
+  return { ...handOutOf(run, url), instant: null, task: null, job: null, project, node };
+}
+
+type HandOut = Pick<ClaimedRun, 'tenant_name' | 'run' | 'lease' | 'attempt' | 'priority' | 'params' | 'credential'>;
+
+function handOutOf(run: HandOut, url: string) {
+  const { tenant_name: tenant, run: runId, lease, attempt, priority, params, credential } = run;
+  const handOut = { tenant, run: runId, lease, credential, url: baseOf(url, tenant), idempotencyKey: runId };
+  return { ...handOut, attempt, priority, params };
 }
 
 /** Where the paths of a tenant begin. */
