@@ -19,7 +19,7 @@ import { findMissing, makeRuntimes } from './runtimes/runtimes.ts';
 import { TaskUsers } from './runtimes/users/task-users.ts';
 import { makeWorker } from './worker/worker.ts';
 
-export type { FunctionContext, TaskFunction, TaskFunctions } from './runtimes/function/function.ts';
+export type { FunctionContext, NodeContext, TaskFunction, TaskFunctions } from './runtimes/function/function.ts';
 export { loadFunctions, MillraceError };
 
 export interface CreateWorkerOptions {

@@ -21,6 +21,10 @@ export interface Offer {
   readonly run: string;
   /** The run's lease before it is accepted. */
   readonly lease: number;
+  /** Null: the run is about a node. */
+  readonly task: string | null;
+  readonly version: number;
+  readonly priority: ClaimedRun['priority'];
 }
 
 /** One worker's wish for work. */
@@ -30,6 +34,11 @@ export interface Poll {
   readonly free: number;
   /** (runtime, queue) pairs it serves. */
   readonly lanes: readonly string[];
+}
+
+/** One worker's wish for runs that it was offered. */
+export interface Accept extends Pick<Poll, 'worker' | 'incarnation' | 'lanes'> {
+  readonly runs: readonly Pick<Offer, 'run' | 'lease'>[];
 }
 
 /** At most this many runs of a set of lanes leave in one claim. */
@@ -54,6 +63,8 @@ export type FromWorker<T extends HeldRun> = T & { readonly worker?: string };
 export interface Reported {
   readonly applied: number;
   readonly created: number;
+  /** Runs for the polls that came with the reports, a list for each. An engine that hands out none leaves it out. */
+  readonly runs?: readonly (readonly ClaimedRun[])[];
 }
 
 /** A part of a scheduler that has not succeeded since an attempt failed, or whose attempt goes on for too long. */
@@ -86,7 +97,15 @@ export interface RunEngine {
    * they have room for, and fewer than `largestClaim`, have left nothing.
    */
   claim(ctx: EngineContext, polls: readonly Poll[]): Promise<ClaimedRun[][]>;
-  report(ctx: EngineContext, reports: readonly FromWorker<Report>[]): Promise<Reported>;
+  /** With polls, the commit that applies the reports may hand runs out for them. */
+  report(ctx: EngineContext, reports: readonly FromWorker<Report>[], polls?: readonly Poll[]): Promise<Reported>;
+  /** Ready runs of a lane in rank order, without those named. Locks nothing and writes nothing. */
+  offers(ctx: EngineContext, lane: string, most: number, without: ReadonlySet<string>): Promise<Offer[]>;
+  /**
+   * Hands out runs that were offered, where they are still ready under the lease of the offer. Answers one list per wish;
+   * a run that is wished for twice is in one of them.
+   */
+  accept(ctx: EngineContext, wishes: readonly Accept[]): Promise<ClaimedRun[][]>;
   /** Renews the leases of these workers; answers per heartbeat which runs are lost and which are to be killed. */
   renew(ctx: EngineContext, beats: readonly Heartbeat[]): Promise<{ lost: HeldRun[]; cancel: HeldRun[] }[]>;
   /** Running runs that are to be killed, and who holds them. */

@@ -64,38 +64,31 @@ export type Failure = z.infer<typeof failure>;
 /** How many tenants a poll may leave out. */
 export const mostWithout = 1_000;
 
-export const claimRequest = z.object({
-  ...workerIdentity,
-  /** How many more runs fit; 0 waits for signals only. */
-  free: z.int().min(0).max(10_000),
+/** Which runs a worker takes. */
+const served = {
   /** The kinds of work that it takes. */
   runtimes: z.array(workKind).max(10),
   queues: z.array(z.string().min(1).max(200)).min(1).max(100),
+  /**
+   * The messages that the worker understands, as a number. 1, or left out: runs of tasks only. 2: also runs of nodes, and
+   * runs in the answer to a report.
+   */
+  wire: z.int().min(1).optional(),
+};
+/** How many runs a worker takes, and which. */
+const places = z.object({ free: z.int().min(0).max(10_000), ...served });
+export type Places = z.infer<typeof places>;
+
+export const claimRequest = z.object({
+  ...workerIdentity,
+  /** With 0 free places a poll waits for signals only. */
+  ...places.shape,
   wait_ms: z.int().min(0).max(60_000),
   /** Tenants of which it takes no runs now: so many of theirs are to be reported still. */
   without: z.array(id).max(mostWithout).optional(),
   seen,
 });
 export type ClaimRequest = z.infer<typeof claimRequest>;
-
-const claimedRun = z.object({
-  ...heldRun.shape,
-  /** What it is called now: for the task's environment, and the address that it is given. */
-  tenant_name: z.string(),
-  engine: z.string(),
-  task: id,
-  version: z.int(),
-  instant: z.iso.datetime(),
-  attempt: z.int(),
-  priority: z.enum(['backfill', 'low', 'normal', 'high']),
-  params: z.record(z.string(), z.unknown()),
-  /** Bearer credential for the task itself; dies with the lease. Empty where all that was asked for is `none`. */
-  credential: z.string(),
-});
-export type ClaimedRun = z.infer<typeof claimedRun>;
-
-export const claimAnswer = z.object({ runs: z.array(claimedRun), ...signals.shape });
-export type ClaimAnswer = z.infer<typeof claimAnswer>;
 
 /** How a run can end. */
 export const finalStates = ['success', 'failure', 'timeout', 'error', 'cancelled'] as const;
@@ -107,6 +100,9 @@ export const finalStates = ['success', 'failure', 'timeout', 'error', 'cancelled
 const reportStates = [...finalStates, 'returned', 'lost'] as const;
 export type ReportState = (typeof reportStates)[number];
 
+/** Bytes of the result of a run. As a string of JSON it takes at most twice as many, so that a report fits into a request. */
+export const maxResultBytes = 256 * 1024;
+
 const report = z.object({
   ...heldRun.shape,
   state: z.enum(reportStates),
@@ -114,17 +110,21 @@ const report = z.object({
   reason: z.string().max(4_000).nullable(),
   exit_code: int4.min(-(2 ** 31)).nullable(),
   started_at: z.iso.datetime().nullable(),
+  /**
+   * What the task made, as JSON text: nobody on its way has to write it again. Text that is no JSON becomes the reason of the
+   * run, see `runs/results.ts`.
+   */
+  result: z.string().max(maxResultBytes).optional(),
 });
 export type Report = z.infer<typeof report>;
 
-export const reportRequest = z.object({ ...workerIdentity, reports: z.array(report).max(10_000) });
+export const reportRequest = z.object({
+  ...workerIdentity,
+  reports: z.array(report).max(10_000),
+  /** Places that the worker keeps free for runs in the answer. No poll of its may ask for them meanwhile. */
+  places: places.optional(),
+});
 export type ReportRequest = z.infer<typeof reportRequest>;
-/**
- * A report that came too late or twice is acknowledged all the same (I3). What failed is to be sent again, without the
- * rest: all of a tenant, or the runs that are listed. But a run that is named was refused, and will be again.
- */
-export const reportAnswer = z.object({ accepted: z.int(), failed: z.array(failure) });
-
 /**
  * How many runs a worker may hold; a heartbeat lists them all, each of which is some 110 bytes of JSON. A worker has at most
  * 10,000 places. A gateway needs 2 to 4 µs for each run of a heartbeat.
@@ -214,3 +214,52 @@ export const secretsRequest = z.object({
 });
 export type SecretsRequest = z.infer<typeof secretsRequest>;
 export const secretsAnswer = z.object({ values: z.record(z.string(), z.base64()) });
+
+/** What a run has in common with every other, whatever it is about. */
+const handOut = {
+  ...heldRun.shape,
+  /** What it is called now: for the task's environment, and the address that it is given. */
+  tenant_name: z.string(),
+  engine: z.string(),
+  attempt: z.int(),
+  priority: z.enum(['backfill', 'low', 'normal', 'high']),
+  params: z.record(z.string(), z.unknown()),
+  /** Bearer credential for the task itself; dies with the lease. Empty where all that was asked for is `none`. */
+  credential: z.string(),
+};
+
+/** A node of an execution, with all that a worker needs: no definition is fetched for it. */
+const nodeWork = z.object({
+  execution: id,
+  /** Its id within the execution. */
+  id: z.string(),
+  name: z.string(),
+  timeout_ms: z.int().min(1),
+  project: named.nullable(),
+  runtime: taskDefinition.shape.runtime,
+});
+export type NodeWork = z.infer<typeof nodeWork>;
+
+const absent = z.never().optional();
+
+/** A run is about a task at an instant, or about a node of an execution. Only workers of wire 2 are given the latter. */
+const claimedRun = z.union([
+  z.object({ ...handOut, task: id, version: z.int(), instant: z.iso.datetime(), node: absent }),
+  z.object({ ...handOut, task: absent, version: absent, instant: absent, node: nodeWork }),
+]);
+export type ClaimedRun = z.infer<typeof claimedRun>;
+export type TaskRun = Exclude<ClaimedRun, { node: NodeWork }>;
+
+export const claimAnswer = z.object({ runs: z.array(claimedRun), ...signals.shape });
+export type ClaimAnswer = z.infer<typeof claimAnswer>;
+
+/**
+ * A report that came too late or twice is acknowledged all the same (I3). What failed is to be sent again, without the
+ * rest: all of a tenant, or the runs that are listed. But a run that is named was refused, and will be again.
+ */
+export const reportAnswer = z.object({
+  accepted: z.int(),
+  failed: z.array(failure),
+  /** For the places that the request named: as in the answer to a claim. */
+  runs: z.array(claimedRun).optional(),
+});

@@ -15,6 +15,7 @@ import { packageVersion } from '../kernel/process/package-files.ts';
 import { onClient, onPool } from '../kernel/sql.ts';
 import { migrateWithin, pendingMigrations } from '../postgres/migrate.ts';
 import { ownSchemaSource, type SchemaSource } from '../postgres/schema-source.ts';
+import { acceptRuns, listOffers } from '../runs/accept.ts';
 import { cancellations, claimRuns, heldBy, renewLeases } from '../runs/claim.ts';
 import { keepLogs } from '../runs/logs.ts';
 import { pruneTenant } from '../scheduler/retention/prune.ts';
@@ -35,6 +36,8 @@ export const engine: Engine = {
   runs: {
     claim: (ctx, polls) => claimRuns(ctx, engineVersion, polls),
     report: applyReports,
+    offers: listOffers,
+    accept: (ctx, wishes) => acceptRuns(ctx, engineVersion, wishes),
     renew: renewLeases,
     cancellations,
     logs: keepLogs,

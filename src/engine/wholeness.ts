@@ -20,8 +20,8 @@ export const indexesAndKeys: readonly string[] = `
   firing_pkey gate_pkey gate_pool global_stash_pkey held_pkey installation_pkey instant_params_pkey job_name
   job_pkey job_project_id_fkey job_stash_job_id_fkey job_stash_pkey job_version_job_id_fkey job_version_pkey
   lease_pkey live_cancel live_gate live_held live_parked live_pkey live_ready live_task log_pkey low_water_pkey
-  low_water_to low_water_trigger_id_fkey lowered_pkey migration_pkey project_name project_pkey project_stash_pkey
-  project_stash_project_id_fkey retry_due retry_pkey retry_task run_ended run_failed run_pkey run_task
+  low_water_to low_water_trigger_id_fkey lowered_pkey migration_pkey node_run_attempt node_run_pkey project_name
+  project_pkey project_stash_pkey project_stash_project_id_fkey retry_due retry_pkey retry_task run_ended run_failed run_pkey run_task
   task_edge_child task_edge_child_id_fkey task_edge_parent_id_fkey task_edge_pkey task_job_id_fkey
   task_job_id_name_key task_pkey token_pkey topic_name_key topic_pkey trigger_edge_pkey trigger_edge_task
   trigger_edge_task_id_fkey trigger_edge_trigger_id_fkey trigger_job_id_fkey trigger_job_id_name_key trigger_pkey
@@ -31,8 +31,8 @@ export const indexesAndKeys: readonly string[] = `
 
 export const tables: readonly string[] = `
   active_instant activity backfill backfill_trigger catchup event event_reader firing gate global_stash held
-  installation instant_params job job_stash job_version lease live log low_water lowered migration project
-  project_stash retry run task task_edge token topic trigger trigger_edge
+  installation instant_params job job_stash job_version lease live log low_water lowered migration node_run
+  project project_stash retry run task task_edge token topic trigger trigger_edge
 `
   .trim()
   .split(/\s+/);

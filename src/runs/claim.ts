@@ -4,31 +4,14 @@ import type { EngineContext } from '../contract/context.ts';
 import { type Heartbeat, largestClaim, type Poll, maxClaimBytes } from '../contract/engine.ts';
 import { leaseTimes } from '../contract/lease-times.ts';
 import type { ClaimedRun, DefinitionKey, HeldRun } from '../contract/wire.ts';
-import { laneOf } from '../contract/lane.ts';
+import { runtimeOf } from '../contract/lane.ts';
 import { groupBy } from '../kernel/group-by.ts';
 import { type Db, onPool, sql } from '../kernel/sql.ts';
 import { ClaimFloor } from './claim-floor.ts';
-import { returnRuns } from './return-runs.ts';
+import { claimedRun, giveBack, type HandedOut, listHandedOut } from './hand-out.ts';
 
 /** Most claims find nothing or little. That many places are offered first, and all of them where that is not enough. */
 const smallClaim = 32;
-
-type ClaimedRow = {
-  id: string;
-  task_id: string;
-  instant: Date;
-  version: number;
-  attempt: number;
-  priority: ClaimedRun['priority'];
-  lease: number;
-  worker_id: string;
-  /** null where there are none, or where they did not fit. */
-  params: Record<string, unknown> | null;
-  /** Of its params, as JSON. */
-  bytes: number;
-  fits: boolean;
-  rank: Date;
-};
 
 /** What is remembered of claims for a set of lanes. */
 interface Memory {
@@ -69,12 +52,12 @@ export async function claimRuns(ctx: EngineContext, engine: string, polls: reado
 /** Claims for polls of the same lanes; answers which poll gets what. */
 async function claimFor(ctx: EngineContext, engine: string, polls: readonly Poll[]): Promise<[Poll, ClaimedRun[]][]> {
   // a run that executes nothing has no use for a credential, and signing is the dearest part of handing it out
-  const executes = polls.some((poll) => poll.lanes.some((lane) => !lane.startsWith(laneOf('none', ''))));
+  const executes = polls.some((poll) => poll.lanes.some((lane) => runtimeOf(lane) !== 'none'));
   const rows = await claimGroup(onPool(ctx.pool), polls, ctx);
   const byWorker = groupBy(rows, (row) => row.worker_id);
   return polls.map((poll) => {
     const own = byWorker.get(poll.worker)?.splice(0, poll.free) ?? [];
-    return [poll, own.map((row) => claimedRun(ctx, engine, row, executes))];
+    return [poll, own.map((row) => claimedRun(row, { ctx, engine, executes }))];
   });
 }
 
@@ -89,11 +72,11 @@ function byLanes(polls: readonly Poll[]): Iterable<Poll[]> {
   return groupBy(polls, (poll) => JSON.stringify(poll.lanes.toSorted())).values();
 }
 
-async function claimGroup(db: Db, polls: readonly Poll[], ctx: EngineContext): Promise<ClaimedRow[]> {
+async function claimGroup(db: Db, polls: readonly Poll[], ctx: EngineContext): Promise<HandedOut[]> {
   const lanes = polls[0]?.lanes ?? [];
   const memory = memoryOf(ctx.pool, lanes);
   const places = dealt(polls);
-  const rows: ClaimedRow[] = [];
+  const rows: HandedOut[] = [];
   let bytes = 0;
   let size = Math.min(memory.most, memory.busy ? largestClaim : smallClaim);
   while (rows.length < places.length) {
@@ -126,14 +109,6 @@ function nextMost(most: number, last: { bytes: number; fitting: number; found: n
   return last.bytes <= maxClaimBytes / 4 ? Math.min(largestClaim, most * 2) : most;
 }
 
-/** Runs whose params did not fit go back to the queue, for the next claim. */
-async function giveBack(db: Db, found: readonly ClaimedRow[], ctx: EngineContext): Promise<void> {
-  const excess = found.flatMap(({ id: run, lease, fits }) => (fits ? [] : [{ run, lease }]));
-  await returnRuns(db, excess, new Date(ctx.time.now())).catch((error: unknown) => {
-    ctx.log.warn({ err: error, runs: excess.length }, 'runs could not be given back; they come back as lost');
-  });
-}
-
 interface PieceOptions {
   readonly lanes: readonly string[];
   readonly ctx: EngineContext;
@@ -142,27 +117,19 @@ interface PieceOptions {
   readonly bytes: number;
 }
 
-async function claimPlaces(db: Db, places: readonly Poll[], options: PieceOptions): Promise<ClaimedRow[]> {
+async function claimPlaces(db: Db, places: readonly Poll[], options: PieceOptions): Promise<HandedOut[]> {
   const { lanes, ctx, bytes } = options;
   const { floor } = options.memory;
   const nowMs = ctx.time.now();
   const startedMs = performance.now();
-  const rows = await db.rows<ClaimedRow>(sql`
-    select id, task_id, instant, version, attempt, priority, lease, worker_id,
-           case when before < ${maxClaimBytes - bytes} then params end as params,
-           coalesce(bytes, 0) as bytes, before < ${maxClaimBytes - bytes} as fits, rank
-      from (
-        select claimed.*, bytes,
-               coalesce(sum(bytes) over (rows between unbounded preceding and 1 preceding), 0) as before
-          from claim_runs(
-            ${lanes}::text[],
-            ${places.map((poll) => poll.worker)}::uuid[],
-            ${places.map((poll) => poll.incarnation)}::bigint[],
-            ${new Date(nowMs + ctx.settings.leaseMs)}::timestamptz,
-            ${new Date(nowMs)}::timestamptz,
-            coalesce(${floor.current(startedMs)}::timestamptz, '-infinity')) as claimed
-          cross join lateral (select octet_length(params::text) as bytes) as measured
-      ) as sized`);
+  const claimed = sql`claim_runs(
+    ${lanes}::text[],
+    ${places.map((poll) => poll.worker)}::uuid[],
+    ${places.map((poll) => poll.incarnation)}::bigint[],
+    ${new Date(nowMs + ctx.settings.leaseMs)}::timestamptz,
+    ${new Date(nowMs)}::timestamptz,
+    coalesce(${floor.current(startedMs)}::timestamptz, '-infinity'))`;
+  const rows = await listHandedOut(db, claimed, bytes);
   const atMs = performance.now();
   floor.note(db, { atMs, tookMs: atMs - startedMs }, rows[0]?.rank);
   return rows;
@@ -177,26 +144,6 @@ function dealt(polls: readonly Poll[]): Poll[] {
     places.push(...hungry);
   }
   return places.slice(0, largestClaim);
-}
-
-/** Written out field by field: spreading one object into another made it fifteen times as dear (measured). */
-function claimedRun(ctx: EngineContext, engine: string, row: ClaimedRow, executes: boolean): ClaimedRun {
-  const { id: tenant, name } = ctx.tenant;
-  const { id: run, lease } = row;
-  return {
-    tenant,
-    run,
-    lease,
-    tenant_name: name,
-    engine,
-    task: row.task_id,
-    version: row.version,
-    instant: row.instant.toISOString(),
-    attempt: row.attempt,
-    priority: row.priority,
-    params: row.params ?? {},
-    credential: executes ? ctx.secrets.signRun({ tenant, run, lease }) : '',
-  };
 }
 
 type Renewed = { worker: string; cancelled: string[]; mine: string[]; returned: boolean };

@@ -7,6 +7,7 @@ import type { FromWorker, Reported } from '../contract/engine.ts';
 import type { Report } from '../contract/wire.ts';
 import { checkpoint } from '../kernel/checkpoint.ts';
 import { type Db, onPool, sql } from '../kernel/sql.ts';
+import { resultFault } from '../runtimes/task/result.ts';
 import { tellKilled } from './claim.ts';
 import { heldLeases, loseRuns, returnRuns } from './return-runs.ts';
 
@@ -43,8 +44,23 @@ function finishRuns(db: Db, reports: readonly FromWorker<Report>[], at: Date): P
         ${reports.map((r) => r.run)}::uuid[],
         ${heldLeases(reports)},
         ${reports.map((r) => r.state)}::run_state[],
-        ${reports.map((r) => r.reason?.replaceAll('\0', '') ?? null)}::text[],
+        ${reports.map(reasonOf)}::text[],
         ${reports.map((r) => r.exit_code)}::integer[],
         ${reports.map((r) => r.started_at)}::timestamptz[],
-        ${at}::timestamptz)`);
+        ${at}::timestamptz,
+        ${resultsOf(reports)}::json[])`);
+}
+
+/** Null where no report has one: most batches have none. */
+function resultsOf(reports: readonly Report[]): (string | null)[] | null {
+  if (reports.every((report) => report.result === undefined)) return null;
+  return reports.map(({ result }) => (result === undefined || resultFault(result) !== undefined ? null : result));
+}
+
+/** A result that cannot be kept never costs the report: the reason tells of it. */
+function reasonOf({ reason, result }: Report): string | null {
+  const fault = result === undefined ? undefined : resultFault(result);
+  const told = reason?.replaceAll('\0', '') ?? null;
+  if (fault === undefined) return told;
+  return told === null ? `its result ${fault}` : `${told}; its result ${fault}`;
 }

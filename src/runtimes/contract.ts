@@ -18,7 +18,7 @@ import type { Work, WorkKind } from './kinds.ts';
 import type { RunFacts } from './task/facts.ts';
 
 export type { Work, WorkKind } from './kinds.ts';
-export type { RunFacts } from './task/facts.ts';
+export type { NodeFacts, RunFacts, TaskFacts } from './task/facts.ts';
 
 export type StreamName = 'out' | 'err';
 
@@ -50,6 +50,10 @@ export interface Outcome {
   readonly exitCode: number | null;
   /** For people. */
   readonly reason: string | null;
+  /** What the task made, as JSON text (`task/result.ts`). */
+  readonly result?: string;
+  /** Why what it made is not kept. */
+  readonly unkept?: string;
 }
 
 /** Which worker a runtime belongs to, so that it can mark what it starts and recognise what an earlier life left. */

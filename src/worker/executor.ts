@@ -4,12 +4,12 @@
  *
  * Whatever goes wrong becomes the run's report; nothing is thrown. A run whose lease was lost has no report.
  */
-import type { Report, ReportState, TaskDefinition } from '../contract/wire.ts';
+import type { ClaimedRun, NodeWork, Report, ReportState, TaskDefinition } from '../contract/wire.ts';
 import { formatDuration } from '../kernel/text/duration.ts';
 import { failed, faulty, type KillReason, type Outcome, type Task } from '../runtimes/contract.ts';
 import { expandBlock } from '../runtimes/kinds.ts';
 import { declaredIn, EnvironmentError, environmentOf, secretsIn, stashNames } from '../runtimes/task/environment.ts';
-import { factsOf } from '../runtimes/task/facts.ts';
+import { factsOf, nodeFactsOf, type RunFacts } from '../runtimes/task/facts.ts';
 import { Expansion, TemplateError } from '../runtimes/task/templates.ts';
 import { forAMoment, isTenantAway } from './client.ts';
 import type { Hold } from './holdings.ts';
@@ -29,6 +29,9 @@ export interface ExecutorOptions {
   readonly logLimitBytes: number;
   now(): number;
 }
+
+/** What is executed: the definition of a task, or a node, which comes with its run. */
+export type Executable = TaskDefinition | NodeWork;
 
 interface Prepared {
   readonly task: Task;
@@ -51,21 +54,21 @@ export class Executor {
   }
 
   /** `onEnded`: nothing of the task is left; what is to be done still needs no place. */
-  async execute(hold: Hold, definition: TaskDefinition, onEnded: () => void): Promise<Report | undefined> {
+  async execute(hold: Hold, executable: Executable, onEnded: () => void): Promise<Report | undefined> {
     const startedAt = new Date(this.#options.now()).toISOString();
-    const disarm = after(definition.timeout_ms, () => hold.kill('timeout'));
-    const outcome = await this.#run(hold, definition, onEnded);
+    const disarm = after(executable.timeout_ms, () => hold.kill('timeout'));
+    const outcome = await this.#run(hold, executable, onEnded);
     hold.settle();
     disarm();
-    return reportOf(hold, killOutcome(hold, definition) ?? outcome, startedAt);
+    return reportOf(hold, killOutcome(hold, executable) ?? withoutResult(outcome, hold.run), startedAt);
   }
 
-  async #run(hold: Hold, definition: TaskDefinition, onEnded: () => void): Promise<Outcome> {
+  async #run(hold: Hold, executable: Executable, onEnded: () => void): Promise<Outcome> {
     try {
-      const facts = factsOf(hold.run, definition, this.#options.taskUrl);
+      const facts = factsOfRun(hold, executable, this.#options.taskUrl);
       const expansion = new Expansion(facts);
-      const work = expandBlock(definition.runtime, expansion);
-      const declared = declaredIn(definition.runtime);
+      const work = expandBlock(executable.runtime, expansion);
+      const declared = declaredIn(executable.runtime);
       const stash = await this.#stash(hold, stashNames(declared));
       const env = environmentOf(declared, expansion, stash);
       const task = { work, facts, env, secrets: secretsIn(declared) };
@@ -119,10 +122,16 @@ export class Executor {
   }
 }
 
+function factsOfRun({ run }: Hold, executable: Executable, url: string): RunFacts {
+  if (run.node !== undefined) return nodeFactsOf(run, run.node, url);
+  if ('task' in executable) return factsOf(run, executable, url);
+  throw new Error('a run of a task was given the work of a node');
+}
+
 /** A kill decides how the run ended, whatever the task made of it. A run that goes back as `unserved` keeps its reason. */
-function killOutcome(hold: Hold, definition: TaskDefinition): Outcome | undefined {
+function killOutcome(hold: Hold, { timeout_ms: timeoutMs }: Executable): Outcome | undefined {
   if (hold.killed === 'timeout')
-    return failed(`it ran longer than its timeout of ${formatDuration(definition.timeout_ms)} and was killed`);
+    return failed(`it ran longer than its timeout of ${formatDuration(timeoutMs)} and was killed`);
   if (hold.killed === 'cancelled') return failed('it was cancelled');
   return hold.killed === 'draining' ? failed('its worker was stopped before it ended') : undefined;
 }
@@ -139,11 +148,23 @@ export function reportOf(hold: Hold, outcome: Outcome, startedAt: string | null)
     reason: outcome.reason === null ? null : printable(outcome.reason, maxReasonChars),
     exit_code: outcome.exitCode,
     started_at: startedAt,
+    ...(outcome.result === undefined ? {} : { result: outcome.result }),
   };
 }
 
 /** As long as the wire takes it. */
 const maxReasonChars = 4_000;
+
+/**
+ * A result that cannot be kept is told with the reason. The steps after a node need its result, so that node has failed; a
+ * task that has done its work has succeeded all the same.
+ */
+function withoutResult({ unkept, ...outcome }: Outcome, run: ClaimedRun): Outcome {
+  if (unkept === undefined) return outcome;
+  const reason = outcome.reason === null ? unkept : `${outcome.reason}; ${unkept}`;
+  const isFailed = outcome.state === 'success' && run.node !== undefined;
+  return { ...outcome, state: isFailed ? 'failure' : outcome.state, reason };
+}
 
 /** A timer without the upper limit of the platform's. Returns how to disarm it. */
 function after(ms: number, ring: () => void): () => void {

@@ -11,6 +11,7 @@
 import {
   type ClaimAnswer,
   type ClaimedRun,
+  type DefinitionKey,
   type HeartbeatAnswer,
   type HeldRun,
   mostWithout,
@@ -25,7 +26,7 @@ import { failed, faulty, success } from '../runtimes/contract.ts';
 import { Claimer } from './claimer.ts';
 import { Client, forAMoment, isTenantAway, isWorkerRefused } from './client.ts';
 import { DefinitionCache } from './definition-cache.ts';
-import { Executor, reportOf } from './executor.ts';
+import { type Executable, Executor, reportOf } from './executor.ts';
 import { makeHeart } from './heartbeat.ts';
 import { type Hold, Holdings } from './holdings.ts';
 import { LogShippers } from './log-shippers.ts';
@@ -128,7 +129,7 @@ export class Incarnation {
     for (const run of runs) {
       const hold = this.#holdings.add(run);
       if (this.#draining) hold.kill('draining');
-      const quick = this.#quick(hold, this.#definitions.peek(run), startedAt);
+      const quick = this.#quick(hold, run.node ?? this.#definitions.peek(run), startedAt);
       if (quick) reports.push(quick);
       else void this.#run(hold, takesPlace);
     }
@@ -136,9 +137,9 @@ export class Incarnation {
   }
 
   /** The report of a run that needs no execution. */
-  #quick(hold: Hold, definition: TaskDefinition | undefined, startedAt: string): Report | undefined {
+  #quick(hold: Hold, executable: Executable | undefined, startedAt: string): Report | undefined {
     if (hold.killed === 'draining') return reportOf(hold, failed('its worker was being stopped'), null);
-    if (definition?.runtime.kind !== 'none' || this.#runtimes.find('none') === undefined) return undefined;
+    if (executable?.runtime.kind !== 'none' || this.#runtimes.find('none') === undefined) return undefined;
     hold.settle();
     return reportOf(hold, success, startedAt);
   }
@@ -163,10 +164,10 @@ export class Incarnation {
 
   async #execute(hold: Hold, onEnded: () => void): Promise<Report | undefined> {
     try {
-      const definition = await forAMoment(() => this.#definition(hold), hold.signal);
+      const executable = await this.#executable(hold);
       const startedAt = new Date(this.#settings.time.now()).toISOString();
-      if (definition)
-        return this.#quick(hold, definition, startedAt) ?? (await this.#executor.execute(hold, definition, onEnded));
+      if (executable)
+        return this.#quick(hold, executable, startedAt) ?? (await this.#executor.execute(hold, executable, onEnded));
       const { task, version } = hold.run;
       return reportOf(hold, faulty(`its definition (task ${task}, version ${version}) does not exist any more`), null);
     } catch (error) {
@@ -176,17 +177,23 @@ export class Incarnation {
     }
   }
 
+  /** A node comes with its work. */
+  async #executable(hold: Hold): Promise<Executable | undefined> {
+    const { run } = hold;
+    return run.node ?? (await forAMoment(() => this.#definition(hold, run), hold.signal));
+  }
+
   #stash({ run: { tenant, run, lease }, signal }: Hold, names: string[]): Promise<Map<string, Buffer>> {
     return this.#client.secrets({ ...this.#identity, tenant, run, lease, names }, signal);
   }
 
   /** Waits for it only as long as the run is wanted. */
-  #definition(hold: Hold): Promise<TaskDefinition | undefined> {
-    const known = this.#definitions.peek(hold.run);
+  #definition(hold: Hold, key: DefinitionKey): Promise<TaskDefinition | undefined> {
+    const known = this.#definitions.peek(key);
     if (known) return Promise.resolve(known);
     return new Promise((resolve, reject) => {
       hold.signal.addEventListener('abort', () => reject(new Error('it was stopped before it began')), { once: true });
-      this.#definitions.get(hold.run).then(resolve, reject);
+      this.#definitions.get(key).then(resolve, reject);
     });
   }
 
@@ -224,7 +231,11 @@ export class Incarnation {
     const places = this.#draining ? 0 : maxTasks; // nobody is to wait for those of one that takes no more
     const self = { ...this.#identity, name, addr, version, places, taken: this.#placed };
     const served = { runtimes: [...available], unavailable, queues: [...queues] };
-    return this.#client.heartbeat({ ...self, ...served, holds: [...holds], seen: this.#invalidation.seen }, withinMs, signal);
+    return this.#client.heartbeat(
+      { ...self, ...served, holds: [...holds], seen: this.#invalidation.seen },
+      withinMs,
+      signal,
+    );
   }
 
   /**

@@ -239,8 +239,12 @@ function takeFrom(lines: readonly Report[][]): Report[] {
 }
 
 /** As JSON, or a little more. */
-function bytesOf({ reason }: Report): number {
-  return 300 + (reason === null ? 0 : Buffer.byteLength(JSON.stringify(reason)));
+function bytesOf({ reason, result }: Report): number {
+  return 300 + jsonBytes(reason) + jsonBytes(result);
+}
+
+function jsonBytes(text: string | null | undefined): number {
+  return text === null || text === undefined ? 0 : Buffer.byteLength(JSON.stringify(text));
 }
 
 /** Tenants all of whose reports failed, and of others the runs that did. */

@@ -96,7 +96,8 @@ export function describeBroker(name: string, makeBench: () => Promise<BrokerBenc
     it('has no room in a lane that nobody consumes, and rejects what is published there all the same', async () => {
       const tenantId = newId();
       expect(here.room(tenantId, 'process:nobody')).toBe(0);
-      await expect(here.publish(tenantId, 'process:nobody', [{ run: newId(), lease: 1 }])).rejects.toThrow();
+      const offer = { run: newId(), lease: 1, task: newId(), version: 1, priority: 'normal' } as const;
+      await expect(here.publish(tenantId, 'process:nobody', [offer])).rejects.toThrow();
     });
   });
 }

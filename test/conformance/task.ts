@@ -1,8 +1,8 @@
 /** What suites of runtimes give them: a task with plausible facts, and a sink that remembers. */
 import { newId } from '../../src/kernel/id.ts';
-import type { Output, StreamName, Task, Work } from '../../src/runtimes/contract.ts';
+import type { Output, StreamName, Task, TaskFacts, Work } from '../../src/runtimes/contract.ts';
 
-export function makeTask(work: Work, env: Record<string, string> = {}): Task {
+export function makeTask(work: Work, env: Record<string, string> = {}): Task & { readonly facts: TaskFacts } {
   const run = newId();
   const facts = {
     tenant: 'default',
@@ -15,6 +15,7 @@ export function makeTask(work: Work, env: Record<string, string> = {}): Task {
     task: { id: newId(), name: 'task' },
     job: { id: newId(), name: 'job' },
     project: { id: newId(), name: 'project' },
+    node: null,
     url: 'http://127.0.0.1:1',
     credential: 'credential',
     idempotencyKey: run,

@@ -21,6 +21,7 @@ import {
   reportRequest,
   type Seen,
   type Signals,
+  type TaskRun,
   secretsRequest,
   type TaskDefinition,
 } from '../../src/contract/wire.ts';
@@ -97,7 +98,7 @@ export class WireServer {
   }
 
   /** Makes a run ready. */
-  offer(definition: TaskDefinition, more: Partial<ClaimedRun> = {}): ClaimedRun {
+  offer(definition: TaskDefinition, more: Partial<TaskRun> = {}): TaskRun {
     const { tenant, task, version } = definition;
     const held = { tenant, tenant_name: 'default', run: newId(), lease: 1 };
     const handOut = { ...held, engine: '0.1.0', task, version, credential: 'run-credential' };
@@ -218,7 +219,8 @@ export class WireServer {
 
   /** A run whose definition is gone is of the kind that it had. */
   #suits(run: ClaimedRun, poll: z.infer<typeof claimRequest>): boolean {
-    return poll.runtimes.includes(this.#kinds.get(run.task) ?? 'none');
+    const kind = run.node?.runtime.kind ?? this.#kinds.get(run.task ?? '');
+    return poll.runtimes.includes(kind ?? 'none');
   }
 
   /** What is of tenants that can be served, and the failures of the others. */

@@ -64,7 +64,7 @@ it.each([
   const before = await withClient(former.address, digestTables);
   expect(before.get('live')).toMatch(/^32 /);
   expect(await withClient(former.address, (client) => engine.pending(client))).toEqual([
-    '0011_functions.sql',
+    ...source.migrations.slice(10).map(({ name }) => name),
     'functions',
   ]);
   await upgrade();
@@ -77,7 +77,8 @@ it.each([
         select version, functions_checksum, functions_declared from millrace.installation`),
     }));
   expect(await read(former)).toEqual(await read(fresh));
-  expect(await withClient(former.address, digestTables)).toEqual(before);
+  const after = await withClient(former.address, digestTables);
+  expect(new Map([...after].filter(([table]) => before.has(table)))).toEqual(before);
   await fresh.close();
 });
 

@@ -13,7 +13,7 @@ const states = { success: 60, failure: 22, timeout: 6, error: 8, cancelled: 2, r
 /** In the calm, what makes a cycle go on for ever fails. */
 export function fortuneOf(world: World, users: { readonly jobs: readonly JobPlan[] }): Fortune {
   return (run) => {
-    const name = world.names.get(run.task) ?? '';
+    const name = world.names.get(run.task ?? '') ?? '';
     const random = new Random(`${world.seed} ${name} ${run.instant} ${run.attempt} ${run.lease}`);
     const state = random.weighted<ReportState>(states);
     const ms = random.pick([0, 100, 2_000, 5_000, 15_000]);

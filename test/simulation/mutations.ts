@@ -81,7 +81,7 @@ export const mutations: readonly Mutation[] = [
   changed('I3: what was cancelled counts', ['finish_runs', `and j.state <> 'cancelled'`, '']),
   changed('I3: a result that is to be tried again counts', ['finish_runs', 'where not j.again and', 'where']),
   changed('I4: a hand-out does not bump the lease', [
-    'claim_runs',
+    'lease_runs',
     'lease = live.lease + 1',
     'lease = greatest(live.lease, 1)',
   ]),
@@ -103,7 +103,7 @@ export const mutations: readonly Mutation[] = [
     'case when task.paused then 2147483647 else task.threshold end',
     'task.threshold',
   ]),
-  changed('a paused job’s runs are handed out', ['claim_runs', 'and not coalesce(k.paused, false)', '']),
+  changed('a paused job’s runs are handed out', ['lease_runs', 'and not coalesce(k.paused, false)', '']),
   changed('a retry is forgotten', ['finish_runs', 'where again', 'where again and attempt > 1']),
   changed('attempts are not counted', ['finish_runs', 'f.attempt < k.max_attempts', 'true']),
   changed('a retry does not wait', ['queue_retries', 'where due_at <= p_at', 'where true']),

@@ -82,7 +82,7 @@ export class World {
 
   /** Runs are told by what they are for: ids differ from one replay to the next. */
   nameRun({ run, task, instant, attempt, lease }: ClaimedRun): string {
-    const place = `${this.names.get(task)} ${instant.slice(11, 19)} #${attempt}`;
+    const place = `${this.names.get(task ?? '')} ${instant?.slice(11, 19)} #${attempt}`;
     if (!this.#runNames.has(run)) {
       const same = [...this.#runNames.values()].filter((name) => name.startsWith(place)).length;
       this.#runNames.set(run, same === 0 ? place : `${place} (${same + 1})`);

@@ -1,5 +1,6 @@
 /** What the installation around a tenant has to do with it: who could take a run, and whether a scheduler is there. */
 import type { WorkerInfo } from '../../contract/context.ts';
+import { partsOfLane } from '../../contract/lane.ts';
 import { leaseTimes } from '../../contract/lease-times.ts';
 import { mayRun } from '../../runtimes/local-tasks.ts';
 import { shellWord } from '../../kernel/text/shell-word.ts';
@@ -26,7 +27,7 @@ export async function findWorkers(ctx: ApiContext): Promise<Workers> {
 
 /** What keeps anyone from taking a run of this lane; nothing when there is a worker that may. */
 export function unserved(lane: string, workers: Workers): Finding | undefined {
-  const { runtime, queue } = partsOf(lane);
+  const { runtime, queue } = partsOfLane(lane);
   const able = workers.alive.filter(({ runtimes }) => runtimes.includes(runtime));
   if (workers.alive.length === 0) return nobodyAlive(runtime, queue, workers.known);
   if (able.some(({ queues }) => queues.includes(queue))) return undefined;
@@ -72,7 +73,7 @@ function unavailable(
 
 /** The setting that keeps every worker from a run of this lane. */
 export function notAllowed({ tenant, settings }: ApiContext, lane: string): Finding | undefined {
-  const { runtime, queue } = partsOf(lane);
+  const { runtime, queue } = partsOfLane(lane);
   if (mayRun(runtime, tenant.name, settings.localTasks)) return undefined;
   return finding(
     'runtime_not_allowed',
@@ -96,7 +97,7 @@ function nobodyAlive(runtime: string, queue: string, known: readonly WorkerInfo[
 
 /** For a run that some worker may take: whether there is room for it. One that executes nothing needs none. */
 export function roomFor(lane: string, workers: Workers, before: number): Finding {
-  const { runtime, queue } = partsOf(lane);
+  const { runtime, queue } = partsOfLane(lane);
   const serving = workers.alive.filter((w) => w.runtimes.includes(runtime) && w.queues.includes(queue));
   const places = sum(serving.map((worker) => worker.places));
   const running = sum(serving.map((worker) => worker.running));
@@ -123,12 +124,6 @@ export async function schedulerAway(ctx: ApiContext): Promise<Finding | undefine
     {},
     'millrace status says why; millrace host starts one',
   );
-}
-
-/** Lanes are `runtime:queue`, and neither name holds a colon. */
-function partsOf(lane: string): { runtime: string; queue: string } {
-  const at = lane.indexOf(':');
-  return { runtime: lane.slice(0, at), queue: lane.slice(at + 1) };
 }
 
 function listed(words: readonly string[]): string {

@@ -102,16 +102,14 @@ export async function stashValuesFor(
   names: readonly string[],
 ): Promise<Record<string, string>> {
   const db = onPool(ctx.pool);
-  const { project, task, version, worker } = await scopeOf(db, run.run, run.lease);
+  const { project, task, version, worker, runtime } = await scopeOf(db, run.run, run.lease);
   if (run.worker !== undefined && run.worker.toLowerCase() !== worker)
     throw new MillraceError('forbidden', 'this run is held by another worker');
-  const [definition] = await readDefinitions(
-    db,
-    ctx.tenant.id,
-    [{ tenant: ctx.tenant.id, task, version }],
-    cacheOf(ctx.pool),
-  );
-  const named = new Set(definition === undefined ? [] : stashNames(declaredIn(definition.runtime)));
+  const { id: tenant } = ctx.tenant;
+  const keys = task === null ? [] : [{ tenant, task, version }];
+  const [definition] = await readDefinitions(db, tenant, keys, cacheOf(ctx.pool));
+  const block = runtime ?? definition?.runtime;
+  const named = new Set(block === undefined ? [] : stashNames(declaredIn(block)));
   const other = names.find((name) => !named.has(name));
   if (other !== undefined)
     throw new MillraceError('forbidden', `the task of this run does not name the stash entry ${other}`);

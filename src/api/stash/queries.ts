@@ -33,7 +33,7 @@ export async function findSealed(db: Db, stash: Stash, name: string): Promise<Bu
 export type SealedEntry = { readonly name: string; readonly data: Buffer };
 
 /** Those of these names that a project's tasks see: its own entry before the global one. */
-export function findVisible(db: Db, project: string, names: readonly string[]): Promise<SealedEntry[]> {
+export function findVisible(db: Db, project: string | null, names: readonly string[]): Promise<SealedEntry[]> {
   return db.rows<SealedEntry>(sql`
     select distinct on (name) name, data
       from (

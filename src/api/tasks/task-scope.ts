@@ -5,6 +5,7 @@
  * The reach of a worker's key: the tasks and projects of runs that its workers hold.
  */
 import type { Caller, TaskCaller } from '../../contract/roles.ts';
+import type { RuntimeBlock } from '../../contract/wire.ts';
 import { MillraceError } from '../../errors.ts';
 import { type Db, sql } from '../../kernel/sql.ts';
 import type { ApiContext } from '../context.ts';
@@ -17,13 +18,17 @@ export interface Scope {
   readonly instant?: Date;
 }
 
+/** Of a node's run task, job and instant are null. */
 type RunScope = {
-  readonly task: string;
+  readonly task: string | null;
   readonly version: number;
-  readonly job: string;
-  readonly project: string;
-  readonly instant: Date;
+  readonly job: string | null;
+  /** Null: the run has no stash but the global one. */
+  readonly project: string | null;
+  readonly instant: Date | null;
   readonly worker: string;
+  /** The runtime block of a node. */
+  readonly runtime: RuntimeBlock | null;
 };
 
 /** What belongs to a run that is held under this lease. */
@@ -35,11 +40,12 @@ export async function scopeOf(db: Db, run: string, lease: number): Promise<RunSc
 
 function findScope(db: Db, run: string, lease: number): Promise<RunScope | undefined> {
   return db.maybeOne<RunScope>(sql`
-    select task.id as task, live.version, task.job_id as job, job.project_id as project, live.instant,
-           live.worker_id as worker
+    select live.task_id as task, live.version, task.job_id as job, live.instant, live.worker_id as worker,
+           coalesce(job.project_id, node_run.project_id) as project, node_run.work -> 'runtime' as runtime
       from live
-      join task on task.id = live.task_id
-      join job on job.id = task.job_id
+      left join task on task.id = live.task_id
+      left join job on job.id = task.job_id
+      left join node_run on node_run.run_id = live.id
      where live.id = ${run} and live.lease = ${lease} and live.worker_id is not null`);
 }
 
@@ -65,7 +71,7 @@ async function restrictToOwnScope(db: Db, caller: TaskCaller, named: Scope): Pro
     sameId(named.task, own.task) &&
     sameId(named.job, own.job) &&
     sameId(named.project, own.project) &&
-    (named.instant === undefined || named.instant.getTime() === own.instant.getTime());
+    (named.instant === undefined || named.instant.getTime() === own.instant?.getTime());
   if (!mine) throw new MillraceError('forbidden', 'a task may only touch what is its own');
 }
 
@@ -74,13 +80,15 @@ async function holdsAny(db: Db, workers: readonly string[], named: Scope): Promi
     select exists (
       select
         from live
-        join task on task.id = live.task_id
-        join job on job.id = task.job_id
+        left join task on task.id = live.task_id
+        left join job on job.id = task.job_id
+        left join node_run on node_run.run_id = live.id
        where live.worker_id = any (${workers}::uuid[])
-         and task.id = coalesce(${named.task ?? null}, task.id)
-         and job.id = coalesce(${named.job ?? null}, job.id)
-         and job.project_id = coalesce(${named.project ?? null}, job.project_id)
-         and live.instant = coalesce(${named.instant ?? null}::timestamptz, live.instant)) as held`);
+         and (${named.task ?? null}::uuid is null or task.id = ${named.task ?? null})
+         and (${named.job ?? null}::uuid is null or job.id = ${named.job ?? null})
+         and (${named.project ?? null}::uuid is null
+              or coalesce(job.project_id, node_run.project_id) = ${named.project ?? null})
+         and (${named.instant ?? null}::timestamptz is null or live.instant = ${named.instant ?? null})) as held`);
   return held;
 }
 
@@ -91,6 +99,6 @@ export function restrictToOwnRun(caller: Caller | undefined, run: string): void 
   }
 }
 
-function sameId(named: string | undefined, own: string): boolean {
+function sameId(named: string | undefined, own: string | null): boolean {
   return named === undefined || named.toLowerCase() === own;
 }

@@ -15,7 +15,7 @@
  *   any          → over        when the tenant has answered or failed, or after 30 s without either
  */
 import { largestClaim, type Poll as EnginePoll } from '../../contract/engine.ts';
-import { laneOf } from '../../contract/lane.ts';
+import { lanesOf } from '../../contract/lane.ts';
 import { leaseTimes } from '../../contract/lease-times.ts';
 import type { LocalTasks } from '../../contract/local-tasks.ts';
 import type { ClaimedRun, Report } from '../../contract/wire.ts';
@@ -107,7 +107,7 @@ export class ClaimDesk {
   /** Waits for runs. An abort (the worker has gone, or there is a signal for it) ends the wait without any. */
   claim(request: Claim, signal: AbortSignal): Promise<ClaimedRun[]> {
     return new Promise((resolve) => {
-      const lanes = request.runtimes.flatMap((runtime) => request.queues.map((queue) => laneOf(runtime, queue)));
+      const lanes = lanesOf(request);
       const waitMs = Math.min(request.wait_ms, leaseTimes(this.#options.leaseMs).pollMs);
       const { worker, incarnation, free } = request;
       const poller = { worker, incarnation, laneSet: JSON.stringify(lanes.toSorted()) };

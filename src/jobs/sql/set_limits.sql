@@ -9,15 +9,7 @@ declare
   v_made text[];
   v_changed uuid[];
 begin
-  with made as (
-    insert into gate (id, kind, name, capacity)
-    select new_id(), 'pool', p.name, 1
-      from (select distinct unnest(p_pools) as name order by 1) as p
-     where p.name is not null
-    on conflict do nothing
-    returning name
-  )
-  select array_agg(name) into v_made from made;
+  v_made := make_pools(p_pools);
   with wanted as (
     select t.id, nullif(array_remove(array[
              case when p_instants is not null then p_job end,

@@ -84,7 +84,8 @@ it('An engine of contract 3 serves its API, fires, hands out runs and takes thei
   await until('both tasks have run', async () => {
     const [runs = []] = await old.runs.claim(ctx, [poll]);
     for (const { task, version, tenant } of runs) {
-      const [definition] = await old.runs.definitions(ctx, [{ tenant, task, version }], poll.worker);
+      const key = { tenant, task: task ?? '', version: version ?? 0 };
+      const [definition] = await old.runs.definitions(ctx, [key], poll.worker);
       finished.push(definition?.name ?? '');
     }
     const rest = { state: 'success', reason: null, exit_code: 0, started_at: null, worker: poll.worker } as const;

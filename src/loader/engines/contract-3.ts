@@ -3,7 +3,8 @@
  * nor flows; everything else works.
  *
  * The differences: functions for runs stood beside the others, not in a group; the context had a broker and wake-ups
- * instead of hints.
+ * instead of hints. They know tasks only, whose runs look the same. They offer no runs by name, so that none are accepted:
+ * workers claim them. They hand out none with reports, and keep no results.
  */
 import type { HintKind } from '../../contract/channels.ts';
 import type { EngineContext } from '../../contract/context.ts';
@@ -31,7 +32,7 @@ interface OldMembers {
 }
 
 /** An engine of contract 3, as far as it differs. Its functions take a context that has the old members too. */
-export type OldEngine = Omit<Engine, 'runs' | 'bus' | 'flows'> & RunEngine;
+export type OldEngine = Omit<Engine, 'runs' | 'bus' | 'flows'> & Omit<RunEngine, 'offers' | 'accept'>;
 
 export function adaptContract3(old: OldEngine): Engine {
   return {
@@ -45,6 +46,8 @@ export function adaptContract3(old: OldEngine): Engine {
     runs: {
       claim: (ctx, polls) => old.claim(withOldMembers(ctx), polls),
       report: (ctx, reports) => old.report(withOldMembers(ctx), reports),
+      offers: () => Promise.resolve([]),
+      accept: (_, wishes) => Promise.resolve(wishes.map(() => [])),
       renew: (ctx, beats) => old.renew(withOldMembers(ctx), beats),
       cancellations: (ctx) => old.cancellations(withOldMembers(ctx)),
       logs: (ctx, chunks) => old.logs(withOldMembers(ctx), chunks),

@@ -23,11 +23,13 @@ begin
       from gone g
   )
   select array_agg(g.id),
-         array_agg(end_body(k.job_id, g.task_id, g.instant, g.attempt, g.priority, 'cancelled', p_reason, false)),
+         array_agg(end_body(k.job_id, g.task_id, g.instant, g.attempt, g.priority, 'cancelled', p_reason, false,
+                            n.execution_id, n.nid)),
          (select array_agg(u.id) from gone cross join unnest(gone.permits) as u (id)),
          array_agg(k.job_id) filter (where k.gates[1] = k.job_id),
          array_agg(g.instant) filter (where k.gates[1] = k.job_id)
     into cancelled, bodies, permits, jobs, instants
     from gone g
-    left join task k on k.id = g.task_id;
+    left join task k on k.id = g.task_id
+    left join node_run n on g.task_id is null and n.run_id = g.id;
 end $$;

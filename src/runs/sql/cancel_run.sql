@@ -5,6 +5,7 @@
 create or replace function cancel_run(p_run uuid, p_actor text, p_at timestamptz, out outcome text) language plpgsql as $$
 declare
   v_run live%rowtype;
+  v_node node_run%rowtype;
   v_done record; v_gates record; v_retry record;
 begin
   select * into v_run from live where id = p_run for update;
@@ -24,9 +25,10 @@ begin
     update live set cancel = true, cancel_reason = 'cancelled by ' || p_actor where id = p_run and not cancel;
     -- its end will be its worker's doing: who wished for it is on record here
     if found then
+      select * into v_node from node_run where run_id = p_run;
       perform append_events(3, array['run.cancel_wished'], array[p_run], p_actor, array[null::uuid], p_at, array[
         run_body((select job_id from task where id = v_run.task_id), v_run.task_id, v_run.instant, v_run.attempt,
-                 v_run.priority)]);
+                 v_run.priority, v_node.execution_id, v_node.nid)]);
     end if;
     outcome := 'cancelling';
     return;

@@ -1,12 +1,8 @@
--- Claims ready runs for the places of workers: the n-th run in order of rank gets the n-th place. Each claim increments the
--- lease of the run (I4).
+-- Claims ready runs for the places of workers: the n-th run in order of rank gets the n-th place (see lease_runs).
 --
 -- If the job of a run was paused after the run was queued, the run and all others of its task are parked and the places go
 -- to the next runs. A long queue of a paused job must not hide the runs behind it. Runs with a rank below p_floor are
 -- ignored.
---
--- Locked rows are found again by ctid, which cannot change while the row is locked. A join by id would scan the table
--- whenever the planner believes that it is empty.
 --
 -- Locks: live with skip locked, then lease by worker, then as park_runs.
 create or replace function claim_runs(
@@ -14,7 +10,7 @@ create or replace function claim_runs(
   p_floor timestamptz default '-infinity'
 ) returns table (
   id uuid, task_id uuid, instant timestamptz, version integer, attempt integer, priority priority,
-  lease integer, worker_id uuid, params json, rank timestamptz
+  lease integer, worker_id uuid, params json, node json, rank timestamptz
 ) language plpgsql set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
 #variable_conflict use_column
 declare
@@ -41,29 +37,8 @@ begin
          limit cardinality(v_workers)
       ) as c;
     exit when v_spots is null;
-    insert into lease as w (worker_id, incarnation, until)
-    select p.worker, max(p.incarnation), p_until
-      from unnest(v_workers[:cardinality(v_spots)], v_incarnations[:cardinality(v_spots)]) as p (worker, incarnation)
-     group by 1
-     order by 1
-    on conflict (worker_id) do update set
-      until = greatest(w.until, excluded.until),
-      incarnation = greatest(w.incarnation, excluded.incarnation);
     return query
-    with claimed as (
-      update live
-         set worker_id = v_workers[h.n], incarnation = v_incarnations[h.n], lease = live.lease + 1, claimed_at = p_at
-        from unnest(v_spots, v_tasks) with ordinality as h (spot, task_id, n)
-        -- a flow's run has no task, and nothing that pauses it here
-        left join task k on k.id = h.task_id
-       where live.ctid = h.spot and not coalesce(k.paused, false)
-      returning live.id, live.task_id, live.instant, live.version, live.attempt, live.priority, live.lease,
-                live.worker_id, live.rank, k.job_id
-    )
-    select c.id, c.task_id, c.instant, c.version, c.attempt, c.priority, c.lease, c.worker_id,
-           (select i.params from instant_params i where i.job_id = c.job_id and i.instant = c.instant), c.rank
-      from claimed c
-     order by c.rank, c.id;
+    select * from lease_runs(v_spots, v_tasks, v_workers, v_incarnations, p_until, p_at);
     get diagnostics v_given = row_count;
     exit when v_given = cardinality(v_spots);
     -- a run that was handed out is no longer where it was

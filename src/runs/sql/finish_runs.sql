@@ -1,12 +1,13 @@
 -- Applies reported results (I3). A result counts only if it names the current lease of its run. The result, its retry or the
 -- tokens of the tasks that follow, and the events are one commit.
 --
--- p_runs may contain a run more than once. One of these results counts.
+-- p_runs may contain a run more than once. One of these results counts. A run has no retry and nothing that follows it if it
+-- belongs to a node: its execution decides. The result that a report carries wins over one that the task has sent before.
 --
 -- Locks: live by id, token by (task, instant), held, gate by id, the event log, the minute's activity.
 create or replace function finish_runs(
   p_runs uuid[], p_leases integer[], p_states run_state[], p_reasons text[], p_exit_codes integer[],
-  p_started timestamptz[], p_at timestamptz,
+  p_started timestamptz[], p_at timestamptz, p_results json[] default null,
   out applied integer, out created integer, out retries integer, out killed integer, out lanes text[]
 ) language plpgsql set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
 declare
@@ -23,22 +24,22 @@ begin
      where live.ctid = h.spot
     returning live.*, case when live.cancel and p_states[h.n] <> 'success' then 'cancelled' else p_states[h.n] end as state,
               coalesce(case when p_states[h.n] <> 'success' then live.cancel_reason end, p_reasons[h.n]) as reason,
-              p_exit_codes[h.n] as exit_code, p_started[h.n] as started_at
+              p_exit_codes[h.n] as exit_code, p_started[h.n] as started_at, coalesce(p_results[h.n], live.result) as made
   ),
   recorded as (
     insert into run (id, task_id, instant, origin, version, attempt, priority, lease, worker_id, state, reason,
-                     exit_code, cause, queued_at, started_at, finished_at)
+                     exit_code, cause, queued_at, started_at, finished_at, result)
     select id, task_id, instant, origin, version, attempt, priority, lease, worker_id, state, reason,
-           exit_code, cause, queued_at, coalesce(started_at, claimed_at), p_at
+           exit_code, cause, queued_at, coalesce(started_at, claimed_at), p_at, made
       from finished
   ),
   judged as materialized (
     select f.*, k.job_id, k.gates[1] = k.job_id as instants_limited,
-           f.state = any (k.retry_on) and f.attempt < k.max_attempts and k.removed_at is null as again,
+           coalesce(f.state = any (k.retry_on) and f.attempt < k.max_attempts and k.removed_at is null, false) as again,
            least(k.retry_delay_ms * k.retry_factor ^ least(f.attempt - 1, 60), coalesce(k.retry_cap_ms, 3.2e12))
              * (1 - k.retry_jitter * random()) as delay_ms
       from finished f
-      join task k on k.id = f.task_id
+      left join task k on k.id = f.task_id
   ),
   retried as (
     insert into retry (run_id, task_id, instant, attempt, priority, due_at)
@@ -64,7 +65,10 @@ begin
   ),
   results as (
     select array_agg(id) as ids,
-           array_agg(end_body(job_id, task_id, instant, attempt, priority, state, reason, again)) as bodies,
+           array_agg(end_body(
+             job_id, task_id, instant, attempt, priority, state, reason, again,
+             case when task_id is null then (select n.execution_id from node_run n where n.run_id = judged.id) end,
+             case when task_id is null then (select n.nid from node_run n where n.run_id = judged.id) end)) as bodies,
            array_agg(job_id) filter (where instants_limited) as jobs,
            array_agg(instant) filter (where instants_limited) as over
       from judged

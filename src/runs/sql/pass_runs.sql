@@ -20,10 +20,12 @@ begin
       select h.*
         from room
        cross join lateral (
-         select v.id, v.rank, permits_of(k.gates, k.job_id) as needs
+         select v.id, v.rank,
+                -- a node's run has no limit but its pool
+                case when v.task_id is null then array[v.gate] else permits_of(k.gates, k.job_id) end as needs
            from live v
-           join task k on k.id = v.task_id
-          where v.gate = room.id and not k.paused
+           left join task k on k.id = v.task_id
+          where v.gate = room.id and not coalesce(k.paused, false)
             -- one that came after the gates were locked may need another
             and coalesce(permits_of(k.gates, k.job_id) <@ p_gates, true)
           order by v.rank, v.id

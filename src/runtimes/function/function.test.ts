@@ -14,7 +14,7 @@ function call(name: string, input: unknown = null): Task {
 
 it('gives the function its input and the facts of its run', async () => {
   const seen: { input: unknown; context: FunctionContext }[] = [];
-  const functions: TaskFunctions = { f: (input, context) => seen.push({ input, context }) };
+  const functions: TaskFunctions = { f: (input, context: FunctionContext) => seen.push({ input, context }) };
   const task = call('f', { a: [1] });
   expect(await functionRuntime({ functions }).run(task, new Recorder(), never)).toMatchObject({ state: 'success' });
   const [first] = seen;

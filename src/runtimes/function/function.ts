@@ -12,6 +12,7 @@ import {
   faulty,
   graceMs,
   mismatch,
+  type NodeFacts,
   type Outcome,
   type Output,
   type RunFacts,
@@ -19,19 +20,31 @@ import {
   type StreamName,
   success,
   type Task,
+  type TaskFacts,
 } from '../contract.ts';
+import { resultOfValue } from '../task/result.ts';
 
-/** What a function is told: the facts of its run, the instant as a date. */
-export interface FunctionContext extends Omit<RunFacts, 'instant'> {
-  readonly instant: Date;
+/** What every function is told beside the facts of its run. */
+interface CallContext {
   /** Aborts on timeout, cancellation, lost lease and drain; its reason says which. */
   readonly signal: AbortSignal;
   /** Adds a line to the run's log. */
   readonly log: (line: string) => void;
 }
 
-/** To return means success, whatever is returned; anything thrown means failure. */
-export type TaskFunction = (input: unknown, context: FunctionContext) => unknown;
+/** What a function is told that a job's task names: the facts of its run, the instant as a date. */
+export interface FunctionContext extends Omit<TaskFacts, 'instant'>, CallContext {
+  readonly instant: Date;
+}
+
+/** The same of one that a node of a flow names. */
+export interface NodeContext extends NodeFacts, CallContext {}
+
+/**
+ * To return means success, and what is returned is the result; anything thrown means failure. A function that only tasks of
+ * jobs name, or only nodes, may say so by the type of its context. (Of a method TypeScript allows that.)
+ */
+export type TaskFunction = { call(input: unknown, context: FunctionContext | NodeContext): unknown }['call'];
 export type TaskFunctions = Readonly<Record<string, TaskFunction>>;
 
 export interface FunctionOptions {
@@ -83,7 +96,7 @@ async function call(
     // nobody would ask it for its values, so its body would never run: that is no success
     if (types.isGeneratorObject(returned))
       return faulty(`the function "${called.name}" is a generator; make it a plain one`);
-    return success;
+    return { ...success, ...resultOfValue(returned) };
   } catch (error) {
     gate.line('err', stackOf(error));
     return failed(messageOf(error));
@@ -100,8 +113,12 @@ export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message || error.name : String(error);
 }
 
-export function contextOf(facts: RunFacts, signal: AbortSignal, log: FunctionContext['log']): FunctionContext {
-  return { ...facts, instant: new Date(facts.instant), signal, log };
+export function contextOf(
+  facts: RunFacts,
+  signal: AbortSignal,
+  log: CallContext['log'],
+): FunctionContext | NodeContext {
+  return facts.node === null ? { ...facts, instant: new Date(facts.instant), signal, log } : { ...facts, signal, log };
 }
 
 /** `passed` resolves a grace after the signal has aborted; never, if it does not. */

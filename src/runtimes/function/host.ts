@@ -15,6 +15,7 @@ import { types } from 'node:util';
 import type { RunFacts, StreamName } from '../contract.ts';
 import { contextOf, messageOf, stackOf, type TaskFunctions, unknownFunction } from './function.ts';
 import { loadFunctions } from './file.ts';
+import { resultOfValue } from '../task/result.ts';
 import { descriptors, LineReader, type Order, printBytes, type Word } from './wire.ts';
 
 interface Call {
@@ -39,12 +40,16 @@ function print(stream: StreamName, data: Buffer): void {
 /** Whole, because the worker masks secrets in it, and could not see one that is cut. This long is no reason any more. */
 const longestReason = 1_000_000;
 
-function end(call: Call, state: 'success' | 'failure' | 'error', reason: string | null): void {
+function end(call: Call, state: 'success' | 'failure' | 'error', reason: string | null, returned?: unknown): void {
   if (!call.open) return;
   call.open = false;
   current = undefined;
   const tooLong = reason !== null && reason.length > longestReason;
-  tell({ end: state, reason: tooLong ? `its message has ${reason.length} characters; the log has it` : reason });
+  tell({
+    end: state,
+    reason: tooLong ? `its message has ${reason.length} characters; the log has it` : reason,
+    ...resultOfValue(returned),
+  });
 }
 
 function fail(call: Call, error: unknown): void {
@@ -82,7 +87,7 @@ async function run(functions: TaskFunctions, { name, input, facts }: Called, cal
     const returned = await called(input, contextOf(facts, call.stop.signal, log));
     if (types.isGeneratorObject(returned))
       end(call, 'error', `the function "${name}" made a generator, which nobody runs`);
-    else end(call, 'success', null);
+    else end(call, 'success', null, returned);
   } catch (error) {
     fail(call, error);
   }

@@ -10,13 +10,19 @@ import { newId } from '../../kernel/id.ts';
 import { pause } from '../../kernel/service.ts';
 import { failed, graceMs, type Outcome, type Output, type RunFacts } from '../contract.ts';
 import { descriptors, LineReader, type Order, type Word } from './wire.ts';
+import { resultOfText } from '../task/result.ts';
 import { markVariable, preferForOom, TaskProcesses } from '../process/task-processes.ts';
 import type { TaskUser, TaskUsers } from '../users/task-users.ts';
 import type { Watcher } from '../process/watcher.ts';
 
 const word: z.ZodType<Word> = z.union([
   z.strictObject({ print: z.base64(), stream: z.enum(['out', 'err']) }),
-  z.strictObject({ end: z.enum(['success', 'failure', 'error']), reason: z.string().nullable() }),
+  z.strictObject({
+    end: z.enum(['success', 'failure', 'error']),
+    reason: z.string().nullable(),
+    result: z.string().optional(),
+    unkept: z.string().optional(),
+  }),
   z.strictObject({ ready: z.array(z.string()) }),
   z.strictObject({ refused: z.string() }),
   z.strictObject({ spent: z.literal(true) }),
@@ -204,7 +210,7 @@ export class FunctionProcess {
 
   #obey(said: Word): void {
     if ('print' in said) this.#print(said);
-    else if ('end' in said) this.#settle({ state: said.end, exitCode: null, reason: said.reason });
+    else if ('end' in said) this.#settle(outcomeOf(said));
     else if ('spent' in said) this.#spend();
     else this.#onLoaded?.('refused' in said ? said.refused : undefined);
   }
@@ -240,6 +246,12 @@ export class FunctionProcess {
     this.#settle(failed(`its process ${how} before the function returned`));
     this.#onLoaded?.(`their process ${how} while it loaded them`);
   }
+}
+
+/** The process may have written anything. */
+function outcomeOf({ end, reason, result, unkept }: Extract<Word, { end: string }>): Outcome {
+  const kept = result === undefined ? {} : resultOfText(result);
+  return { state: end, exitCode: null, reason, ...kept, ...(unkept === undefined ? {} : { unkept }) };
 }
 
 interface Calling {

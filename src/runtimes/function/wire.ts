@@ -20,7 +20,13 @@ export type Word =
   | { readonly ready: readonly string[] }
   | { readonly refused: string }
   | { readonly print: string; readonly stream: StreamName }
-  | { readonly end: 'success' | 'failure' | 'error'; readonly reason: string | null }
+  | {
+      readonly end: 'success' | 'failure' | 'error';
+      readonly reason: string | null;
+      /** JSON text, or why there is none though the function returned something. */
+      readonly result?: string | undefined;
+      readonly unkept?: string | undefined;
+    }
   | { readonly spent: true };
 
 /** What is printed is cut into pieces of this. */

@@ -5,7 +5,7 @@
  */
 import { execFile } from 'node:child_process';
 import { closeSync, constants, openSync, unlinkSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -34,10 +34,10 @@ export class PipeStock {
   }
 
   static async make(size = 32): Promise<PipeStock> {
-    return new PipeStock(await mkdtemp(join(tmpdir(), folderName)), size);
+    return new PipeStock(await makeFolder(), size);
   }
 
-  /** Where the pipes are until they are taken. */
+  /** Where the pipes are until they are taken, and files that belong to tasks. */
   get folder(): string {
     return this.#folder;
   }
@@ -74,7 +74,7 @@ export class PipeStock {
     await this.remove();
     this.#paths.length = 0;
     // another name: by now somebody else may have taken the old one
-    this.#folder = await mkdtemp(join(tmpdir(), folderName));
+    this.#folder = await makeFolder();
   }
 
   #make(): Promise<void> {
@@ -89,6 +89,13 @@ export class PipeStock {
     await run('mkfifo', ['-m', '600', ...paths]);
     this.#paths.push(...paths);
   }
+}
+
+/** Tasks of other users find their own files in it, by name; they can neither list nor change it. */
+async function makeFolder(): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), folderName));
+  await chmod(folder, 0o711);
+  return folder;
 }
 
 /** A pipe that is gone, or the folder that mkfifo was to make some in; not mkfifo itself. */

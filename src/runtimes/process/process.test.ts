@@ -111,9 +111,28 @@ describe('the environment', () => {
       .trim()
       .split('\n')
       .map((line) => line.split('=')[0]);
-    const allowed = new Set(['PATH', 'HOME', 'LANG', 'TZ', 'TMPDIR', 'DECLARED', 'WITH.DOT', 'MILLRACE_HANDOUT']);
-    expect(names).toEqual(expect.arrayContaining(['PATH', 'DECLARED', 'WITH.DOT', 'MILLRACE_HANDOUT']));
+    const given = ['PATH', 'DECLARED', 'WITH.DOT', 'MILLRACE_HANDOUT', 'MILLRACE_RESULT'];
+    const allowed = new Set([...given, 'HOME', 'LANG', 'TZ', 'TMPDIR']);
+    expect(names).toEqual(expect.arrayContaining(given));
     expect(names.filter((name) => !allowed.has(name ?? ''))).toEqual([]);
+  });
+});
+
+describe('the result of a process', () => {
+  it('is the JSON that it writes to the file MILLRACE_RESULT', async () => {
+    expect(await run(`printf '{"a":1}' > "$MILLRACE_RESULT"`)).toMatchObject({ state: 'success', result: '{"a":1}' });
+    expect(await run('true')).not.toHaveProperty('result');
+  });
+
+  it.each([
+    ['text that is not JSON', 'echo no > "$MILLRACE_RESULT"', /^its result is not JSON/],
+    ['too many bytes', 'head -c 300000 /dev/zero > "$MILLRACE_RESULT"', /^its result has 300000 bytes/],
+    ['a link', 'rm "$MILLRACE_RESULT"; ln -s /etc/hostname "$MILLRACE_RESULT"', /^its result cannot be read/],
+    ['a pipe', 'rm "$MILLRACE_RESULT"; mkfifo "$MILLRACE_RESULT"', /is no file$/],
+  ])('is not kept where it is %s', async (_, script, unkept) => {
+    const outcome = await run(script);
+    expect(outcome).toMatchObject({ state: 'success', unkept: expect.stringMatching(unkept) as string });
+    expect(outcome).not.toHaveProperty('result');
   });
 });
 

@@ -8,7 +8,8 @@
  * 3. When the worker dies, its watcher does the same (I4).
  * 4. The environment is what is declared, the documented variables, and of the worker's own only `inherited`.
  * 5. Standard output and standard error are one pipe: only so is their order kept.
- * 6. It runs as the user that `task-users.ts` gives it, and is ended before Millrace where memory runs out.
+ * 6. What it writes to the file `MILLRACE_RESULT` is its result.
+ * 7. It runs as the user that `task-users.ts` gives it, and is ended before Millrace where memory runs out.
  */
 import { type ChildProcess, spawn, type SpawnOptions } from 'node:child_process';
 import { accessSync, closeSync, constants, existsSync, fchownSync } from 'node:fs';
@@ -30,6 +31,7 @@ import { isReachable, takeLate } from './late-steps.ts';
 import { Leftovers } from './leftovers.ts';
 import { PipeStock } from './pipes.ts';
 import { Pump } from './pump.ts';
+import { ResultFile, resultVariable } from './result-file.ts';
 import { markVariable, preferForOom, TaskProcesses } from './task-processes.ts';
 import type { TaskUser, TaskUsers } from '../users/task-users.ts';
 import { Watcher } from './watcher.ts';
@@ -108,6 +110,7 @@ interface Started {
   readonly processes: TaskProcesses;
   readonly ending: Promise<Ending>;
   readonly pump: Pump;
+  readonly result: ResultFile;
 }
 
 /** One task's processes, from the spawn to the end of the last. */
@@ -142,17 +145,21 @@ class Execution {
   }
 
   async #spawn(output: Output): Promise<Started> {
-    const pipe = await this.#equipment.stock.take();
+    const { stock } = this.#equipment;
+    const pipe = await stock.take();
+    let result: ResultFile | undefined;
     try {
       const { user } = this.#work;
+      result = new ResultFile(stock.folder, this.#mark, user);
       // a task that opens /dev/stderr opens this pipe anew
       if (user !== undefined) fchownSync(pipe.write, user.uid, user.gid);
-      const child = this.#child(pipe.write);
+      const child = this.#child(pipe.write, result.path);
       const leader = child.pid ?? (await spawnFailure(child));
       preferForOom(leader);
       const ending = new Promise<Ending>((resolve) => child.once('exit', (code, signal) => resolve({ code, signal })));
-      return { processes: new TaskProcesses(leader, this.#mark), ending, pump: new Pump(pipe.read, output) };
+      return { processes: new TaskProcesses(leader, this.#mark), ending, pump: new Pump(pipe.read, output), result };
     } catch (error) {
+      result?.remove();
       closeSync(pipe.read);
       throw error;
     } finally {
@@ -160,14 +167,14 @@ class Execution {
     }
   }
 
-  #child(out: number): ChildProcess {
+  #child(out: number, resultPath: string): ChildProcess {
     const env: Record<string, string> = {};
     for (const name of inherited) {
       const value = this.#options.environment[name];
       if (value !== undefined) env[name] = value;
     }
     const { user } = this.#work;
-    Object.assign(env, user?.env, this.#task.env, { [markVariable]: this.#mark });
+    Object.assign(env, user?.env, this.#task.env, { [markVariable]: this.#mark, [resultVariable]: resultPath });
     const cwd = this.#work.cwd ?? user?.cwd;
     const how = { detached: true, stdio: ['ignore', out, out] } satisfies SpawnOptions;
     if (user === undefined) {
@@ -204,7 +211,7 @@ class Execution {
     return faulty(`the command "${command}" ${known ?? `could not be started: ${String(error)}`}${as}`);
   }
 
-  async #finish(signal: AbortSignal, { ending, processes, pump }: Started): Promise<Outcome> {
+  async #finish(signal: AbortSignal, { ending, processes, pump, result }: Started): Promise<Outcome> {
     const lingerMs = this.#options.lingerMs ?? 500;
     const kill = this.#armed(signal, processes);
     try {
@@ -214,8 +221,9 @@ class Execution {
       await pump.drained(lingerMs);
       if (signal.aborted) await kill.killed;
       else await processes.endRest(lingerMs);
-      return outcomeOf(end);
+      return { ...outcomeOf(end), ...result.read() };
     } finally {
+      result.remove();
       kill.disarm();
       this.#equipment.watcher.ended(this.#mark);
       this.#equipment.leftovers.ended(processes.leader);

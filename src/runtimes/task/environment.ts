@@ -3,7 +3,7 @@
  * Waterwheel's, above what its definition declares. A declared value may be a template, or an entry of the stash.
  */
 import type { Environment, RuntimeBlock } from '../../contract/wire.ts';
-import type { RunFacts } from './facts.ts';
+import type { NodeFacts, RunFacts, TaskFacts } from './facts.ts';
 import type { Expansion } from './templates.ts';
 
 /** Something declared that cannot be had; its message is the run's reason. */
@@ -44,7 +44,8 @@ export function environmentOf(
 
 /** What every task is given beside what it declares. */
 export function added(facts: RunFacts): Record<string, string> {
-  return { ...ours(facts), ...waterwheels(facts) };
+  const own = facts.node === null ? { ...taskVariables(facts), ...waterwheels(facts) } : nodeVariables(facts);
+  return { ...ours(facts), ...own };
 }
 
 /** The variables of a task that hold secrets: its credential, and all that come from the stash. */
@@ -70,19 +71,29 @@ function ours(facts: RunFacts): Record<string, string> {
   return {
     MILLRACE_TENANT: facts.tenant,
     MILLRACE_RUN_ID: facts.run,
-    MILLRACE_INSTANT: facts.instant,
     MILLRACE_ATTEMPT: String(facts.attempt),
     MILLRACE_IDEMPOTENCY_KEY: facts.idempotencyKey,
     ...paramsIn(facts),
+    ...(facts.project === null
+      ? {}
+      : { MILLRACE_PROJECT_NAME: facts.project.name, MILLRACE_PROJECT_ID: facts.project.id }),
+    MILLRACE_URL: facts.url,
+    MILLRACE_CREDENTIAL: facts.credential,
+  };
+}
+
+function taskVariables(facts: TaskFacts): Record<string, string> {
+  return {
+    MILLRACE_INSTANT: facts.instant,
     MILLRACE_TASK_NAME: facts.task.name,
     MILLRACE_TASK_ID: facts.task.id,
     MILLRACE_JOB_NAME: facts.job.name,
     MILLRACE_JOB_ID: facts.job.id,
-    MILLRACE_PROJECT_NAME: facts.project.name,
-    MILLRACE_PROJECT_ID: facts.project.id,
-    MILLRACE_URL: facts.url,
-    MILLRACE_CREDENTIAL: facts.credential,
   };
+}
+
+function nodeVariables({ node }: NodeFacts): Record<string, string> {
+  return { MILLRACE_EXECUTION_ID: node.execution, MILLRACE_NODE_ID: node.id, MILLRACE_NODE_NAME: node.name };
 }
 
 /** Linux takes at most 128 KiB in one variable. */
@@ -94,7 +105,7 @@ function paramsIn(facts: RunFacts): Record<string, string> {
   return { MILLRACE_PARAMS_URL: `${facts.url}/api/runs/${facts.run}/environment` };
 }
 
-function waterwheels(facts: RunFacts): Record<string, string> {
+function waterwheels(facts: TaskFacts): Record<string, string> {
   return {
     // whole seconds as in Waterwheel, unless the instant has more: it must name the same instant when it comes back
     WATERWHEEL_TRIGGER_DATETIME: new Date(facts.instant).toISOString().replace('.000Z', 'Z'),

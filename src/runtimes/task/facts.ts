@@ -1,26 +1,21 @@
 /** What a task may know about its own run, put together from the hand-out and the definition. */
 import { defaultTenant } from '../../contract/tenants.ts';
-import type { ClaimedRun, TaskDefinition } from '../../contract/wire.ts';
+import type { ClaimedRun, NodeWork, TaskDefinition, TaskRun } from '../../contract/wire.ts';
 
 interface Named {
   readonly id: string;
   readonly name: string;
 }
 
-/** What a task may know about its own run. */
-export interface RunFacts {
+/** What a task may know about its own run, whatever that is about. */
+interface HandOutFacts {
   /** Its name. */
   readonly tenant: string;
   readonly run: string;
   readonly lease: number;
-  /** ISO 8601, UTC. */
-  readonly instant: string;
   readonly attempt: number;
   readonly priority: string;
   readonly params: Readonly<Record<string, unknown>>;
-  readonly task: Named;
-  readonly job: Named;
-  readonly project: Named;
   /** Where the task reaches the API, and with what. */
   readonly url: string;
   readonly credential: string;
@@ -28,26 +23,52 @@ export interface RunFacts {
   readonly idempotencyKey: string;
 }
 
+/** A run of a job's task, at an instant. */
+export interface TaskFacts extends HandOutFacts {
+  /** ISO 8601, UTC. */
+  readonly instant: string;
+  readonly task: Named;
+  readonly job: Named;
+  readonly project: Named;
+  readonly node: null;
+}
+
+/** A run of a node of an execution. */
+export interface NodeFacts extends HandOutFacts {
+  readonly instant: null;
+  readonly task: null;
+  readonly job: null;
+  readonly project: Named | null;
+  readonly node: Named & { readonly execution: string };
+}
+
+export type RunFacts = TaskFacts | NodeFacts;
+
 /** `url`: where the task reaches the API. */
-export function factsOf(
-  run: Omit<ClaimedRun, 'engine' | 'version'>,
-  definition: TaskDefinition,
-  url: string,
-): RunFacts {
-  const { tenant_name: tenant, run: runId, lease, instant, attempt, priority, credential } = run;
+export function factsOf(run: Omit<TaskRun, 'engine' | 'version'>, definition: TaskDefinition, url: string): TaskFacts {
   const { job, project } = definition;
-  const params = { ...definition.params, ...run.params };
-  const handOut = { tenant, run: runId, lease, credential, url: baseOf(url, tenant), idempotencyKey: runId };
   return {
-    ...handOut,
-    instant,
-    attempt,
-    priority,
-    params,
+    ...handOutOf(run, url),
+    params: { ...definition.params, ...run.params },
+    instant: run.instant,
     task: { id: run.task, name: definition.name },
     job,
     project,
+    node: null,
   };
+}
+
+export function nodeFactsOf(run: HandOut, { execution, id, name, project }: NodeWork, url: string): NodeFacts {
+  const node = { execution, id, name };
+  return { ...handOutOf(run, url), instant: null, task: null, job: null, project, node };
+}
+
+type HandOut = Pick<ClaimedRun, 'tenant_name' | 'run' | 'lease' | 'attempt' | 'priority' | 'params' | 'credential'>;
+
+function handOutOf(run: HandOut, url: string) {
+  const { tenant_name: tenant, run: runId, lease, attempt, priority, params, credential } = run;
+  const handOut = { tenant, run: runId, lease, credential, url: baseOf(url, tenant), idempotencyKey: runId };
+  return { ...handOut, attempt, priority, params };
 }
 
 /** Where the paths of a tenant begin. */

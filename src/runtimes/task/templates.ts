@@ -3,7 +3,7 @@
  *
  * Blanks inside the braces do not matter. A placeholder that means nothing is an error which names it, never an empty
  * string. Where a value of a function's input is one placeholder and nothing else, it keeps its JSON type.
- * `{{{{` stands for `{{` itself. The time is linear in the texts, and the placeholders of one run add a bounded number of
+ * `{{{{` stands for `{{` itself. Texts of a node are left as they are: its flow has computed them, from data. The time is linear in the texts, and the placeholders of one run add a bounded number of
  * characters.
  */
 import {
@@ -16,14 +16,14 @@ import {
   scanPlaceholders,
 } from '../../contract/placeholders.ts';
 import type { Texts } from '../work.ts';
-import type { RunFacts } from './facts.ts';
+import type { RunFacts, TaskFacts } from './facts.ts';
 
 /** Says which placeholder could not be expanded; its message is the run's reason. */
 export class TemplateError extends Error {
   override readonly name = 'TemplateError';
 }
 
-const simple: Readonly<Record<PlaceholderName, (facts: RunFacts) => unknown>> = {
+const simple: Readonly<Record<PlaceholderName, (facts: TaskFacts) => unknown>> = {
   instant: (facts) => facts.instant,
   'instant.date': (facts) => facts.instant.slice(0, 10),
   'instant.unix': (facts) => Math.floor(Date.parse(facts.instant) / 1_000),
@@ -48,13 +48,16 @@ export const longestExpansion = 1024 * 1024;
 /** Expands the texts of one run, and counts what placeholders add. */
 export class Expansion implements Texts {
   readonly facts: RunFacts;
+  readonly #ofTask: TaskFacts | undefined;
   #left = longestExpansion;
 
   constructor(facts: RunFacts) {
     this.facts = facts;
+    this.#ofTask = facts.node === null ? facts : undefined;
   }
 
   text(text: string): string {
+    if (this.#ofTask === undefined) return text;
     const pieces: string[] = [];
     let end = 0;
     for (const found of scanPlaceholders(text)) {
@@ -66,6 +69,7 @@ export class Expansion implements Texts {
 
   /** Expands every string inside a JSON value; keys stay as they are. */
   value(value: unknown): unknown {
+    if (this.#ofTask === undefined) return value;
     if (typeof value === 'string') {
       const name = onlyPlaceholder(value);
       return name === undefined ? this.text(value) : this.#asValue(name);
@@ -76,15 +80,19 @@ export class Expansion implements Texts {
   }
 
   #inText(name: string): string {
-    const text = inText(lookUp(name, this.facts));
+    const text = inText(this.#lookUp(name));
     this.#spend(text.length, name);
     return text;
   }
 
   #asValue(name: string): unknown {
-    const value = lookUp(name, this.facts);
+    const value = this.#lookUp(name);
     this.#spend(inText(value).length, name);
     return value;
+  }
+
+  #lookUp(name: string): unknown {
+    return this.#ofTask === undefined ? undefined : lookUp(name, this.#ofTask);
   }
 
   #spend(characters: number, name: string): void {
@@ -96,7 +104,7 @@ export class Expansion implements Texts {
   }
 }
 
-function lookUp(name: string, facts: RunFacts): unknown {
+function lookUp(name: string, facts: TaskFacts): unknown {
   if (isPlaceholderName(name)) return simple[name](facts);
   if (name.startsWith(paramPrefix)) return param(name, facts);
   throw new TemplateError(`the placeholder ${meansNothing(name)}`);

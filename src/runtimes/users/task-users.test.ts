@@ -42,6 +42,7 @@ function taskOf(script: string): Task {
     task: named,
     job: named,
     project: named,
+    node: null,
     url: '',
     credential: '',
     idempotencyKey: '',

@@ -1,5 +1,5 @@
--- Deletes finished runs: first at most p_chunks of their log chunks, then the runs themselves with the tokens that become
--- idle. A run with a pending retry stays. `more`: call again for the same runs.
+-- Deletes finished runs: first at most p_chunks of their log chunks, then the runs themselves with what says which node they
+-- belong to, and the tokens that become idle. A run with a pending retry stays. `more`: call again for the same runs.
 --
 -- Each call is one commit, and a call that is killed leaves nothing half deleted.
 --
@@ -25,12 +25,15 @@ begin
   with gone as (
     delete from run r
      where r.id = any (p_runs) and not exists (select 1 from retry w where w.run_id = r.id)
-    returning r.task_id, r.instant
+    returning r.id, r.task_id, r.instant
+  ),
+  nodes as (
+    delete from node_run n where n.run_id = any (array(select g.id from gone g where g.task_id is null))
   ),
   places as (
     select g.task_id, g.instant, count(*) as n from gone g group by 1, 2
   )
-  -- a flow's runs have no task
+  -- a node's runs have no task
   select coalesce(sum(p.n), 0), array_agg(p.task_id) filter (where p.task_id is not null),
          array_agg(p.instant) filter (where p.task_id is not null)
     into runs, v_tasks, v_instants

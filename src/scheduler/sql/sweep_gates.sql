@@ -19,7 +19,8 @@ begin
   v_gates := array(
     select g.id from gate g
      where (g.kind = 'job' or g.used < coalesce(g.capacity, 2147483647))
-       and exists (select 1 from live v join task k on k.id = v.task_id where v.gate = g.id and not k.paused)
+       and exists (
+         select 1 from live v left join task k on k.id = v.task_id where v.gate = g.id and not coalesce(k.paused, false))
      order by md5(concat(g.id, p_at)) limit p_limit);
   select array_agg(a.job_id), array_agg(a.instant) into v_jobs, v_instants
     from (select job_id, instant from active_instant order by md5(concat(job_id, instant, p_at)) limit p_limit) as a;

@@ -1,0 +1,152 @@
+/** Runs of nodes: they have neither a task nor an instant, and pass every stage as other runs do. */
+import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
+import { activate, makeJob } from '../../test/harness/runs.ts';
+import { makeTenantApi, taskOf, type TenantApi } from '../../test/harness/tenant-api.ts';
+import { type NodePlan, queueNodes } from '../../test/harness/node-runs.ts';
+import type { Poll } from '../contract/engine.ts';
+import type { ClaimedRun, Report } from '../contract/wire.ts';
+import { engine } from '../engine/engine.ts';
+import { newId } from '../kernel/id.ts';
+import { sql } from '../kernel/sql.ts';
+import { stashValuesFor } from '../api/stash/handlers.ts';
+
+let api: TenantApi;
+beforeAll(async () => {
+  api = await makeTenantApi();
+});
+afterAll(() => api.close());
+afterEach(() => api.db.exec(sql`delete from live`));
+
+const execution = newId();
+const worker = newId();
+const lanes = ['node/process:default', 'process:default'];
+const poll = (free = 10): Poll => ({ worker, incarnation: 1, free, lanes });
+const now = (): Date => new Date(api.ctx.time.now());
+const queue = (...plans: NodePlan[]): Promise<string[]> => queueNodes(api.db, now(), plans);
+const claim = async (free?: number): Promise<ClaimedRun[]> => (await engine.runs.claim(api.ctx, [poll(free)]))[0] ?? [];
+const end = ({ tenant, run, lease }: ClaimedRun, more: Partial<Report> = {}): Report => {
+  return { tenant, run, lease, state: 'success', reason: null, exit_code: 0, started_at: null, ...more };
+};
+const eventsOf = async (run: string): Promise<{ type: string; actor: string | null; body: unknown }[]> => {
+  const rows = await api.db.rows<{ type: string; actor: string | null; body: string }>(sql`
+    select type, actor, body from event where subject = ${run} order by seq`);
+  return rows.map((row) => ({ ...row, body: JSON.parse(row.body) as unknown }));
+};
+
+it('A run of a node is claimed with its work, beside a run of a task', async () => {
+  const job = await makeJob(api, { tasks: [{ name: 'a', process: { command: ['true'] } }] });
+  await activate(api, job.tasks['a'], '2026-01-01T00:00:00.000Z');
+  const [run] = await queue({ execution, nid: '0_7' });
+  const claimed = await claim();
+  expect(claimed).toHaveLength(2);
+  const node = claimed.find((each) => each.run === run)?.node;
+  expect(node).toMatchObject({ execution, id: '0_7', name: 'ship', project: null, runtime: { kind: 'process' } });
+});
+
+it('An attempt of a node is queued once', async () => {
+  const plan = { execution: newId(), nid: '0_1' };
+  expect(await queue(plan, plan)).toHaveLength(1);
+  expect(await queue(plan)).toHaveLength(0);
+  expect(await queue({ ...plan, attempt: 2 })).toHaveLength(1);
+});
+
+it('The report of a node’s run counts, is told by an event with execution and node, and keeps its result', async () => {
+  const [run = ''] = await queue({ execution, nid: '0_2' });
+  const [held] = await claim();
+  if (held === undefined) throw new Error('nothing was claimed');
+  expect(await engine.runs.report(api.ctx, [end(held, { result: '{"id":7}' })])).toMatchObject({ applied: 1 });
+  const about = { job: null, task: null, instant: null, execution, node: '0_2' };
+  expect(await eventsOf(run)).toMatchObject([
+    { type: 'run.created', actor: null, body: about },
+    { type: 'run.finished', actor: 'worker', body: { ...about, state: 'success', retry: false } },
+  ]);
+  expect(await api.db.one(sql`select state, result from run where id = ${run}`)).toEqual({
+    state: 'success',
+    result: { id: 7 },
+  });
+});
+
+it('A result that is no JSON is the reason of the run, and costs no other report', async () => {
+  await queue({ nid: 'a' }, { nid: 'b' });
+  const held = await claim();
+  const reports = held.map((run, i) => end(run, { result: i === 0 ? '{' : '[1]' }));
+  expect(await engine.runs.report(api.ctx, reports)).toMatchObject({ applied: 2 });
+  const rows = await api.db.rows<{ reason: string | null; result: unknown }>(sql`
+    select reason, result from run where id = any (${held.map(({ run }) => run)}::uuid[]) order by result is not null`);
+  expect(rows[0]?.reason).toMatch(/^its result is not JSON/);
+  expect(rows[1]).toEqual({ reason: null, result: [1] });
+});
+
+it('Cancelling a queued and a running node writes events that are JSON', async () => {
+  const [queued = '', running = ''] = await queue({ execution, nid: 'q', priority: 'low' }, { execution, nid: 'r' });
+  await claim(1);
+  for (const id of [queued, running]) await api.call('POST /api/runs/{id}/cancel', { params: { id } });
+  expect((await eventsOf(queued)).at(-1)).toMatchObject({ type: 'run.finished', body: { execution, node: 'q' } });
+  expect((await eventsOf(running)).at(-1)).toMatchObject({ type: 'run.cancel_wished', body: { execution, node: 'r' } });
+});
+
+it('A pool holds runs of nodes, and lets the next through when one ends', async () => {
+  const pool = `pool ${newId()}`;
+  await queue({ nid: 'a', pool }, { nid: 'b', pool });
+  const [first, ...more] = await claim();
+  expect(more).toEqual([]);
+  if (first === undefined) throw new Error('nothing was claimed');
+  await engine.runs.report(api.ctx, [end(first)]);
+  expect(await claim()).toHaveLength(1);
+});
+
+it('A node’s run that is lost three times ends in error', async () => {
+  const [run] = await queue({ nid: 'lost' });
+  for (let losses = 0; losses < 3; losses++) {
+    await claim();
+    const later = new Date(api.ctx.time.now() + 60_000);
+    await api.db.exec(sql`select take_back_runs(interval '10 seconds', ${later}::timestamptz)`);
+  }
+  expect(await api.db.rows(sql`select state, reason from run where id = ${run}`)).toEqual([
+    { state: 'error', reason: 'its worker was lost three times' },
+  ]);
+});
+
+it('A node’s task reads the stash of its project, with its credential and through its worker', async () => {
+  const { id: project } = await api.call('PUT /api/projects', { body: { name: `p ${newId()}` } });
+  await api.call('PUT /api/projects/{id}/stash/{key}', { params: { id: project, key: 'k' }, body: Buffer.from('v') });
+  await queue({ nid: 's', project, env: { K: { stash: 'k' } } });
+  const [held] = await claim();
+  if (held === undefined) throw new Error('nothing was claimed');
+  const { tenant, run, lease } = held;
+  expect(await stashValuesFor(api.ctx, { tenant, run, lease, worker }, ['k'])).toEqual({ k: 'dg==' });
+  const answer = await api.fetch('GET', `/int-api/projects/${project}/stash/k`, { caller: taskOf(run, lease) });
+  expect([answer.status, await answer.text()]).toEqual([200, 'v']);
+});
+
+const accept = (run: string, lease: number, by = worker) => ({
+  worker: by,
+  incarnation: 1,
+  lanes,
+  runs: [{ run, lease }],
+});
+
+it('An offer is accepted once, and not after a claim, a cancellation or under another lease', async () => {
+  const [a = '', b = '', c = '', d = ''] = await queue({ nid: 'a' }, { nid: 'b' }, { nid: 'c' }, { nid: 'd' });
+  const offers = await engine.runs.offers(api.ctx, 'node/process:default', 10, new Set([d]));
+  expect(offers.map(({ run, lease, task }) => [run, lease, task])).toEqual([a, b, c].map((run) => [run, 0, null]));
+  const twice = await engine.runs.accept(api.ctx, [accept(a, 0), accept(a, 0, newId()), accept(b, 1)]);
+  expect(twice.map((runs) => runs.map(({ run, lease }) => [run, lease]))).toEqual([[[a, 1]], [], []]);
+  await api.call('POST /api/runs/{id}/cancel', { params: { id: b } });
+  await claim(1);
+  expect(await engine.runs.accept(api.ctx, [accept(a, 0), accept(b, 0), accept(c, 0), accept(newId(), 0)])).toEqual([
+    [],
+    [],
+    [],
+    [],
+  ]);
+});
+
+it('A run of a paused job, and one of a lane that the worker does not serve, are not accepted', async () => {
+  const job = await makeJob(api, { tasks: [{ name: 'a', process: { command: ['true'] } }] });
+  const run = await activate(api, job.tasks['a'], '2026-02-01T00:00:00.000Z');
+  expect(await engine.runs.accept(api.ctx, [{ ...accept(run, 0), lanes: ['none:default'] }])).toEqual([[]]);
+  await api.db.exec(sql`update task set paused = true where id = ${job.tasks['a']}`);
+  expect(await engine.runs.accept(api.ctx, [accept(run, 0)])).toEqual([[]]);
+  expect(await api.db.one(sql`select parked, lease from live where id = ${run}`)).toEqual({ parked: true, lease: 0 });
+});

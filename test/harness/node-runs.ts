@@ -1,0 +1,46 @@
+/** Runs of nodes, queued as an engine of flows does it: rows, gates and events in one commit. */
+import { nodeLaneOf } from '../../src/contract/lane.ts';
+import { newId } from '../../src/kernel/id.ts';
+import { type Db, sql } from '../../src/kernel/sql.ts';
+
+export interface NodePlan {
+  readonly execution?: string;
+  readonly nid?: string;
+  readonly attempt?: number;
+  readonly queue?: string;
+  readonly project?: string | null;
+  readonly pool?: string | null;
+  readonly priority?: 'low' | 'normal' | 'high';
+  readonly env?: object;
+}
+
+/** Answers the ids of the runs that were created. */
+export function queueNodes(db: Db, at: Date, plans: readonly NodePlan[]): Promise<string[]> {
+  const works = plans.map(({ env = {} }) =>
+    JSON.stringify({
+      name: 'ship',
+      timeout_ms: 60_000,
+      runtime: { kind: 'process', command: ['true'], env, cwd: null },
+    }),
+  );
+  return db.transaction(async (tx) => {
+    const queued = await tx.one<{ created: string[] | null; bodies: string[] | null; gates: string[] | null }>(sql`
+      select created, bodies, gates
+        from queue_node_runs(
+          ${plans.map(({ execution }) => execution ?? newId())}::uuid[],
+          ${plans.map(({ nid }) => nid ?? '0_1')}::text[],
+          ${plans.map(({ attempt }) => attempt ?? 1)}::integer[],
+          ${works}::json[],
+          ${plans.map(({ project }) => project ?? null)}::uuid[],
+          ${plans.map(({ queue }) => nodeLaneOf('process', queue ?? 'default'))}::text[],
+          ${plans.map(({ priority }) => priority ?? 'normal')}::priority[],
+          ${plans.map(({ pool }) => pool ?? null)}::text[],
+          ${at}::timestamptz)`);
+    await tx.exec(sql`select work_gates(${queued.gates}::uuid[], null, null, null, ${at}::timestamptz)`);
+    const causes = queued.created?.map(() => null) ?? null;
+    await tx.exec(sql`
+      select append_run_events(null, null, ${queued.created}::uuid[], ${causes}::uuid[], ${queued.bodies}::text[],
+                               null, ${at}::timestamptz)`);
+    return queued.created ?? [];
+  });
+}
