@@ -4,7 +4,7 @@ import { clientGone } from '../../errors.ts';
 import type { JobDefinition, TriggerDefinition } from '../../jobs/definition.ts';
 import { documentParser } from '../../jobs/document/parser.ts';
 import { compileSchedule, nextInstant } from '../../calendar/schedule.ts';
-import { localText } from '../../calendar/zone-text.ts';
+import { formatLocal } from '../../calendar/zone-text.ts';
 import { groupBy } from '../../kernel/group-by.ts';
 import { loopShare } from '../../kernel/process/loop-share.ts';
 import type { Db } from '../../kernel/sql.ts';
@@ -157,7 +157,7 @@ function writtenOutlook({ name, timezone }: TriggerDefinition, { fires, caughtUp
 }
 
 export function writtenComing(timezone: string | null, { instantMs, dueMs }: Coming) {
-  return { instant: isoOf(instantMs), due: isoOf(dueMs), local: localText(timezone, instantMs) };
+  return { instant: isoOf(instantMs), due: isoOf(dueMs), local: formatLocal(timezone, instantMs) };
 }
 
 function isoOf(ms: number): string {
