@@ -19,7 +19,7 @@ import { parseReference } from './reference.ts';
 import { accepted, readEnvLine, readInstant, readSpan } from '../documents/values.ts';
 import { defaultQueue } from '../contract/lane.ts';
 
-/** What Waterwheel's configuration has by default. */
+/** Both are the defaults of Waterwheel's configuration. */
 const defaultTimeoutMs = 4 * 3_600_000;
 const defaultRetryDelayMs = 5 * 60_000;
 
@@ -83,7 +83,7 @@ function buildRuntime(task: TaskDocument): RuntimeDefinition {
   return { kind: 'none' };
 }
 
-/** Of a name that a list gives twice, the last counts, as it does in Docker. */
+/** If a list gives a name twice, the last one counts, as in Docker. */
 function buildEnv(env: EnvDocument): readonly EnvDefinition[] {
   if (!env) return [];
   if (Array.isArray(env)) {
