@@ -1,4 +1,4 @@
-/** A lane: the runs that the same workers may take, namely those of one runtime and one queue. */
+/** A lane is the set of runs that the same workers may claim: those of one runtime and one queue. */
 export const defaultQueue = 'default';
 
 export function runtimeOf(lane: string): string {

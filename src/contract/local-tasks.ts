@@ -1,6 +1,6 @@
 /**
- * Which tenants may run tasks on the machines of workers themselves, as processes and functions. The setting keeps them
- * from tenants other than `default`, whose operators are not trusted with those machines.
+ * Decides which tenants may run tasks directly on the machines of workers, as processes and functions. The setting
+ * `default` denies this to all other tenants, whose operators are not trusted with those machines.
  */
 import type { RuntimeName } from './wire.ts';
 import { defaultTenant } from './tenants.ts';

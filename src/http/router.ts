@@ -1,7 +1,7 @@
 /** Serves a table of endpoints: finds the entry, checks who calls, parses, calls the handler, turns errors into problems. */
 import type { Caller } from '../contract/roles.ts';
 import { databaseTrouble, isStaleEngine, knownError, MillraceError } from '../errors.ts';
-import { checked, readBody } from './body.ts';
+import { parsePart, readBody } from './body.ts';
 import type { Access, Endpoint, EndpointKey, EndpointTable, Handler, Handlers } from './endpoint.ts';
 import { makeMatcher } from './matcher.ts';
 
@@ -51,8 +51,8 @@ async function answer<Context>(
   const { request, caller } = found;
   const query = Object.fromEntries(new URL(request.url).searchParams);
   const input = {
-    params: endpoint.params && checked(endpoint.params, found.params, 'path'),
-    query: endpoint.query && checked(endpoint.query, query, 'query'),
+    params: endpoint.params && parsePart(endpoint.params, found.params, 'path'),
+    query: endpoint.query && parsePart(endpoint.query, query, 'query'),
     body: await readBody(request, endpoint),
     caller,
     request,
