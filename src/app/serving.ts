@@ -18,13 +18,13 @@ import { RejectedCredentials } from '../gateway/access/rejected-credentials.ts';
 import { ReportDesk } from '../gateway/desks/report-desk.ts';
 import { enforceRootKey } from '../gateway/access/root-key.ts';
 import { Servings } from '../gateway/desks/servings.ts';
-import { newLink } from '../gateway/access/sessions.ts';
+import { makeLink } from '../gateway/access/sessions.ts';
 import { SignalDesk } from '../gateway/desks/signal-desk.ts';
 import { makeTenantDesks } from '../gateway/desks/tenant-desks.ts';
 import { BatchTurns } from '../gateway/claims/batch-turns.ts';
 import { WorkerAccess } from '../gateway/access/worker-access.ts';
 import { leaseTimes } from '../contract/lease-times.ts';
-import { openApi } from '../http/openapi.ts';
+import { makeOpenApi } from '../http/openapi.ts';
 import { newId } from '../kernel/id.ts';
 import { Seldom } from '../kernel/log-throttle.ts';
 import { packageFile } from '../kernel/process/package-files.ts';
@@ -100,7 +100,7 @@ export function makeServing(options: ServingOptions): Serving {
       launcher: () => readLauncherFigures(control, config.maxBackgroundWorkers),
     }),
     settings: config.settings,
-    description: makeDescription(() => openApi([gatewayEndpoints, tenantEndpoints], engineVersion)),
+    description: makeDescription(() => makeOpenApi([gatewayEndpoints, tenantEndpoints], engineVersion)),
   };
   const hostNames = new Set(
     [config.host, ...config.allowedHosts, ...publicHost(config.publicUrl)].map((name) => name.toLowerCase()),
@@ -123,7 +123,7 @@ export function makeServing(options: ServingOptions): Serving {
     stop: services.stop,
     gateway,
     url: () => listener.url(),
-    signInLink: async () => (await newLink(context, hashOf(options.rootKey))).url,
+    signInLink: async () => (await makeLink(context, hashOf(options.rootKey))).url,
   };
 }
 

@@ -1,6 +1,6 @@
 /**
- * Counting wall times without walking them: how many moments that a pattern names lie in a range. Costs microseconds for
- * a range of decades. Wall times are written as in `cron-walk.ts`.
+ * Counts the wall times of a range that a pattern names, without walking them. A range of decades takes microseconds.
+ * Wall times are written as in `cron-walk.ts`.
  */
 import { dayMs } from '../kernel/text/duration.ts';
 import type { CronPattern } from './cron.ts';
@@ -8,31 +8,31 @@ import { isNamedInYear, isNamedYear } from './cron-walk.ts';
 
 /** A set of wall times. */
 export interface WallSet {
-  /** How many there are with `fromMs` ≤ wall < `toMs`; where the range runs backwards, less than nothing. */
+  /** The number of members with `fromMs` ≤ wall < `toMs`. Negative if the range runs backwards. */
   count(fromMs: number, toMs: number): number;
   has(wallMs: number): boolean;
 }
 
-/** A clock may show the last hours of it at the beginning of the epoch. */
+/** At the beginning of the epoch, a clock west of UTC still shows the last hours of this year. */
 const firstYear = 1969;
 
-/** By pattern, of which many triggers share few. */
-const known = new WeakMap<CronPattern, WallSet>();
+/** Keyed by pattern: many triggers share few patterns. */
+const wallSets = new WeakMap<CronPattern, WallSet>();
 
 export function namedWalls(pattern: CronPattern): WallSet {
-  const walls = known.get(pattern) ?? wallsOf(pattern);
-  known.set(pattern, walls);
+  const walls = wallSets.get(pattern) ?? makeWallSet(pattern);
+  wallSets.set(pattern, walls);
   return walls;
 }
 
-function wallsOf(pattern: CronPattern): WallSet {
-  const days = dayCounter(pattern);
-  const daily = timesBelow(pattern, 86_400);
+function makeWallSet(pattern: CronPattern): WallSet {
+  const daysBefore = makeDayCounter(pattern);
+  const timesPerDay = countTimesBefore(pattern, 86_400);
   const below = (wallMs: number): number => {
     const midnight = Math.floor(wallMs / dayMs) * dayMs;
-    const before = days(midnight);
-    const today = days(midnight + dayMs) > before;
-    return before * daily + (today ? timesBelow(pattern, Math.ceil((wallMs - midnight) / 1000)) : 0);
+    const before = daysBefore(midnight);
+    const today = daysBefore(midnight + dayMs) > before;
+    return before * timesPerDay + (today ? countTimesBefore(pattern, Math.ceil((wallMs - midnight) / 1000)) : 0);
   };
   const count = (fromMs: number, toMs: number): number => below(toMs) - below(fromMs);
   return { count, has: (wallMs) => count(wallMs, wallMs + 1) > 0 };
@@ -47,8 +47,8 @@ export function steppedWalls(startMs: number, periodMs: number): WallSet {
   };
 }
 
-/** How many times of the day before that second the pattern names. */
-function timesBelow({ hours, minutes, seconds }: CronPattern, second: number): number {
+/** The number of named times of the day before `second`. */
+function countTimesBefore({ hours, minutes, seconds }: CronPattern, second: number): number {
   const [h, m, s] = [Math.floor(second / 3600), Math.floor(second / 60) % 60, second % 60];
   const perMinute = seconds.below[60] ?? 0;
   const perHour = (minutes.below[60] ?? 0) * perMinute;
@@ -58,19 +58,19 @@ function timesBelow({ hours, minutes, seconds }: CronPattern, second: number): n
 }
 
 /**
- * Counts the named days before a midnight. Years that begin on the same weekday and are as long have the same named days,
- * so fourteen calendars are all there are.
+ * Returns a function that counts the named days before a midnight. Years that begin on the same weekday and have the same
+ * length have the same named days, so there are only fourteen calendars.
  */
-function dayCounter(pattern: CronPattern): (midnightMs: number) => number {
+function makeDayCounter(pattern: CronPattern): (midnightMs: number) => number {
   const calendars = new Map<number, Uint16Array>();
   const calendarOf = (year: number): Uint16Array => {
     const start = Date.UTC(year, 0, 1);
     const key = new Date(start).getUTCDay() * 2 + ((Date.UTC(year + 1, 0, 1) - start) / dayMs === 366 ? 1 : 0);
-    const calendar = calendars.get(key) ?? namedDays(pattern, year);
+    const calendar = calendars.get(key) ?? countNamedDays(pattern, year);
     calendars.set(key, calendar);
     return calendar;
   };
-  /** Before the n-th year. */
+  /** Named days before the n-th year, counted from `firstYear`. */
   const before: number[] = [0];
   return (midnightMs) => {
     const year = new Date(midnightMs).getUTCFullYear();
@@ -82,8 +82,8 @@ function dayCounter(pattern: CronPattern): (midnightMs: number) => number {
   };
 }
 
-/** At n: how many of the first n days of such a year are named, whatever the year's number. */
-function namedDays(pattern: CronPattern, year: number): Uint16Array {
+/** Entry n is the number of named days among the first n days of the year. The pattern's own years are ignored. */
+function countNamedDays(pattern: CronPattern, year: number): Uint16Array {
   const start = Date.UTC(year, 0, 1);
   const days = (Date.UTC(year + 1, 0, 1) - start) / dayMs;
   const counts = new Uint16Array(days + 1);

@@ -1,14 +1,14 @@
 /**
- * Walks a cron pattern along a wall clock: which moment that the pattern names comes next.
+ * Finds the next wall time that a cron pattern names.
  *
- * A wall time is written as the epoch milliseconds at which a clock in UTC would show it; zones are not known here. The
- * walk always ends: an expression whose years are over, or that names no day that exists, gives undefined at once.
+ * A wall time is the epoch milliseconds at which a clock in UTC would show it. This file knows nothing of time zones. The
+ * search always ends: an expression whose years are over, or that names no day that exists, yields undefined at once.
  */
 import { dayMs } from '../kernel/text/duration.ts';
 import { type CronPattern, type FieldSet, parseCron } from './cron.ts';
 import type { Read } from '../documents/values.ts';
 
-/** A cron expression that fires at some time. */
+/** Parses a cron expression, and rejects one that never fires. */
 export function readCron(text: string): Read<CronPattern> {
   const parsed = parseCron(text);
   if (!parsed.ok || nextWall(parsed.value, 0) !== undefined) return parsed;
@@ -16,8 +16,8 @@ export function readCron(text: string): Read<CronPattern> {
 }
 
 const lastYear = 9999;
-/** The calendar repeats after 400 years: what does not come by then never comes. */
-const cycle = 400;
+/** The calendar repeats after 400 years, so a day that does not occur by then never does. */
+const cycleYears = 400;
 
 /** The first wall time, at `fromMs` or later, that the pattern names. */
 export function nextWall(pattern: CronPattern, fromMs: number): number | undefined {
@@ -37,26 +37,26 @@ export function nextWall(pattern: CronPattern, fromMs: number): number | undefin
 function nextTime(pattern: CronPattern, second: number): number | undefined {
   const { hours, minutes, seconds } = pattern;
   const [h, m, s] = [Math.floor(second / 3600), Math.floor(second / 60) % 60, second % 60];
-  const hour = at(hours, h);
+  const hour = firstFrom(hours, h);
   if (hour < 0) return undefined;
-  if (hour > h) return hour * 3600 + at(minutes, 0) * 60 + at(seconds, 0);
-  const minute = at(minutes, m);
-  if (minute === m && at(seconds, s) >= 0) return hour * 3600 + minute * 60 + at(seconds, s);
-  const laterMinute = at(minutes, m + 1);
-  if (laterMinute >= 0) return hour * 3600 + laterMinute * 60 + at(seconds, 0);
-  const laterHour = at(hours, h + 1);
-  return laterHour < 0 ? undefined : laterHour * 3600 + at(minutes, 0) * 60 + at(seconds, 0);
+  if (hour > h) return hour * 3600 + firstFrom(minutes, 0) * 60 + firstFrom(seconds, 0);
+  const minute = firstFrom(minutes, m);
+  if (minute === m && firstFrom(seconds, s) >= 0) return hour * 3600 + minute * 60 + firstFrom(seconds, s);
+  const laterMinute = firstFrom(minutes, m + 1);
+  if (laterMinute >= 0) return hour * 3600 + laterMinute * 60 + firstFrom(seconds, 0);
+  const laterHour = firstFrom(hours, h + 1);
+  return laterHour < 0 ? undefined : laterHour * 3600 + firstFrom(minutes, 0) * 60 + firstFrom(seconds, 0);
 }
 
 /** Midnight of the first day, at this date or later, that the pattern names. The day may be one past the month's end. */
 function nextDay(pattern: CronPattern, year: number, month: number, day: number): number | undefined {
-  const end = Math.min(lastYear, year + cycle);
+  const end = Math.min(lastYear, year + cycleYears);
   let firstMonth = month;
   let firstDay = day;
   for (let y = nextYear(pattern, year); y >= 0 && y <= end; y = nextYear(pattern, y + 1)) {
     if (y !== year) [firstMonth, firstDay] = [1, 1];
-    for (let m = at(pattern.months, firstMonth); m >= 0; m = at(pattern.months, m + 1)) {
-      const found = dayOfMonth(pattern, y, m, m === firstMonth ? firstDay : 1);
+    for (let m = firstFrom(pattern.months, firstMonth); m >= 0; m = firstFrom(pattern.months, m + 1)) {
+      const found = findDayInMonth(pattern, y, m, m === firstMonth ? firstDay : 1);
       if (found !== undefined) return found;
     }
   }
@@ -64,10 +64,10 @@ function nextDay(pattern: CronPattern, year: number, month: number, day: number)
 }
 
 function nextYear(pattern: CronPattern, year: number): number {
-  return pattern.years === null ? year : at(pattern.years, year);
+  return pattern.years === null ? year : firstFrom(pattern.years, year);
 }
 
-function dayOfMonth(pattern: CronPattern, year: number, month: number, from: number): number | undefined {
+function findDayInMonth(pattern: CronPattern, year: number, month: number, from: number): number | undefined {
   const first = Date.UTC(year, month - 1, 1);
   const days = (Date.UTC(year, month, 1) - first) / dayMs;
   const weekdayOfFirst = new Date(first).getUTCDay();
@@ -93,7 +93,7 @@ function isNamedDay(pattern: CronPattern, day: number, weekday: number): boolean
   return pattern.eitherDay ? byDate || byWeekday : byDate && byWeekday;
 }
 
-function at(set: FieldSet, number: number): number {
+function firstFrom(set: FieldSet, number: number): number {
   return set.from[number] ?? -1;
 }
 

@@ -14,7 +14,7 @@ function next(text: string, n: number, from = '2024-01-01T00:00:01Z'): string[] 
   return found;
 }
 
-describe('five fields, as ordinary cron', () => {
+describe('five fields, as in ordinary cron', () => {
   test.each<[string, string[]]>([
     ['30 6 * * *', ['2024-01-01T06:30:00', '2024-01-02T06:30:00']],
     ['*/20 * * * *', ['2024-01-01T00:20:00', '2024-01-01T00:40:00', '2024-01-01T01:00:00']],
@@ -35,7 +35,7 @@ describe('five fields, as ordinary cron', () => {
     expect(next(text, moments.length)).toEqual(moments);
   });
 
-  test('either day will do when both are restricted, else both must hold', () => {
+  test('a day matches by either day field if both are restricted, else it must match both', () => {
     expect(next('0 0 13 * 5', 4)).toEqual([
       '2024-01-05T00:00:00',
       '2024-01-12T00:00:00',
@@ -46,7 +46,7 @@ describe('five fields, as ordinary cron', () => {
   });
 });
 
-describe('six and seven fields, as Waterwheel', () => {
+describe('six and seven fields, as in Waterwheel', () => {
   test.each<[string, string[]]>([
     ['15,45 * * * * *', ['2024-01-01T00:00:15', '2024-01-01T00:00:45', '2024-01-01T00:01:15']],
     ['0 30 6 * * *', ['2024-01-01T06:30:00', '2024-01-02T06:30:00']],
@@ -62,7 +62,7 @@ describe('six and seven fields, as Waterwheel', () => {
     expect(next(text, moments.length + 1).slice(0, moments.length)).toEqual(moments);
   });
 
-  test('an expression whose years are over ends at once', () => {
+  test('an expression whose years are over yields nothing', () => {
     expect(next('* * * * * * 2023', 1)).toEqual([]);
     expect(next('0 0 0 1 1 * 2030/35', 9)).toHaveLength(3);
     expect(next('59 59 23 31 12 * 2024', 9)).toEqual(['2024-12-31T23:59:59']);
@@ -78,11 +78,11 @@ test.each<[string, string[]]>([
   ['@midnight', ['2024-01-02T00:00:00']],
   ['@hourly', ['2024-01-01T01:00:00', '2024-01-01T02:00:00']],
   ['@Daily', ['2024-01-02T00:00:00']],
-])('%j stands for itself', (text, moments) => {
+])('the shorthand %j gives the moments of its expression', (text, moments) => {
   expect(next(text, moments.length)).toEqual(moments);
 });
 
-describe('an expression is refused', () => {
+describe('rejected expressions', () => {
   test.each<[string, string]>([
     ['', 'must have five fields'],
     ['* * * *', 'must have five fields'],
@@ -103,7 +103,7 @@ describe('an expression is refused', () => {
     ['? * * * *', '? may stand only for days'],
     ['5-1 * * * *', 'runs backwards'],
     ['* * * * fri-mon', 'runs backwards'],
-    ['*/0 * * * *', 'a step of nothing'],
+    ['*/0 * * * *', 'a step of zero'],
     ['*-5 * * * *', 'is not understood'],
     ['1/2/3 * * * *', 'is not understood'],
     ['1,,2 * * * *', 'is not understood'],
@@ -117,11 +117,11 @@ describe('an expression is refused', () => {
     ['0 0 0 29 2 * 2023', 'never fires'],
     ['0 0 0 29 2 * 2100', 'never fires'],
     [`${'1,'.repeat(1000)}1 * * * *`, 'is too long'],
-  ])('%j', (text, message) => {
+  ])('the expression %j is rejected', (text, message) => {
     expect(readCron(text)).toEqual({ ok: false, message: expect.stringContaining(message) as unknown });
   });
 
-  test('but not for a day that its other day field gives', () => {
+  test('an expression with an impossible day of the month is accepted if its weekday occurs', () => {
     expect(readCron('0 0 30 2 1').ok).toBe(true);
   });
 });
@@ -138,6 +138,6 @@ test.each<[string, boolean]>([
   ['0 0-23 * * *', false],
   ['0 2,*/6 * * *', false],
   ['@hourly', false],
-])('%j names its hours: %j', (text, named) => {
+])('the expression %j names its hours: %j', (text, named) => {
   expect(parseCron(text)).toMatchObject({ ok: true, value: { namesHours: named } });
 });

@@ -12,7 +12,7 @@
  */
 import type { Read } from '../documents/values.ts';
 
-/** A set of small numbers. `from[i]` is its least member that is at least i, or -1; `below[i]`: how many are less than i. */
+/** A set of small numbers. `from[i]` is the least member that is at least i, or -1. `below[i]` is the number of members below i. */
 export interface FieldSet {
   readonly from: readonly number[];
   readonly below: readonly number[];
@@ -24,13 +24,13 @@ export interface CronPattern {
   readonly hours: FieldSet;
   readonly daysOfMonth: FieldSet;
   readonly months: FieldSet;
-  /** Sunday is 0, whatever the expression's own count. */
+  /** Sunday is 0, however the expression numbers its days. */
   readonly daysOfWeek: FieldSet;
   /** null: every year. */
   readonly years: FieldSet | null;
-  /** Whether a day needs only one of day-of-month and day-of-week. */
+  /** Whether a day matches if either day-of-month or day-of-week does. */
   readonly eitherDay: boolean;
-  /** Whether it names its hours, rather than running through them with a wildcard or a step. */
+  /** Whether the expression lists its hours, instead of giving them by a wildcard or a step. */
   readonly namesHours: boolean;
 }
 
@@ -39,13 +39,14 @@ interface FieldSpec {
   readonly label: string;
   readonly min: number;
   readonly max: number;
-  /** The largest member of `*` and of an open `a/n`, where it is not `max`. */
+  /** The largest member of `*` and of an open-ended `a/n`, where it differs from `max`. */
   readonly last?: number;
-  /** In order; the first is number `min`. */
+  /** Names in order. The first stands for `min`. */
   readonly names?: readonly string[];
+  /** Whether `?` is allowed. */
   readonly any?: boolean;
-  /** From how the expression counts to how the pattern does. */
-  readonly counted?: (member: number) => number;
+  /** Converts a member from the expression's numbering to the pattern's. */
+  readonly normalize?: (member: number) => number;
 }
 
 const months = 'january february march april may june july august september october november december'.split(' ');
@@ -56,8 +57,8 @@ const hour: FieldSpec = { key: 'h', label: 'hour', min: 0, max: 23 };
 const dayOfMonth: FieldSpec = { key: 'd', label: 'day of the month', min: 1, max: 31, any: true };
 const month: FieldSpec = { key: 'M', label: 'month', min: 1, max: 12, names: months };
 const weekday = { label: 'day of the week', max: 7, names: weekdays, any: true } as const;
-const rustWeekday: FieldSpec = { ...weekday, key: 'w', min: 1, counted: (day) => day - 1 };
-const unixWeekday: FieldSpec = { ...weekday, key: 'W', min: 0, last: 6, counted: (day) => day % 7 };
+const rustWeekday: FieldSpec = { ...weekday, key: 'w', min: 1, normalize: (day) => day - 1 };
+const unixWeekday: FieldSpec = { ...weekday, key: 'W', min: 0, last: 6, normalize: (day) => day % 7 };
 const year: FieldSpec = { key: 'y', label: 'year', min: 1970, max: 2100 };
 
 const shorthands = new Map([
@@ -70,55 +71,58 @@ const shorthands = new Map([
   ['@hourly', '0 * * * *'],
 ]);
 
-const longestText = 1_000;
+const maxTextChars = 1_000;
 
-/** What was read before: a hundred thousand triggers have few expressions among them, and fewer fields. */
-const mostKept = 10_000;
-const readBefore = new Map<string, Read<CronPattern>>();
-const fieldsBefore = new Map<string, Field | string>();
+/**
+ * Entries per cache. A hundred thousand triggers share few expressions, and even fewer fields, so the caches rarely fill
+ * up. A full cache is cleared.
+ */
+const maxCacheEntries = 10_000;
+const patternCache = new Map<string, Read<CronPattern>>();
+const fieldCache = new Map<string, Field | string>();
 
-function kept<T>(cache: Map<string, T>, key: string, make: () => T): T {
+function getOrMake<T>(cache: Map<string, T>, key: string, make: () => T): T {
   const found = cache.get(key);
   if (found !== undefined) return found;
   const made = make();
-  if (cache.size >= mostKept) cache.clear();
+  if (cache.size >= maxCacheEntries) cache.clear();
   cache.set(key, made);
   return made;
 }
 
 export function parseCron(text: string): Read<CronPattern> {
-  if (text.length > longestText) return refused('is too long for a cron expression');
-  return kept(readBefore, text, () => parseAnew(text));
+  if (text.length > maxTextChars) return reject('is too long for a cron expression');
+  return getOrMake(patternCache, text, () => parseUncached(text));
 }
 
-function parseAnew(text: string): Read<CronPattern> {
+function parseUncached(text: string): Read<CronPattern> {
   const trimmed = text
     .split(',')
     .map((part) => part.trim())
     .join(',');
   if (trimmed.startsWith('@')) {
     const meaning = shorthands.get(trimmed.toLowerCase());
-    return meaning === undefined ? refused(`is not one of ${[...shorthands.keys()].join(', ')}`) : parseCron(meaning);
+    return meaning === undefined ? reject(`is not one of ${[...shorthands.keys()].join(', ')}`) : parseCron(meaning);
   }
   const fields = trimmed.split(/\s+/);
-  if (fields.length === 5) return pattern(['0', ...fields], unixWeekday);
-  if (fields.length === 6 || fields.length === 7) return pattern(fields, rustWeekday);
-  return refused(
+  if (fields.length === 5) return parsePattern(['0', ...fields], unixWeekday);
+  if (fields.length === 6 || fields.length === 7) return parsePattern(fields, rustWeekday);
+  return reject(
     'must have five fields (minute hour day month weekday), six (second first), seven (year last), or be @daily or the like',
   );
 }
 
-function pattern(fields: readonly string[], days: FieldSpec): Read<CronPattern> {
+function parsePattern(fields: readonly string[], days: FieldSpec): Read<CronPattern> {
   const specs = [second, minute, hour, dayOfMonth, month, days, year];
   const read: Field[] = [];
   const faults: string[] = [];
   for (const [i, text] of fields.entries()) {
     const spec = specs[i] ?? year;
-    const field = kept(fieldsBefore, `${spec.key} ${text}`, () => parseField(text, spec));
+    const field = getOrMake(fieldCache, `${spec.key} ${text}`, () => parseField(text, spec));
     if (typeof field === 'string') faults.push(field);
     else read.push(field);
   }
-  if (faults.length > 0) return refused(faults.join('; and '));
+  if (faults.length > 0) return reject(faults.join('; and '));
   const [seconds = none, minutes = none, hours = none, monthDays = none, monthSet = none, weekDays = none, years] =
     read;
   return {
@@ -140,9 +144,9 @@ function pattern(fields: readonly string[], days: FieldSpec): Read<CronPattern> 
 interface Field {
   readonly set: FieldSet;
   readonly size: number;
-  /** Begins with a wildcard, which leaves it to the other day field. */
+  /** The field begins with a wildcard, so the other day field decides. */
   readonly open: boolean;
-  /** Runs through its numbers, by a wildcard or a step, rather than naming them. */
+  /** The field gives its numbers by a wildcard or a step, instead of listing them. */
   readonly stepped: boolean;
 }
 
@@ -150,16 +154,16 @@ const none: Field = { set: { from: [], below: [] }, size: 0, open: false, steppe
 
 const item = /^(\*|\?|[A-Za-z]+|\d+)(?:-([A-Za-z]+|\d+))?(?:\/(\d+))?$/;
 
-/** One field, or what is wrong with it. */
+/** Returns the field, or a message that says what is wrong with it. */
 function parseField(text: string, spec: FieldSpec): Field | string {
   const members = new Set<number>();
   for (const part of text.split(',')) {
     const found = parseItem(part, spec);
     if (typeof found === 'string') return found;
-    for (const member of found) members.add(spec.counted?.(member) ?? member);
+    for (const member of found) members.add(spec.normalize?.(member) ?? member);
   }
   return {
-    set: fieldSet(members, spec.max),
+    set: makeFieldSet(members, spec.max),
     size: members.size,
     open: text.startsWith('*') || text.startsWith('?'),
     stepped: /[*/]/.test(text),
@@ -176,31 +180,31 @@ function parseItem(text: string, spec: FieldSpec): number[] | string {
   if (open && end !== undefined) return `${where}, which is not understood`;
   if (first === '?' && spec.any !== true) return `${where}; ? may stand only for days`;
   const step = stepText === undefined ? 1 : Number(stepText);
-  if (step < 1) return `${where}, a step of nothing`;
-  const low = open ? spec.min : numberOf(first, spec);
-  const high = highEnd(spec, { open, first, end, stepped: stepText !== undefined });
+  if (step < 1) return `${where}, a step of zero`;
+  const low = open ? spec.min : parseNumber(first, spec);
+  const high = parseHighEnd(spec, { open, first, end, stepped: stepText !== undefined });
   const range = `${spec.min} to ${spec.max}`;
   if (low === undefined || high === undefined) return `${where}; it must be ${range}${spec.names ? ', or a name' : ''}`;
   if (low > high) return `${where}, a range that runs backwards; write it as two`;
-  return stepsOf(low, high, step);
+  return listSteps(low, high, step);
 }
 
-function highEnd(
+function parseHighEnd(
   spec: FieldSpec,
   parts: { open: boolean; first: string; end: string | undefined; stepped: boolean },
 ): number | undefined {
-  if (parts.end !== undefined) return endOf(parts.end, spec);
-  if (parts.open || parts.stepped) return Math.max(spec.last ?? spec.max, numberOf(parts.first, spec) ?? 0);
-  return numberOf(parts.first, spec);
+  if (parts.end !== undefined) return parseRangeEnd(parts.end, spec);
+  if (parts.open || parts.stepped) return Math.max(spec.last ?? spec.max, parseNumber(parts.first, spec) ?? 0);
+  return parseNumber(parts.first, spec);
 }
 
-/** In ordinary cron Sunday ends a week as well as it begins one: `mon-sun`. */
-function endOf(text: string, spec: FieldSpec): number | undefined {
-  const number = numberOf(text, spec);
+/** In ordinary cron, Sunday may also end a range: `mon-sun`. */
+function parseRangeEnd(text: string, spec: FieldSpec): number | undefined {
+  const number = parseNumber(text, spec);
   return number === 0 && spec.last === 6 && text !== '0' ? 7 : number;
 }
 
-function numberOf(text: string, spec: FieldSpec): number | undefined {
+function parseNumber(text: string, spec: FieldSpec): number | undefined {
   if (/^\d+$/.test(text)) {
     const number = Number(text);
     return number >= spec.min && number <= spec.max ? number : undefined;
@@ -210,13 +214,13 @@ function numberOf(text: string, spec: FieldSpec): number | undefined {
   return index < 0 ? undefined : spec.min + index;
 }
 
-function stepsOf(low: number, high: number, step: number): number[] {
+function listSteps(low: number, high: number, step: number): number[] {
   const members: number[] = [];
   for (let n = low; n <= high; n += step) members.push(n);
   return members;
 }
 
-function fieldSet(members: ReadonlySet<number>, max: number): FieldSet {
+function makeFieldSet(members: ReadonlySet<number>, max: number): FieldSet {
   const from: number[] = Array.from({ length: max + 2 }, () => -1);
   for (let n = max; n >= 0; n--) from[n] = members.has(n) ? n : (from[n + 1] ?? -1);
   const below: number[] = [0];
@@ -224,6 +228,6 @@ function fieldSet(members: ReadonlySet<number>, max: number): FieldSet {
   return { from, below };
 }
 
-function refused(message: string): { readonly ok: false; readonly message: string } {
+function reject(message: string): { readonly ok: false; readonly message: string } {
   return { ok: false, message };
 }

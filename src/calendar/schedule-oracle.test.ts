@@ -1,6 +1,6 @@
 /**
- * The calculator against an oracle that shares no code with it (`test/harness/clock-oracle.ts`), on both sides of clock
- * changes of every kind, with seeds: a failure names its seed, and MILLRACE_SEED=… tries another.
+ * Compares schedules with an oracle that shares no code with them (`test/harness/clock-oracle.ts`), around clock changes of
+ * every kind. Cases are random: a failure prints its seed, and MILLRACE_SEED=… sets another.
  */
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
@@ -16,7 +16,7 @@ import { compileSchedule, countInstants, instantAt, instantsBetween, type Schedu
 
 const seed = Number(process.env['MILLRACE_SEED'] ?? 20_260_601);
 
-/** Where and when clocks went, or did not. */
+/** Zones, with the times of their clock changes. Two zones have none. */
 const places: readonly (readonly [zone: string, around: string])[] = [
   ['Europe/Berlin', '2024-03-31T01:00Z'],
   ['Europe/Berlin', '2024-10-27T01:00Z'],
@@ -28,7 +28,7 @@ const places: readonly (readonly [zone: string, around: string])[] = [
   // two hours
   ['Antarctica/Troll', '2024-03-31T01:00Z'],
   ['Antarctica/Troll', '2024-10-27T01:00Z'],
-  // at midnight, so that a day begins at one o'clock or its last hour comes twice
+  // at midnight: a day begins at one o'clock, or its last hour is repeated
   ['America/Sao_Paulo', '2018-11-04T03:00Z'],
   ['America/Sao_Paulo', '2019-02-17T02:00Z'],
   ['Asia/Beirut', '2022-03-26T22:00Z'],
@@ -39,18 +39,18 @@ const places: readonly (readonly [zone: string, around: string])[] = [
   // Ramadan
   ['Africa/Casablanca', '2024-03-10T02:00Z'],
   ['Africa/Casablanca', '2024-04-14T02:00Z'],
-  // for good, by half and quarter hours
+  // permanent changes, by half and quarter hours
   ['America/Caracas', '2007-12-09T07:00Z'],
   ['America/Caracas', '2016-05-01T07:00Z'],
   ['Asia/Kathmandu', '1985-12-31T18:30Z'],
   ['Asia/Pyongyang', '2015-08-14T15:00Z'],
   ['Asia/Pyongyang', '2018-05-04T15:00Z'],
-  // odd offsets, and none
+  // offsets of odd minutes, and zones without a change
   ['Pacific/Chatham', '2024-04-06T14:00Z'],
   ['Asia/Kolkata', '2024-02-29T00:00Z'],
   ['UTC', '2023-12-31T23:00Z'],
 ];
-/** Days that never were. */
+/** Zones that skipped a whole day. */
 const daysSkipped = [
   ['Pacific/Apia', '2011-12-30T10:00Z'],
   ['Pacific/Kwajalein', '1993-08-21T12:00Z'],
@@ -66,7 +66,7 @@ const byMinute = [
 ];
 const bySecond = clocks(places, { hours: 3, guardHours: 2.5, stepMs: 1_000 });
 
-/** Drawn by number: a clock would fill pages when a case fails. */
+/** Drawn by index, because a failed case would print pages for a clock. */
 function placeIn(all: readonly Place[]): fc.Arbitrary<() => Place> {
   return fc.nat(all.length - 1).map((number) => {
     const place = all[number] as Place;
@@ -77,7 +77,7 @@ function placeIn(all: readonly Place[]): fc.Arbitrary<() => Place> {
 interface FieldOptions {
   readonly min: number;
   readonly max: number;
-  /** How often it is left open, against 6 times not. */
+  /** The weight of a wildcard. All other forms together weigh 6. */
   readonly open?: number;
   readonly names?: readonly string[];
   readonly any?: readonly string[];
@@ -102,7 +102,7 @@ function field({ min, max, open = 1, names = [], any = ['*'] }: FieldOptions): f
 }
 
 const months = ['JAN', 'feb', 'Mar', 'apr', 'may', 'jun', 'jul', 'aug', 'SEP', 'oct', 'nov', 'dec'];
-/** Named hours lean to those in which clocks go. */
+/** Prefers the hours in which clocks change. */
 const hour = fc.oneof(
   { weight: 2, arbitrary: field({ min: 0, max: 23, open: 3 }) },
   { weight: 3, arbitrary: field({ min: 0, max: 4 }) },
@@ -122,7 +122,7 @@ const fiveFields = fc
   )
   .map((fields) => fields.join(' '));
 
-/** Six, or seven with the year. */
+/** Six fields, or seven with the year. */
 const sixFields = fc
   .tuple(
     field({ min: 0, max: 59 }),
@@ -137,8 +137,8 @@ const sixFields = fc
 
 const yearMs = 365 * 86_400_000;
 
-/** Undefined for one that never fires, such as the 31st of February. */
-function compiled(cron: string, { zone, fromMs }: Place): Schedule | undefined {
+/** Undefined for an expression that never fires, such as the 31st of February. */
+function tryCompile(cron: string, { zone, fromMs }: Place): Schedule | undefined {
   try {
     return compileSchedule({ startMs: fromMs - yearMs, endMs: null, periodMs: null, cron, timezone: zone });
   } catch {
@@ -146,25 +146,25 @@ function compiled(cron: string, { zone, fromMs }: Place): Schedule | undefined {
   }
 }
 
-function agrees(here: () => Place, cron: string): void {
+function expectAgreement(here: () => Place, cron: string): void {
   const place = here();
-  const schedule = compiled(cron, place);
+  const schedule = tryCompile(cron, place);
   fc.pre(schedule !== undefined);
   if (schedule === undefined) return;
   const found = [...instantsBetween(schedule, place.fromMs, place.toMs)];
   expect(found, `${cron} in ${place.zone}`).toEqual(cronInstants(cron, place));
 }
 
-describe('the instants that a look at the clock gives are', { timeout: 60_000 }, () => {
-  test('those of every expression of five fields, in every zone', () => {
-    fc.assert(fc.property(placeIn(byMinute), fiveFields, agrees), { seed, numRuns: 2_000 });
+describe('agreement with the oracle', { timeout: 60_000 }, () => {
+  test('expressions of five fields give the instants of the oracle in every zone', () => {
+    fc.assert(fc.property(placeIn(byMinute), fiveFields, expectAgreement), { seed, numRuns: 2_000 });
   });
 
-  test('those of every expression of six and seven fields, in every zone', () => {
-    fc.assert(fc.property(placeIn(bySecond), sixFields, agrees), { seed, numRuns: 1_200 });
+  test('expressions of six and seven fields give the instants of the oracle in every zone', () => {
+    fc.assert(fc.property(placeIn(bySecond), sixFields, expectAgreement), { seed, numRuns: 1_200 });
   });
 
-  test('those of every period of whole days: the wall-clock time, or the first there is after it', () => {
+  test('periods of whole days keep the wall-clock time, or fire at the first time after it that exists', () => {
     const start = fc.integer({ min: 0, max: 26 * 60 - 1 });
     fc.assert(
       fc.property(placeIn(byMinute), start, fc.integer({ min: 1, max: 3 }), (here, minute, days) => {
@@ -179,17 +179,17 @@ describe('the instants that a look at the clock gives are', { timeout: 60_000 },
   });
 });
 
-/** Mostly in the hours around the change. */
+/** A position within the window, mostly in the hours around the change. */
 const standpoint = fc.oneof(fc.double({ min: 0, max: 1, noNaN: true }), {
   weight: 4,
   arbitrary: fc.double({ min: 0.45, max: 0.55, noNaN: true }),
 });
 
-test('what comes next does not depend on where one stands', { timeout: 60_000 }, () => {
+test('the next instant does not depend on where the search starts', { timeout: 60_000 }, () => {
   fc.assert(
     fc.property(placeIn(byMinute), fiveFields, standpoint, (here, cron, part) => {
       const place = here();
-      const schedule = compiled(cron, place);
+      const schedule = tryCompile(cron, place);
       if (schedule === undefined) return;
       const at = Math.floor(place.fromMs + part * (place.toMs - place.fromMs));
       const all = [...instantsBetween(schedule, place.fromMs, place.toMs)];
@@ -200,7 +200,7 @@ test('what comes next does not depend on where one stands', { timeout: 60_000 },
   );
 });
 
-describe('counting gives what walking gives', { timeout: 60_000 }, () => {
+describe('counting', { timeout: 60_000 }, () => {
   const period = fc.oneof(
     fc.integer({ min: 1, max: 3 }).map((days) => days * 86_400_000),
     fc.integer({ min: 1_000, max: 9_000_000 }),
@@ -211,7 +211,7 @@ describe('counting gives what walking gives', { timeout: 60_000 }, () => {
   );
   const part = fc.oneof(standpoint, fc.constant(0.5));
 
-  test('in any part of a window, start and end included', () => {
+  test('counting equals walking in any part of a window, start and end included', () => {
     const bounds = fc.tuple(part, part, part, fc.option(part, { nil: undefined }));
     fc.assert(
       fc.property(placeIn(byMinute), rule, bounds, (here, when, [a, b, begins, ends]) => {
@@ -219,7 +219,7 @@ describe('counting gives what walking gives', { timeout: 60_000 }, () => {
         const at = (x: number): number => Math.floor(fromMs + x * (toMs - fromMs));
         const startMs = at(begins) - 43_200_000;
         const endMs = ends === undefined ? null : Math.max(startMs + 1, at(ends));
-        const schedule = scheduleOf({ ...when, startMs, endMs, timezone });
+        const schedule = tryCompileSpec({ ...when, startMs, endMs, timezone });
         if (schedule === undefined) return;
         const [low, high] = [at(Math.min(a, b)), at(Math.max(a, b))];
         const walked = [...instantsBetween(schedule, low, high)];
@@ -232,7 +232,7 @@ describe('counting gives what walking gives', { timeout: 60_000 }, () => {
     );
   });
 
-  test('over decades, at once', () => {
+  test('counting equals walking over decades', () => {
     const cases = fc.tuple(
       placeIn(byMinute),
       fc.constantFrom('0 3 * * *', '0 0-4 * * *', '30 2 1,15 * mon', '15 */6 * 3 *'),
@@ -252,7 +252,7 @@ describe('counting gives what walking gives', { timeout: 60_000 }, () => {
     );
   });
 
-  function scheduleOf(spec: Parameters<typeof compileSchedule>[0]): Schedule | undefined {
+  function tryCompileSpec(spec: Parameters<typeof compileSchedule>[0]): Schedule | undefined {
     try {
       return compileSchedule(spec);
     } catch {

@@ -1,6 +1,7 @@
 /**
- * The rules by which instants follow a trigger's `start`: periods and cron expressions, on a clock in a zone. Each says
- * what comes next and counts without walking; `schedule.ts` says what the rules mean, and adds `start` and `end`.
+ * The rules that give the instants after a trigger's `start`: periods and cron expressions, on a clock in a zone. Each rule
+ * finds the next instant, and counts instants without walking them. `schedule.ts` describes the rules, and adds `start`
+ * and `end`.
  */
 import { dayMs } from '../kernel/text/duration.ts';
 import type { CronPattern } from './cron.ts';
@@ -8,11 +9,11 @@ import { namedWalls, steppedWalls, type WallSet } from './cron-count.ts';
 import { nextWall } from './cron-walk.ts';
 import { changesBetween, firstShown, type Zone } from './zone.ts';
 
-/** What both are asked for lies after `start`. */
+/** Both members cover only instants after `start`. */
 export interface Rule {
   /** The first instant after `afterMs`, which is `start` or later. */
   readonly following: (afterMs: number) => number | undefined;
-  /** How many instants there are with `fromMs` ≤ instant < `toMs`. */
+  /** Counts the instants with `fromMs` ≤ instant < `toMs`. */
   readonly count: (fromMs: number, toMs: number) => number;
 }
 
@@ -26,13 +27,13 @@ export function elapsedPeriod(startMs: number, periodMs: number): Rule {
   };
 }
 
-/** Whole days on the wall clock, each wall time once. */
+/** Whole days on the wall clock. Fires once for each wall time. */
 export function wallPeriod(zone: Zone, startMs: number, periodMs: number): Rule {
   const startWall = wallAt(zone, startMs);
   const walls = steppedWalls(startWall, periodMs);
   return {
     following(afterMs) {
-      // a wall time that is shown by now cannot lie ahead, so only later ones are tried
+      // a wall time that the clock has shown is over, so try only later ones
       let wall = startWall + (Math.floor((wallAt(zone, afterMs) - startWall) / periodMs) + 1) * periodMs;
       while (wall < endOfTimeMs && firstShown(zone, wall) <= afterMs) wall += periodMs;
       return wall < endOfTimeMs ? firstShown(zone, wall) : undefined;
@@ -41,18 +42,18 @@ export function wallPeriod(zone: Zone, startMs: number, periodMs: number): Rule 
   };
 }
 
-/** Each wall time once. */
+/** Fires once for each wall time. */
 export function namedHours(pattern: CronPattern, zone: Zone): Rule {
   return {
     following(afterMs) {
-      const wall = nextWall(pattern, freshFrom(zone, afterMs + 1));
+      const wall = nextWall(pattern, firstUnshownWall(zone, afterMs + 1));
       return wall === undefined || wall >= endOfTimeMs ? undefined : firstShown(zone, wall);
     },
     count: (fromMs, toMs) => countOnce(namedWalls(pattern), zone, fromMs, toMs),
   };
 }
 
-/** Whenever the clock shows a named time. */
+/** Fires whenever the clock shows a named time. */
 export function elapsedHours(pattern: CronPattern, zone: Zone): Rule {
   return {
     following: (afterMs) => nextElapsed(pattern, zone, afterMs),
@@ -60,16 +61,16 @@ export function elapsedHours(pattern: CronPattern, zone: Zone): Rule {
   };
 }
 
-/** Stretch by stretch, from the first moment after `afterMs`. */
+/** Searches stretch by stretch, from the first moment after `afterMs`. */
 function nextElapsed(pattern: CronPattern, zone: Zone, afterMs: number): number | undefined {
   let fromMs = afterMs + 1;
   let earlier: number | undefined;
-  for (let looked = 0; fromMs < endOfTimeMs; looked++) {
+  for (let stretches = 0; fromMs < endOfTimeMs; stretches++) {
     const { toMs, offsetMs } = zone.stretchAt(fromMs);
     const wall = nextWall(pattern, fromMs + offsetMs);
     if (wall !== undefined && wall < toMs + offsetMs) return wall - offsetMs;
-    // nothing more in this stretch; the next may show some times again, the ones after it only what lies ahead
-    if (looked > 0 && wall === undefined) return undefined;
+    // this stretch has no more; the next one may repeat some times, the stretches after that show only later times
+    if (stretches > 0 && wall === undefined) return undefined;
     fromMs = wall !== undefined && wall === earlier ? Math.max(toMs, wall - 2 * dayMs) : toMs;
     earlier = wall;
   }
@@ -81,19 +82,19 @@ function wallAt(zone: Zone, instantMs: number): number {
 }
 
 /**
- * The least wall time that is not over at that instant. In the second pass of an overlap all that the first pass showed
- * is over; at the very moment of a jump what it skips is not.
+ * The least wall time that is not over at `instantMs`. In the second pass of an overlap, all times of the first pass are
+ * over. At the moment of a jump, the times that it skips are not over.
  */
-function freshFrom(zone: Zone, instantMs: number): number {
+function firstUnshownWall(zone: Zone, instantMs: number): number {
   const { fromMs, offsetMs } = zone.stretchAt(instantMs);
   if (!Number.isFinite(fromMs)) return instantMs + offsetMs;
   const shownBefore = fromMs + zone.stretchAt(fromMs - 1).offsetMs;
   return instantMs === fromMs ? shownBefore : Math.max(instantMs + offsetMs, shownBefore);
 }
 
-/** Each wall time counts once; those that a jump skips are one instant, and none where one falls on the jump itself. */
+/** Counts each wall time once. All times that a jump skips are one instant, unless a named time falls on the jump itself. */
 function countOnce(walls: WallSet, zone: Zone, fromMs: number, toMs: number): number {
-  let count = walls.count(freshFrom(zone, fromMs), freshFrom(zone, toMs));
+  let count = walls.count(firstUnshownWall(zone, fromMs), firstUnshownWall(zone, toMs));
   for (const { atMs, beforeMs, afterMs } of changesBetween(zone, fromMs, toMs)) {
     const skipped = afterMs > beforeMs ? walls.count(atMs + beforeMs, atMs + afterMs) : 0;
     if (skipped > 0) count -= walls.has(atMs + afterMs) ? skipped : skipped - 1;
@@ -101,7 +102,7 @@ function countOnce(walls: WallSet, zone: Zone, fromMs: number, toMs: number): nu
   return count;
 }
 
-/** Wall times count as often as they are shown. */
+/** Counts a wall time as often as the clock shows it. */
 function countShown(walls: WallSet, zone: Zone, fromMs: number, toMs: number): number {
   if (toMs <= fromMs) return 0;
   let count = walls.count(wallAt(zone, fromMs), toMs + zone.stretchAt(toMs - 1).offsetMs);

@@ -14,10 +14,10 @@ function list(given: ScheduleSpec, from: string, to: string): string[] {
   return Array.from(instants, (ms) => new Date(ms).toISOString().slice(0, 16));
 }
 
-/** Clocks go: Berlin 2024-03-31 01:00Z +1h, 10-27 01:00Z −1h; New York 03-10 07:00Z, 11-03 06:00Z; Lord Howe 04-06 15:00Z −½h, 10-05 15:30Z +½h. */
+/** Clock changes: Berlin 2024-03-31 01:00Z +1h, 10-27 01:00Z −1h; New York 03-10 07:00Z, 11-03 06:00Z; Lord Howe 04-06 15:00Z −½h, 10-05 15:30Z +½h. */
 describe('expressions in a zone', () => {
   test.each<[string, string, string, string, string[]]>([
-    // a skipped time runs at the jump; lists run each once
+    // a skipped time fires at the jump; a list fires once for each of its times
     [
       'Europe/Berlin',
       '30 2 * * *',
@@ -54,7 +54,7 @@ describe('expressions in a zone', () => {
       '2024-10-06T12:00Z',
       ['2024-10-05T15:30', '2024-10-05T15:45'],
     ],
-    // a repeated time runs in its first pass only
+    // a repeated time fires in its first pass only
     ['Europe/Berlin', '30 2 * * *', '2024-10-26T12:00Z', '2024-10-28T12:00Z', ['2024-10-27T00:30', '2024-10-28T01:30']],
     [
       'Europe/Berlin',
@@ -127,7 +127,7 @@ describe('expressions in a zone', () => {
       '2024-04-06T16:00Z',
       ['2024-04-06T14:45', '2024-04-06T15:15'],
     ],
-    // no clocks go
+    // zones without clock changes
     [
       'Asia/Kolkata',
       '30 9 * * mon',
@@ -144,16 +144,16 @@ describe('expressions in a zone', () => {
       '2012-01-01T00:00Z',
       ['2011-12-29T22:00', '2011-12-30T10:00', '2011-12-30T22:00', '2011-12-31T22:00'],
     ],
-  ])('%s: %j from %s', (timezone, cron, from, to, instants) => {
+  ])('in %s the expression %j fires as listed from %s', (timezone, cron, from, to, instants) => {
     expect(list(spec({ start: '2010-01-01T00:00:00Z', cron, timezone }), from, to)).toEqual(instants);
   });
 
-  test('the last time of all runs in both passes, where hours are stepped', () => {
+  test('the last time of an expression with stepped hours fires in both passes', () => {
     const given = spec({ start: '2024-10-01T00:00:00Z', cron: '0 30 2/30 27 10 * 2024', timezone: 'Europe/Berlin' });
     expect(list(given, '2024-10-02T00:00Z', '2030-01-01T00:00Z')).toEqual(['2024-10-27T00:30', '2024-10-27T01:30']);
   });
 
-  test('a time that is long past and shown again does not run again', () => {
+  test('a time that the clock shows again does not fire again', () => {
     const schedule = compileSchedule(spec({ cron: '0 59 2 * * *', timezone: 'Europe/Berlin' }));
     expect(nextInstant(schedule, Date.parse('2024-10-27T01:10:00Z'))).toBe(Date.parse('2024-10-28T01:59:00Z'));
   });
@@ -217,11 +217,14 @@ describe('periods in a zone', () => {
       '2024-01-04T00:00Z',
       ['2024-01-02T00:00', '2024-01-03T00:00'],
     ],
-  ])('%s from %s, every %i days: the wall clock is kept', (timezone, start, days, from, to, instants) => {
-    expect(list(spec({ start, periodMs: days * dayMs, timezone }), from, to)).toEqual(instants);
-  });
+  ])(
+    'A period in %s from %s, every %i days, keeps the wall-clock time',
+    (timezone, start, days, from, to, instants) => {
+      expect(list(spec({ start, periodMs: days * dayMs, timezone }), from, to)).toEqual(instants);
+    },
+  );
 
-  test('that are no whole days are elapsed time, and without a zone all are', () => {
+  test('a period is elapsed time if it is not of whole days, or has no zone', () => {
     const start = '2024-03-30T23:00:00Z';
     const half = spec({ start, periodMs: dayMs / 2, timezone: 'Europe/Berlin' });
     expect(list(half, start, '2024-04-01T00:00Z')).toEqual([

@@ -1,16 +1,16 @@
 /**
- * The calculator of a trigger's instants.
+ * Computes the instants of a trigger.
  *
- * `start` is always an instant, also where the cron expression does not name it; `end` never is, nor anything after it.
- * After `start` come the multiples of the period, or the moments that the expression names. In a time zone:
+ * `start` is always an instant, even if the cron expression does not name it. `end` is exclusive. After `start` come the
+ * multiples of the period, or the moments that the expression names. In a time zone:
  *
- * - An expression that names its hours (`30 2 * * *`, `0 9-17 * * *`) runs each wall time once: the first time it is
- *   shown where clocks are set back, and at the moment of the jump where they are set forward past it.
- * - An expression whose hours are a wildcard or stepped (`*\/15 * * * *`, `0 *\/2 * * *`) follows elapsed time: it runs
- *   whenever the clock shows a named time, in both passes of an hour shown twice, and not for one that is skipped.
- * - A period of whole days keeps the wall-clock time of `start`, by the rule of named hours; any other is elapsed time.
+ * - An expression that names its hours (`30 2 * * *`, `0 9-17 * * *`) fires once for each wall time. If clocks are set
+ *   back, it fires the first time that the clock shows it. If clocks are set forward past it, it fires at the jump.
+ * - An expression whose hours are a wildcard or stepped (`*\/15 * * * *`, `0 *\/2 * * *`) follows elapsed time. It fires
+ *   whenever the clock shows a named time: in both passes of a repeated hour, and not for a skipped one.
+ * - A period of whole days keeps the wall-clock time of `start`, by the rule of named hours. Any other is elapsed time.
  *
- * Without a zone all of it is UTC. Instants strictly increase, and none lies beyond the year 9999.
+ * Without a zone, all of this is in UTC. Instants strictly increase, and none lies beyond the year 9999.
  */
 import { dayMs } from '../kernel/text/duration.ts';
 import { readCron } from './cron-walk.ts';
@@ -31,19 +31,19 @@ export interface ScheduleSpec {
 
 export interface Schedule {
   readonly startMs: number;
-  /** Exclusive; never null: time itself ends with the year 9999. */
+  /** Exclusive. Never later than the end of the year 9999. */
   readonly endMs: number;
-  /** What comes after `startMs`; it does not look at `endMs`. */
+  /** Gives the instants after `startMs`; ignores `endMs`. */
   readonly rule: Rule;
 }
 
-/** Does the parsing once. The spec must have passed validation; what has not throws. */
+/** Parses the spec once. Throws if the spec has not passed validation. */
 export function compileSchedule(spec: ScheduleSpec): Schedule {
   const endMs = Math.min(spec.endMs ?? endOfTimeMs, endOfTimeMs);
-  return { startMs: spec.startMs, endMs, rule: ruleOf(spec) };
+  return { startMs: spec.startMs, endMs, rule: makeRule(spec) };
 }
 
-function ruleOf({ startMs, periodMs, cron, timezone }: ScheduleSpec): Rule {
+function makeRule({ startMs, periodMs, cron, timezone }: ScheduleSpec): Rule {
   const zone = zoneOf(timezone);
   if (periodMs !== null) {
     const keepsWallTime = timezone !== null && periodMs % dayMs === 0;
@@ -59,7 +59,7 @@ export function nextInstant(schedule: Schedule, afterMs: number): number | undef
   return next === undefined || next >= schedule.endMs ? undefined : next;
 }
 
-/** The instants with `fromMs` ≤ instant < `toMs`, in order, worked out as they are asked for. */
+/** Yields the instants with `fromMs` ≤ instant < `toMs`, in order. */
 export function* instantsBetween(schedule: Schedule, fromMs: number, toMs: number): Generator<number, void, undefined> {
   let instant = nextInstant(schedule, fromMs - 1);
   while (instant !== undefined && instant < toMs) {
@@ -68,7 +68,7 @@ export function* instantsBetween(schedule: Schedule, fromMs: number, toMs: numbe
   }
 }
 
-/** How many instants there are with `fromMs` ≤ instant < `toMs`, without walking them. */
+/** Counts the instants with `fromMs` ≤ instant < `toMs`, without walking them. */
 export function countInstants(schedule: Schedule, fromMs: number, toMs: number): number {
   const { startMs, endMs, rule } = schedule;
   const [from, to] = [Math.max(fromMs, startMs + 1), Math.min(toMs, endMs)];
@@ -76,7 +76,7 @@ export function countInstants(schedule: Schedule, fromMs: number, toMs: number):
   return start + (from < to ? rule.count(from, to) : 0);
 }
 
-/** The instant of the range that has `index` others of it before itself, found by counting. There must be one. */
+/** The instant of the range at `index` (from 0), found by counting. The range must have that many. */
 export function instantAt(schedule: Schedule, fromMs: number, toMs: number, index: number): number {
   let [low, high] = [fromMs, toMs];
   while (high - low > 1) {

@@ -1,8 +1,8 @@
 /**
- * Time zones: what a wall clock somewhere shows, and when it shows something.
+ * Time zones: the wall time at an instant, and the instant of a wall time.
  *
- * A zone is a row of stretches of time with one offset each, found with Intl a year at a time and kept. A wall time is
- * written as the epoch milliseconds at which a clock in UTC would show it, so wall = instant + offset.
+ * A zone is a sequence of stretches of time with one offset each. They are computed with Intl, one year at a time, and
+ * cached. A wall time is the epoch milliseconds at which a clock in UTC would show it, so wall = instant + offset.
  */
 import { dayMs } from '../kernel/text/duration.ts';
 
@@ -13,7 +13,7 @@ interface Stretch {
   readonly offsetMs: number;
 }
 
-/** Clocks go: until `atMs` the offset is `beforeMs`, from then on `afterMs`. */
+/** A clock change: before `atMs` the offset is `beforeMs`, from then on `afterMs`. */
 interface ClockChange {
   readonly atMs: number;
   readonly beforeMs: number;
@@ -36,30 +36,30 @@ export function* changesBetween(zone: Zone, fromMs: number, toMs: number): Gener
   }
 }
 
-const always: Stretch = { fromMs: Number.NEGATIVE_INFINITY, toMs: Number.POSITIVE_INFINITY, offsetMs: 0 };
-const utc: Zone = { stretchAt: () => always };
+const endless: Stretch = { fromMs: Number.NEGATIVE_INFINITY, toMs: Number.POSITIVE_INFINITY, offsetMs: 0 };
+const utc: Zone = { stretchAt: () => endless };
 
-const known = new Map<string, Zone>();
+const zones = new Map<string, Zone>();
 
-/** Throws a RangeError for a name that Intl does not know; `isZone` asks first. */
+/** Throws a RangeError for a name that Intl does not know. Check with `isZone` first. */
 export function zoneOf(name: string | null): Zone {
   if (name === null) return utc;
-  // Intl takes a name in any case; each zone is kept once
+  // Intl ignores the case of a name; cache each zone once
   const key = name.toLowerCase();
-  const found = known.get(key);
+  const found = zones.get(key);
   if (found !== undefined) return found;
-  const zone = intlZone(name);
-  known.set(key, zone);
+  const zone = makeIntlZone(name);
+  zones.set(key, zone);
   return zone;
 }
 
-const asked = new Map<string, boolean>();
+const zoneNames = new Map<string, boolean>();
 
-/** Only names: the bare offsets that newer versions of Intl also take (`+02:00`) are not the same everywhere. */
+/** Accepts names only. Newer versions of Intl also accept bare offsets (`+02:00`), older ones do not. */
 export function isZone(name: string): boolean {
   if (!/^[A-Za-z][\w+/-]{1,60}$/.test(name)) return false;
-  const answer = asked.get(name) ?? isKnownToIntl(name);
-  if (asked.size < 1_000) asked.set(name, answer);
+  const answer = zoneNames.get(name) ?? isKnownToIntl(name);
+  if (zoneNames.size < 1_000) zoneNames.set(name, answer);
   return answer;
 }
 
@@ -72,11 +72,11 @@ function isKnownToIntl(name: string): boolean {
 }
 
 /**
- * When the wall clock first shows `wallMs`. Where it shows it twice (an overlap) the first time counts; where it never
- * does (a gap) the moment at which the clock jumps past it.
+ * The instant at which the wall clock first shows `wallMs`. In an overlap (shown twice) it is the first of the two; in a
+ * gap (never shown) it is the moment at which the clock jumps past `wallMs`.
  */
 export function firstShown(zone: Zone, wallMs: number): number {
-  // no offset is beyond a day, so the clock shows it within a day of its UTC reading, or jumps past it there
+  // no offset exceeds a day, so the clock shows `wallMs`, or jumps past it, within a day of its UTC reading
   let stretch = zone.stretchAt(wallMs - 2 * dayMs);
   for (;;) {
     const instant = wallMs - stretch.offsetMs;
@@ -86,15 +86,15 @@ export function firstShown(zone: Zone, wallMs: number): number {
   }
 }
 
-function intlZone(name: string): Zone {
+function makeIntlZone(name: string): Zone {
   const years = new Map<number, readonly Stretch[]>();
-  const offsetAt = offsetReader(name);
+  const offsetAt = makeOffsetReader(name);
   function stretchAt(instantMs: number): Stretch {
     const year = new Date(instantMs).getUTCFullYear();
-    if (year > lastYearAsked) return later(stretchAt, instantMs, year);
+    if (year > lastYearFromIntl) return mapToEarlierYear(stretchAt, instantMs, year);
     let stretches = years.get(year);
     if (stretches === undefined) {
-      stretches = stretchesOf(year, offsetAt);
+      stretches = findStretches(year, offsetAt);
       years.set(year, stretches);
     }
     const found = stretches.find(({ toMs }) => instantMs < toMs);
@@ -105,16 +105,17 @@ function intlZone(name: string): Zone {
 }
 
 /**
- * By then zones follow rules such as "the last Sunday of March", so a year is like the one in these 28 that begins on the
- * same weekday and is as long. It bounds what is asked of Intl and kept, however far ahead somebody looks.
+ * Later years are mapped to an earlier year, which bounds the calls of Intl and the cache. By then zones follow rules such
+ * as "the last Sunday of March", so a year equals the one of the preceding 28 that begins on the same weekday and has the
+ * same length.
  */
-const lastYearAsked = 2128;
+const lastYearFromIntl = 2128;
 
-function later(stretchAt: Zone['stretchAt'], instantMs: number, year: number): Stretch {
+function mapToEarlierYear(stretchAt: Zone['stretchAt'], instantMs: number, year: number): Stretch {
   const start = Date.UTC(year, 0, 1);
   const length = Date.UTC(year + 1, 0, 1) - start;
   const weekday = new Date(start).getUTCDay();
-  for (let like = lastYearAsked; ; like--) {
+  for (let like = lastYearFromIntl; ; like--) {
     const likeStart = Date.UTC(like, 0, 1);
     if (new Date(likeStart).getUTCDay() !== weekday || Date.UTC(like + 1, 0, 1) - likeStart !== length) continue;
     const shift = start - likeStart;
@@ -126,21 +127,21 @@ function later(stretchAt: Zone['stretchAt'], instantMs: number, year: number): S
 type OffsetReader = (instantMs: number) => number;
 
 /**
- * Days between two looks at the clock. The two changes that ever lay nearest to each other were seven days apart (Recife,
- * October 2000; all zones from 1968 to 2038). Each look costs some microseconds, and a schedule may begin in 1970.
+ * The interval between two samples of the offset. The closest two changes of any zone from 1968 to 2038 were seven days
+ * apart (Recife, October 2000). Each sample costs some microseconds, and a schedule may begin in 1970.
  */
-const lookEveryMs = 3 * dayMs;
+const sampleEveryMs = 3 * dayMs;
 
-/** Looks every few days, then closes in on each change. */
-function stretchesOf(year: number, offsetAt: OffsetReader): readonly Stretch[] {
+/** Samples the offset every few days, then bisects to find each change. */
+function findStretches(year: number, offsetAt: OffsetReader): readonly Stretch[] {
   const [start, end] = [Date.UTC(year, 0, 1), Date.UTC(year + 1, 0, 1)];
   const stretches: Stretch[] = [];
   let fromMs = start;
   let offsetMs = offsetAt(start);
-  for (let look = start + lookEveryMs; look < end + lookEveryMs; look += lookEveryMs) {
-    const next = offsetAt(Math.min(look, end - 1000));
+  for (let sampleMs = start + sampleEveryMs; sampleMs < end + sampleEveryMs; sampleMs += sampleEveryMs) {
+    const next = offsetAt(Math.min(sampleMs, end - 1000));
     if (next === offsetMs) continue;
-    const toMs = changeBetween(look - lookEveryMs, Math.min(look, end - 1000), offsetAt);
+    const toMs = findChange(sampleMs - sampleEveryMs, Math.min(sampleMs, end - 1000), offsetAt);
     stretches.push({ fromMs, toMs, offsetMs });
     fromMs = toMs;
     offsetMs = next;
@@ -149,8 +150,8 @@ function stretchesOf(year: number, offsetAt: OffsetReader): readonly Stretch[] {
   return stretches;
 }
 
-/** The first whole second at which the offset is no longer that at `beforeMs`. */
-function changeBetween(beforeMs: number, afterMs: number, offsetAt: OffsetReader): number {
+/** The first whole second at which the offset differs from that at `beforeMs`. */
+function findChange(beforeMs: number, afterMs: number, offsetAt: OffsetReader): number {
   const old = offsetAt(beforeMs);
   let [before, after] = [beforeMs / 1000, afterMs / 1000];
   while (after - before > 1) {
@@ -161,9 +162,9 @@ function changeBetween(beforeMs: number, afterMs: number, offsetAt: OffsetReader
   return after * 1000;
 }
 
-const shown = /^(\d+)\/(\d+)\/(\d+), (\d+):(\d+):(\d+)$/;
+const formattedTime = /^(\d+)\/(\d+)\/(\d+), (\d+):(\d+):(\d+)$/;
 
-function offsetReader(name: string): OffsetReader {
+function makeOffsetReader(name: string): OffsetReader {
   const format = new Intl.DateTimeFormat('en-US', {
     timeZone: name,
     hourCycle: 'h23',
@@ -175,7 +176,7 @@ function offsetReader(name: string): OffsetReader {
     second: 'numeric',
   });
   return (instantMs) => {
-    const [, month, day, year, hour, minute, second] = (shown.exec(format.format(instantMs)) ?? []).map(Number);
+    const [, month, day, year, hour, minute, second] = (formattedTime.exec(format.format(instantMs)) ?? []).map(Number);
     const wall = Date.UTC(year ?? Number.NaN, (month ?? 1) - 1, day, hour, minute, second);
     if (Number.isNaN(wall)) throw new RangeError(`Intl does not say what a clock in ${name} shows`);
     return wall - Math.floor(instantMs / 1000) * 1000;

@@ -1,12 +1,12 @@
 /**
- * The part of the engine contract that is the event bus: gateways publish through it, couriers deliver by it. Outbound
- * HTTP belongs to the shell, so that no engine gets around its guard.
+ * The event bus within the engine contract: gateways publish through it, and couriers deliver events by it. Outbound HTTP
+ * belongs to the shell, so that no engine can bypass its checks.
  */
 import type { Service } from '../kernel/service.ts';
 import type { EngineContext } from './context.ts';
 import type { Caller } from './roles.ts';
 
-/** One request to publish, as it came. */
+/** One request to publish, as received. */
 interface Post {
   readonly caller: Caller;
   readonly topic: string;
@@ -40,22 +40,22 @@ interface Outbound {
 }
 
 interface CourierContext extends EngineContext {
-  /** This courier, and how many others there are. */
+  /** This courier, and the number of other couriers. */
   readonly courier: { readonly id: string; readonly others: () => number };
   readonly outbound: Outbound;
 }
 
-/** What delivers a tenant's batches within one courier. */
+/** Delivers a tenant's batches within one courier. */
 interface Courier extends Service {
   wake(): void;
-  /** When it has something to do next; undefined: nothing is due. */
+  /** The time of its next work; undefined: nothing is due. */
   nextDueAt(): number | undefined;
   isIdle(): boolean;
   probe(): Promise<void>;
 }
 
 export interface BusEngine {
-  /** Takes many requests in one commit; answers one outcome each. */
+  /** Publishes many requests in one commit. Returns one outcome for each. */
   publish(ctx: EngineContext, posts: readonly Post[]): Promise<readonly Posted[]>;
   courier(ctx: CourierContext): Courier;
 }

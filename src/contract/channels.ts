@@ -1,16 +1,16 @@
 /**
- * Every wake-up between processes: its kind, and what it carries.
+ * Every wake-up between processes: its kind, and its payload.
  *
- * Wake-ups are hints. Losing one costs time only, because a sweep finds what it announced. A receiver is therefore told
- * "something may have changed" (no payload) whenever a payload is missing: it was too long to send, the connection was lost
- * meanwhile, or another release wrote it in another form.
+ * Wake-ups are hints. Losing one costs time only, because a sweep finds the change that it announced. A wake-up without its
+ * payload means "something may have changed". That happens if the payload was too long to send, the connection was lost
+ * meanwhile, or another release sent it in another form.
  */
 import { z } from 'zod';
 import { heldRun, invalidation } from './wire.ts';
 
 const nothing = z.undefined();
 
-/** Said by a tenant's engine after a commit, about that tenant. */
+/** Sent by a tenant's engine after a commit, about that tenant. */
 const hintPayloads = {
   /** Runs became ready, in these lanes. */
   ready: z.array(z.string()).readonly(),
@@ -22,27 +22,27 @@ const hintPayloads = {
   retries: nothing,
   /** The event log has grown. */
   events: nothing,
-  /** Output of runs was kept. */
+  /** Output of runs was stored. */
   logs: nothing,
   /** Events were published. */
   bus: nothing,
   /** Messages wait for the conductors with these ids, or for any. */
   flows: z.array(z.string()).readonly(),
-  /** A running run is to be killed. */
+  /** A running run must be killed. */
   cancel: heldRun,
-  /** Workers may have cached an older state of this. */
+  /** Workers may have cached an older state of this object. */
   invalidate: invalidation,
 } as const;
 
-/** Said by the shell. */
+/** Sent by the shell. */
 const shellPayloads = {
-  /** About a tenant: its version, name or state changed, or may have. True: its database certainly did. */
+  /** About a tenant: its version, name or state changed, or may have. True: its database certainly changed. */
   tenant: z.boolean(),
   /** About a host: its orders changed. */
   orders: nothing,
   /** Hosts reported on their orders. */
   host_reports: nothing,
-  /** Somebody sent the launcher a message. */
+  /** The launcher has a new message. */
   messages: nothing,
   /** Keys or sessions were revoked. */
   revoked: nothing,
@@ -54,13 +54,13 @@ export type HintKind = keyof typeof hintPayloads;
 export type WakeKind = keyof typeof channels;
 export type WakePayload<K extends WakeKind> = z.infer<(typeof channels)[K]>;
 
-/** A tenant's wake-ups, as its engine sends and hears them. */
+/** A tenant's wake-ups, as its engine sends and receives them. */
 export interface Hints {
-  /** Call it after the commit that it announces. */
+  /** Call it after the commit that the hint announces. */
   send<K extends HintKind>(kind: K, payload?: WakePayload<K>): void;
-  /** Returns how to stop listening. */
+  /** Returns a function that removes the listener. */
   on(kind: HintKind, listener: () => void): () => void;
 }
 
-/** What a wake-up is about if it concerns no single tenant or host. */
+/** The subject of a wake-up that concerns no single tenant or host. */
 export const everyone = '*';

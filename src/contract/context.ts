@@ -1,4 +1,4 @@
-/** What the shell gives an engine for one tenant: its pool, hints, clock, log, settings and the installation around it. */
+/** The context that the shell passes to an engine for one tenant: pool, hints, clock, log, settings, and the installation. */
 import type { Pool } from 'pg';
 import type { Log } from '../kernel/log.ts';
 import type { Telemetry } from '../kernel/telemetry.ts';
@@ -13,14 +13,14 @@ interface Tenant {
   readonly name: string;
 }
 
-/** Encrypts what is at rest and signs what tasks carry (I12). */
+/** Encrypts values at rest, and signs the credentials of tasks (I12). */
 export interface Secrets {
   encrypt(plain: Buffer): Buffer;
   decrypt(sealed: Buffer): Buffer;
   signRun(run: HeldRun): string;
 }
 
-/** A worker or scheduler as the control database knows it; shared by all tenants, so not the engine's own. */
+/** A worker or scheduler as recorded in the control database. All tenants share them, so no engine owns them. */
 export interface WorkerInfo {
   readonly id: string;
   readonly name: string;
@@ -43,13 +43,13 @@ export interface SchedulerInfo {
   readonly nextTriggerId: string | null;
 }
 
-/** What a scheduler says of itself. */
+/** The status that a scheduler reports about itself. */
 export interface SchedulerStatus {
   readonly queuedTriggers: number;
   readonly nextTriggerId: string | null;
-  /** Some of the next triggers to fire, and of those that are being fired; the first comes first. */
+  /** Some of the next triggers to fire, including those that are being fired, in order. */
   readonly nextTriggers: readonly string[];
-  /** Runs were ready when it last looked. */
+  /** Whether runs were ready at the last check. */
   readonly ready: boolean;
 }
 
@@ -65,20 +65,20 @@ export interface Directory {
   /** All workers heard of since then, by name, a page at a time. */
   workerPage(page: { since: Date; cursor: string | undefined; limit: number }): Promise<WorkerPage>;
   worker(id: string): Promise<WorkerInfo | undefined>;
-  /** Ids of the workers that call with this key. A shell of an older build does not know. */
+  /** Ids of the workers that call with this key. Missing in a shell of an older build. */
   workersOfKey?(keyId: string): Promise<readonly string[]>;
   schedulers(seenSince: Date): Promise<SchedulerInfo[]>;
-  /** The next triggers as the tenant's scheduler said last, though it may be gone. */
+  /** The next triggers, as last reported by the tenant's scheduler, which may be gone. */
   nextTriggers(): Promise<readonly string[]>;
-  /** Told by a scheduler about itself. */
+  /** Records the status of the calling scheduler. */
   noteScheduler(status: SchedulerStatus): void;
-  /** Since when some gateway has been serving without a break: leases run out only while heartbeats can arrive. */
+  /** The start of the time in which a gateway has been serving without a break. Leases expire only while heartbeats can arrive. */
   servingSince(): Promise<Date | undefined>;
 }
 
-/** How much of the past is kept; null: for ever. A job's document may say otherwise for its runs. */
+/** How much of the past is kept; null: forever. A job's document may override this for its runs. */
 export interface Retention {
-  /** Of runs after their end, with all that hangs on them, and of events. */
+  /** The age of finished runs, with all that depends on them, and of events. */
   readonly ageMs: number | null;
   /** The newest finished runs of each job. */
   readonly runs: number | null;
@@ -86,13 +86,13 @@ export interface Retention {
   readonly events: number | null;
 }
 
-/** What differs between installations, already parsed. */
+/** The parsed settings of the installation. */
 interface EngineSettings {
-  /** How people and tasks reach the API, where somebody has said it. */
+  /** The URL by which people and tasks reach the API, if it is configured. */
   readonly publicUrl: string | undefined;
   readonly leaseMs: number;
   readonly retention: Retention;
-  /** Which tenants may run `process` and `function` tasks; a shell of an older build does not say, and means all. */
+  /** Which tenants may run `process` and `function` tasks. Missing in a shell of an older build, which allows all. */
   readonly localTasks?: LocalTasks;
 }
 
@@ -106,11 +106,11 @@ export interface EngineContext {
   readonly settings: EngineSettings;
   readonly directory: Directory;
   readonly secrets: Secrets;
-  /** A shell without flows has none. */
+  /** Missing in a shell without flows. */
   readonly conductors?: Conductors;
   /**
-   * Does work that can wait (retention, vacuum) when it is its turn: a host does a few pieces of work at a time. Undefined
-   * when the scheduler is to end first.
+   * Runs work that can wait (retention, vacuum) when a slot is free: a host runs only a few at a time. Resolves to undefined
+   * if the scheduler stops first.
    */
   housekeeping<T>(reason: string, work: () => Promise<T>): Promise<T | undefined>;
 }

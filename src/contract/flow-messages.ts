@@ -1,4 +1,4 @@
-/** Messages to executions of flows, and how code outside a conductor sends them. */
+/** Messages to executions of flows, and the interface by which code outside a conductor sends them. */
 
 export interface FlowMessage {
   readonly id: string;
@@ -16,9 +16,9 @@ interface Delivered {
   readonly detail?: string;
 }
 
-/** How code outside a conductor reaches the conductors. */
+/** The interface by which code outside a conductor reaches the conductors. */
 export interface Conductors {
-  /** Answers after the commit, or keeps the messages by `FlowEngine.accept` where no conductor takes them in time. */
+  /** Resolves after the commit. If no conductor takes the messages in time, stores them by `FlowEngine.accept`. */
   deliver(tenantId: string, messages: readonly FlowMessage[], withinMs: number): Promise<Delivered[]>;
   hint(tenantId: string, owners: readonly string[]): void;
 }

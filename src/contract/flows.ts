@@ -1,9 +1,9 @@
 /**
- * The part of the engine contract that drives flows: a conductor fetches executions, lets the engine interpret one message
- * after the other, and commits many results at once. The engine alone reads what is `sealed`.
+ * The part of the engine contract that drives flows. A conductor fetches executions, lets the engine interpret one message
+ * after the other, and commits many results at once. Only the engine reads `sealed` fields.
  *
- * 1. `execute` is pure and never throws. Nothing leaves before `put` has committed it.
- * 2. `put` compares and sets the revision of each execution by itself: one that lost changes nothing.
+ * 1. `execute` is pure and never throws. No effect leaves the process before `put` has committed it.
+ * 2. `put` compares and sets the revision of each execution separately. An execution that loses changes nothing.
  * 3. All data is plain, so that a conductor works with engines of other releases.
  */
 import type { EngineContext } from './context.ts';
@@ -26,7 +26,7 @@ interface Execution {
   readonly sealed: unknown;
 }
 
-/** A call of a function that a conductor hosts. It is made after the commit, and again after a takeover, under the same key. */
+/** A call of a function that a conductor hosts. It is made after the commit, and repeated with the same key after a takeover. */
 interface HostedCall {
   readonly key: string;
   readonly execution: string;
@@ -44,19 +44,19 @@ interface Circumstances {
   readonly maxMessages: number;
   /** Functions that the conductor hosts. */
   readonly hosted: ReadonlySet<string>;
-  /** Whether the time for this message is used up. */
+  /** Whether the time limit of this message has passed. */
   spent(): boolean;
 }
 
-/** What one message came to. */
+/** The result of one message. */
 interface FlowRun {
   readonly from: Execution;
   readonly to: Execution;
   readonly message: FlowMessage;
   readonly calls: readonly HostedCall[];
-  /** Keys of calls that are to be stopped. */
+  /** Keys of calls to stop. */
   readonly stops: readonly string[];
-  /** Some of the work is left for another message. */
+  /** Whether work is left for another message. */
   readonly more: boolean;
   readonly timers: { readonly set: readonly TimerMark[]; readonly cleared: readonly TimerMark[] };
   /** Lanes in which the commit makes runs ready. */
@@ -70,12 +70,12 @@ interface FlowRun {
 type PutOutcome =
   | { readonly kind: 'won' }
   | { readonly kind: 'lost' }
-  /** A launch whose key was used before: by this execution. */
+  /** The key of a launch was used before, by this execution. */
   | { readonly kind: 'known'; readonly execution: string };
 
 export interface FlowEngine {
   fetch(ctx: EngineContext, ids: readonly string[]): Promise<Execution[]>;
-  /** The execution that a launch begins with, at revision 0, with its flow and version found. */
+  /** The new execution of a launch, at revision 0, with its flow and version resolved. */
   blank(ctx: EngineContext, launch: FlowMessage): Promise<Execution>;
   execute(execution: Execution, message: FlowMessage, how: Circumstances): FlowRun;
   put(
@@ -83,15 +83,15 @@ export interface FlowEngine {
     runs: readonly FlowRun[],
     as: { readonly member: string; readonly commit: string; readonly atMs: number },
   ): Promise<PutOutcome[]>;
-  /** What became of a `put` whose answer was lost. */
+  /** The outcome of a `put` whose answer was lost. */
   settle(ctx: EngineContext, runs: readonly FlowRun[], commit: string): Promise<PutOutcome[]>;
-  /** Keeps messages that no conductor takes now. */
+  /** Stores messages that no conductor takes now. */
   accept(ctx: EngineContext, messages: readonly FlowMessage[], owner: string | null): Promise<void>;
   waiting(
     ctx: EngineContext,
     limit: number,
   ): Promise<{ readonly message: FlowMessage; readonly owner: string | null }[]>;
   due(ctx: EngineContext, beforeMs: number, limit: number): Promise<(TimerMark & { readonly owner: string | null })[]>;
-  /** Calls that a new owner makes again. */
+  /** Calls that a new owner repeats. */
   unfinished(execution: Execution): HostedCall[];
 }

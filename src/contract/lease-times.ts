@@ -1,26 +1,27 @@
 /**
- * The times that hang together with a lease's length, in one place, because each is safe only beside the others: a
- * worker misses several heartbeats before its lease runs out, and a gateway that is gone is known to be before any
- * lease could have run out for want of it (I4).
+ * All times that depend on the length of a lease, in one place, because each is safe only together with the others (I4):
+ *
+ * 1. A worker must miss several heartbeats before its lease expires.
+ * 2. A dead gateway is noticed before any lease could expire because its heartbeats could not be received.
  */
 interface LeaseTimes {
-  /** How often a worker says what it holds. */
+  /** The interval of a worker's heartbeats, which name the runs that it holds. */
   readonly beatMs: number;
-  /** How long runs that were claimed for a poll which has ended meanwhile are kept for the worker's next one. */
+  /** How long runs are kept for a worker's next poll, if the poll that they were claimed for has ended. */
   readonly leftMs: number;
-  /** No poll waits longer: a worker that stands still must not be handed what was just taken back from it. */
+  /** The longest wait of a poll. It is short, so that a stalled worker does not receive runs that were just taken back from it. */
   readonly pollMs: number;
-  /** A run claimed this long before a heartbeat that does not name it is lost. */
+  /** A run is lost if a heartbeat this long after its claim does not name it. */
   readonly unlistedMs: number;
-  /** How often a gateway says that it serves, and after how long a silence it does not. */
+  /** The interval of a gateway's heartbeats, and the silence after which it counts as gone. */
   readonly gatewayBeatMs: number;
   readonly gatewayLifeMs: number;
-  /** After how long a silence nobody counts on a worker for what is queued. */
+  /** The silence after which a worker no longer counts as available for queued runs. */
   readonly workerLifeMs: number;
 }
 
 export function leaseTimes(leaseMs: number): LeaseTimes {
-  // a longer lease forgives longer silences; it does not make anyone say less
+  // a lease beyond 30 s tolerates longer silences; heartbeats stay as frequent
   const ms = Math.min(leaseMs, 30_000);
   return {
     beatMs: Math.floor(ms / 6),

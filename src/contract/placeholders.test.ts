@@ -2,7 +2,7 @@ import { assert, constantFrom, property, string } from 'fast-check';
 import { expect, test } from 'vitest';
 import { meansNothing, onlyPlaceholder, scanPlaceholders } from './placeholders.ts';
 
-/** What the scanner means, as regular expressions. They take cubic time, so only short texts are compared. */
+/** The meaning of the scanner, as regular expressions. They take cubic time, so only short texts are compared. */
 const meaning = /\{\{\{\{|\{\{\s*([^{}]*?)\s*\}\}/g;
 const onlyMeaning = /^\{\{\s*([^{}]*?)\s*\}\}$/;
 
@@ -11,7 +11,7 @@ const braceText = string({
   maxLength: 14,
 });
 
-test('the scanner finds what the regular expression finds', () => {
+test('the scanner finds the same placeholders as the regular expression', () => {
   assert(
     property(braceText, (text) => {
       const expected = Array.from(text.matchAll(meaning), ({ 0: whole, 1: name, index: start }) => {
@@ -30,7 +30,7 @@ test.each([
   ['nothing but open braces', (n: number) => '{'.repeat(n)],
   ['pairs that never close', (n: number) => '{{a}'.repeat(n / 4)],
 ])('a text of four million characters is scanned within seconds: %s', (_, make) => {
-  // the regular expression needed minutes for a thousandth of it
+  // the regular expression needed minutes for a thousandth of this length
   const startedMs = performance.now();
   let found = 0;
   for (const { end } of scanPlaceholders(make(4_000_000))) found = end;

@@ -1,6 +1,6 @@
-/** The placeholders of a task's texts, `{{instant}}` and the like: those who check a document and those who run it agree. */
+/** The placeholders of a task's texts, such as `{{instant}}`. Checks of documents and workers share these definitions. */
 
-/** All that mean something, beside `params.NAME`. */
+/** All valid names, besides `params.NAME`. */
 const placeholderNames = [
   'instant',
   'instant.date',
@@ -32,8 +32,8 @@ export interface Placeholder {
 }
 
 /**
- * The placeholders of a text, from left to right. Linear: a regular expression with blanks on both sides of the name took
- * cubic time (53 s for 4,000 blanks).
+ * The placeholders of a text, from left to right, in linear time. A regular expression with blanks on both sides of the name
+ * took cubic time (53 s for 4,000 blanks).
  */
 export function* scanPlaceholders(text: string): Generator<Placeholder, void, undefined> {
   for (let start = text.indexOf('{{'); start >= 0; ) {
@@ -45,7 +45,7 @@ export function* scanPlaceholders(text: string): Generator<Placeholder, void, un
 
 const brace = /[{}]/g;
 
-/** The name of a text that is one placeholder and nothing else. */
+/** The name of the placeholder, if the text is one placeholder and nothing else. */
 export function onlyPlaceholder(text: string): string | undefined {
   const found = text.startsWith('{{') ? placeholderAt(text, 0) : undefined;
   return found?.end === text.length ? found.name : undefined;
@@ -65,12 +65,12 @@ export function isPlaceholderName(name: string): name is PlaceholderName {
 
 const longestQuoted = 60;
 
-/** A placeholder as messages show it; a name may be as long as a document. */
+/** Formats a placeholder for messages. Long names are cut, because a name may be as long as a document. */
 export function quotePlaceholder(name: string): string {
   return `{{${name.length > longestQuoted ? `${name.slice(0, longestQuoted)}…` : name}}}`;
 }
 
-/** Completes "the placeholder …". Checks of a document and failed runs use the same sentence. */
+/** Completes "the placeholder …". Checks of documents and failed runs use the same sentence. */
 export function meansNothing(name: string): string {
   return (
     `${quotePlaceholder(name)} means nothing here; there are ${placeholderNames.join(', ')} and ${paramPrefix}NAME. ` +

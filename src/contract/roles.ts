@@ -1,10 +1,10 @@
-/** Who is calling: the roles a key can have, and what the gateway tells an engine about the caller. */
+/** Callers: the roles of keys, and the description of a caller that the gateway passes to an engine. */
 
-/** Roles that a key can be given. */
+/** The roles that a key can have. */
 export const roles = ['root', 'operator', 'viewer', 'publisher', 'subscriber', 'worker', 'conductor'] as const;
 export type Role = (typeof roles)[number];
 
-/** A running task, known by the credential that was made for that run and lease. */
+/** A running task, identified by a credential that is valid for one run and lease. */
 export interface TaskCaller {
   readonly kind: 'task';
   readonly tenantId: string;
@@ -17,11 +17,11 @@ export interface KeyCaller {
   readonly role: Role;
   /** The id of the key; a session has none. */
   readonly keyId?: string;
-  /** The tenant that the key opens; null opens all (root, conductor, and a worker key that is bound to none). */
+  /** The tenant that the key gives access to; null: all (root, conductor, and a worker key that is not bound to a tenant). */
   readonly tenantId: string | null;
-  /** What that tenant was called a moment ago: to be shown, and nothing more. */
+  /** The recent name of that tenant, for display only. */
   readonly tenant: string | null;
-  /** How the caller is named in events and the audit. */
+  /** The name of the caller in events and the audit. */
   readonly actor: string;
 }
 

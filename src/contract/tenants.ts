@@ -1,4 +1,4 @@
-/** What everybody knows of tenants without asking. */
+/** Facts about tenants that every room may use. */
 
-/** The one that an installation always has, and that paths without a tenant mean. */
+/** The tenant that every installation has. Paths without a tenant refer to it. */
 export const defaultTenant = 'default';

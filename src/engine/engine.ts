@@ -1,4 +1,4 @@
-/** This version's engine: the contract of `contract/engine.ts`, put together from the rooms below. */
+/** The engine of this version. It implements `contract/engine.ts` with the rooms below. */
 import type { ClientBase } from 'pg';
 import { applyHandlers } from '../api/jobs/apply.ts';
 import type { ApiContext, ApiHandlers } from '../api/context.ts';
@@ -21,14 +21,14 @@ import { keepLogs } from '../runs/logs.ts';
 import { pruneTenant } from '../scheduler/retention/prune.ts';
 import { applyReports } from '../runs/report.ts';
 import { makeScheduler } from '../scheduler/scheduler.ts';
-import { refuseUnwhole } from './wholeness.ts';
+import { rejectIncomplete } from './wholeness.ts';
 
 export const engineVersion: string = packageVersion;
 
 export const engine: Engine = {
   contract: contractNumber,
   version: engineVersion,
-  pending: pendingOf,
+  pending: listPending,
   migrate: migrateTenant,
   scheduler: makeScheduler,
   fetch: serve,
@@ -56,7 +56,7 @@ async function readHeldDefinitions(
   return readDefinitions(db, tenant.id, held, cacheOf(pool));
 }
 
-/** Read once: every start of a scheduler needs it. */
+/** Cached, because every start of a scheduler needs it. */
 let source: SchemaSource | undefined;
 
 async function tenantSchema(): Promise<SchemaSource> {
@@ -64,10 +64,10 @@ async function tenantSchema(): Promise<SchemaSource> {
   return source;
 }
 
-async function pendingOf(client: ClientBase): Promise<string[]> {
+async function listPending(client: ClientBase): Promise<string[]> {
   const schema = await tenantSchema();
   const pending = await pendingMigrations(client, { ...schema, version: engineVersion });
-  if (pending.length === 0) await refuseUnwhole(client, schema.functions?.names ?? []);
+  if (pending.length === 0) await rejectIncomplete(client, schema.functions?.names ?? []);
   return pending;
 }
 
@@ -78,7 +78,7 @@ async function migrateTenant(client: ClientBase): Promise<string[]> {
 const handlers: ApiHandlers<typeof tenantEndpoints> = { ...apiHandlers, ...applyHandlers };
 
 const route = makeRouter<typeof tenantEndpoints, ApiContext>(tenantEndpoints, handlers, (error, { ctx, request }) =>
-  ctx.log.error({ err: error, method: request.method, path: new URL(request.url).pathname }, 'a request failed'),
+  ctx.log.error({ err: error, method: request.method, path: new URL(request.url).pathname }, 'request failed'),
 );
 
 async function serve(request: Request, ctx: EngineContext, caller: Parameters<Engine['fetch']>[2]): Promise<Response> {

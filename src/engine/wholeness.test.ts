@@ -1,4 +1,4 @@
-/** A schema of which a part is missing, as it is while it is being restored, is not taken up. */
+/** An engine does not start on an incomplete schema, such as one that is being restored. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { makeInstalledTenant } from '../../test/harness/fresh-database.ts';
 import { withClient } from '../postgres/databases.ts';
@@ -12,7 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => tenant.close());
 
-it('The check knows all that an installation creates', () =>
+it('the check lists all tables, indexes, keys and functions that an installation creates', () =>
   withClient(tenant.address, async (client) => {
     const { rows } = await client.query<{ name: string }>(`
       with relation as (
@@ -26,13 +26,13 @@ it('The check knows all that an installation creates', () =>
       union all
       select 'table', relname from pg_class
        where relnamespace = to_regnamespace('millrace') and relkind in ('r', 'p') and not relispartition`);
-    const namesOf = (wanted: string) => others.filter(({ kind }) => kind === wanted).map(({ name }) => name);
+    const listNames = (wanted: string) => others.filter(({ kind }) => kind === wanted).map(({ name }) => name);
     const { functions } = await ownSchemaSource('tenant');
-    expect(namesOf('function').toSorted()).toEqual([...(functions?.names ?? [])].toSorted());
-    expect(namesOf('table').toSorted()).toEqual([...tables].toSorted());
+    expect(listNames('function').toSorted()).toEqual([...(functions?.names ?? [])].toSorted());
+    expect(listNames('table').toSorted()).toEqual([...tables].toSorted());
   }));
 
-it('is whole with further parts of the event log, and with indexes of somebody’s own', () =>
+it('a schema with further event partitions and additional indexes is complete', () =>
   withClient(tenant.address, async (client) => {
     await client.query('begin; set local search_path to millrace');
     await client.query('select add_event_partition(7)');
@@ -47,7 +47,7 @@ it.each([
   ['a function', 'alter function millrace.fire_triggers rename to lost', 'function fire_triggers'],
   ['a table', 'alter table millrace.live rename to lost', 'table live'],
   ['much', 'drop schema millrace cascade; $', 'table active_instant, table activity, table backfill and 166 more'],
-])('is not whole without %s', (_, statement, told) =>
+])('a schema without %s is incomplete', (_, statement, listed) =>
   withClient(tenant.address, async (client) => {
     await client.query('begin');
     const records = ['installation', 'migration'].map((table) => `create table millrace.${table} as table ${table}`);
@@ -55,7 +55,7 @@ it.each([
       await client.query(`create temporary table ${table} on commit drop as table millrace.${table}`);
     await client.query(statement.replace('$', `create schema millrace; ${records.join(';')}`));
     await expect(engine.pending(client)).rejects.toThrow(
-      `parts are missing (${told}): it is still being restored, or somebody has dropped or renamed them`,
+      `parts are missing (${listed}): a restore is still under way, or they were dropped or renamed`,
     );
     await client.query('rollback');
     expect(await engine.pending(client)).toEqual([]);

@@ -1,18 +1,18 @@
 /**
- * Whether a tenant's schema is whole: every table, index and foreign key of the migrations and every function of the set
- * exists under its name.
+ * Checks that a tenant's schema is complete: every table, index and foreign key of the migrations and every function of the
+ * set exists under its name.
  *
- * A restore makes the tables, fills them one after the other, and makes indexes and keys last. Until then the version and all
- * migrations are recorded, triggers and tasks are not there yet, and nothing keeps a row from being written twice. A scheduler
- * that worked in it would read half of it, and make the restore fail. A table or function that somebody has renamed or dropped
- * makes every use of it fail.
+ * A restore creates the tables, fills them one after the other, and creates indexes and keys last. Until then the version and
+ * all migrations are recorded, but triggers and tasks may be missing, and no constraint prevents duplicate rows. A scheduler
+ * that started now would read half of the data, and make the restore fail. If a table or function was renamed or dropped,
+ * every use of it fails.
  */
 import type { ClientBase } from 'pg';
 import { missingPartsPath } from '../contract/engine.ts';
 import { MillraceError } from '../errors.ts';
 import { onClient, sql } from '../kernel/sql.ts';
 
-/** Indexes and foreign keys that the migrations make, without those of the parts of the event log. */
+/** Indexes and foreign keys that the migrations create, without those of the event log's partitions. */
 export const indexesAndKeys: readonly string[] = `
   active_instant_pkey activity_pkey backfill_job backfill_job_id_fkey backfill_job_id_name_key backfill_open
   backfill_pkey backfill_trigger_backfill_id_fkey backfill_trigger_pkey backfill_trigger_trigger_id_fkey
@@ -37,19 +37,20 @@ export const tables: readonly string[] = `
   .trim()
   .split(/\s+/);
 
-const named = 3;
+/** Missing parts that the error lists by name. */
+const maxNamedParts = 3;
 
-/** Rejects where some are missing. More may be there: somebody may have made an index of their own. */
-export async function refuseUnwhole(client: ClientBase, functions: readonly string[]): Promise<void> {
-  const missing = await missingParts(client, functions);
+/** Throws if parts are missing. Additional parts are allowed, such as an operator's own index. */
+export async function rejectIncomplete(client: ClientBase, functions: readonly string[]): Promise<void> {
+  const missing = await findMissingParts(client, functions);
   if (missing.length === 0) return;
-  const more = missing.length > named ? ` and ${missing.length - named} more` : '';
-  const message = `parts are missing (${missing.slice(0, named).join(', ')}${more}): it is still being restored, or somebody has dropped or renamed them`;
+  const more = missing.length > maxNamedParts ? ` and ${missing.length - maxNamedParts} more` : '';
+  const message = `parts are missing (${missing.slice(0, maxNamedParts).join(', ')}${more}): it is still being restored, or somebody has dropped or remaxNamedParts them`;
   throw new MillraceError('bad_configuration', message, { faults: [{ path: missingPartsPath, message }] });
 }
 
-/** Tables and functions first: what is made of a table goes with it. */
-async function missingParts(client: ClientBase, functions: readonly string[]): Promise<string[]> {
+/** Lists tables and functions first, because a missing table takes its indexes and keys with it. */
+async function findMissingParts(client: ClientBase, functions: readonly string[]): Promise<string[]> {
   const rows = await onClient(client).rows<{ name: string }>(sql`
     with schema as (select to_regnamespace('millrace') as oid)
     select 1 as rank, 'table ' || name as name

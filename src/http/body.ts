@@ -1,7 +1,8 @@
 /**
- * Reading requests: bounded, typed by their content type, and free of what no database could keep (I11).
+ * Reads requests. Bodies are bounded in size, parsed by their content type, and checked for values that the database cannot
+ * store (I11).
  *
- * The work for a body is linear in its length, also for one that is refused: few faults are reported of very many.
+ * The work for a body is linear in its length, even if it is rejected: only the first faults are reported.
  */
 import { z } from 'zod';
 import { clientGone, MillraceError } from '../errors.ts';
@@ -10,9 +11,9 @@ import { faultWords, fieldsOf, shapeFaults } from '../kernel/text/shape-faults.t
 import type { DocumentText, Endpoint } from './endpoint.ts';
 import { countJsonValues, maxJsonDepth } from './json-size.ts';
 
-/** Bytes of a body where its endpoint says nothing else. */
+/** Maximum bytes of a body, unless its endpoint sets another limit. */
 const defaultBytes = {
-  /** Everybody may send one to an endpoint that needs no key: enough for a key or a sign-in link. */
+  /** For endpoints that need no key, so that any client may send a body. Enough for a key or a sign-in link. */
   keyless: 4 * 1024,
   json: 64 * 1024,
   /** Job documents and stash values. */
@@ -34,7 +35,7 @@ const formats: Readonly<Record<string, 'json' | 'yaml'>> = {
   'text/yaml': 'yaml',
 };
 
-/** A body fails to arrive only because its client, or the network between, has gone. */
+/** Reading a body fails only if the client, or the network, is gone. */
 async function readBytes(request: Request, limit: number): Promise<Buffer> {
   const length = request.headers.get('content-length');
   if (Number(length) > limit) throw tooLarge(limit);
@@ -46,7 +47,7 @@ async function readBytes(request: Request, limit: number): Promise<Buffer> {
 }
 
 async function receive(request: Request, length: string | null, limit: number): Promise<Buffer> {
-  // HTTP keeps a body to the length it announces. Reading it whole spares a stream (a tenth of a busy gateway's time)
+  // HTTP limits the body to the announced length. Reading it at once saves a stream (a tenth of a busy gateway's CPU time)
   if (length !== null) return Buffer.from(await request.arrayBuffer());
   const chunks: Uint8Array[] = [];
   let size = 0;
@@ -62,7 +63,7 @@ function tooLarge(limit: number): MillraceError {
   return new MillraceError('too_large', `the body may be at most ${limit} bytes long`);
 }
 
-function textOf(bytes: Buffer): string {
+function decodeText(bytes: Buffer): string {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
   } catch {
@@ -71,7 +72,7 @@ function textOf(bytes: Buffer): string {
 }
 
 /** Parameters such as a charset are allowed; no header means JSON. */
-function formatOf(request: Request): 'json' | 'yaml' {
+function readFormat(request: Request): 'json' | 'yaml' {
   const type = (request.headers.get('content-type') ?? 'application/json').split(';', 1)[0]?.trim().toLowerCase() ?? '';
   const format = formats[type];
   if (format) return format;
@@ -79,25 +80,25 @@ function formatOf(request: Request): 'json' | 'yaml' {
 }
 
 async function readDocument(request: Request, limit: number): Promise<DocumentText> {
-  const format = formatOf(request);
-  return { text: textOf(await readBytes(request, limit)), format };
+  const format = readFormat(request);
+  return { text: decodeText(await readBytes(request, limit)), format };
 }
 
-interface Sent {
+interface ReceivedJson {
   readonly value: unknown;
   readonly isLarge: boolean;
 }
 
-/** Values of a large body. Where one of them is wrong, the rest is not looked at: each fault costs much more than a value. */
-const largeValues = 10_000;
+/** A body with more values than this is checked only up to its first bad value. Each fault costs much more than a value. */
+const minLargeValues = 10_000;
 
-async function readJson(request: Request, limit: number): Promise<Sent> {
+async function readJson(request: Request, limit: number): Promise<ReceivedJson> {
   const bytes = await readBytes(request, limit);
-  // of no type at all, whatever some client says by itself
+  // an empty body has no type; some clients send a content type anyway
   if (bytes.length === 0) return { value: undefined, isLarge: false };
-  if (formatOf(request) === 'yaml') throw new MillraceError('unsupported_media_type', 'send application/json here');
-  const isLarge = countJsonValues(bytes) > largeValues;
-  const text = textOf(bytes);
+  if (readFormat(request) === 'yaml') throw new MillraceError('unsupported_media_type', 'send application/json here');
+  const isLarge = countJsonValues(bytes) > minLargeValues;
+  const text = decodeText(bytes);
   try {
     return { value: JSON.parse(text), isLarge };
   } catch (error) {
@@ -115,17 +116,17 @@ export async function readBody(request: Request, rules: BodyRules): Promise<unkn
   if (value === undefined && !body.safeParse(undefined).success) {
     throw new MillraceError('bad_request', 'this needs a JSON body');
   }
-  return checked(body, value, 'body', isLarge);
+  return parsePart(body, value, 'body', isLarge);
 }
 
-/** Faults of a request that are reported. A body of 30 KB can have 60,000, whose sentences took seconds to write. */
+/** Maximum faults reported for one request. A body of 30 KB can have 60,000, whose messages took seconds to format. */
 const maxFaults = 50;
 
-/** Parses a part of the request; its faults at once, each with its path. With `abortEarly` those of the first bad value. */
-export function checked(schema: z.ZodType, value: unknown, part: string, abortEarly = false): unknown {
-  refuseUnstorable(value, part);
-  // `safeParse` would write a sentence for each issue and then all of them as JSON
-  const { value: parsed, issues } = run(schema, value, abortEarly);
+/** Parses a part of the request. Throws all faults with their paths; with `abortEarly`, only those of the first bad value. */
+export function parsePart(schema: z.ZodType, value: unknown, part: string, abortEarly = false): unknown {
+  rejectUnstorable(value, part);
+  // `safeParse` would format a message for each issue, and then all of them as JSON
+  const { value: parsed, issues } = runSchema(schema, value, abortEarly);
   if (issues.length === 0) return parsed;
   const some = issues.slice(0, maxFaults).map((issue) => z.core.util.finalizeIssue(issue, faultWords, z.config()));
   const faults = shapeFaults(some, [part], fieldsOf(schema)).slice(0, maxFaults);
@@ -133,15 +134,15 @@ export function checked(schema: z.ZodType, value: unknown, part: string, abortEa
   throw new MillraceError('bad_request', faults.map((f) => `${f.path}: ${f.message}`).join('; ') + more, { faults });
 }
 
-function run(schema: z.ZodType, value: unknown, abortEarly: boolean): z.core.ParsePayload {
+function runSchema(schema: z.ZodType, value: unknown, abortEarly: boolean): z.core.ParsePayload {
   // oxlint-disable-next-line no-underscore-dangle -- zod's entry point for libraries
   const result = schema._zod.run({ value, issues: [] }, { ...faultWords, async: false, abortEarly });
   if (result instanceof Promise) throw new Error('the schema of a request must not be asynchronous');
   return result;
 }
 
-/** PostgreSQL keeps no NUL in text, and half a surrogate pair is no character: refused before anything is written. */
-function refuseUnstorable(value: unknown, part: string): void {
+/** PostgreSQL cannot store NUL in text, nor half of a surrogate pair. Rejects both before anything is written. */
+function rejectUnstorable(value: unknown, part: string): void {
   const found = findUnstorable(value, 0);
   if (found === undefined) return;
   const fault = { path: [part, ...found.path].join('.'), message: found.message };
@@ -149,45 +150,45 @@ function refuseUnstorable(value: unknown, part: string): void {
 }
 
 interface Unstorable {
-  /** From here inwards. Written down on the way out, so that a body without faults costs no paths. */
+  /** The keys from here inwards. They are collected when the search returns, so a body without faults costs no paths. */
   readonly path: string[];
   readonly message: string;
 }
 
 function findUnstorable(value: unknown, depth: number): Unstorable | undefined {
-  if (typeof value === 'string') return unstorableText(value);
-  if (typeof value === 'number') return unstorableNumber(value);
+  if (typeof value === 'string') return findTextFault(value);
+  if (typeof value === 'number') return findNumberFault(value);
   if (typeof value !== 'object' || value === null) return undefined;
   if (depth >= maxJsonDepth) return { path: [], message: `nested more than ${maxJsonDepth} deep` };
   if (Array.isArray(value)) {
     for (let i = 0; i < value.length; i++) {
       const found = findUnstorable(value[i], depth + 1);
-      if (found) return within(found, String(i));
+      if (found) return prependKey(found, String(i));
     }
     return undefined;
   }
   for (const key of Object.keys(value)) {
     if (key === '__proto__') return { path: [key], message: 'is not a name that may be used' };
-    const found = unstorableText(key);
+    const found = findTextFault(key);
     if (found) return found;
     const inside = findUnstorable(Reflect.get(value, key), depth + 1);
-    if (inside) return within(inside, key);
+    if (inside) return prependKey(inside, key);
   }
   return undefined;
 }
 
-function within(found: Unstorable, key: string): Unstorable {
+function prependKey(found: Unstorable, key: string): Unstorable {
   found.path.unshift(key);
   return found;
 }
 
-function unstorableText(text: string): Unstorable | undefined {
+function findTextFault(text: string): Unstorable | undefined {
   if (text.includes('\0')) return { path: [], message: 'holds a NUL character' };
   if (!text.isWellFormed()) return { path: [], message: 'holds half of a surrogate pair' };
   return undefined;
 }
 
-function unstorableNumber(value: number): Unstorable | undefined {
+function findNumberFault(value: number): Unstorable | undefined {
   const message = numberFault(value);
   return message === undefined ? undefined : { path: [], message };
 }

@@ -1,7 +1,7 @@
 /**
- * The typed client that CLI, UI and tests share: a call names its endpoint as the table does, and the table's types say
- * what goes in and what comes out. It carries no schema at run time, so it weighs nothing in a browser. Lists that come a
- * page at a time are read to their end here (`collectPages`).
+ * The typed client of CLI, UI and tests. A call names its endpoint by its key in the table, and the table's types give
+ * the types of input and result. It contains no schema at run time, so it adds little to a browser's bundle. Lists that
+ * come in pages are read to their end here (`collectPages`).
  */
 import type { z } from 'zod';
 import type { Problem } from '../errors.ts';
@@ -14,7 +14,7 @@ type Field<K extends string, S> = [S] extends [never]
     ? { [P in K]?: S }
     : { [P in K]: S };
 
-/** What a call must bring: only what the endpoint has. */
+/** The input of a call: only the parts that the endpoint declares. */
 type CallInput<E extends Endpoint> = (E extends { params: infer P } ? { params: Sent<P> } : unknown) &
   (E extends { query: infer Q } ? { query?: Sent<Q> } : unknown) &
   (E extends { body: infer B }
@@ -45,7 +45,7 @@ export class CallFailed extends Error {
 }
 
 export interface ClientOptions {
-  /** Where the tenant's paths begin, without a slash at the end. */
+  /** The URL that the tenant's paths are appended to, without a trailing slash. */
   readonly base: string;
   readonly headers?: Record<string, string>;
   readonly fetch?: (request: Request) => Promise<Response>;
@@ -67,13 +67,13 @@ interface LooseInput {
 export function makeClient<T extends EndpointTable>(options: ClientOptions): Client<T> {
   const send = options.fetch ?? ((request: Request) => fetch(request));
   return (async (key: string, input: LooseInput = {}) => {
-    const response = await send(requestFor(options, key, input));
-    if (!response.ok) throw await failure(response);
-    return read(response);
+    const response = await send(makeRequest(options, key, input));
+    if (!response.ok) throw await readFailure(response);
+    return readAnswer(response);
   }) as Client<T>;
 }
 
-function requestFor(options: ClientOptions, key: string, input: LooseInput): Request {
+function makeRequest(options: ClientOptions, key: string, input: LooseInput): Request {
   const [method = 'GET', path = ''] = key.split(' ');
   const filled = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(String(input.params?.[name])));
   const search = new URLSearchParams();
@@ -99,7 +99,7 @@ function encode(body: unknown): string | Uint8Array<ArrayBuffer> {
   return body instanceof Uint8Array ? new Uint8Array(body) : JSON.stringify(body);
 }
 
-async function failure(response: Response): Promise<CallFailed> {
+async function readFailure(response: Response): Promise<CallFailed> {
   const text = await response.text();
   try {
     return new CallFailed(response.status, JSON.parse(text) as Problem, text);
@@ -108,7 +108,7 @@ async function failure(response: Response): Promise<CallFailed> {
   }
 }
 
-async function read(response: Response): Promise<unknown> {
+async function readAnswer(response: Response): Promise<unknown> {
   const type = response.headers.get('content-type') ?? '';
   if (response.status === 204 || response.body === null) return undefined;
   if (type.startsWith('application/json')) return response.json();

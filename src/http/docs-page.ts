@@ -1,4 +1,4 @@
-/** The OpenAPI description as one plain page: readable without a script, searchable with the browser. */
+/** Renders the OpenAPI description as one plain page that needs no script and can be searched in the browser. */
 
 type Json = Record<string, unknown>;
 
@@ -13,7 +13,7 @@ const style = `
 const escapes: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' };
 const escape = (text: unknown): string => String(text).replaceAll(/[&<>"]/g, (c) => escapes[c] ?? c);
 
-export function docsPage(api: Json): string {
+export function renderDocsPage(api: Json): string {
   const paths = Object.entries(api['paths'] as Record<string, Record<string, Json>>);
   const operations = paths.flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, op]) => ({ path, method, op })),
@@ -21,7 +21,7 @@ export function docsPage(api: Json): string {
   const tags = [...new Set(operations.map(({ op }) => (op['tags'] as string[])[0] ?? ''))];
   const sections = tags.map((tag) => {
     const own = operations.filter(({ op }) => (op['tags'] as string[])[0] === tag);
-    return `<section><h2>${escape(tag)}</h2>${own.map(operationHtml).join('')}</section>`;
+    return `<section><h2>${escape(tag)}</h2>${own.map(renderOperation).join('')}</section>`;
   });
   const info = api['info'] as Json;
   return `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
@@ -30,7 +30,7 @@ export function docsPage(api: Json): string {
 <p>The machine-readable form is <a href="/openapi.json">openapi.json</a>.</p>${sections.join('')}</body></html>`;
 }
 
-function operationHtml({ path, method, op }: { path: string; method: string; op: Json }): string {
+function renderOperation({ path, method, op }: { path: string; method: string; op: Json }): string {
   const details = {
     parameters: op['parameters'],
     body: (op['requestBody'] as Json | undefined)?.['content'],

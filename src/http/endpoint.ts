@@ -1,16 +1,16 @@
 /**
- * How an HTTP endpoint is described: one table entry per `METHOD /path`, from which serving, access rules, OpenAPI and
- * the typed client all follow. A table is data; the handlers are a record with the same keys.
+ * Describes HTTP endpoints: one table entry per `METHOD /path`. Routing, access rules, OpenAPI and the typed client are
+ * derived from it. A table is data; the handlers are a record with the same keys.
  */
 import type { z } from 'zod';
 import type { Caller, Role } from '../contract/roles.ts';
 
-/** Who may call: roles of keys, `task` for a run's own credential, `anyone` without a key. Root may do everything a key may. */
+/** The allowed callers: roles of keys, `task` for a run's credential, `anyone` without a key. Root may do what any key may. */
 export type Access = readonly (Role | 'task' | 'anyone')[];
 
-/** A body that is not JSON. `document`: JSON or YAML by content type, handed over as text. */
+/** A body that is not JSON. `document`: JSON or YAML by content type, passed on as text. */
 type RawBody = 'bytes' | 'document';
-/** An answer that is not JSON. */
+/** A response that is not JSON. */
 type RawAnswer = 'text' | 'bytes' | 'events' | 'none';
 
 export interface Endpoint {
@@ -20,12 +20,12 @@ export interface Endpoint {
   readonly params?: z.ZodObject;
   readonly query?: z.ZodObject;
   readonly body?: z.ZodType | RawBody;
-  /** Bytes of its body, where the defaults (`body.ts`) do not fit. */
+  /** Maximum bytes of the body, if the defaults (`body.ts`) do not fit. */
   readonly bodyBytes?: number;
-  /** Status and shape of the ordinary answer. */
+  /** Status and shape of the ordinary response. */
   readonly status?: number;
   readonly answer: z.ZodType | RawAnswer;
-  /** Further statuses that an ordinary call may get, each with what it means. */
+  /** Further statuses that an ordinary call may get, with their meanings. */
   readonly others?: Readonly<Record<number, string>>;
 }
 
@@ -48,7 +48,7 @@ type BodyOf<B> = B extends 'bytes'
       ? z.output<B>
       : undefined;
 
-/** What a handler is given: parsed, so that it can trust it. */
+/** The input of a handler. It is parsed and checked, so the handler can trust it. */
 export interface Input<E extends Endpoint> {
   readonly params: Parsed<E['params']>;
   readonly query: Parsed<E['query']>;

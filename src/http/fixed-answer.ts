@@ -1,18 +1,18 @@
 /**
- * Answers whose bytes stay the same for as long as the process runs: pages, scripts, the description of the API.
+ * Responses whose bytes stay the same while the process runs: pages, scripts, the description of the API.
  *
- * 1. The bytes, their compressed form and their ETag are made once. A request reads, compresses and copies nothing.
- * 2. All answers share the bytes, so that clients that do not read their answers hold no copies of them.
+ * 1. The bytes, their compressed form and their ETag are computed once. A request reads, compresses and copies nothing.
+ * 2. All responses share the bytes, so clients that do not read their response hold no copies.
  * 3. A client that has the bytes already (`If-None-Match`) gets 304 without a body.
  */
 import { createHash } from 'node:crypto';
-import { takesGzip } from './accept-encoding.ts';
+import { acceptsGzip } from './accept-encoding.ts';
 
 export type FixedAnswer = (request: Pick<Request, 'headers'>) => Response;
 
 export interface FixedContent {
   readonly plain: Uint8Array;
-  /** Left out where compressing gains nothing. */
+  /** Left out if compression gains nothing. */
   readonly gzipped?: Uint8Array | undefined;
   readonly headers: Readonly<Record<string, string>>;
 }
@@ -22,12 +22,12 @@ export function makeFixedAnswer({ plain, gzipped, headers }: FixedContent): Fixe
   const always = { ...headers, etag, vary: 'accept-encoding' };
   return (request) => {
     if (request.headers.get('if-none-match') === etag) return new Response(null, { status: 304, headers: always });
-    if (gzipped === undefined || !takesGzip(request.headers.get('accept-encoding'))) return send(plain, always);
+    if (gzipped === undefined || !acceptsGzip(request.headers.get('accept-encoding'))) return send(plain, always);
     return send(gzipped, { ...always, 'content-encoding': 'gzip' });
   };
 }
 
-/** `new Response(bytes)` would copy the bytes; a stream passes them on as they are. */
+/** `new Response(bytes)` would copy the bytes; a stream passes them on without a copy. */
 function send(bytes: Uint8Array, headers: Readonly<Record<string, string>>): Response {
   const body = new ReadableStream({
     pull(controller) {

@@ -1,4 +1,4 @@
-/** Finds the table entry for a method and path: a tree of path segments, fixed ones before `{name}` ones. */
+/** Finds the table entry for a method and path. Routes form a tree of path segments; fixed segments win over `{name}`. */
 import { MillraceError } from '../errors.ts';
 import type { EndpointKey } from './endpoint.ts';
 
@@ -13,12 +13,12 @@ interface Branch {
   readonly methods: Map<string, EndpointKey>;
 }
 
-const branch = (): Branch => ({ fixed: new Map(), named: undefined, methods: new Map() });
+const makeBranch = (): Branch => ({ fixed: new Map(), named: undefined, methods: new Map() });
 
-/** `undefined` when no entry has that path; throws `method_not_allowed` when only the method is wrong. */
+/** Returns `undefined` if no entry has that path. Throws `method_not_allowed` if only the method is wrong. */
 export function makeMatcher(keys: readonly EndpointKey[]): (method: string, path: string) => Match | undefined {
-  const root = branch();
-  for (const key of keys) plant(root, key);
+  const root = makeBranch();
+  for (const key of keys) addRoute(root, key);
   return (method, path) => {
     const params: Record<string, string> = {};
     const end = walk(root, path.split('/').slice(1), params);
@@ -30,7 +30,7 @@ export function makeMatcher(keys: readonly EndpointKey[]): (method: string, path
   };
 }
 
-function plant(root: Branch, key: EndpointKey): void {
+function addRoute(root: Branch, key: EndpointKey): void {
   const [method = '', path = ''] = key.split(' ');
   let at = root;
   for (const segment of path.split('/').slice(1)) {
@@ -41,13 +41,13 @@ function plant(root: Branch, key: EndpointKey): void {
 }
 
 function fixedChild(at: Branch, segment: string): Branch {
-  const child = at.fixed.get(segment) ?? branch();
+  const child = at.fixed.get(segment) ?? makeBranch();
   at.fixed.set(segment, child);
   return child;
 }
 
 function namedChild(at: Branch, name: string): Branch {
-  at.named ??= { name, branch: branch() };
+  at.named ??= { name, branch: makeBranch() };
   if (at.named.name !== name) throw new Error(`two names for one path segment: ${at.named.name} and ${name}`);
   return at.named.branch;
 }

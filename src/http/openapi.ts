@@ -1,4 +1,4 @@
-/** OpenAPI 3.1 from the tables of endpoints: what is served is what is described. */
+/** Generates OpenAPI 3.1 from the tables of endpoints, so the description matches what is served. */
 import { z } from 'zod';
 import type { Endpoint, EndpointTable } from './endpoint.ts';
 
@@ -24,11 +24,11 @@ const problem = {
   },
 };
 
-export function openApi(tables: readonly EndpointTable[], version: string): Json {
+export function makeOpenApi(tables: readonly EndpointTable[], version: string): Json {
   const paths: Record<string, Json> = {};
   for (const [key, endpoint] of tables.flatMap((table) => Object.entries(table))) {
     const [method = '', path = ''] = key.split(' ');
-    paths[path] = { ...paths[path], [method.toLowerCase()]: operation(key, endpoint) };
+    paths[path] = { ...paths[path], [method.toLowerCase()]: makeOperation(key, endpoint) };
   }
   return {
     openapi: '3.1.0',
@@ -49,7 +49,7 @@ export function openApi(tables: readonly EndpointTable[], version: string): Json
   };
 }
 
-function operation(key: string, endpoint: Endpoint): Json {
+function makeOperation(key: string, endpoint: Endpoint): Json {
   const body = requestBody(endpoint);
   return {
     operationId: key
@@ -66,7 +66,7 @@ function operation(key: string, endpoint: Endpoint): Json {
   };
 }
 
-function schemaOf(type: z.ZodType, io: 'input' | 'output'): Json {
+function makeSchema(type: z.ZodType, io: 'input' | 'output'): Json {
   const { $schema: _, ...schema } = z.toJSONSchema(type, { io, unrepresentable: 'any' });
   return schema;
 }
@@ -76,7 +76,7 @@ function parameters(where: 'path' | 'query', type: z.ZodObject | undefined): Jso
     name,
     in: where,
     required: where === 'path' || !(field as z.ZodType).safeParse(undefined).success,
-    schema: schemaOf(field as z.ZodType, 'input'),
+    schema: makeSchema(field as z.ZodType, 'input'),
   }));
 }
 
@@ -88,7 +88,7 @@ function requestBody({ body }: Endpoint): Json | undefined {
     return { required: true, content: { 'application/json': { schema: document }, 'application/yaml': {} } };
   return {
     required: !body.safeParse(undefined).success,
-    content: { 'application/json': { schema: schemaOf(body, 'input') } },
+    content: { 'application/json': { schema: makeSchema(body, 'input') } },
   };
 }
 
@@ -101,18 +101,18 @@ function responses(endpoint: Endpoint): Json {
     good['content'] =
       typeof answer === 'string'
         ? { [rawTypes[answer]]: {} }
-        : { 'application/json': { schema: schemaOf(answer, 'output') } };
+        : { 'application/json': { schema: makeSchema(answer, 'output') } };
   }
   const others = Object.entries(endpoint.others ?? {}).map(([status, description]) => [
     status,
-    Number(status) < 300 ? { ...good, description } : problemAnswer(description),
+    Number(status) < 300 ? { ...good, description } : makeProblemResponse(description),
   ]);
-  const fallback = problemAnswer(
-    'what went wrong: a problem with a code and a sentence, and for documents every fault with its path',
+  const fallback = makeProblemResponse(
+    'an error: a problem with a code and a message, and for documents every fault with its path',
   );
   return { [endpoint.status ?? 200]: good, ...Object.fromEntries(others), default: fallback };
 }
 
-function problemAnswer(description: string): Json {
+function makeProblemResponse(description: string): Json {
   return { description, content: { 'application/problem+json': { schema: { $ref: '#/components/schemas/Problem' } } } };
 }

@@ -1,4 +1,4 @@
-/** Which errors of the database are the client's business, and how they leave. */
+/** Database errors as clients see them. */
 import { expect, it } from 'vitest';
 import { problemResponse } from './router.ts';
 
@@ -14,7 +14,7 @@ it.each([
   ['58030', 'the database cannot read or write its files'],
   ['08006', 'the database cannot be reached'],
   ['ECONNREFUSED', 'the database cannot be reached'],
-])('an error %s of the database is answered with 503 and a reason', async (code, reason) => {
+])('the database error %s becomes a 503 with a reason', async (code, reason) => {
   const logged: unknown[] = [];
   const answer = problemResponse(withCode(code), (error) => logged.push(error));
   expect(answer.status).toBe(503);
@@ -23,7 +23,7 @@ it.each([
   expect(logged).toHaveLength(1);
 });
 
-it('any other error of the database is a fault of ours, whose text stays in the log', async () => {
+it('any other database error becomes a 500 without its text', async () => {
   const answer = problemResponse(withCode('42P01'), () => {});
   expect(answer.status).toBe(500);
   expect(await answer.text()).not.toContain('as PostgreSQL says it');

@@ -1,7 +1,7 @@
 /** Serves a table of endpoints: finds the entry, checks who calls, parses, calls the handler, turns errors into problems. */
 import type { Caller } from '../contract/roles.ts';
 import { databaseTrouble, isStaleEngine, knownError, MillraceError } from '../errors.ts';
-import { checked, readBody } from './body.ts';
+import { parsePart, readBody } from './body.ts';
 import type { Access, Endpoint, EndpointKey, EndpointTable, Handler, Handlers } from './endpoint.ts';
 import { makeMatcher } from './matcher.ts';
 
@@ -52,8 +52,8 @@ async function answer<Context>(
   authorize(endpoint.allow, found.caller);
   const { request, url, caller } = found;
   const input = {
-    params: endpoint.params && checked(endpoint.params, found.params, 'path'),
-    query: endpoint.query && checked(endpoint.query, Object.fromEntries(url.searchParams), 'query'),
+    params: endpoint.params && parsePart(endpoint.params, found.params, 'path'),
+    query: endpoint.query && parsePart(endpoint.query, Object.fromEntries(url.searchParams), 'query'),
     body: await readBody(request, endpoint),
     caller,
     request,

@@ -74,7 +74,7 @@ const eventsOf = async (job: string): Promise<string[]> =>
   );
 
 describe('applying a document', () => {
-  it('creates the job with its triggers, tasks and edges, and says so in the log', async () => {
+  it('a new document creates the job with its triggers, tasks and edges, and appends an event', async () => {
     const project = await newProject();
     const tasks = [
       { name: 'a', depends: ['trigger/t@1h'] },
@@ -91,7 +91,7 @@ describe('applying a document', () => {
     expect(await eventsOf(applied.id)).toEqual(['job.created']);
   });
 
-  it('again unchanged makes no version, no event and no change', async () => {
+  it('an unchanged document makes no version, no event and no change', async () => {
     const project = await newProject();
     const parts = { project, triggers: [trigger('t')], tasks: [{ name: 'a', depends: ['trigger/t'] }] };
     const first = await apply(parts);
@@ -100,7 +100,7 @@ describe('applying a document', () => {
     expect(await rowCounts()).toEqual(before);
   });
 
-  it('changed makes the next version and says what changed; old versions stay', async () => {
+  it('a changed document makes the next version and lists its changes; old versions stay', async () => {
     const project = await newProject();
     const { id } = await apply({ project });
     const second = await apply({ project, tasks: [{ name: 'a', timeout: '1h' }] });
@@ -119,7 +119,7 @@ describe('applying a document', () => {
     expect(await db.rows(sql`select version from task where job_id = ${id}`)).toEqual([{ version: 2 }]);
   });
 
-  it('dry changes nothing at all, and answers as the real one would', async () => {
+  it('a dry run changes nothing, and returns what the real application would', async () => {
     const project = await newProject();
     const before = await rowCounts();
     const dry = await apply({ project, triggers: [trigger('t')] }, { dryRun: true });
@@ -137,7 +137,7 @@ describe('applying a document', () => {
     expect((await tasksOf(id)).map((task) => task.removed)).toEqual([false, false]);
   });
 
-  it('removes what it no longer names, and revives it by its name with its marks', async () => {
+  it('a part that the document no longer names is removed, and revived by its name with its marks', async () => {
     const project = await newProject();
     const full = {
       project,
@@ -175,7 +175,7 @@ describe('applying a document', () => {
     expect(await edgesOf(id)).toEqual(['a success b 0', 't trigger a 0']);
   });
 
-  it('with a uuid renames, and a deleted one comes back, in another project too', async () => {
+  it('a document with a uuid renames its job, and revives a deleted one, also in another project', async () => {
     const [project, other] = [await newProject(), await newProject()];
     const uuid = newId();
     await apply({ project, uuid, name: 'old' });
@@ -189,7 +189,7 @@ describe('applying a document', () => {
     expect((await tasksOf(uuid)).map((task) => [task.removed, task.paused])).toEqual([[false, false]]);
   });
 
-  it('under a name that another job of the project has is a conflict that names it', async () => {
+  it('a name that another job of the project has is a conflict, and the error gives the name', async () => {
     const project = await newProject();
     await apply({ project, name: 'taken' });
     const before = await rowCounts();
@@ -200,7 +200,7 @@ describe('applying a document', () => {
     expect(await rowCounts()).toEqual(before);
   });
 
-  it('to a project that does not exist is refused by its path', async () => {
+  it('a project that does not exist is rejected with the path of its field', async () => {
     await expect(apply({ project: 'nowhere' })).rejects.toMatchObject({
       code: 'bad_reference',
       faults: [{ path: 'project' }],
@@ -208,8 +208,8 @@ describe('applying a document', () => {
   });
 });
 
-describe('two applications at once', () => {
-  it('of a job that exists follow each other: each makes a version of its own', async () => {
+describe('concurrent applications', () => {
+  it('applications of an existing job run one after another, and each makes its own version', async () => {
     const project = await newProject();
     const { id } = await apply({ project });
     const applied = await Promise.all(['b', 'c', 'd'].map((name) => apply({ project, tasks: [{ name }] })));
@@ -220,7 +220,7 @@ describe('two applications at once', () => {
     expect(last?.changes.some((change) => change.path === `tasks.${left[0]?.name}`)).toBe(true);
   });
 
-  it('of a job that is new follow each other, too: one creates it, the others change it', async () => {
+  it('applications of a new job run one after another: one creates it, the others change it', async () => {
     for (const uuid of [undefined, newId()]) {
       const project = await newProject();
       const applied = await Promise.all(
@@ -232,7 +232,7 @@ describe('two applications at once', () => {
     }
   });
 
-  it('of jobs that refer to each other do not deadlock', async () => {
+  it('applications of jobs that refer to each other do not deadlock', async () => {
     const project = await newProject();
     for (let round = 0; round < 10; round++) {
       const name = (n: number) => `j${n} ${round}`;
@@ -252,7 +252,7 @@ describe('two applications at once', () => {
 });
 
 describe('references', () => {
-  it('lead to other jobs and other projects', async () => {
+  it('a reference may lead to another job and another project', async () => {
     const [project, other] = [await newProject(), await newProject()];
     await apply({ project, name: 'up', triggers: [trigger('t')], tasks: [{ name: 'x' }] });
     await apply({ project: other, name: 'far', tasks: [{ name: 'y' }] });
@@ -264,7 +264,7 @@ describe('references', () => {
     expect(await edgesOf(id)).toEqual(['t trigger a 0', 'x success a 86400000', 'y success a 0']);
   });
 
-  it('that lead nowhere are all told by their path, and nothing is written', async () => {
+  it('all references that lead nowhere are reported with their path, and nothing is written', async () => {
     const project = await newProject();
     const { id } = await apply({ project, name: 'up', tasks: [{ name: 'x' }, { name: 'gone' }] });
     await apply({ project, name: 'up', tasks: [{ name: 'x' }] });
@@ -286,7 +286,7 @@ describe('references', () => {
     expect(await tasksOf(id)).toHaveLength(2);
   });
 
-  it('into what a job no longer has are cut, with a warning that names who waited', async () => {
+  it('a reference to a removed part is cut, with a warning that names the dependent task', async () => {
     const project = await newProject();
     await apply({ project, name: 'up', triggers: [trigger('t')], tasks: [{ name: 'x' }] });
     const down = await apply({ project, name: 'down', tasks: [{ name: 'a', depends: ['up/task/x', 'up/trigger/t'] }] });
@@ -298,7 +298,7 @@ describe('references', () => {
     expect(await edgesOf(down.id)).toEqual([]);
   });
 
-  it('from other jobs survive a change that keeps what they name', async () => {
+  it('references from other jobs survive a change that keeps the parts they name', async () => {
     const project = await newProject();
     await apply({ project, name: 'up', tasks: [{ name: 'x' }] });
     const down = await apply({ project, name: 'down', tasks: [{ name: 'a', depends: ['up/task/x'] }] });
@@ -313,7 +313,7 @@ describe('paused', () => {
     return [job.paused, ...(await tasksOf(id)).map((task) => task.paused)];
   };
 
-  it('is what the document says; one that does not say leaves it as it is', async () => {
+  it('the document sets whether the job is paused; a document without the field leaves it as it is', async () => {
     const project = await newProject();
     const { id } = await apply({ project, paused: true });
     expect(await pausedOf(id)).toEqual([true, true]);
@@ -324,7 +324,7 @@ describe('paused', () => {
     expect(await eventsOf(id)).toEqual(['job.created', 'job.changed', 'job.changed', 'job.unpaused']);
   });
 
-  it('by hand is overruled by an unchanged document that says otherwise, and that is announced', async () => {
+  it('an unchanged document overrides a manual pause, and appends an event', async () => {
     const project = await newProject();
     const { id } = await apply({ project, paused: false });
     await db.exec(sql`update job set paused = true where id = ${id}`);
@@ -336,7 +336,7 @@ describe('paused', () => {
 });
 
 describe('definitions for workers', () => {
-  it('are those of the version that a run was made from', async () => {
+  it('a worker reads the definition of the version that a run was made from', async () => {
     const project = await newProject();
     const process = (command: string[]) => [
       { name: 'a', timeout: '1m', process: { command, env: { X: 'y', S: { stash: 'secret' } } } },

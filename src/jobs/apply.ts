@@ -1,8 +1,9 @@
 /**
- * Applying a job document: one transaction that replaces the job by what the document says, or changes nothing (I11).
- * Triggers and tasks are known by their names, so their history and marks outlive an edit; what is no longer named
- * stops. A dry run does it and then takes it back, all but the work on runs and tokens: an editor asks at every pause in
- * the typing, and nobody's runs wait for that.
+ * Applies a job document: one transaction replaces the job as the document says, or changes nothing (I11). Triggers and
+ * tasks are identified by name, so their history and marks outlive an edit. Those that the document no longer names stop.
+ *
+ * A dry run does the same and rolls back, but leaves out the work on runs and tokens. An editor sends a dry run at every
+ * pause in typing, so it must not make runs wait.
  */
 import type { Fault } from '../errors.ts';
 import { isUniqueViolation, MillraceError } from '../errors.ts';
@@ -30,8 +31,8 @@ export interface Application {
   readonly dryRun: boolean;
 }
 
-/** Carries the answer of a dry run out of the transaction that it undoes. */
-class TakenBack extends Error {
+/** Rolls back the transaction of a dry run, and carries its result out. */
+class DryRunRollback extends Error {
   readonly applied: Applied;
 
   constructor(applied: Applied) {
@@ -43,7 +44,7 @@ class TakenBack extends Error {
 export async function applyJob(db: Db, application: Application): Promise<Applied> {
   try {
     return await applyOnce(db, application).catch((error: unknown) => {
-      // two that create the same job at once see no row to wait for; now the other one's is there
+      // two applications that create the same job find no row to lock; the second try finds the other one's row
       if (isUniqueViolation(error)) return applyOnce(db, application);
       throw error;
     });
@@ -57,19 +58,19 @@ export async function applyJob(db: Db, application: Application): Promise<Applie
 function applyOnce(db: Db, application: Application): Promise<Applied> {
   const writing = recording(db, application, async (tx) => {
     const applied = await write(tx, application);
-    if (application.dryRun) throw new TakenBack(applied);
+    if (application.dryRun) throw new DryRunRollback(applied);
     return applied;
   });
   return writing.catch((error: unknown) => {
-    if (error instanceof TakenBack) return error.applied;
+    if (error instanceof DryRunRollback) return error.applied;
     throw error;
   });
 }
 
 async function write(tx: Recording, application: Application): Promise<Applied> {
   const { definition, at, actor, dryRun } = application;
-  if (definition.foreignReferences.length > 0) await queries.takeTurn(tx);
-  const before = await previous(tx, definition);
+  if (definition.foreignReferences.length > 0) await queries.lockReferences(tx);
+  const before = await readPrevious(tx, definition);
   const changes = changesBetween(before.document, definition.document);
   const unchanged = before.row !== undefined && before.row.deleted_at === null && changes.length === 0;
   const job = {
@@ -80,12 +81,12 @@ async function write(tx: Recording, application: Application): Promise<Applied> 
     version: (before.row?.version ?? 0) + (unchanged ? 0 : 1),
     at,
   };
-  const same = unchanged && job.paused === before.row?.paused;
-  if (!same) await queries.writeJob(tx, job);
+  const writesNothing = unchanged && job.paused === before.row?.paused;
+  if (!writesNothing) await queries.writeJob(tx, job);
   if (!unchanged) await queries.writeVersion(tx, job, actor);
   const lost = await writeParts(tx, job, { actor, dryRun, wasPaused: before.row?.paused ?? false });
   const outcome = before.row === undefined ? 'created' : unchanged ? 'unchanged' : 'changed';
-  if (!same) announce(tx, job, { outcome, wasPaused: before.row?.paused ?? false });
+  if (!writesNothing) recordEvents(tx, job, { outcome, wasPaused: before.row?.paused ?? false });
   return {
     id: job.id,
     version: job.version,
@@ -102,7 +103,7 @@ interface Previous {
   readonly document: unknown;
 }
 
-async function previous(tx: Db, definition: JobDefinition): Promise<Previous> {
+async function readPrevious(tx: Db, definition: JobDefinition): Promise<Previous> {
   const projectId = await queries.findProjectId(tx, definition.project);
   if (projectId === undefined) {
     const fault = { path: 'project', message: `project not found: ${definition.project}` };
@@ -112,7 +113,8 @@ async function previous(tx: Db, definition: JobDefinition): Promise<Previous> {
   if (row !== undefined && row.deleted_at === null && row.project_id !== projectId) {
     throw new MillraceError('conflict', `the job ${row.id} belongs to another project`);
   }
-  const document = row && row.deleted_at === null ? await queries.storedDocument(tx, row.id, row.version) : undefined;
+  const document =
+    row && row.deleted_at === null ? await queries.readStoredDocument(tx, row.id, row.version) : undefined;
   return { projectId, row, document };
 }
 
@@ -122,24 +124,24 @@ interface Circumstances {
   readonly wasPaused: boolean;
 }
 
-/** Triggers, tasks and edges; answers warnings about jobs that depended on what is gone. */
+/** Writes triggers, tasks and edges. Returns warnings about jobs that depended on removed parts, and about new pools. */
 async function writeParts(tx: Db, job: queries.JobWrite, how: Circumstances): Promise<Fault[]> {
   const { definition, at } = job;
   await queries.lockTriggers(tx, job.id);
   const triggers = await queries.writeTriggers(tx, job.id, definition.triggers);
-  const before = await queries.thresholdsOf(tx, job.id);
+  const before = await queries.readThresholds(tx, job.id);
   const tasks = await queries.writeTasks(tx, job, definition.tasks);
   const lowered = definition.tasks.filter((task) => task.threshold < (before.get(task.name) ?? 0));
   await queries.removeTriggers(tx, job.id, [...triggers.values()], at);
-  const gone = await queries.otherTasks(tx, job.id, [...tasks.values()]);
-  const lost = await queries.orphanedDependents(tx, job.id, gone);
+  const gone = await queries.findOtherTasks(tx, job.id, [...tasks.values()]);
+  const lost = await queries.findOrphanedDependents(tx, job.id, gone);
   await queries.dropEdges(tx, job.id);
-  const foreign = await resolve(tx, definition);
-  await queries.writeEdges(tx, edgesOf(definition, { triggers, tasks, foreign }));
+  const foreign = await resolveForeignReferences(tx, definition);
+  await queries.writeEdges(tx, listEdges(definition, { triggers, tasks, foreign }));
   const pools = how.dryRun
-    ? await queries.missingPools(tx, definition)
+    ? await queries.findMissingPools(tx, definition)
     : await workOnRuns(tx, job, { ...how, tasks, gone, lowered: lowered.flatMap(({ name }) => tasks.get(name) ?? []) });
-  return [...lost.map(lostWarning), ...newPoolWarnings(definition, pools)];
+  return [...lost.map(warnOfLostDependent), ...warnOfNewPools(definition, pools)];
 }
 
 interface Affected extends Circumstances {
@@ -148,7 +150,7 @@ interface Affected extends Circumstances {
   readonly lowered: readonly string[];
 }
 
-/** What the edit means for what is queued or waits; answers the names of pools that were made for it. */
+/** Applies the edit to runs and tokens that are queued or wait. Returns the names of pools that it created. */
 async function workOnRuns(tx: Db, job: queries.JobWrite, affected: Affected): Promise<string[]> {
   const { actor, wasPaused, tasks, gone, lowered } = affected;
   const { definition, at } = job;
@@ -165,15 +167,15 @@ function hasLimits({ maxActiveInstants, tasks }: JobDefinition): boolean {
   return maxActiveInstants !== null || tasks.some((task) => task.maxRunning !== null || task.pool !== null);
 }
 
-function lostWarning(l: { project: string; job: string; task: string; parent: string }): Fault {
+function warnOfLostDependent(l: { project: string; job: string; task: string; parent: string }): Fault {
   return {
     path: '',
     message: `${l.project}/${l.job}/task/${l.task} depended on ${l.parent}, which is no longer here`,
   };
 }
 
-/** Each at the first task that names it. */
-function newPoolWarnings({ tasks }: JobDefinition, pools: readonly string[]): Fault[] {
+/** One warning per pool, at the first task that names it. */
+function warnOfNewPools({ tasks }: JobDefinition, pools: readonly string[]): Fault[] {
   const first = new Map(tasks.map((task, i) => [task.pool, i] as const).toReversed());
   return pools.map((pool) => ({
     path: `tasks[${first.get(pool)}].pool`,
@@ -186,8 +188,8 @@ type Ids = ReadonlyMap<string, string>;
 const keyOf = (reference: queries.Foreign): string =>
   JSON.stringify([reference.project, reference.job, reference.kind, reference.name]);
 
-/** Every reference that leads nowhere is a fault of its own. */
-async function resolve(tx: Db, definition: JobDefinition): Promise<Map<string, string>> {
+/** Resolves the references to other jobs. Each reference that leads nowhere is a fault of its own. */
+async function resolveForeignReferences(tx: Db, definition: JobDefinition): Promise<Map<string, string>> {
   const wanted = definition.foreignReferences;
   const ids = await queries.resolveForeign(
     tx,
@@ -200,12 +202,12 @@ async function resolve(tx: Db, definition: JobDefinition): Promise<Map<string, s
     throw new MillraceError('bad_reference', faults.map((f) => `${f.path}: ${f.message}`).join('; '), { faults });
   }
   const found = ids.flatMap((id) => id ?? []);
-  // what another apply removed since we looked is looked for again, and then told as missing
-  if (!(await queries.keepForeign(tx, found))) return resolve(tx, definition);
+  // another application removed one of them since; the next attempt reports it as missing
+  if (!(await queries.lockForeign(tx, found))) return resolveForeignReferences(tx, definition);
   return new Map(wanted.map(({ reference }, i) => [keyOf(reference), ids[i] ?? '']));
 }
 
-function edgesOf(definition: JobDefinition, ids: { triggers: Ids; tasks: Ids; foreign: Ids }): queries.EdgeWrite[] {
+function listEdges(definition: JobDefinition, ids: { triggers: Ids; tasks: Ids; foreign: Ids }): queries.EdgeWrite[] {
   return definition.tasks.flatMap((task) =>
     task.edges.map(({ kind, parent, offsetMs }) => {
       const local = parent.kind === 'task' ? ids.tasks : ids.triggers;
@@ -217,7 +219,7 @@ function edgesOf(definition: JobDefinition, ids: { triggers: Ids; tasks: Ids; fo
   );
 }
 
-function announce(
+function recordEvents(
   tx: Recording,
   job: queries.JobWrite,
   what: { outcome: Applied['outcome']; wasPaused: boolean },

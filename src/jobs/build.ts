@@ -16,7 +16,7 @@ import { accepted, readInstant, readSpan } from '../documents/values.ts';
 import { defaultQueue } from '../contract/lane.ts';
 import { buildBlock } from '../runtimes/kinds.ts';
 
-/** What Waterwheel's configuration has by default. */
+/** Both are the defaults of Waterwheel's configuration. */
 const defaultTimeoutMs = 4 * 3_600_000;
 const defaultRetryDelayMs = 5 * 60_000;
 

@@ -2,11 +2,11 @@ import { describe, expect, it } from 'vitest';
 import { changesBetween } from './changes.ts';
 
 describe('the difference between two documents', () => {
-  it('is nothing between equal ones, whatever the order of fields', () => {
+  it('equal documents have no changes, whatever the order of fields', () => {
     expect(changesBetween({ a: 1, b: { c: [1] } }, { b: { c: [1] }, a: 1 })).toEqual([]);
   });
 
-  it('names each path that was added, removed or changed, with both values', () => {
+  it('each path that was added, removed or changed is listed with both values', () => {
     expect(changesBetween({ a: 1, b: 2, c: { d: 3 } }, { a: 1, c: { d: 4 }, e: 5 })).toEqual([
       { path: 'b', change: 'removed', before: 2 },
       { path: 'c.d', change: 'changed', before: 3, after: 4 },
@@ -14,7 +14,7 @@ describe('the difference between two documents', () => {
     ]);
   });
 
-  it('knows triggers and tasks by their name: moving one is no change', () => {
+  it('triggers and tasks are identified by name, so moving one is no change', () => {
     const [a, b] = [
       { name: 'a', x: 1 },
       { name: 'b', x: 1 },
@@ -26,7 +26,7 @@ describe('the difference between two documents', () => {
     ]);
   });
 
-  it('is not confused by names that every object has', () => {
+  it('names that every object inherits are compared like others', () => {
     for (const name of ['constructor', '__proto__', 'toString']) {
       const task = { name };
       expect(changesBetween({ tasks: [] }, { tasks: [task] })).toEqual([
@@ -39,7 +39,7 @@ describe('the difference between two documents', () => {
     }
   });
 
-  it('of a document that was not there before is the whole of it', () => {
+  it('a new document is added as a whole', () => {
     expect(changesBetween(undefined, { a: 1 })).toEqual([{ path: '', change: 'added', after: { a: 1 } }]);
   });
 });

@@ -1,4 +1,4 @@
-/** The difference between two documents, path by path, for people who want to see what an application would do. */
+/** The difference between two documents, path by path. It shows people what an application of the new one would change. */
 
 export interface Change {
   readonly path: string;
@@ -7,7 +7,7 @@ export interface Change {
   readonly after?: unknown;
 }
 
-/** Items of these lists are known by their name, not by their place. */
+/** Items of these lists are identified by name, not by position. */
 const namedLists = new Set(['triggers', 'tasks']);
 
 export function changesBetween(before: unknown, after: unknown, path = ''): Change[] {
@@ -31,7 +31,7 @@ function recordChanges(before: Fields, after: Fields, path: string): Change[] {
   return keys.flatMap((key) => changesBetween(own(before, key), own(after, key), path === '' ? key : `${path}.${key}`));
 }
 
-/** A task may well be called `constructor`, which every object has. */
+/** A task may be called `constructor`, which every object inherits. */
 function own(fields: Fields, key: string): unknown {
   return Object.hasOwn(fields, key) ? fields[key] : undefined;
 }

@@ -3,7 +3,7 @@
  *
  * Promises: every default is applied, durations are whole milliseconds, instants are milliseconds since the epoch,
  * every reference names its project and job in full, and all of it may be stored in PostgreSQL as it is (no NUL, no
- * lone surrogate, nothing outside the range of a timestamptz). `parse-job.ts` is the only maker.
+ * lone surrogate, nothing outside the range of a timestamptz). Only `parse-job.ts` makes definitions.
  */
 import type { RuntimeBlock } from '../contract/wire.ts';
 
@@ -18,17 +18,17 @@ export const catchups = ['none', 'earliest', 'latest', 'random', 'last'] as cons
 type Catchup = (typeof catchups)[number];
 
 export const overlaps = ['queue', 'skip', 'cancel_older'] as const;
-/** What happens to an instant that comes while as many are active as may be. */
+/** What happens to an instant that becomes due while the job has its maximum of active instants. */
 type Overlap = (typeof overlaps)[number];
 
 export const retryCauses = ['failure', 'timeout', 'error'] as const;
 /** The final states of an attempt that may be followed by another. */
 type RetryCause = (typeof retryCauses)[number];
 
-/** The word for keeping without end. */
+/** The value of `retention` that keeps everything. */
 export const forever = 'forever';
 
-/** What the parent must do for the edge to give a token: fire, or end in that way. */
+/** The event of the parent for which the edge gives a token: a trigger fires, or a task ends in this way. */
 export type EdgeKind = 'trigger' | 'success' | 'failure' | 'done';
 
 export interface JobDefinition {
@@ -37,9 +37,9 @@ export interface JobDefinition {
   readonly project: string;
   readonly name: string;
   readonly description: string;
-  /** null: the document does not say; a new job is not paused, an existing one stays as it is. */
+  /** null: the document does not say. Then a new job is not paused, and an existing one stays as it is. */
   readonly paused: boolean | null;
-  /** Values of `{{params.x}}` where a run is not given others. */
+  /** Default values of `{{params.x}}`. A run may be given others. */
   readonly params: JsonObject;
   /** null: no limit. */
   readonly maxActiveInstants: number | null;
@@ -53,7 +53,7 @@ export interface JobDefinition {
   readonly document: JsonObject;
 }
 
-/** null: for ever. What is not there is the installation's to say. In the words of the column it is kept in. */
+/** null: forever. A missing field follows the installation's setting. Field names are those of the stored JSON. */
 export interface RetentionDefinition {
   readonly age_ms?: number | null;
   readonly runs?: number | null;
@@ -63,7 +63,7 @@ export interface RetentionDefinition {
 export interface TriggerDefinition {
   readonly name: string;
   readonly startMs: number;
-  /** Exclusive; null: for ever. */
+  /** Exclusive; null: no end. */
   readonly endMs: number | null;
   readonly periodMs: number | null;
   readonly cron: string | null;
@@ -101,7 +101,7 @@ export interface EdgeDefinition {
 }
 
 export interface ParentReference {
-  /** Whether the parent is in this very job. */
+  /** Whether the parent belongs to the same job. */
   readonly local: boolean;
   readonly project: string;
   readonly job: string;

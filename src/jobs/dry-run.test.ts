@@ -1,4 +1,4 @@
-/** A dry run, which an editor asks for while somebody types: it waits for no run, and no run waits for it. */
+/** A dry run, which an editor sends while a user types: it waits for no run, and no run waits for it. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { activate, applyDocument, makePipeline, type Pipeline } from '../../test/harness/pipeline.ts';
 import { onClient, sql } from '../kernel/sql.ts';
@@ -9,7 +9,7 @@ beforeAll(async () => {
 });
 afterAll(() => line.close());
 
-it('takes neither the lock of the event log nor a row of what is queued', async () => {
+it('a dry run takes neither the lock of the event log nor the lock of a queued run', async () => {
   const tasks = [{ name: 'a', max_running: 3 }, { name: 'b' }, { name: 'c', depends: ['task/a', 'task/b'] }];
   const job = await line.job({ project: 'p', name: 'j', tasks });
   for (const name of ['a', 'b', 'c']) await activate(line, job.task(name), '2026-01-01T00:00:00.000Z');
@@ -35,7 +35,7 @@ it('takes neither the lock of the event log nor a row of what is queued', async 
   }
 });
 
-it('warns of a pool that is new, once, and not of one that is there', async () => {
+it('a dry run warns once of a new pool, and not of an existing one', async () => {
   const tasks = [{ name: 'a', pool: 'known' }];
   await line.job({ project: 'q', name: 'j', tasks });
   const wanted = ['known', 'z', 'y', 'z'].map((pool, n) => ({ name: `t${n}`, pool }));

@@ -1,10 +1,10 @@
-/** The params of a run: how large they may be, and which numbers they may hold, wherever they come from. */
+/** The limits of a run's params: their size, and the numbers they may hold. They apply to every source of params. */
 import { numberFault } from '../kernel/text/exact-number.ts';
 
-/** Of their JSON, in UTF-8. */
+/** The size of their JSON, in UTF-8. */
 export const maxParamsBytes = 256 * 1024;
 
-/** What is wrong with params, or nothing; it follows "params". */
+/** Returns what is wrong with params, to be appended to "params", or undefined. */
 export function paramsFault(params: unknown): string | undefined {
   if (params === undefined || params === null) return undefined;
   let inexact: string | undefined;

@@ -1,4 +1,4 @@
-/** Statements about job documents: finding, writing, removing. Whole sets at a time; the caller holds the transaction. */
+/** Statements that find, write and remove the parts of a job. Each handles a whole set; the caller holds the transaction. */
 import { type Db, sql } from '../kernel/sql.ts';
 import type { JobDefinition, TaskDefinition, TriggerDefinition } from './definition.ts';
 import { laneOf } from '../contract/lane.ts';
@@ -20,7 +20,7 @@ export async function findProjectId(db: Db, name: string): Promise<string | unde
   )?.id;
 }
 
-/** Locked: two applications of one job follow each other. */
+/** Locks the row, so that applications of one job run one after another. */
 export function lockJob(
   db: Db,
   job: { id: string | null; projectId: string; name: string },
@@ -33,7 +33,7 @@ export function lockJob(
     select id, project_id, name, paused, version, deleted_at from job where ${which} for update`);
 }
 
-export async function storedDocument(db: Db, jobId: string, version: number): Promise<unknown> {
+export async function readStoredDocument(db: Db, jobId: string, version: number): Promise<unknown> {
   const row = await db.maybeOne<{ definition: unknown }>(sql`
     select definition from job_version where job_id = ${jobId} and version = ${version}`);
   return row?.definition;
@@ -67,7 +67,7 @@ export async function writeVersion(db: Db, job: JobWrite, actor: string): Promis
 
 const asDate = (ms: number | null): Date | null => (ms === null ? null : new Date(ms));
 
-/** Name → id. The marks of a trigger that was there before stay. */
+/** Returns name → id. Existing triggers keep their marks. */
 export async function writeTriggers(
   db: Db,
   jobId: string,
@@ -96,7 +96,7 @@ export async function writeTriggers(
   return new Map(rows.map((row) => [row.name, row.id]));
 }
 
-/** Name → id. */
+/** Returns name → id. */
 export async function writeTasks(
   db: Db,
   job: JobWrite,
@@ -128,33 +128,36 @@ export async function writeTasks(
   return new Map(rows.map((row) => [row.name, row.id]));
 }
 
-/** No stage takes so long. */
-const longestStage = '1 minute';
+/** The maximum time of a stage that began with the former threshold, with a wide margin. */
+const maxStageTime = '1 minute';
 
-/** Tokens that a lowered threshold has made full are released, also those that are being counted by the old one just now. */
+/**
+ * Releases tokens whose count reaches a lowered threshold. The row in `lowered` makes the scheduler check again for a while,
+ * because a concurrent stage may still count by the former threshold.
+ */
 export async function lowerThresholds(db: Db, taskIds: readonly string[], at: Date): Promise<void> {
   await db.exec(sql`select hold_full_tokens(${taskIds}::uuid[])`);
   await db.exec(sql`
     insert into lowered (task_id, until)
-    select id, ${at}::timestamptz + ${longestStage}::interval from unnest(${taskIds}::uuid[]) as id
+    select id, ${at}::timestamptz + ${maxStageTime}::interval from unnest(${taskIds}::uuid[]) as id
      order by 1
     on conflict (task_id) do update set until = excluded.until`);
 }
 
-/** Runs that nobody has finished: the first thing that whoever changes or removes tasks locks, before tokens and limits. */
+/** Locks the unfinished runs of a job. Changing or removing tasks locks these first, before tokens and limits. */
 export async function lockRuns(db: Db, jobId: string): Promise<void> {
   await db.exec(sql`
     select 1 from live where task_id in (select id from task where job_id = ${jobId}) order by id for update`);
 }
 
-/** Whether a limit of the job or of its tasks is known. */
+/** Whether the job or any of its tasks has a limit. */
 export async function isLimited(db: Db, jobId: string): Promise<boolean> {
   const { limited } = await db.one<{ limited: boolean }>(sql`
     select exists (select 1 from task where job_id = ${jobId} and gates is not null) as limited`);
   return limited;
 }
 
-/** Answers the names of pools that were made for it. */
+/** Returns the names of pools that it created. */
 export async function setLimits(
   db: Db,
   { id, definition, at }: JobWrite,
@@ -170,8 +173,8 @@ export async function setLimits(
   return made;
 }
 
-/** The names of pools that setLimits would make. */
-export async function missingPools(db: Db, { tasks }: JobDefinition): Promise<string[]> {
+/** The names of pools that setLimits would create. */
+export async function findMissingPools(db: Db, { tasks }: JobDefinition): Promise<string[]> {
   const rows = await db.rows<{ name: string }>(sql`
     select distinct p.name
       from unnest(${tasks.map((t) => t.pool)}::text[]) as p (name)
@@ -180,26 +183,29 @@ export async function missingPools(db: Db, { tasks }: JobDefinition): Promise<st
   return rows.map((row) => row.name);
 }
 
-/** What is queued of tasks that are paused from now on waits, and gives up what it holds of limits. */
+/** Holds the queued runs of newly paused tasks, and returns their permits. */
 export async function parkRuns(db: Db, tasks: readonly string[], at: Date): Promise<void> {
   await db.exec(sql`select park_runs(${tasks}::uuid[], ${at}::timestamptz)`);
 }
 
-/** How high the thresholds are now, by name. */
-export async function thresholdsOf(db: Db, jobId: string): Promise<Map<string, number>> {
+/** The current thresholds, by task name. */
+export async function readThresholds(db: Db, jobId: string): Promise<Map<string, number>> {
   const rows = await db.rows<{ name: string; threshold: number }>(sql`
     select name, threshold from task where job_id = ${jobId}`);
   return new Map(rows.map((row) => [row.name, row.threshold]));
 }
 
-/** Two jobs that refer to each other, applied at once, would each hold what the other needs: one waits for the other. */
-export async function takeTurn(db: Db): Promise<void> {
+/**
+ * Makes applications with references to other jobs run one at a time. Two jobs that refer to each other would deadlock:
+ * each application would hold rows that the other one needs.
+ */
+export async function lockReferences(db: Db): Promise<void> {
   const [space, number] = locks.refer;
   await db.exec(sql`select pg_advisory_xact_lock(${space}::integer, ${number}::integer)`);
 }
 
-/** Whether these are all still there; if so they stay until we are done. */
-export async function keepForeign(db: Db, ids: readonly string[]): Promise<boolean> {
+/** Locks these tasks and triggers against removal until the end of the transaction. Returns whether all of them exist. */
+export async function lockForeign(db: Db, ids: readonly string[]): Promise<boolean> {
   const tasks = await db.exec(sql`
     select 1 from task where id = any (${ids}::uuid[]) and removed_at is null order by id for share`);
   const triggers = await db.exec(sql`
@@ -207,12 +213,12 @@ export async function keepForeign(db: Db, ids: readonly string[]): Promise<boole
   return tasks + triggers === new Set(ids).size;
 }
 
-/** The lock order of the stages: triggers by id. Taken before they are written in the document's order. */
+/** Locks the job's triggers by id, which is the lock order of the stages, before they are written in document order. */
 export async function lockTriggers(db: Db, jobId: string): Promise<void> {
   await db.exec(sql`select 1 from trigger where job_id = ${jobId} order by id for no key update`);
 }
 
-/** What the document no longer names: it neither fires nor is caught up. */
+/** Removes triggers that the document no longer names. They neither fire nor are caught up. */
 export async function removeTriggers(db: Db, jobId: string, keep: readonly string[], at: Date): Promise<void> {
   await db.exec(sql`
     update trigger set removed_at = ${at}
@@ -223,7 +229,7 @@ export async function removeTriggers(db: Db, jobId: string, keep: readonly strin
 }
 
 /** Tasks that the document no longer names. */
-export async function otherTasks(db: Db, jobId: string, keep: readonly string[]): Promise<string[]> {
+export async function findOtherTasks(db: Db, jobId: string, keep: readonly string[]): Promise<string[]> {
   const rows = await db.rows<{ id: string }>(sql`
     select id from task
      where job_id = ${jobId} and removed_at is null and not id = any (${keep}::uuid[])
@@ -231,13 +237,13 @@ export async function otherTasks(db: Db, jobId: string, keep: readonly string[])
   return rows.map((row) => row.id);
 }
 
-/** Takes tasks out of the graph; what runs may finish. Appends events: nothing may be locked after it. */
+/** Takes tasks out of the graph. Running runs may finish. It appends events, so the caller must lock nothing after it. */
 export async function retireTasks(db: Db, tasks: readonly string[], who: { actor: string; at: Date }): Promise<void> {
   await db.exec(sql`select retire_tasks(${tasks}::uuid[], false, 'task removed', ${who.actor}, ${who.at})`);
 }
 
-/** Tasks of other jobs that wait for one of these tasks, or for a trigger of this job that is no more: their edges go too. */
-export function orphanedDependents(
+/** Tasks of other jobs that depend on one of these tasks, or on a removed trigger of this job. Their edges are removed too. */
+export function findOrphanedDependents(
   db: Db,
   jobId: string,
   gone: readonly string[],
@@ -299,7 +305,7 @@ export interface Foreign {
   readonly name: string;
 }
 
-/** The ids of things in other jobs, in the order asked; null where there is none. */
+/** The ids of tasks and triggers of other jobs, in the given order; null where there is none. */
 export async function resolveForeign(db: Db, wanted: readonly Foreign[]): Promise<(string | null)[]> {
   const rows = await db.rows<{ id: string | null }>(sql`
     select coalesce(task.id, trigger.id) as id

@@ -17,7 +17,7 @@ describe('a reference', () => {
     ['task/task/task', { ...local, job: 'task', name: 'task' }],
     ['trigger/task/trigger', { ...local, job: 'trigger', name: 'trigger' }],
     ['task/my task-2.0 (ü) 🚀', { ...local, name: 'my task-2.0 (ü) 🚀' }],
-  ])('%j is read, and written back', (text, reference) => {
+  ])('the reference %j is parsed and formatted back', (text, reference) => {
     expect(parseReference(text)).toEqual({ ok: true, value: reference });
     expect(parseReference(formatReference(reference))).toEqual({ ok: true, value: reference });
   });
@@ -39,11 +39,11 @@ describe('a reference', () => {
     ['task/a@soon', 'where a number is expected'],
     ['task/a@2000y', 'must not be longer than 1000 years'],
     ['task/a\u0000', 'control'],
-  ])('%j is refused', (text, message) => {
+  ])('the reference %j is rejected', (text, message) => {
     expect(parseReference(text)).toEqual({ ok: false, message: expect.stringContaining(message) as unknown });
   });
 
-  test('to any name that may be given comes back as it was', () => {
+  test('a reference with any valid names survives formatting and parsing', () => {
     const name = fc
       .string({ minLength: 1, maxLength: 30, unit: 'grapheme' })
       .filter((text) => nameFault(text) === undefined);
@@ -64,7 +64,7 @@ describe('a reference', () => {
 
 describe('a name', () => {
   test.each(['a', 'a b', 'ä-ö.ü!', '日本', '👨‍👩‍👧', 'x'.repeat(200), '🚀'.repeat(200), 'a:b[c]{d}'])(
-    'may be %j',
+    'a name may be %j',
     (name) => {
       expect(nameFault(name)).toBeUndefined();
     },
@@ -84,7 +84,7 @@ describe('a name', () => {
     'a\u202eb',
     '\ufeffa',
     'x'.repeat(201),
-  ])('may not be %j', (name) => {
+  ])('a name may not be %j', (name) => {
     expect(nameFault(name)).toBeTypeOf('string');
   });
 });

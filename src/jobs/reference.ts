@@ -2,9 +2,9 @@
  * References between triggers and tasks: `[project/][job/](task|trigger)/name[@offset]`.
  *
  * Two parts name something in the same job, three in another job of the same project, four in another project. The
- * keyword's place decides, so a job may well be called `task`. The offset is a positive duration: the child's instant is
- * the parent's plus it. (Waterwheel allowed only letters, digits, `_` and spaces in a reference; here every name that
- * can be given can be referred to.)
+ * keyword's position decides, so a job may be called `task`. The offset is a positive duration: the child's instant is the
+ * parent's plus the offset. (Waterwheel allowed only letters, digits, `_` and spaces in a reference. Here a reference may
+ * use every valid name.)
  */
 import { formatDuration } from '../kernel/text/duration.ts';
 import { nameFault } from '../documents/name.ts';

@@ -22,7 +22,7 @@ beforeAll(async () => {
 });
 afterAll(() => database.close());
 
-it('finds every definition that exists, however many are asked for at once and whatever the cache has room for', async () => {
+it('every existing definition is found, however many are requested at once and however small the cache is', async () => {
   const cache = new DocumentCache();
   const pieces = Array.from({ length: 12 }, (_, i) => keys.filter((_key, at) => (at + i * 74) % keys.length < 120));
   for (let round = 0; round < 3; round++) {
@@ -32,7 +32,7 @@ it('finds every definition that exists, however many are asked for at once and w
   expect(cache.size).toBeLessThan(jobs);
 });
 
-it('leaves out what does not exist', async () => {
+it('definitions that do not exist are left out', async () => {
   const [first] = keys;
   if (first === undefined) throw new Error('no key');
   const asked = [first, { ...first, version: 2 }, { ...first, task: '00000000-0000-7000-8000-000000000000' }];

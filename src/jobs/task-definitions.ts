@@ -1,4 +1,4 @@
-/** What a worker needs to execute tasks, read from the version of the document that a run was made from. */
+/** Task definitions for workers, read from the version of the document that a run was made from. */
 import type { Pool } from 'pg';
 import type { DefinitionKey, TaskDefinition as WireDefinition } from '../contract/wire.ts';
 import { type Db, sql } from '../kernel/sql.ts';
@@ -17,7 +17,7 @@ type Row = {
 };
 type Version = { job_id: string; version: number; definition: string };
 
-/** What is known of a tenant's documents lives and dies with its pool. */
+/** One cache of documents per tenant. It lives as long as the tenant's pool. */
 const caches = new WeakMap<Pool, DocumentCache>();
 
 export function cacheOf(pool: Pool): DocumentCache {
@@ -37,7 +37,7 @@ export async function readDefinitions(
   return (await readQueuedDefinitions(db, tenant, keys, cache)).map(({ definition }) => definition);
 }
 
-/** The same with the queue that each task's runs wait in, which a worker need not know. */
+/** The same, with the queue of each task, which workers do not need. */
 export async function readQueuedDefinitions(
   db: Db,
   tenant: string,
@@ -45,7 +45,7 @@ export async function readQueuedDefinitions(
   cache: DocumentCache,
 ): Promise<{ definition: WireDefinition; queue: string }[]> {
   const rows = await findTasks(db, keys);
-  const documents = await documentsOf(db, { tenant, rows, cache });
+  const documents = await loadDocuments(db, { tenant, rows, cache });
   return rows.flatMap((row) => {
     const job = documents.get(keyOf(row));
     const task = job?.tasks.get(row.task_name);
@@ -81,14 +81,14 @@ interface Wanted {
   readonly cache: DocumentCache;
 }
 
-/** Documents read by one statement. Each may be 4 MB long. */
+/** Documents read by one statement. Each may have 4 MB. */
 const versionsPerRead = 8;
 
-/** Each document once, however many of its tasks are asked for. */
-async function documentsOf(db: Db, { tenant, rows, cache }: Wanted): Promise<Map<string, CachedJob>> {
+/** Reads each document once, however many of its tasks are requested. */
+async function loadDocuments(db: Db, { tenant, rows, cache }: Wanted): Promise<Map<string, CachedJob>> {
   const wanted = new Map(rows.map((row) => [keyOf(row), row]));
   const found = new Map<string, CachedJob>();
-  const takeKnown = (): Row[] => {
+  const takeCached = (): Row[] => {
     for (const key of wanted.keys()) {
       const job = cache.get(key);
       if (job === undefined) continue;
@@ -97,10 +97,10 @@ async function documentsOf(db: Db, { tenant, rows, cache }: Wanted): Promise<Map
     }
     return [...wanted.values()];
   };
-  if (takeKnown().length === 0) return found;
+  if (takeCached().length === 0) return found;
   await cache.inTurn(async () => {
-    // the request before may have read some of them
-    const missing = takeKnown();
+    // the previous request may have read some of them
+    const missing = takeCached();
     for (let i = 0; i < missing.length; i += versionsPerRead) {
       for (const [key, job] of await readVersions(db, tenant, missing.slice(i, i + versionsPerRead))) {
         found.set(key, job);

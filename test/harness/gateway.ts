@@ -21,7 +21,7 @@ import { makeTenantDesks } from '../../src/gateway/desks/tenant-desks.ts';
 import { BatchTurns } from '../../src/gateway/claims/batch-turns.ts';
 import { WorkerAccess } from '../../src/gateway/access/worker-access.ts';
 import { engine, engineVersion } from '../../src/engine/engine.ts';
-import { openApi } from '../../src/http/openapi.ts';
+import { makeOpenApi } from '../../src/http/openapi.ts';
 import { newId } from '../../src/kernel/id.ts';
 import { newSecret } from '../../src/kernel/text/secret-text.ts';
 import { Seldom } from '../../src/kernel/log-throttle.ts';
@@ -100,7 +100,7 @@ export function makeTestGateway(fleet: Fleet, loader: Loader = fleet.loader): Te
       launcher: () => readLauncherFigures(control, 64),
     }),
     settings: [],
-    description: makeDescription(() => openApi([gatewayEndpoints], engineVersion)),
+    description: makeDescription(() => makeOpenApi([gatewayEndpoints], engineVersion)),
   };
   const uiFolder = join(tmpdir(), `no-pages-${newId()}`);
   const gateway = new Gateway({ context, telemetry, uiFolder, hostNames: new Set() });

@@ -4,7 +4,7 @@
  */
 import { compileSchedule, countInstants, instantsBetween, type Schedule } from '../../calendar/schedule.ts';
 import type { Db } from '../../kernel/sql.ts';
-import { piecesOf } from '../../scheduler/catchup/catchup.ts';
+import { countPieces } from '../../scheduler/catchup/catchup.ts';
 import { specOf } from '../../scheduler/spec.ts';
 import { type BackfillTrigger, type NewPart, unfired } from './queries.ts';
 import { badRequest } from '../context.ts';
@@ -47,7 +47,14 @@ function planPart(trigger: BackfillTrigger, { first, last }: Wish, nowMs: number
   const fromMs = Math.max(first.getTime(), schedule.startMs);
   const toMs = Math.max(fromMs, Math.min(last.getTime(), nowMs - trigger.offset_ms, schedule.endMs - 1) + 1);
   const instants = countInstants(schedule, fromMs, toMs);
-  return { trigger, schedule, fromMs, toMs, instants, pieces: instants === 0 ? 0 : piecesOf(schedule, fromMs, toMs) };
+  return {
+    trigger,
+    schedule,
+    fromMs,
+    toMs,
+    instants,
+    pieces: instants === 0 ? 0 : countPieces(schedule, fromMs, toMs),
+  };
 }
 
 export function totalOf(parts: readonly NewPart[]): number {

@@ -4,7 +4,7 @@ import { compileSchedule } from '../../calendar/schedule.ts';
 import { groupBy } from '../../kernel/group-by.ts';
 import { loopShare } from '../../kernel/process/loop-share.ts';
 import { countLeft } from '../../scheduler/catchup/catchup.ts';
-import { catchupsOfJob } from '../../scheduler/catchup/queries.ts';
+import { findCatchupsOfJob } from '../../scheduler/catchup/queries.ts';
 import { comingFrom, nextOf } from '../../scheduler/forecast.ts';
 import type { PlannedCatchup } from '../../scheduler/queries.ts';
 import { specOf } from '../../scheduler/spec.ts';
@@ -27,7 +27,7 @@ export async function firingsOf(
   const [rows, scheduled, catchups] = await Promise.all([
     listTriggers(ctx.db, id),
     listScheduled(ctx.db, [id]),
-    catchupsOfJob(ctx.db, id),
+    findCatchupsOfJob(ctx.db, id),
   ]);
   const left = groupBy(catchups, (row) => row.trigger_id);
   const triggers = new Map(scheduled.map((trigger) => [trigger.id, trigger]));

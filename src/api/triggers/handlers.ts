@@ -4,12 +4,12 @@ import { clientGone } from '../../errors.ts';
 import type { JobDefinition, TriggerDefinition } from '../../jobs/definition.ts';
 import { documentParser } from '../../jobs/document/parser.ts';
 import { compileSchedule, nextInstant } from '../../calendar/schedule.ts';
-import { localText } from '../../calendar/zone-text.ts';
+import { formatLocal } from '../../calendar/zone-text.ts';
 import { groupBy } from '../../kernel/group-by.ts';
 import { loopShare } from '../../kernel/process/loop-share.ts';
 import type { Db } from '../../kernel/sql.ts';
 import { countLeft } from '../../scheduler/catchup/catchup.ts';
-import { catchupsOfJob } from '../../scheduler/catchup/queries.ts';
+import { findCatchupsOfJob } from '../../scheduler/catchup/queries.ts';
 import { type Coming, comingFrom, nextOf, type Outlook, outlookOf } from '../../scheduler/forecast.ts';
 import type { PlannedCatchup, TriggerRow } from '../../scheduler/queries.ts';
 import { specOf } from '../../scheduler/spec.ts';
@@ -122,7 +122,7 @@ interface Before {
 async function knownOf(db: Db, definition: JobDefinition): Promise<Before> {
   const job = definition.uuid ?? (await findJobId(db, definition));
   if (job === undefined) return { known: { paused: false, triggers: [] }, catchups: [] };
-  const [known, catchups] = await Promise.all([listKnown(db, job), catchupsOfJob(db, job)]);
+  const [known, catchups] = await Promise.all([listKnown(db, job), findCatchupsOfJob(db, job)]);
   return { known, catchups };
 }
 
@@ -157,7 +157,7 @@ function writtenOutlook({ name, timezone }: TriggerDefinition, { fires, caughtUp
 }
 
 export function writtenComing(timezone: string | null, { instantMs, dueMs }: Coming) {
-  return { instant: isoOf(instantMs), due: isoOf(dueMs), local: localText(timezone, instantMs) };
+  return { instant: isoOf(instantMs), due: isoOf(dueMs), local: formatLocal(timezone, instantMs) };
 }
 
 function isoOf(ms: number): string {

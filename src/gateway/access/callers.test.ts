@@ -53,7 +53,7 @@ const basic = (text: string): string => `Basic ${Buffer.from(text).toString('bas
 const unknown: unknown = expect.objectContaining({ code: 'unauthenticated' });
 
 describe('a key', () => {
-  it('is known as Bearer and as the user name of Basic, whatever the case of the scheme', async () => {
+  it('a key is accepted as Bearer and as the user name of Basic, whatever the case of the scheme', async () => {
     const keyId = expect.any(String) as string;
     const caller = { kind: 'key', role: 'operator', keyId, tenantId, tenant: 'acme', actor: 'key:ci' };
     expect(await identify(`Bearer ${secret}`)).toEqual(caller);
@@ -63,7 +63,7 @@ describe('a key', () => {
     expect(await identify(basic(secret))).toEqual(caller);
   });
 
-  it('that is no good is refused, not ignored', async () => {
+  it('an invalid key is rejected, not ignored', async () => {
     for (const header of [
       `Bearer ${secret}x`,
       'Bearer',
@@ -77,7 +77,7 @@ describe('a key', () => {
       await expect(identify(header), header).rejects.toEqual(unknown);
   });
 
-  it('that is empty or too short for a key is nobody, even if its hash is in the table', async () => {
+  it('a key that is empty or too short is rejected, even if its hash is in the table', async () => {
     for (const [index, short] of ['', ' ', 'x', 'fifteen letters'].entries()) {
       const key = { id: newId(), name: `short ${index}`, role: 'root' as const, tenantId: null, by: 'installation' };
       await insertKey(control.db, { ...key, hash: hashOf(short), at: new Date() });
@@ -88,12 +88,12 @@ describe('a key', () => {
     expect(lookups).toBe(0);
   });
 
-  it('is looked up by its hash; the table holds nothing that would open anything (I12)', async () => {
+  it('the table of keys holds hashes, never a secret (I12)', async () => {
     const rows = await control.db.rows(sql`select * from key`);
     expect(JSON.stringify(rows)).not.toContain(secret.slice(4));
   });
 
-  it('is remembered for at most 5 s', async () => {
+  it('a key is cached for at most 5 s', async () => {
     vi.useFakeTimers({ toFake: ['performance'] });
     try {
       await identify(`Bearer ${secret}`);
@@ -109,14 +109,14 @@ describe('a key', () => {
     }
   });
 
-  it('that was revoked is refused as soon as the revocation is heard', async () => {
+  it('a revoked key is rejected as soon as the revocation arrives', async () => {
     await identify(`Bearer ${secret}`);
     await revokeKey(control.db, keyId, new Date());
     callers.forget();
     await expect(identify(`Bearer ${secret}`)).rejects.toEqual(unknown);
   });
 
-  it('that is being looked up while its revocation arrives is not remembered', async () => {
+  it('a key is not cached if its revocation arrives during the lookup', async () => {
     const looking = identify(`Bearer ${secret}`);
     callers.forget();
     await looking;
@@ -124,7 +124,7 @@ describe('a key', () => {
     await expect(identify(`Bearer ${secret}`)).rejects.toEqual(unknown);
   });
 
-  it('of which thousands are tried does not fill the memory', async () => {
+  it('the cache stays bounded when thousands of wrong keys are tried', async () => {
     const none: Db = { ...control.db, maybeOne: async () => undefined };
     const guarded = new Callers({ control: none, secrets, time, cookieName: 'x' });
     for (let i = 0; i < 20_005; i++) expect(await guarded.byKey(`a wrong key, number ${i}`)).toBeUndefined();
@@ -132,7 +132,7 @@ describe('a key', () => {
 });
 
 describe('a task', () => {
-  it('is known by the credential of its run', async () => {
+  it('a task is identified by the credential of its run', async () => {
     const run = { run: newId(), lease: 3 };
     const credential = secrets.signRun({ tenant: tenantId, ...run });
     expect(await identify(`Bearer ${credential}`)).toEqual({ kind: 'task', tenantId, ...run });
@@ -159,7 +159,7 @@ describe('a session', () => {
     });
   });
 
-  it('is known by its cookie, and slides: it ends twelve hours after the last visit', async () => {
+  it('a session is identified by its cookie, and ends twelve hours after its last use', async () => {
     expect(await visit()).toEqual({ kind: 'session', role: 'operator', tenantId, tenant: 'acme', actor: 'key:ci' });
     time.advance(sessionMs - 1_000);
     expect(await visit()).toBeDefined();
@@ -169,13 +169,13 @@ describe('a session', () => {
     expect(await visit()).toBeUndefined();
   });
 
-  it('that is unknown is nobody, so that a page can offer to sign in', async () => {
+  it('an unknown session is ignored, so that a page can offer to sign in', async () => {
     expect(await visit('nonsense')).toBeUndefined();
     expect(await callers.identify(request({}))).toBeUndefined();
     expect(await callers.identify(request({ cookie: 'millrace_xy=1' }))).toBeUndefined();
   });
 
-  it('ends with its key', async () => {
+  it('a session ends with its key', async () => {
     await revokeKey(control.db, keyId, new Date());
     expect(await visit()).toBeUndefined();
   });

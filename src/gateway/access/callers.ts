@@ -1,6 +1,6 @@
 /**
- * Who is calling: keys (Bearer, or the user name of Basic), sessions (a cookie), and the credential of a running task.
- * Only hashes are looked up (I12); a key is remembered for at most 5 s, and a revocation is broadcast.
+ * Identifies callers: by key (Bearer, or the user name of Basic), by session (a cookie), or by the credential of a running
+ * task. Only hashes are looked up (I12). A key is cached for at most 5 s, and a revocation is broadcast.
  */
 import { createHash } from 'node:crypto';
 import type { Caller, KeyCaller } from '../../contract/roles.ts';
@@ -12,16 +12,16 @@ import { findKey, type KeyRow } from '../installation/queries.ts';
 import type { RunSecrets } from './secrets.ts';
 import { touchSession } from './session-queries.ts';
 
-const rememberMs = 5_000;
-const mostRemembered = 10_000;
+const cacheMs = 5_000;
+const maxCachedKeys = 10_000;
 export const sessionMs = 12 * 3_600_000;
 
-/** For secrets of ours. A secret that somebody presents goes through `hashPresented`. */
+/** For our own secrets. A secret that a client presents goes through `hashPresented`. */
 export function hashOf(secret: string): Buffer {
   return createHash('sha256').update(secret).digest();
 }
 
-/** Hashes a presented secret for the lookup. Undefined if it is shorter than every secret: an empty one never authenticates. */
+/** Hashes a presented secret for the lookup. Undefined if it is shorter than any valid secret: an empty one never authenticates. */
 export function hashPresented(secret: string): Buffer | undefined {
   return secret.length < minSecretLength ? undefined : hashOf(secret);
 }
@@ -40,12 +40,12 @@ export class Callers {
     this.#cookieName = options.cookieName;
   }
 
-  /** A key was revoked somewhere. */
+  /** Clears the cache. Call it when a key was revoked in any process. */
   forget(): void {
     this.#remembered = new Map();
   }
 
-  /** `undefined`: nobody in particular. A credential that is no good is refused, not ignored. */
+  /** `undefined`: the request has no credential. An invalid credential is rejected, not ignored. */
   async identify(request: Request): Promise<Caller | undefined> {
     const header = request.headers.get('authorization');
     if (header !== null) return this.#byHeader(header);
@@ -53,7 +53,7 @@ export class Callers {
     return cookie === undefined ? undefined : this.#bySession(cookie);
   }
 
-  /** What the caller's key or session is kept under. A task has neither: its credential ends with its lease. */
+  /** The hash of the caller's key or session. A task has neither: its credential ends with its lease. */
   hashFor(request: Request, caller: Caller | undefined): Buffer | undefined {
     if (caller === undefined || caller.kind === 'task') return undefined;
     const header = request.headers.get('authorization');
@@ -76,13 +76,13 @@ export class Callers {
     const hash = hashPresented(secret);
     if (hash === undefined) return undefined;
     const name = hash.toString('base64');
-    // what is read while a revocation arrives goes into the map that it threw away
+    // if a revocation arrives during the read, the result goes into the map that it discarded
     const remembered = this.#remembered;
     const known = remembered.get(name);
     if (known !== undefined && known.until > performance.now()) return known.key;
     const key = await findKey(this.#control, hash);
-    if (remembered.size >= mostRemembered) remembered.clear();
-    remembered.set(name, { key, until: performance.now() + rememberMs });
+    if (remembered.size >= maxCachedKeys) remembered.clear();
+    remembered.set(name, { key, until: performance.now() + cacheMs });
     return key;
   }
 
@@ -100,8 +100,8 @@ export function callerOf(key: KeyRow): KeyCaller {
   return { kind: 'key', role, keyId, tenantId, tenant, actor: `key:${name}` };
 }
 
-/** A caller opens the tenant with its id. A name says nothing: it may be another tenant's by now. */
-export function refuseStranger(
+/** Throws if the caller belongs to another tenant. Compares ids, because a name may belong to another tenant by now. */
+export function rejectOtherTenant(
   caller: Caller | undefined,
   tenant: { readonly id: string | undefined; readonly name: string },
 ): void {

@@ -1,4 +1,4 @@
-/** Keys. Each that is made or revoked is an event of the control database. */
+/** Keys. Creating or revoking one appends an event to the control database. */
 import { everyone } from '../../contract/channels.ts';
 import { defaultTenant } from '../../contract/tenants.ts';
 import type { Role } from '../../contract/roles.ts';
@@ -18,12 +18,12 @@ import type { gatewayEndpoints } from '../installation/endpoints.ts';
 type Keys = Extract<keyof typeof gatewayEndpoints, `${string} /api/keys${string}` | 'GET /api/me'>;
 
 /** Roles that serve the whole installation. */
-const untenanted = new Set<Role>(['root', 'conductor']);
+const rolesWithoutTenant = new Set<Role>(['root', 'conductor']);
 
 export const accessHandlers: Handlers<Pick<typeof gatewayEndpoints, Keys>, GatewayContext> = {
   'POST /api/keys': async ({ body, caller }, context) => {
-    const tenant = body.tenant ?? usualTenant(body.role);
-    if (untenanted.has(body.role) && body.tenant !== undefined) {
+    const tenant = body.tenant ?? chooseDefaultTenant(body.role);
+    if (rolesWithoutTenant.has(body.role) && body.tenant !== undefined) {
       throw new MillraceError('bad_request', `a ${body.role} key serves the whole installation: leave tenant out`, {
         faults: [{ path: 'body.tenant', message: 'not for this role' }],
       });
@@ -48,7 +48,7 @@ export const accessHandlers: Handlers<Pick<typeof gatewayEndpoints, Keys>, Gatew
     hub.send('revoked', everyone);
   },
   'GET /api/me': async ({ caller }, { loader }) => {
-    if (caller === undefined) throw new MillraceError('unauthenticated', 'nobody is signed in');
+    if (caller === undefined) throw new MillraceError('unauthenticated', 'not signed in; send a key, or sign in');
     if (caller.kind !== 'task') return { role: caller.role, tenant: caller.tenant, actor: caller.actor };
     const { name } = await loader.byId(caller.tenantId);
     return { role: 'task' as const, tenant: name, actor: `run:${caller.run}` };
@@ -58,13 +58,13 @@ export const accessHandlers: Handlers<Pick<typeof gatewayEndpoints, Keys>, Gatew
 async function explainNotRevoked(tx: Db, id: string): Promise<MillraceError> {
   if (!(await queries.isInstallationKey(tx, id))) return new MillraceError('not_found', `there is no key ${id}`);
   const detail =
-    "this is the installation's own root key, which every start puts in force again. To replace it, set MILLRACE_ROOT_KEY to another key, or remove the file root-key from the home, and restart";
+    "this is the installation's own root key, which every start enforces again. To replace it, set MILLRACE_ROOT_KEY to another key, or remove the file root-key from the home, and restart";
   return new MillraceError('conflict', detail);
 }
 
 /** A worker key serves all tenants unless it names one. */
-function usualTenant(role: Role): string | null {
-  return untenanted.has(role) || role === 'worker' ? null : defaultTenant;
+function chooseDefaultTenant(role: Role): string | null {
+  return rolesWithoutTenant.has(role) || role === 'worker' ? null : defaultTenant;
 }
 
 interface NewKey {

@@ -1,9 +1,9 @@
 /**
- * Refused credentials, as events of the control database: the installation's audit shows them. A program that guesses keys
- * cannot fill the event log:
+ * Records rejected credentials as events of the control database, which the installation's audit shows. A program that
+ * guesses keys cannot fill the event log:
  *
- * 1. The first refusal of a kind from an address is written at once.
- * 2. Further ones are counted, and written as one event with their number when the period is over.
+ * 1. The first rejection of a kind from an address is written at once.
+ * 2. Further ones are counted, and written as one event with their number at the end of the period.
  * 3. Addresses beyond the first twenty of a kind in a period are counted together.
  */
 import { append, type EventDraft, keyTopic } from '../../events/append.ts';
@@ -12,15 +12,15 @@ import { loop, pause, type Service, within } from '../../kernel/service.ts';
 import type { Db } from '../../kernel/sql.ts';
 import type { Time } from '../../kernel/time.ts';
 
-/** What was refused: a key or a link at the sign-in page, or a key in a header. */
+/** The rejected credential: a key or a link at the sign-in page, or a key in a header. */
 export type RefusedKind = 'sign-in key' | 'sign-in link' | 'header';
 
 interface Count {
   readonly kind: RefusedKind;
-  /** Null: of several addresses, or not known. */
+  /** Null: several addresses, or unknown. */
   readonly address: string | null;
   readonly since: Date;
-  /** Those that no event tells of yet. */
+  /** Rejections that no event contains yet. */
   unwritten: number;
 }
 
@@ -51,26 +51,26 @@ export class RejectedCredentials {
       start: periods.start,
       stop: async () => {
         await periods.stop();
-        // a database that does not answer keeps nobody from ending
+        // a database that does not respond must not block the shutdown
         await within(limits.stopMs, this.endPeriod());
       },
     };
   }
 
-  /** Never throws and never waits: whoever is refused is answered as fast as ever. */
+  /** Never throws and never waits, so a rejection does not delay the response. */
   note(kind: RefusedKind, address: string | null): void {
     const known = this.#find(kind, address);
     if (known !== undefined) {
       known.unwritten += 1;
       return;
     }
-    const told = this.#countOf(kind) < limits.maxAddresses ? address : null;
+    const noted = this.#countOf(kind) < limits.maxAddresses ? address : null;
     const since = new Date(this.#options.time.now());
-    this.#counts.set(makeName(kind, told), { kind, address: told, since, unwritten: 0 });
-    this.#write([makeDraft({ kind, address: told, since, unwritten: 1 })]);
+    this.#counts.set(makeName(kind, noted), { kind, address: noted, since, unwritten: 0 });
+    this.#write([makeDraft({ kind, address: noted, since, unwritten: 1 })]);
   }
 
-  /** Writes what was only counted, and begins anew. Resolves when all is written. */
+  /** Writes the rejections that were only counted, and starts a new period. Resolves when all is written. */
   async endPeriod(): Promise<void> {
     const counts = [...this.#counts.values()].filter(({ unwritten }) => unwritten > 0);
     this.#counts = new Map();
@@ -92,13 +92,13 @@ export class RejectedCredentials {
     const { control, time, log } = this.#options;
     this.#writing = this.#writing
       .then(() => append(control, keyTopic, drafts, { actor: 'nobody', at: new Date(time.now()) }))
-      .catch((error: unknown) => log.warn({ err: error }, 'refused credentials could not be written to the audit'));
+      .catch((error: unknown) => log.warn({ err: error }, 'rejected credentials not recorded in the audit'));
   }
 
   async #run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       await pause(limits.periodMs, signal);
-      // not awaited: a database that does not answer must not hold up the end of this loop
+      // not awaited: a database that does not respond must not block the end of this loop
       if (!signal.aborted) void this.endPeriod();
     }
   }

@@ -1,7 +1,7 @@
 /**
- * The installation's own root key. It follows its source, the environment or the home's file: each start puts that key in
- * force and retires the one before. Sessions and links made with the old key may be an intruder's, so
- * every session and every unspent link ends with it.
+ * The installation's root key. Its source is the environment or a file in the home. Each start activates that key and
+ * retires the previous one. Sessions and links made with the old key may belong to an intruder, so every session and every
+ * unspent link ends with it.
  */
 import { everyone } from '../../contract/channels.ts';
 import { append, keyTopic } from '../../events/append.ts';
@@ -29,6 +29,6 @@ export async function enforceRootKey(
     await append(tx, keyTopic, [{ type: 'key.replaced', subject: null, body }], { actor: installationActor, at });
     return true;
   });
-  // other processes remember keys for seconds, and have streams open
+  // other processes cache keys for seconds, and have streams open
   if (isReplaced) hub.send('revoked', everyone);
 }

@@ -6,12 +6,12 @@ let now = Date.UTC(2026, 5, 1);
 const clock = (): number => now;
 const [old, current] = ['the old master key', 'the new master key'];
 const plain = Buffer.from('a stash value');
-/** Which will not pass. */
+/** A status of 4xx: retrying does not help. */
 const unreadable = expect.objectContaining({ code: 'undecryptable', status: 422 }) as Error;
 const held = { tenant: 'acme', run: newId(), lease: 2 };
 
-describe('what is at rest (I12)', () => {
-  it('is sealed differently each time, and opens again', () => {
+describe('secrets at rest (I12)', () => {
+  it('a value is sealed differently each time, and opens again', () => {
     const secrets = makeSecrets([current], clock);
     const [one, two] = [secrets.encrypt(plain), secrets.encrypt(plain)];
     expect(one.equals(two)).toBe(false);
@@ -20,7 +20,7 @@ describe('what is at rest (I12)', () => {
     expect(secrets.decrypt(secrets.encrypt(Buffer.alloc(0)))).toEqual(Buffer.alloc(0));
   });
 
-  it('opens with an older key after a rotation, and is sealed with the new one', () => {
+  it('after a rotation, an old value opens with the old key and new values are sealed with the new key', () => {
     const sealed = makeSecrets([old], clock).encrypt(plain);
     const rotated = makeSecrets([current, old], clock);
     expect(rotated.decrypt(sealed)).toEqual(plain);
@@ -29,7 +29,7 @@ describe('what is at rest (I12)', () => {
     expect(() => makeSecrets([current], clock).decrypt(sealed)).toThrow('MILLRACE_SECRET_KEY');
   });
 
-  it('does not open when a single bit has changed, or when it was cut', () => {
+  it('a value does not open if a single bit was changed, or if it was truncated', () => {
     const secrets = makeSecrets([current], clock);
     const sealed = secrets.encrypt(plain);
     for (let i = 0; i < sealed.length; i++) {
@@ -46,7 +46,7 @@ describe('what is at rest (I12)', () => {
 });
 
 describe('the credential of a run', () => {
-  it('says which run and lease, for as long as a run may last', () => {
+  it('a credential identifies its run and lease for as long as a run may last', () => {
     const secrets = makeSecrets([current], clock);
     const credential = secrets.signRun(held);
     expect(secrets.verifyRun(credential)).toEqual({ kind: 'task', tenantId: held.tenant, run: held.run, lease: 2 });
@@ -56,13 +56,13 @@ describe('the credential of a run', () => {
     expect(secrets.verifyRun(credential)).toBeUndefined();
   });
 
-  it('is good after a rotation, and not without the key that signed it', () => {
+  it('a credential is valid after a rotation, but not without the key that signed it', () => {
     const credential = makeSecrets([old], clock).signRun(held);
     expect(makeSecrets([current, old], clock).verifyRun(credential)).toBeDefined();
     expect(makeSecrets([current], clock).verifyRun(credential)).toBeUndefined();
   });
 
-  it('cannot be changed, forged or made up', () => {
+  it('a changed, forged or invented credential is rejected', () => {
     const secrets = makeSecrets([current], clock);
     const credential = secrets.signRun(held);
     const [claims = '', signature = ''] = credential.slice(4).split('.');

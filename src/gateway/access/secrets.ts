@@ -1,7 +1,7 @@
 /**
- * What is secret at rest and on the wire (I12): AES-256-GCM for stash values, HMAC-SHA-256 for the credential a task
- * carries. Both keys are derived from one master key; the key's id is written beside each sealed value, so that an old
- * key can still open what it sealed while a new one seals.
+ * Protects secrets at rest and on the wire (I12): AES-256-GCM for stash values, HMAC-SHA-256 for the credential of a task.
+ * Both keys are derived from one master key. Each sealed value contains the id of its key, so that after a rotation an old
+ * key can still open the values that it sealed.
  */
 import {
   createCipheriv,
@@ -21,7 +21,7 @@ const layout = 1;
 const idBytes = 4;
 const ivBytes = 12;
 const tagBytes = 16;
-/** Far beyond any lease: whether a credential still opens something is decided by the run's lease, at each call. */
+/** Far longer than any lease. Each call checks the run's lease, which decides whether a credential is still valid. */
 const credentialLifeMs = 7 * 24 * 3_600_000;
 
 interface MasterKey {
@@ -40,11 +40,11 @@ function derive(secret: string): MasterKey {
 }
 
 export interface RunSecrets extends Secrets {
-  /** Who carries this credential, or nothing if it is not one of ours or too old. */
+  /** The task of this credential. Undefined if the credential is forged or too old. */
   verifyRun(credential: string): TaskCaller | undefined;
 }
 
-/** `keys`: the current master key first, then older ones that may still open what they sealed. */
+/** `keys`: the current master key first, then older ones, which only open values that they sealed. */
 export function makeSecrets(keys: readonly [string, ...string[]], now: () => number): RunSecrets {
   const masters = keys.map(derive);
   const current = masters[0] ?? derive(keys[0]);
@@ -69,20 +69,20 @@ function unseal(keys: readonly MasterKey[], sealed: Buffer): Buffer {
   if (sealed[0] !== layout || key === undefined) {
     throw new MillraceError(
       'undecryptable',
-      'the value was encrypted with a key that is not here; add that key to MILLRACE_SECRET_KEY, or write the value again',
+      'the value was encrypted with a key that is not configured; add that key to MILLRACE_SECRET_KEY, or write the value again',
     );
   }
   try {
-    return opened(key, sealed);
+    return decryptWith(key, sealed);
   } catch (error) {
     const message = 'the value is not what was encrypted: it was changed or cut; write it again';
     throw new MillraceError('undecryptable', message, { cause: error });
   }
 }
 
-function opened(key: MasterKey, sealed: Buffer): Buffer {
+function decryptWith(key: MasterKey, sealed: Buffer): Buffer {
   const body = 1 + idBytes + ivBytes;
-  // without the length a shorter tag would do, which is easier to guess
+  // without this length a shorter tag would be accepted, which is easier to guess
   const decipher = createDecipheriv('aes-256-gcm', key.sealing, sealed.subarray(1 + idBytes, body), {
     authTagLength: tagBytes,
   });

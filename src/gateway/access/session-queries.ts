@@ -20,14 +20,14 @@ export async function insertSession(
     until: Date;
   },
 ): Promise<void> {
-  // the tenant is the key's own: a name may have changed since it was looked up
+  // the tenant is read from the key: its name may have changed since it was looked up
   await db.exec(sql`
     insert into session (id, hash, key_id, opened_with, role, tenant_id, actor, created_at, expires_at)
     values (${session.id}, ${session.hash}, ${session.keyId}, ${session.openedWith}, ${session.role},
             (select tenant_id from key where id = ${session.keyId}), ${session.actor}, ${session.at}, ${session.until})`);
 }
 
-/** Slides the session's end, but writes at most once a minute of its life. A revoked key's sessions are over, whenever made. */
+/** Extends the session, but writes at most once a minute. All sessions of a revoked key have ended. */
 export function touchSession(db: Db, hash: Buffer, at: Date, until: Date): Promise<SessionRow | undefined> {
   return db.maybeOne<SessionRow>(sql`
     with slid as (
@@ -42,8 +42,8 @@ export function touchSession(db: Db, hash: Buffer, at: Date, until: Date): Promi
      where session.hash = ${hash} and session.expires_at > ${at} and key.revoked_at is null`);
 }
 
-/** Which of these are hashes of keys that are not revoked, or of sessions that are not over. */
-export async function stillGood(db: Db, hashes: readonly Buffer[], at: Date): Promise<Buffer[]> {
+/** Those of the given hashes that belong to a key that is not revoked, or to a session that has not ended. */
+export async function findValidHashes(db: Db, hashes: readonly Buffer[], at: Date): Promise<Buffer[]> {
   const rows = await db.rows<{ hash: Buffer }>(sql`
     select hash from key where hash = any(${hashes}::bytea[]) and revoked_at is null
     union all
@@ -86,7 +86,7 @@ export function endSession(db: Db, by: { id: string } | { hash: Buffer }): Promi
   return db.maybeOne<EndedSession>(sql`delete from session where ${wanted} returning id, actor, role`);
 }
 
-/** Ends every session, or all but one. How many there were. */
+/** Ends every session, or all but one. Returns how many. */
 export function endSessions(db: Db, exceptHash: Buffer | undefined): Promise<number> {
   return db.exec(
     exceptHash === undefined ? sql`delete from session` : sql`delete from session where hash <> ${exceptHash}`,
@@ -97,7 +97,7 @@ export function deleteLinks(db: Db): Promise<number> {
   return db.exec(sql`delete from sign_in_link`);
 }
 
-/** `by`: the hash of the key, or of the session, that makes it. False when that is no longer good. */
+/** `by` is the hash of the key or session that makes the link. Returns false if that is revoked or has ended. */
 export async function insertLink(
   db: Db,
   link: { hash: Buffer; by: Buffer | undefined; at: Date; until: Date },
@@ -112,7 +112,7 @@ export async function insertLink(
   return made > 0;
 }
 
-/** A link is spent by its first use; two at once: one wins. Answers the key that has made it. */
+/** The first use spends a link; of two concurrent uses, one wins. Returns the key that made the link. */
 export async function spendLink(db: Db, hash: Buffer, at: Date): Promise<{ id: string; name: string } | undefined> {
   return db.maybeOne<{ id: string; name: string }>(sql`
     delete from sign_in_link

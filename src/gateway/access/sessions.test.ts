@@ -1,4 +1,4 @@
-/** Sessions: who has one, how it ends, and what is never signed in. */
+/** Sessions: how they begin and end, and which credentials never open one. */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { everyone } from '../../contract/channels.ts';
 import { type Fleet, makeFleet } from '../../../test/harness/fleet.ts';
@@ -46,7 +46,7 @@ async function read<T>(path: string, headers: Headers): Promise<T> {
 const list = async (headers = root): Promise<Listed[]> =>
   (await read<{ items: Listed[] }>('/api/sessions', headers)).items;
 
-/** A browser that is signed in; its writes come from our own page. */
+/** A signed-in browser whose writes come from our own page. */
 const browser = async (key: string): Promise<Headers> => ({ cookie: await gateway.session(key), origin });
 
 async function statusOf(headers: Headers, method = 'GET', path = '/api/me'): Promise<number> {
@@ -76,7 +76,7 @@ async function events(type: string): Promise<{ actor: string; body: Record<strin
 }
 
 describe('an empty or short credential', () => {
-  it('signs nobody in, even where its hash is that of a root key, a session or a link', async () => {
+  it('an empty or short credential never signs in, even if its hash is that of a root key, a session or a link', async () => {
     const { db } = fleet.control;
     const at = new Date(fleet.time.now());
     const until = new Date(fleet.time.now() + 60_000);
@@ -98,7 +98,7 @@ describe('an empty or short credential', () => {
 });
 
 describe('sessions', () => {
-  it('are listed for root, with their key, role, tenant and times', async () => {
+  it('sessions are listed for root, with their key, role, tenant and times', async () => {
     const viewer = await gateway.key('viewer', 'a');
     const own = await browser(rootKey);
     const other = await browser(viewer);
@@ -115,7 +115,7 @@ describe('sessions', () => {
     }
   });
 
-  it('end one by one, and the audit says who ended which', async () => {
+  it('sessions can be ended one by one, and the audit records the actor', async () => {
     const [first, second] = [await browser(rootKey), await browser(await gateway.key('viewer', 'a'))];
     const ofViewer = (await list()).find(({ actor }) => actor === 'key:viewer')?.id ?? '';
     expect(await statusOf(root, 'DELETE', `/api/sessions/${ofViewer}`)).toBe(204);
@@ -124,7 +124,7 @@ describe('sessions', () => {
     expect((await events('session.ended'))[0]).toMatchObject({ actor: 'key:root', body: { name: 'key:viewer' } });
   });
 
-  it('end all at once, save the one that asks', async () => {
+  it('all sessions but that of the caller can be ended at once', async () => {
     const [own, other] = [await browser(rootKey), await browser(rootKey)];
     const ended = await gateway.fetch('DELETE', '/api/sessions', own);
     expect([ended.status, await ended.json()]).toEqual([200, { ended: 1 }]);
@@ -133,7 +133,7 @@ describe('sessions', () => {
     expect([await statusOf(own), await list()]).toEqual([401, []]);
   });
 
-  it('of a link belong to the key that made it, and end with that key, also those of a link of such a session', async () => {
+  it('sessions of a link, and of links made in such a session, end with the key that made the first link', async () => {
     const { id, key } = await makeKey('ann');
     const first = await signIn({ link: await newLink(bearer(key)) });
     const second = await signIn({ link: await newLink(first.headers) });
@@ -152,7 +152,7 @@ describe('sessions', () => {
 describe("the installation's root key", () => {
   const another = 'another-root-key-of-this-test';
 
-  it('that stays the same ends nothing', async () => {
+  it('an unchanged root key ends nothing', async () => {
     const signedIn = await browser(rootKey);
     const link = await newLink(root);
     await enforceRootKey(gateway.context, rootKey);
@@ -160,7 +160,7 @@ describe("the installation's root key", () => {
     expect((await signIn({ link })).status).toBe(201);
   });
 
-  it('that is replaced ends every session and link, whoever made them; the one before comes back without them', async () => {
+  it('a replaced root key ends every session and link of all keys; a former root key returns without its sessions', async () => {
     const { key: ann } = await makeKey('ann');
     const links = [await newLink(root), await newLink(bearer(ann))];
     const signedIn = [await browser(rootKey), await browser(ann), (await signIn({ link: links.pop() })).headers];
@@ -183,7 +183,7 @@ describe("the installation's root key", () => {
     expect((await events('key.replaced')).map(({ body }) => body['sessions_ended'])).toEqual([0, 3]);
   });
 
-  it('is not revoked: the answer says how to replace it', async () => {
+  it('the root key cannot be revoked, and the error explains how to replace it', async () => {
     const { id } = await fleet.control.db.one<{ id: string }>(sql`
       select id from key where created_by = ${installationActor} and revoked_at is null`);
     const signedIn = await browser(rootKey);
@@ -205,7 +205,7 @@ describe('a refused credential', () => {
       headers: { host: '127.0.0.1', origin, 'content-type': 'application/json' },
       body: JSON.stringify(credential),
     });
-  const refused = async (): Promise<unknown[]> => {
+  const listRefusals = async (): Promise<unknown[]> => {
     await gateway.context.rejectedCredentials.endPeriod();
     const found = [...(await events('session.refused')), ...(await events('key.refused'))];
     return found.map(({ actor, body }) => [actor, body['with'], body['address'], body['count']]);
@@ -213,14 +213,14 @@ describe('a refused credential', () => {
 
   beforeEach(() => fleet.control.db.exec(sql`delete from event`));
 
-  it('is in the audit, with kind and address: the first at once, more of them as a number', async () => {
+  it('the audit shows rejected credentials with kind and address: the first at once, further ones as a number', async () => {
     for (let i = 0; i < 3; i++) {
       await guess('192.0.2.1', { key: `mrk_a-wrong-key-number-${i}` });
       await guess('192.0.2.2', { link: 'mrl_a-link-that-nobody-made' });
       await ask('192.0.2.3', '/api/me', { headers: { ...bearer('mrk_wrong'), host: '127.0.0.1' } });
     }
     await guess('192.0.2.4', { key: '' });
-    expect(await refused()).toEqual([
+    expect(await listRefusals()).toEqual([
       ['nobody', 'sign-in link', '192.0.2.2', 2],
       ['nobody', 'sign-in key', '192.0.2.1', 2],
       ['nobody', 'sign-in key', '192.0.2.4', 1],
@@ -231,20 +231,20 @@ describe('a refused credential', () => {
     ]);
   });
 
-  it('costs few events, whatever the number of guesses and addresses', async () => {
+  it('rejected credentials cause few events, whatever the number of guesses and addresses', async () => {
     for (let i = 0; i < 300; i++) await guess(`192.0.2.${i % 100}`, { key: `mrk_a-wrong-key-number-${i}` });
-    const found = await refused();
+    const found = await listRefusals();
     expect(found.length).toBeLessThanOrEqual(42);
     expect(found.reduce<number>((sum, row) => sum + Number((row as unknown[])[3]), 0)).toBe(300);
     expect(found[0]).toEqual(['nobody', 'sign-in key', null, 239]);
   });
 
-  it('is none where a browser only has an old cookie, or nothing at all', async () => {
+  it('a browser with an old cookie, or without one, does not count as a rejected credential', async () => {
     await ask('192.0.2.1', '/api/me', {
       headers: { cookie: 'millrace_test=mrs_of-an-old-session', host: '127.0.0.1' },
     });
     await ask('192.0.2.1', '/api/me', { headers: { host: '127.0.0.1' } });
-    expect(await refused()).toEqual([]);
+    expect(await listRefusals()).toEqual([]);
   });
 });
 

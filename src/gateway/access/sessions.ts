@@ -1,4 +1,4 @@
-/** Sessions of browsers and sign-in links. Opening, ending and refusing one is an event of the control database. */
+/** Browser sessions and sign-in links. Opening, ending or refusing one appends an event to the control database. */
 import { everyone } from '../../contract/channels.ts';
 import { actorOf } from '../../contract/roles.ts';
 import type { Role } from '../../contract/roles.ts';
@@ -19,18 +19,21 @@ const linkMs = 10 * 60_000;
 
 export const sessionHandlers: Handlers<Pick<typeof gatewayEndpoints, Sessions>, GatewayContext> = {
   'POST /api/session': async ({ body }, context) => {
-    const who = 'link' in body ? await byLink(context, body.link) : await byKey(context, body.key);
+    const who = 'link' in body ? await signInByLink(context, body.link) : await signInByKey(context, body.key);
     return openSession(context, who);
   },
   'DELETE /api/session': async ({ request }, context) => {
     const { cookieName, secureCookies } = context;
     const hash = hashPresented(cookieOf(request, cookieName) ?? '');
-    // anybody may call this: a caller without a session changes nothing
-    if (hash !== undefined) await endOne(context, { hash });
-    return new Response(null, { status: 204, headers: { 'set-cookie': cookieText(cookieName, '', 0, secureCookies) } });
+    // this needs no key: a caller without a session changes nothing
+    if (hash !== undefined) await endSession(context, { hash });
+    return new Response(null, {
+      status: 204,
+      headers: { 'set-cookie': formatCookie(cookieName, '', 0, secureCookies) },
+    });
   },
   'POST /api/session/links': async ({ request, caller }, context) => {
-    const link = await newLink(context, context.callers.hashFor(request, caller));
+    const link = await makeLink(context, context.callers.hashFor(request, caller));
     return { url: link.url, expires_at: link.expiresAt.toISOString() };
   },
   'GET /api/sessions': async ({ query: { limit, cursor }, request, caller }, { control, time, callers }) => {
@@ -39,7 +42,7 @@ export const sessionHandlers: Handlers<Pick<typeof gatewayEndpoints, Sessions>, 
     return cutPage(rows, { limit, render: (row) => renderSession(row, own), cursorOf: ({ id }) => id });
   },
   'DELETE /api/sessions/{id}': async ({ params, caller }, context) => {
-    const ended = await endOne(context, { id: params.id }, caller && actorOf(caller));
+    const ended = await endSession(context, { id: params.id }, caller && actorOf(caller));
     if (!ended) throw new MillraceError('not_found', `there is no session ${params.id}`);
   },
   'DELETE /api/sessions': async ({ request, caller }, { control, time, hub, callers }) => {
@@ -72,8 +75,8 @@ function renderSession(row: queries.ListedSession, own: Buffer | undefined) {
   };
 }
 
-/** Without an actor, the session itself has ended it. */
-async function endOne(
+/** Without `actor`, the session ended itself. */
+async function endSession(
   { control, time, hub }: GatewayContext,
   by: { id: string } | { hash: Buffer },
   actor?: string,
@@ -99,7 +102,10 @@ interface SignedIn {
   readonly actor: string;
 }
 
-async function byLink({ control, time, rejectedCredentials, remote }: GatewayContext, link: string): Promise<SignedIn> {
+async function signInByLink(
+  { control, time, rejectedCredentials, remote }: GatewayContext,
+  link: string,
+): Promise<SignedIn> {
   const hash = hashPresented(link);
   const key = hash && (await queries.spendLink(control, hash, new Date(time.now())));
   if (key !== undefined) {
@@ -110,7 +116,10 @@ async function byLink({ control, time, rejectedCredentials, remote }: GatewayCon
   throw new MillraceError('unauthenticated', 'this link is spent or too old; `millrace open` makes a new one');
 }
 
-async function byKey({ callers, rejectedCredentials, remote }: GatewayContext, secret: string): Promise<SignedIn> {
+async function signInByKey(
+  { callers, rejectedCredentials, remote }: GatewayContext,
+  secret: string,
+): Promise<SignedIn> {
   const key = await callers.byKey(secret);
   if (key !== undefined) return { keyId: key.id, keyName: key.name, openedWith: 'key', ...callerOf(key) };
   rejectedCredentials.note('sign-in key', remote);
@@ -131,19 +140,19 @@ async function openSession(
     await append(tx, keyTopic, [{ type: 'session.opened', subject: keyId, body }], { actor, at });
   });
   await queries.pruneSessions(control, at);
-  const headers = { 'set-cookie': cookieText(cookieName, cookie, sessionMs, secureCookies) };
+  const headers = { 'set-cookie': formatCookie(cookieName, cookie, sessionMs, secureCookies) };
   return Response.json({ role, tenant, actor }, { status: 201, headers });
 }
 
-function cookieText(name: string, value: string, lifeMs: number, secure: boolean): string {
+function formatCookie(name: string, value: string, lifeMs: number, secure: boolean): string {
   return `${name}=${value}; Path=/; HttpOnly; SameSite=Strict; Max-Age=${Math.floor(lifeMs / 1000)}${secure ? '; Secure' : ''}`;
 }
 
 /**
- * A link that the key or session with that hash makes. The secret is in the fragment, which no server log or prefetch ever
- * sees; the page's POST spends it.
+ * Makes a link for the key or session with the hash `by`. The secret is in the fragment, which never reaches a server log or
+ * a prefetch. The page spends it with a POST.
  */
-export async function newLink(
+export async function makeLink(
   { control, time, publicUrl }: Pick<GatewayContext, 'control' | 'time' | 'publicUrl'>,
   by: Buffer | undefined,
 ): Promise<{ url: string; expiresAt: Date }> {

@@ -12,7 +12,7 @@ import type { gatewayEndpoints } from '../installation/endpoints.ts';
 import type { GatewayContext } from '../installation/context.ts';
 import { ofKnownTenants } from './known-tenants.ts';
 import { eachWithin, inParts } from './per-tenant-batch.ts';
-import { keyOf, refused, withoutOthers } from '../access/worker-access.ts';
+import { keyOf, makeRefusal, hideOtherTenants } from '../access/worker-access.ts';
 
 type Keys = Extract<keyof typeof gatewayEndpoints, `POST /internal/${string}` | 'POST /int-api/heartbeat'>;
 
@@ -27,7 +27,7 @@ export const internalHandlers: Handlers<Pick<typeof gatewayEndpoints, Keys>, Gat
     try {
       const runs = await claims.claim({ ...body, tenantId }, AbortSignal.any([request.signal, poll.signal]));
       const told = signals.take(body.worker, body.seen);
-      return { runs, lost: [], ...told, invalidate: withoutOthers(told.invalidate, tenantId) };
+      return { runs, lost: [], ...told, invalidate: hideOtherTenants(told.invalidate, tenantId) };
     } finally {
       signals.endPoll(body.worker, poll);
     }
@@ -46,7 +46,7 @@ export const internalHandlers: Handlers<Pick<typeof gatewayEndpoints, Keys>, Gat
     const holds = await ofKnownTenants(control, body.holds);
     const tenants = servings.tenantsOf(body.worker, holds);
     const before = await noteWorker(control, body, { tenants, keyId, at: new Date(time.now()) });
-    if (before === undefined) throw refused(`the worker id ${body.worker} is used by a process that started later`);
+    if (before === undefined) throw makeRefusal(`the worker id ${body.worker} is used by a process that started later`);
     checkpoint('heartbeat.noted');
     // what it held when it asked is old news if it has given up waiting
     const { lost, cancel } = request.signal.aborted
@@ -54,7 +54,7 @@ export const internalHandlers: Handlers<Pick<typeof gatewayEndpoints, Keys>, Gat
       : await renew({ ...body, holds }, new Set([...tenants, ...before]), context);
     checkpoint('heartbeat.renewed');
     const told = signals.take(body.worker, body.seen);
-    const invalidate = withoutOthers(told.invalidate, tenantId);
+    const invalidate = hideOtherTenants(told.invalidate, tenantId);
     const beatMs = leaseTimes(context.leaseMs).beatMs;
     const gone = without(body.holds, holds);
     return { ...told, invalidate, lost: [...lost, ...gone], cancel: [...cancel, ...told.cancel], beat_ms: beatMs };

@@ -1,6 +1,6 @@
 /** The description of the API, for programs (`/openapi.json`) and for people (`/docs`): made at the first request, once. */
 import { gzipSync } from 'node:zlib';
-import { docsPage } from '../../http/docs-page.ts';
+import { renderDocsPage } from '../../http/docs-page.ts';
 import { type FixedAnswer, makeFixedAnswer } from '../../http/fixed-answer.ts';
 
 export interface Description {
@@ -13,7 +13,7 @@ export function makeDescription(describe: () => Record<string, unknown>): Descri
   let page: FixedAnswer | undefined;
   return {
     openapi: (request) => (json ??= fixed(JSON.stringify(describe()), { 'content-type': 'application/json' }))(request),
-    docs: (request) => (page ??= fixed(docsPage(describe()), pageHeaders))(request),
+    docs: (request) => (page ??= fixed(renderDocsPage(describe()), pageHeaders))(request),
   };
 }
 

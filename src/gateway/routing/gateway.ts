@@ -13,7 +13,7 @@ import type { TenantRow } from '../../control/queries.ts';
 import { unlessGone } from '../../loader/loader.ts';
 import { accessHandlers } from '../access/keys.ts';
 import { BodyBudget } from './body-budget.ts';
-import { refuseStranger } from '../access/callers.ts';
+import { rejectOtherTenant } from '../access/callers.ts';
 import type { GatewayContext } from '../installation/context.ts';
 import { gatewayEndpoints } from '../installation/endpoints.ts';
 import { healthHandlers, unavailable } from '../installation/health.ts';
@@ -90,7 +90,7 @@ function explainLoss(error: unknown, { life }: GatewayContext, caller?: Caller):
 }
 
 function logFault(context: GatewayContext, error: unknown, request: Request): void {
-  context.log.error({ err: error, method: request.method, path: new URL(request.url).pathname }, 'a request failed');
+  context.log.error({ err: error, method: request.method, path: new URL(request.url).pathname }, 'request failed');
 }
 
 export class Gateway {
@@ -215,7 +215,7 @@ export class Gateway {
     // a task knows its tenant by the name that it had when the task began
     const finding = caller?.kind === 'task' ? loader.findAlways(name) : loader.find(name);
     const row = await finding.catch(unlessGone);
-    refuseStranger(caller, { id: row?.id, name });
+    rejectOtherTenant(caller, { id: row?.id, name });
     return row ?? finding;
   }
 

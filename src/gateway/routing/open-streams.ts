@@ -10,7 +10,7 @@ import type { Log } from '../../kernel/log.ts';
 import { every, type Service } from '../../kernel/service.ts';
 import type { Db } from '../../kernel/sql.ts';
 import type { Time } from '../../kernel/time.ts';
-import { stillGood } from '../access/session-queries.ts';
+import { findValidHashes } from '../access/session-queries.ts';
 
 const sweepMs = 5_000;
 /** Of one key or session, in this process. */
@@ -61,7 +61,7 @@ export class OpenStreams {
     const kept = [...this.#open.keys()];
     if (kept.length === 0) return;
     const hashes = kept.map((key) => Buffer.from(key, 'base64'));
-    const good = await stillGood(this.#options.control, hashes, new Date(this.#options.time.now()));
+    const good = await findValidHashes(this.#options.control, hashes, new Date(this.#options.time.now()));
     const known = new Set(good.map((hash) => hash.toString('base64')));
     for (const key of kept) if (!known.has(key)) for (const end of this.#open.get(key) ?? []) end();
   }

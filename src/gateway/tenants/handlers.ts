@@ -15,7 +15,7 @@ import { renameTenant } from '../../tenants/rename.ts';
 import { migrationScript } from '../../tenants/script.ts';
 import { planUpgrade, upgradeTenant } from '../../tenants/upgrade.ts';
 import { isMessageTo, type MessageKind, messagesOf } from '../../control/messages.ts';
-import { refuseStranger } from '../access/callers.ts';
+import { rejectOtherTenant } from '../access/callers.ts';
 import type { GatewayContext } from '../installation/context.ts';
 import { explainTenant } from './explain.ts';
 import { readCircumstances } from './standing.ts';
@@ -85,7 +85,7 @@ export const tenantHandlers: Handlers<typeof tenantEndpointsOfGateway, Context> 
   },
   'GET /api/explain/tenant/{name}': async ({ params, caller }, { life }) => {
     const row = await queries.tenantState(life.control, params);
-    refuseStranger(caller, { id: row?.id, name: params.name });
+    rejectOtherTenant(caller, { id: row?.id, name: params.name });
     return explainTenant(life, known(row, params), isRoot(caller));
   },
   'GET /api/slots': async ({ query }, { life }) => {

@@ -30,7 +30,7 @@ begin
        group by 1
     ) as d
    where gate.id = d.id;
-  -- with a limit of instants those that run are active; without one none needs to be
+  -- with a limit of instants, the instants of running runs become active; without one, no instant needs to be
   with begun as (
     insert into active_instant (job_id, instant, since)
     select distinct k.job_id, v.instant, p_at

@@ -1,8 +1,8 @@
-/** Statements about backfills that are under way: the next piece, firing it, cancelling what is queued, noting the end. */
+/** Statements about open backfills: finding and firing the next piece, cancelling queued runs, recording the end. */
 import { type Db, sql } from '../../kernel/sql.ts';
 import type { CatchupRow, TriggerRow } from '../queries.ts';
 
-/** A part of a backfill that is next: a range of one trigger, cut like a catch-up, with its schedule of then. */
+/** The next part of a backfill: a range of one trigger, cut like a catch-up, with the schedule at the time of the request. */
 export type BackfillPiece = CatchupRow &
   Pick<TriggerRow, 'start_at' | 'end_at' | 'period_ms' | 'cron' | 'timezone'> & { readonly backfill_id: string };
 
@@ -16,10 +16,10 @@ const unfired = sql`
        and trigger.removed_at is null and job.deleted_at is null and not job.paused`;
 
 /**
- * The next piece, every backfill's and trigger's in turn. Paused jobs wait, and so does a backfill of which `backlog`
- * runs are still queued: what it fires would only lie there.
+ * The next piece, taking backfills and triggers in turn. Paused jobs wait. A backfill with `backlog` queued runs waits too,
+ * because further runs would only lengthen the queue.
  */
-export function nextBackfillPiece(db: Db, backlog: number): Promise<BackfillPiece | undefined> {
+export function findNextBackfillPiece(db: Db, backlog: number): Promise<BackfillPiece | undefined> {
   return db.maybeOne<BackfillPiece>(sql`
     with free as materialized (
       select b.id
@@ -43,7 +43,7 @@ export function nextBackfillPiece(db: Db, backlog: number): Promise<BackfillPiec
      limit 1`);
 }
 
-/** Fires the piece and moves on, in one commit; does nothing where another has done so, or it was cancelled. */
+/** Fires the piece and records the progress in one commit. Does nothing if it was fired before, or the backfill was cancelled. */
 export function fireBackfill(
   db: Db,
   piece: BackfillPiece,
@@ -61,13 +61,13 @@ type RipeBackfill = { readonly id: string; readonly state: string; readonly over
 
 export interface OpenBackfills {
   readonly open: number;
-  /** Whether one has more to fire, though it may be held back. */
+  /** Whether a backfill has more to fire, even if it is held back. */
   readonly unfired: boolean;
-  /** Those that are over or have runs that are to be cancelled. */
+  /** Backfills that are over, or have runs to cancel. */
   readonly ripe: readonly RipeBackfill[];
 }
 
-export async function openBackfills(db: Db): Promise<OpenBackfills> {
+export async function findOpenBackfills(db: Db): Promise<OpenBackfills> {
   const { open, unfired: more } = await db.one<{ open: number; unfired: boolean }>(sql`
     select (select count(*)::integer from backfill where ended_at is null) as open,
            exists (select 1 ${pieces} where ${unfired}) as unfired`);
@@ -75,7 +75,7 @@ export async function openBackfills(db: Db): Promise<OpenBackfills> {
   return { open, unfired: more, ripe: await db.rows(sql`select id, state, over from ripe_backfills()`) };
 }
 
-/** Answers how many. */
+/** Returns the number of cancelled runs and retries. */
 export async function cancelBackfillRuns(
   db: Db,
   id: string,
@@ -87,7 +87,7 @@ export async function cancelBackfillRuns(
   return cancelled;
 }
 
-/** Notes that it is over; false where that has been done. */
+/** Records that the backfill is over. Returns false if that was recorded before. */
 export async function settleBackfill(db: Db, id: string, at: Date): Promise<boolean> {
   const { settled } = await db.one<{ settled: boolean }>(sql`
     select settle_backfill(${id}::uuid, ${at}::timestamptz) as settled`);

@@ -1,7 +1,7 @@
 /**
- * Backfills: instants of a job are fired again, in the pieces of a catch-up and between live firings, which they never
- * delay. How far one has come is in its rows and moves in the commit that fires a piece, so a restart goes on where it
- * stopped. A piece waits while the job is paused, or while thousands of the backfill's runs are still queued.
+ * Backfills fire instants of a job again. They use the pieces of a catch-up, between live firings, which they never delay.
+ * Their rows record the progress in the commit that fires a piece, so a restart resumes where it stopped. A piece waits
+ * while the job is paused, or while thousands of the backfill's runs are still queued.
  */
 import { compileSchedule } from '../../calendar/schedule.ts';
 import { checkpoint } from '../../kernel/checkpoint.ts';
@@ -11,53 +11,53 @@ import {
   type BackfillPiece,
   cancelBackfillRuns,
   fireBackfill,
-  nextBackfillPiece,
-  openBackfills,
+  findNextBackfillPiece,
+  findOpenBackfills,
   settleBackfill,
 } from './backfill-queries.ts';
-import { pieceInstantsOf } from './catchup.ts';
+import { listPieceInstants } from './catchup.ts';
 import type { Progress } from '../part-faults.ts';
 import type { Scheduling } from '../scheduling.ts';
 import { specOf } from '../spec.ts';
 
-/** While so many of its runs are queued, a backfill fires nothing. */
-const backlog = 2_000;
-const cancelBatch = 1_000;
-/** How soon one that is held back is looked at again, and one that only has to end. */
-const heldMs = 250;
+/** A backfill with this many queued runs fires nothing. */
+const maxQueuedRuns = 2_000;
+const runsPerCancel = 1_000;
+/** The intervals between checks of a backfill that is held back, and of one that only has to end. */
+const heldBackMs = 250;
 const openMs = 1_000;
 const sweepMs = 30_000;
 
 export function backfillService(scheduling: Scheduling): Service {
   const { db, time, work, processor } = scheduling;
-  let lookAt = 0;
+  let nextSettleMs = 0;
   return processor('backfills', 'backfilling', async (signal, progress) => {
-    const piece = await nextBackfillPiece(db, backlog);
+    const piece = await findNextBackfillPiece(db, maxQueuedRuns);
     if (piece !== undefined) await firePiece(scheduling, piece);
-    if (piece !== undefined && time.now() < lookAt) return undefined;
+    if (piece !== undefined && time.now() < nextSettleMs) return undefined;
     progress();
     const { open, unfired } = await settleRipe(scheduling, progress);
-    lookAt = time.now() + openMs;
+    nextSettleMs = time.now() + openMs;
     if (piece !== undefined) return undefined;
-    return () => work.backfills.wait(unfired ? heldMs : open > 0 ? openMs : sweepMs, signal);
+    return () => work.backfills.wait(unfired ? heldBackMs : open > 0 ? openMs : sweepMs, signal);
   });
 }
 
-async function firePiece({ db, time, ready, killed: tell }: Scheduling, piece: BackfillPiece): Promise<void> {
-  const instants = pieceInstantsOf(piece, compileSchedule(specOf(piece)));
+async function firePiece({ db, time, ready, killed: sendKills }: Scheduling, piece: BackfillPiece): Promise<void> {
+  const instants = listPieceInstants(piece, compileSchedule(specOf(piece)));
   checkpoint('backfills.piece');
   const { created, killed } = await fireBackfill(db, piece, instants, new Date(time.now()));
   checkpoint('backfills.fired');
   ready(created);
-  await tell(killed);
+  await sendKills(killed);
 }
 
-/** Ends what is over, and goes on cancelling where whoever began it died; answers what is left. */
+/** Ends backfills that are over, and resumes cancellations whose process died. Returns the state of the remaining backfills. */
 async function settleRipe(
   { ctx, db, time }: Scheduling,
   progress: Progress,
 ): Promise<{ open: number; unfired: boolean }> {
-  const { open, unfired, ripe } = await openBackfills(db);
+  const { open, unfired, ripe } = await findOpenBackfills(db);
   let ended = 0;
   for (const { id, over } of ripe) {
     checkpoint('backfills.settle');
@@ -70,12 +70,12 @@ async function settleRipe(
   return { open: open - ended, unfired };
 }
 
-/** Cancels what is queued of a cancelled backfill; what somebody holds just now is left to the next look. */
+/** Cancels the queued runs of a cancelled backfill. Rows that are locked now are left to the next check. */
 export async function clearBackfill(
   db: Db,
   id: string,
   who: { actor: string; at: Date },
   progress: Progress = () => {},
 ): Promise<void> {
-  while ((await cancelBackfillRuns(db, id, { limit: cancelBatch, ...who })) > 0) progress();
+  while ((await cancelBackfillRuns(db, id, { limit: runsPerCancel, ...who })) > 0) progress();
 }

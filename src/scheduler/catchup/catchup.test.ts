@@ -2,7 +2,7 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { compileSchedule, instantsBetween, nextInstant, type ScheduleSpec } from '../../calendar/schedule.ts';
 import { arrive, graceMs } from '../arrival.ts';
-import { cut, pieceInstantsOf, piecesOf, planOf, recut } from './catchup.ts';
+import { cut, listPieceInstants, countPieces, planOf, recut } from './catchup.ts';
 import type { PlannedCatchup, TriggerRow } from '../queries.ts';
 
 const noon = Date.UTC(2026, 5, 1);
@@ -38,12 +38,12 @@ const rowOf = (spec: ScheduleSpec, more: Partial<TriggerRow> = {}): TriggerRow =
   ...more,
 });
 
-/** What the pieces from the row's next on hold, in order. */
-function firedBy(row: PlannedCatchup, spec: ScheduleSpec): number[] {
+/** The instants of the row's next piece and all later pieces, in order. */
+function listFired(row: PlannedCatchup, spec: ScheduleSpec): number[] {
   const schedule = compileSchedule(spec);
   const seen: number[] = [];
   for (let next = row.next_piece; next < row.pieces; next++) {
-    const piece = pieceInstantsOf({ ...row, next_piece: next }, schedule);
+    const piece = listPieceInstants({ ...row, next_piece: next }, schedule);
     expect(piece.length).toBeLessThanOrEqual(500);
     seen.push(...piece);
   }
@@ -54,7 +54,7 @@ const piecewise = fc.constantFrom('earliest' as const, 'latest' as const, 'rando
 const ranges = fc.tuple(fc.integer({ min: 0, max: 60 * 24 * 60 }), fc.integer({ min: 1, max: 20 * 24 * 60 }));
 
 describe('the pieces of a catch-up', () => {
-  it('together hold every instant of the range once, in the order of the policy over the whole', () => {
+  it('the pieces together hold every instant of the range once, in the order of the policy', () => {
     fc.assert(
       fc.property(specs, ranges, piecewise, fc.nat(2 ** 30 - 1), (spec, [from, length], catchup, seed) => {
         const fromMs = spec.startMs + from * minute;
@@ -63,7 +63,7 @@ describe('the pieces of a catch-up', () => {
         const all = [...instantsBetween(schedule, fromMs, toMs)];
         const row = { ...cut(rowOf(spec, { catchup }), schedule, { fromMs, toMs }), next_piece: 0, seed };
         expect(row.pieces).toBe(Math.max(1, Math.ceil(all.length / 500)));
-        const seen = firedBy(row, spec);
+        const seen = listFired(row, spec);
         if (catchup === 'latest') expect(seen).toEqual(all.toReversed());
         else expect(catchup === 'earliest' ? seen : seen.toSorted((a, b) => a - b)).toEqual(all);
         if (catchup === 'random' && all.length > 20) expect(seen).not.toEqual(all);
@@ -72,19 +72,19 @@ describe('the pieces of a catch-up', () => {
     );
   });
 
-  it('of the last ten years at one a second are found at once, wherever in the range they are', () => {
+  it('a piece of ten years of seconds is found quickly, wherever in the range it is', () => {
     const spec = { startMs: Date.UTC(2016, 0, 1), endMs: null, periodMs: null, cron: '* * * * * *', timezone: null };
     const schedule = compileSchedule({ ...spec, timezone: 'Europe/Berlin' });
     const began = performance.now();
     const row = { ...cut(rowOf(spec), schedule, { fromMs: spec.startMs, toMs: noon }), next_piece: 0 };
     for (const next_piece of [0, 1, 100_000, row.pieces - 2]) {
-      expect(pieceInstantsOf({ ...row, next_piece }, schedule)).toHaveLength(500);
+      expect(listPieceInstants({ ...row, next_piece }, schedule)).toHaveLength(500);
     }
     expect(performance.now() - began).toBeLessThan(3_000);
   });
 });
 
-describe('what is left of a catch-up when its trigger is edited', () => {
+describe('the rest of a catch-up whose trigger is edited', () => {
   const minutely: ScheduleSpec = {
     startMs: noon - 2 * dayMs,
     endMs: null,
@@ -93,39 +93,39 @@ describe('what is left of a catch-up when its trigger is edited', () => {
     timezone: null,
   };
   const range = { fromMs: noon - dayMs, toMs: noon };
-  const begun = (catchup: TriggerRow['catchup'], next_piece: number): PlannedCatchup => ({
+  const beginRow = (catchup: TriggerRow['catchup'], next_piece: number): PlannedCatchup => ({
     ...cut(rowOf(minutely, { catchup }), compileSchedule(minutely), range),
     next_piece,
   });
-  const left = (row: PlannedCatchup, spec: ScheduleSpec, more: Partial<TriggerRow> = {}): number[] => {
+  const listRest = (row: PlannedCatchup, spec: ScheduleSpec, more: Partial<TriggerRow> = {}): number[] => {
     const rest = recut(row, rowOf(spec, more), compileSchedule(spec), noon);
-    return rest === undefined ? [] : firedBy({ ...rest, next_piece: 0 }, spec).toSorted((a, b) => a - b);
+    return rest === undefined ? [] : listFired({ ...rest, next_piece: 0 }, spec).toSorted((a, b) => a - b);
   };
-  const every = (spec: ScheduleSpec, fromMs: number, toMs: number): number[] => [
+  const listAll = (spec: ScheduleSpec, fromMs: number, toMs: number): number[] => [
     ...instantsBetween(compileSchedule(spec), fromMs, toMs),
   ];
   const hourly = { ...minutely, periodMs: 60 * minute };
 
-  it('is what it had not fired yet, by the new schedule', () => {
-    expect(left(begun('earliest', 1), hourly)).toEqual(every(hourly, noon - dayMs + 500 * minute, noon));
-    expect(left(begun('latest', 1), hourly, { catchup: 'latest' })).toEqual(
-      every(hourly, noon - dayMs, noon - dayMs + 1_000 * minute),
+  it('the rest has the instants that have not fired yet, by the new schedule', () => {
+    expect(listRest(beginRow('earliest', 1), hourly)).toEqual(listAll(hourly, noon - dayMs + 500 * minute, noon));
+    expect(listRest(beginRow('latest', 1), hourly, { catchup: 'latest' })).toEqual(
+      listAll(hourly, noon - dayMs, noon - dayMs + 1_000 * minute),
     );
-    expect(left(begun('random', 1), hourly, { catchup: 'random' })).toEqual(every(hourly, noon - dayMs, noon));
-    expect(left({ ...begun('earliest', 1), plan: null }, hourly)).toEqual(every(hourly, noon - dayMs, noon));
+    expect(listRest(beginRow('random', 1), hourly, { catchup: 'random' })).toEqual(listAll(hourly, noon - dayMs, noon));
+    expect(listRest({ ...beginRow('earliest', 1), plan: null }, hourly)).toEqual(listAll(hourly, noon - dayMs, noon));
   });
 
-  it('is nothing before a later start or from an earlier end on', () => {
+  it('the rest has nothing before a later start or after an earlier end', () => {
     const [start, end] = [noon - 600 * minute, noon - 300 * minute];
-    expect(left(begun('earliest', 1), { ...minutely, startMs: start })).toEqual(every(minutely, start, noon));
-    expect(left(begun('earliest', 1), { ...minutely, endMs: end })).toEqual(
-      every(minutely, noon - dayMs + 500 * minute, end),
+    expect(listRest(beginRow('earliest', 1), { ...minutely, startMs: start })).toEqual(listAll(minutely, start, noon));
+    expect(listRest(beginRow('earliest', 1), { ...minutely, endMs: end })).toEqual(
+      listAll(minutely, noon - dayMs + 500 * minute, end),
     );
-    expect(left(begun('earliest', 1), { ...minutely, endMs: noon - dayMs })).toEqual([]);
-    expect(left(begun('earliest', 1), { ...minutely, startMs: noon })).toEqual([]);
+    expect(listRest(beginRow('earliest', 1), { ...minutely, endMs: noon - dayMs })).toEqual([]);
+    expect(listRest(beginRow('earliest', 1), { ...minutely, startMs: noon })).toEqual([]);
   });
 
-  it('is not cut anew for what does not matter to it', () => {
+  it('edits that do not affect the schedule or policy keep the plan', () => {
     const row = rowOf(minutely);
     expect(
       planOf({ ...row, offset_ms: 5, latest: new Date(noon), earliest: new Date(noon), since: new Date(noon) }),
@@ -133,25 +133,25 @@ describe('what is left of a catch-up when its trigger is edited', () => {
     expect(planOf({ ...row, timezone: 'UTC' })).not.toBe(planOf(row));
   });
 
-  it('is nothing by none, the newest by last, and only what a window reaches', () => {
-    expect(left(begun('earliest', 1), minutely, { catchup: 'none' })).toEqual([]);
-    expect(left(begun('earliest', 1), minutely, { catchup: 'last' })).toEqual([noon - minute]);
-    expect(left(begun('earliest', 1), minutely, { catchup_window_ms: 10 * minute })).toEqual(
-      every(minutely, noon - 10 * minute, noon),
+  it('the rest is empty with `none`, the newest instant with `last`, and limited by the window', () => {
+    expect(listRest(beginRow('earliest', 1), minutely, { catchup: 'none' })).toEqual([]);
+    expect(listRest(beginRow('earliest', 1), minutely, { catchup: 'last' })).toEqual([noon - minute]);
+    expect(listRest(beginRow('earliest', 1), minutely, { catchup_window_ms: 10 * minute })).toEqual(
+      listAll(minutely, noon - 10 * minute, noon),
     );
-    expect(left(begun('earliest', 1), minutely, { catchup: 'last', catchup_window_ms: 1 })).toEqual([]);
+    expect(listRest(beginRow('earliest', 1), minutely, { catchup: 'last', catchup_window_ms: 1 })).toEqual([]);
   });
 });
 
-describe('what happens when a trigger enters the queue', () => {
+describe('a trigger that enters the queue', () => {
   const policies = fc.constantFrom('none' as const, 'last' as const, 'earliest' as const, 'latest' as const);
   const offsets = fc.oneof(fc.constant(0), fc.integer({ min: -2 * dayMs, max: 2 * dayMs }));
   const latestDays = fc.option(fc.nat(89), { nil: null });
   const windows = fc.option(fc.nat(40 * dayMs), { nil: null });
-  /** Whether it was alive, and how long ago it was applied. */
+  /** Whether the trigger was known, and how long ago it was applied. */
   const lives = fc.tuple(fc.boolean(), fc.oneof(fc.nat(3 * minute), fc.nat(100 * dayMs)));
 
-  it('is that each instant up to now fires, is caught up, is skipped, or is only late', () => {
+  it('each instant up to now fires, is caught up, is skipped, or is only late', () => {
     fc.assert(
       fc.property(
         specs,
@@ -180,14 +180,14 @@ describe('what happens when a trigger enters the queue', () => {
           const [missed, late] = [due.filter((each) => !isLate(each)), due.filter(isLate)];
           const inside = (ranges: typeof catchups): number[] =>
             ranges.flatMap(({ fromMs, toMs }) => [...instantsBetween(schedule, fromMs, toMs)]);
-          // every missed one is in exactly one place, and what comes after them is next
+          // every missed instant is in exactly one place, and the instant after them is next
           const placed = [...fire, ...inside(catchups), ...inside(skipped)].toSorted((a, b) => a - b);
           expect(placed).toEqual(missed);
           expect(next).toBe(late[0] ?? nextInstant(schedule, Math.max(passed, seen ?? 0)));
           expect(marks.length === 0 ? [] : [Math.min(...marks), Math.max(...marks)]).toEqual(
             missed.length === 0 ? [] : [missed[0], missed.at(-1)],
           );
-          // only a trigger that was alive, or what came due since it was applied, is late, and not by more than a minute
+          // an instant is late by at most a minute, and only if the trigger was known or the instant came due since
           for (const instant of late) {
             expect(instant).toBeGreaterThanOrEqual(passed - graceMs);
             if (!known || seen === undefined) expect(instant + offset).toBeGreaterThan(noon - age);
@@ -203,15 +203,15 @@ describe('what happens when a trigger enters the queue', () => {
   });
 
   it.each([
-    // alive, away for less than a minute: nothing is missed
+    // known trigger, outage of less than a minute: nothing is missed
     { latest: 50, since: 3_600, known: true, missed: [], next: 40 },
-    // alive, away for longer: all is
+    // known trigger, longer outage: everything is missed
     { latest: 80, since: 3_600, known: true, missed: [70, 60, 50, 40, 30, 20, 10, 0], next: -10 },
-    // unpaused fifteen seconds ago: what came due since is late
+    // unpaused fifteen seconds ago: instants that came due since are late
     { latest: 50, since: 15, known: false, missed: [40, 30, 20], next: 10 },
-    // unpaused two minutes ago, and nobody has looked since
+    // unpaused two minutes ago, and not checked since
     { latest: 200, since: 125, known: false, missed: Array.from({ length: 20 }, (_, i) => 190 - i * 10), next: -10 },
-  ])('is that what is only late is next: %o', ({ latest, since, known, missed, next }) => {
+  ])('an instant that is only late is next: %o', ({ latest, since, known, missed, next }) => {
     const ago = (seconds: number): number => noon - seconds * 1_000;
     const spec = { startMs: noon - dayMs, endMs: null, periodMs: 10_000, cron: null, timezone: null };
     const row = rowOf(spec, {
@@ -228,7 +228,7 @@ describe('what happens when a trigger enters the queue', () => {
     expect(arrival.next).toBe(ago(next));
   });
 
-  it('costs little however long ago the start is', () => {
+  it('an arrival is quick, however long ago the start is', () => {
     const spec = { startMs: 0, endMs: null, periodMs: 1_000, cron: null, timezone: null };
     const bursts = { ...spec, periodMs: null, cron: '* * * 1 1 *', timezone: 'Europe/Berlin' };
     const before = performance.now();
@@ -236,7 +236,7 @@ describe('what happens when a trigger enters the queue', () => {
       for (const catchup of ['none', 'last', 'earliest', 'random'] as const) {
         const schedule = compileSchedule(each);
         const { catchups } = arrive(rowOf(each, { catchup }), schedule, noon, true);
-        for (const { fromMs, toMs } of catchups) piecesOf(schedule, fromMs, toMs);
+        for (const { fromMs, toMs } of catchups) countPieces(schedule, fromMs, toMs);
       }
     }
     expect(performance.now() - before).toBeLessThan(3_000);

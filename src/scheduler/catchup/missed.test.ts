@@ -1,4 +1,4 @@
-/** What was missed, by a scheduler as a whole: policies, windows, moved starts, restarts, sleep. */
+/** Missed instants, with a whole scheduler: policies, windows, moved starts, restarts, sleep. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { makeContext } from '../../../test/harness/engine-context.ts';
 import { claim, runsOf, type TestJob } from '../../../test/harness/pipeline.ts';
@@ -13,13 +13,13 @@ beforeEach(async () => {
 });
 afterEach(() => all.close());
 
-describe('what was missed', () => {
-  const missed = (policy: string, more: object = {}) =>
+describe('missed instants', () => {
+  const makeMissed = (policy: string, more: object = {}) =>
     all.triggered({ start: after(-9 * day), period: '1d', catchup: policy, ...more });
-  const back = (from: number, to: number): string[] =>
+  const listDays = (from: number, to: number): string[] =>
     Array.from({ length: from - to + 1 }, (_, i) => after((i - from) * day));
-  /** Instants in the order in which their runs are handed out, with the priorities. */
-  async function order(job: TestJob): Promise<{ instants: string[]; priorities: Set<string> }> {
+  /** Instants in the order in which their runs are claimed, with the priorities. */
+  async function claimInOrder(job: TestJob): Promise<{ instants: string[]; priorities: Set<string> }> {
     const instants: string[] = [];
     const priorities = new Set<string>();
     for (;;) {
@@ -30,36 +30,36 @@ describe('what was missed', () => {
     }
   }
 
-  it('is fired from the earliest on, at backfill priority', async () => {
-    const job = await missed('earliest');
+  it('missed instants fire from the earliest on, at backfill priority', async () => {
+    const job = await makeMissed('earliest');
     await all.start();
-    await all.firedAre(job, back(9, 0));
+    await all.firedAre(job, listDays(9, 0));
     await all.waitsFor(after(day));
-    expect(await order(job)).toEqual({ instants: back(9, 0), priorities: new Set(['backfill']) });
+    expect(await claimInOrder(job)).toEqual({ instants: listDays(9, 0), priorities: new Set(['backfill']) });
     expect(await all.marks(job)).toEqual({ earliest: new Date(after(-9 * day)), latest: new Date(noon) });
   });
 
-  it('is fired from the latest back', async () => {
-    const job = await missed('latest');
+  it('with `latest`, missed instants fire from the latest back', async () => {
+    const job = await makeMissed('latest');
     await all.start();
-    await all.firedAre(job, back(9, 0));
+    await all.firedAre(job, listDays(9, 0));
     await all.waitsFor(after(day));
-    expect((await order(job)).instants).toEqual(back(9, 0).toReversed());
+    expect((await claimInOrder(job)).instants).toEqual(listDays(9, 0).toReversed());
   });
 
-  it('is fired in any order', async () => {
-    const job = await missed('random', { start: after(-40 * day) });
+  it('with `random`, missed instants fire in random order', async () => {
+    const job = await makeMissed('random', { start: after(-40 * day) });
     await all.start();
-    await all.firedAre(job, back(40, 0));
+    await all.firedAre(job, listDays(40, 0));
     await all.waitsFor(after(day));
-    const { instants } = await order(job);
-    expect(instants).not.toEqual(back(40, 0));
-    expect(instants).not.toEqual(back(40, 0).toReversed());
-    expect(instants.toSorted()).toEqual(back(40, 0));
+    const { instants } = await claimInOrder(job);
+    expect(instants).not.toEqual(listDays(40, 0));
+    expect(instants).not.toEqual(listDays(40, 0).toReversed());
+    expect(instants.toSorted()).toEqual(listDays(40, 0));
   });
 
-  it('is not fired with none, and what comes is', async () => {
-    const job = await missed('none');
+  it('with `none`, missed instants do not fire, and later ones do', async () => {
+    const job = await makeMissed('none');
     await all.start();
     await all.waitsFor(after(day));
     expect(await all.fired(job)).toEqual([]);
@@ -68,21 +68,21 @@ describe('what was missed', () => {
     await all.firedAre(job, [after(day)]);
   });
 
-  it('is fired only once with last: the newest, at normal priority', async () => {
-    const job = await missed('last');
+  it('with `last`, only the newest missed instant fires, at normal priority', async () => {
+    const job = await makeMissed('last');
     await all.start();
     await all.firedAre(job, [noon]);
-    expect(await order(job)).toEqual({ instants: [noon], priorities: new Set(['normal']) });
+    expect(await claimInOrder(job)).toEqual({ instants: [noon], priorities: new Set(['normal']) });
   });
 
-  it('is fired only as far back as the window reaches', async () => {
+  it('missed instants fire only as far back as the window reaches', async () => {
     const jobs = await Promise.all(
       ['earliest', 'latest', 'random'].map((policy) =>
-        missed(policy, { catchup_window: '3d', start: after(-9 * day + minute) }),
+        makeMissed(policy, { catchup_window: '3d', start: after(-9 * day + minute) }),
       ),
     );
-    const lastInWindow = await missed('last', { catchup_window: '1h' });
-    const lastTooOld = await missed('last', { catchup_window: '1h', start: after(-9.5 * day) });
+    const lastInWindow = await makeMissed('last', { catchup_window: '1h' });
+    const lastTooOld = await makeMissed('last', { catchup_window: '1h', start: after(-9.5 * day) });
     await all.start();
     for (const job of jobs)
       await all.firedAre(
@@ -94,21 +94,21 @@ describe('what was missed', () => {
     expect(await all.fired(lastTooOld)).toEqual([]);
   });
 
-  it('counts from the due time: an instant whose offset has not passed is not missed', async () => {
-    const job = await missed('earliest', { start: after(-2 * day), offset: '36h' });
+  it('an instant whose offset has not passed is not missed', async () => {
+    const job = await makeMissed('earliest', { start: after(-2 * day), offset: '36h' });
     await all.start();
     await all.firedAre(job, [after(-2 * day)]);
     all.line.time.advance(0.5 * day);
     await all.firedAre(job, [after(-2 * day), after(-day)]);
-    const early = await missed('earliest', { start: after(0), offset: '-36h' });
+    const early = await makeMissed('earliest', { start: after(0), offset: '-36h' });
     all.tell(early);
     await all.firedAre(early, [after(0), after(day), after(2 * day)]);
   });
 
-  it('goes on after a stop in the middle, and thousands of instants each fire once', async () => {
+  it('a catch-up resumes after a stop in the middle, and each of thousands of instants fires once', async () => {
     // no leases are swept here
     all.ctx = makeContext({ ...all.line, servingSince: async () => undefined });
-    // more than fire while nobody takes their runs, so that it cannot be over before the stop
+    // more than may fire while no worker claims their runs, so that the catch-up cannot be over before the stop
     const job = await all.triggered({ start: after(-6_499 * minute), end: after(minute), catchup: 'random' });
     await all.start();
     await all.someFired(job);
@@ -123,8 +123,8 @@ describe('what was missed', () => {
     expect(await runsOf(all.line, job.task('a'))).toBe(6_500);
   });
 
-  it('does not keep the trigger processor from stopping while it is looked at', async () => {
-    await missed('none');
+  it('the trigger processor can stop while it computes missed instants', async () => {
+    await makeMissed('none');
     const { service } = new TriggerProcessor(makeScheduling(all.ctx));
     await service.start();
     await service.stop();
@@ -133,7 +133,7 @@ describe('what was missed', () => {
     await service.stop();
   });
 
-  it('does not delay what is due now', async () => {
+  it('missed instants do not delay instants that are due now', async () => {
     const long = await all.triggered({ start: after(-20_000 * minute) });
     const live = await all.triggered({ start: after(minute) });
     await all.start();
@@ -143,41 +143,41 @@ describe('what was missed', () => {
     expect((await all.fired(long)).length).toBeLessThan(20_000);
   });
 
-  it('includes what lies before the first firing when start is moved back', async () => {
+  it('instants before the first firing are missed if the start is moved back', async () => {
     const job = await all.triggered({ start: after(-2 * day), period: '1d' });
     await all.start();
-    await all.firedAre(job, back(2, 0));
+    await all.firedAre(job, listDays(2, 0));
     await all.waitsFor(after(day));
     await job.change({ triggers: [{ name: 't', start: after(-5 * day), period: '1d' }] });
     all.tell(job);
-    await all.firedAre(job, back(5, 0));
+    await all.firedAre(job, listDays(5, 0));
     await all.waitsFor(after(day));
     await job.change({ triggers: [{ name: 't', start: after(-7 * day + minute), period: '1d', catchup: 'none' }] });
     all.tell(job);
     await all.waitsFor(after(minute));
-    expect(await all.fired(job)).toEqual(back(5, 0));
+    expect(await all.fired(job)).toEqual(listDays(5, 0));
   });
 
-  it('does not include what lies before a start that was moved forward', async () => {
+  it('instants before a start that was moved forward do not fire', async () => {
     const job = await all.triggered({ start: after(-2 * day), period: '1d' });
     await all.start();
-    await all.firedAre(job, back(2, 0));
+    await all.firedAre(job, listDays(2, 0));
     await job.change({ triggers: [{ name: 't', start: after(2 * day + minute), period: '1d' }] });
     all.tell(job);
     await all.waitsFor(after(2 * day + minute));
     all.line.time.moveTo(after(2 * day + minute));
-    await all.firedAre(job, [...back(2, 0), after(2 * day + minute)]);
+    await all.firedAre(job, [...listDays(2, 0), after(2 * day + minute)]);
   });
 
-  it('ends before `end`', async () => {
+  it('missed instants end before `end`', async () => {
     const job = await all.triggered({ start: after(-5 * day), end: after(-2 * day), period: '1d' });
     await all.start();
-    await all.firedAre(job, back(5, 3));
+    await all.firedAre(job, listDays(5, 3));
     await all.waitsFor(sentinel);
-    expect(await all.fired(job)).toEqual(back(5, 3));
+    expect(await all.fired(job)).toEqual(listDays(5, 3));
   });
 
-  it('with none is nothing in a short restart: no instant is dropped (Waterwheel’s bug 16)', async () => {
+  it('with `none`, a short restart drops no instant (Waterwheel’s bug 16)', async () => {
     const job = await all.triggered({ start: after(0), period: '10s', catchup: 'none' });
     await all.start();
     all.line.time.advance(10_000);
@@ -189,7 +189,7 @@ describe('what was missed', () => {
     await all.firedAre(job, [...before, ...[20, 30, 40, 50].map((s) => after(s * 1_000))]);
   });
 
-  it('with none is not the first instant of all, though the scheduler restarts just then', async () => {
+  it('with `none`, the very first instant fires even if the scheduler restarts just then', async () => {
     const job = await all.triggered({ start: after(minute), period: '1h', catchup: 'none' });
     await all.start();
     await all.waitsFor(after(minute));
@@ -204,7 +204,7 @@ describe('what was missed', () => {
   });
 
   it.each(['earliest', 'latest', 'random', 'last'])(
-    'by %s is nothing in a short restart: it fires late, at its own priority',
+    'with `%s`, an instant during a short restart fires late, at its own priority',
     async (catchup) => {
       const job = await all.triggered({ start: after(0), period: '10s', catchup });
       await all.start();
@@ -220,7 +220,7 @@ describe('what was missed', () => {
     },
   );
 
-  it('is not an instant whose positive offset has not passed, after a restart either (Waterwheel’s bug 16)', async () => {
+  it('an instant whose positive offset has not passed is not missed after a restart (Waterwheel’s bug 16)', async () => {
     const job = await all.triggered({ start: after(-day), period: '1d', offset: '6h' });
     await all.start();
     await all.firedAre(job, [after(-day)]);
@@ -233,7 +233,7 @@ describe('what was missed', () => {
     await all.firedAre(job, [after(-day), after(0)]);
   });
 
-  it('by a machine that slept is what its policy says, at backfill priority', async () => {
+  it('after the machine slept, missed instants fire by their policy, at backfill priority', async () => {
     const every = await all.triggered({ start: after(day), period: '1d' });
     const none = await all.triggered({ start: after(day), period: '1d', catchup: 'none' });
     const last = await all.triggered({ start: after(day), period: '1d', catchup: 'last' });

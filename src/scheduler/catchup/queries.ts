@@ -1,11 +1,11 @@
-/** Statements about missed instants that are still to be fired. */
+/** Statements about missed instants that have not been fired yet. */
 import { type Db, sql } from '../../kernel/sql.ts';
 import type { NewCatchup } from './catchup.ts';
 import { type CatchupRow, type PlannedCatchup, type TriggerRow, triggerColumns } from '../queries.ts';
 
 /**
- * Where there is work from the same instant on, noted by another scheduler, the longer range counts and is begun anew:
- * its pieces are cut differently, and what has fired does not fire again (I1).
+ * If another scheduler recorded a range from the same instant, the longer range wins and starts from its first piece,
+ * because its pieces are cut differently. Instants that have fired do not fire again (I1).
  */
 export async function insertCatchups(db: Db, rows: readonly NewCatchup[]): Promise<void> {
   await db.exec(sql`
@@ -23,7 +23,7 @@ export async function insertCatchups(db: Db, rows: readonly NewCatchup[]): Promi
      where excluded.to_at > catchup.to_at`);
 }
 
-export function catchupsOfJob(db: Db, job: string): Promise<PlannedCatchup[]> {
+export function findCatchupsOfJob(db: Db, job: string): Promise<PlannedCatchup[]> {
   return db.rows<PlannedCatchup>(sql`
     select catchup.*
       from catchup
@@ -31,26 +31,26 @@ export function catchupsOfJob(db: Db, job: string): Promise<PlannedCatchup[]> {
      where trigger.job_id = ${job}`);
 }
 
-/** A catch-up with its trigger, and how its runs get on. */
+/** A catch-up with its trigger and the state of its runs. */
 export type CatchupWork = PlannedCatchup &
   TriggerRow & {
-    /** To how many tasks the trigger leads, counted as often as it does. */
+    /** The number of edges from the trigger to tasks. */
     readonly edges: number;
-    /** How many runs of those tasks nobody has taken yet; no more than `most` are counted. */
+    /** Unclaimed runs of those tasks, counted up to `most`. */
     readonly waiting: number;
   };
 
-interface Look {
-  /** Goes on after this one, in the order of trigger and range. */
+interface CatchupPage {
+  /** Continues after this row, in the order of trigger and range. */
   readonly after: Pick<CatchupRow, 'trigger_id' | 'from_at'> | undefined;
-  /** Triggers that are left out. */
+  /** Triggers to skip. */
   readonly resting: readonly string[];
   readonly limit: number;
   readonly most: number;
 }
 
-/** The next that there is work for; paused jobs wait. */
-export function nextCatchups(db: Db, look: Look): Promise<CatchupWork[]> {
+/** The next catch-ups with work to do. Paused jobs wait. */
+export function findNextCatchups(db: Db, look: CatchupPage): Promise<CatchupWork[]> {
   const further =
     look.after === undefined
       ? sql`true`
@@ -81,12 +81,12 @@ export function nextCatchups(db: Db, look: Look): Promise<CatchupWork[]> {
      order by next.trigger_id, next.from_at`);
 }
 
-/** Another scheduler may have come further, or cut it anew: that work is not ours to advance. */
+/** Matches rows that are still as we read them. Another scheduler may have advanced or cut a row again; we must not touch it. */
 const unchanged = sql`
   catchup.trigger_id = r.trigger_id and catchup.from_at = r.from_at and catchup.to_at = r.to_at
   and catchup.next_piece = r.next_piece and catchup.pieces = r.pieces and catchup.plan is not distinct from r.plan`;
 
-function named(rows: readonly PlannedCatchup[]) {
+function unnestRows(rows: readonly PlannedCatchup[]) {
   return sql`
     unnest(
       ${rows.map((r) => r.trigger_id)}::uuid[], ${rows.map((r) => r.from_at)}::timestamptz[],
@@ -95,13 +95,15 @@ function named(rows: readonly PlannedCatchup[]) {
     ) as r (trigger_id, from_at, to_at, next_piece, pieces, plan)`;
 }
 
-/** The next piece of each has been fired. */
+/** Records that the next piece of each row has been fired. */
 export async function advanceCatchups(db: Db, rows: readonly PlannedCatchup[]): Promise<void> {
   const done = rows.filter((row) => row.next_piece + 1 >= row.pieces);
   const more = rows.filter((row) => row.next_piece + 1 < row.pieces);
-  if (done.length > 0) await db.exec(sql`delete from catchup using ${named(done)} where ${unchanged}`);
+  if (done.length > 0) await db.exec(sql`delete from catchup using ${unnestRows(done)} where ${unchanged}`);
   if (more.length > 0) {
-    await db.exec(sql`update catchup set next_piece = catchup.next_piece + 1 from ${named(more)} where ${unchanged}`);
+    await db.exec(
+      sql`update catchup set next_piece = catchup.next_piece + 1 from ${unnestRows(more)} where ${unchanged}`,
+    );
   }
 }
 
@@ -110,15 +112,15 @@ interface Replacement {
   readonly rest: NewCatchup | undefined;
 }
 
-/** Puts what is left in the place of rows whose triggers were edited, if they are still as they were read. */
+/** Replaces rows whose triggers were edited by their rest, if they are still as they were read. */
 export function replaceCatchups(db: Db, edited: readonly Replacement[]): Promise<void> {
   return db.transaction(async (tx) => {
     const gone = await tx.rows<{ trigger_id: string; from_at: Date }>(sql`
-      delete from catchup using ${named(edited.map(({ row }) => row))} where ${unchanged}
+      delete from catchup using ${unnestRows(edited.map(({ row }) => row))} where ${unchanged}
       returning catchup.trigger_id, catchup.from_at`);
     const dropped = new Set(gone.map(keyOf));
     const rests = edited.flatMap(({ row, rest }) => (rest !== undefined && dropped.has(keyOf(row)) ? [rest] : []));
-    if (rests.length > 0) await insertCatchups(tx, longest(rests));
+    if (rests.length > 0) await insertCatchups(tx, keepLongest(rests));
   });
 }
 
@@ -126,13 +128,13 @@ function keyOf(row: { trigger_id: string; from_at: Date }): string {
   return `${row.trigger_id} ${row.from_at.getTime()}`;
 }
 
-/** Of those that begin at the same instant one: a statement may not write a row twice. */
-function longest(rows: readonly NewCatchup[]): NewCatchup[] {
+/** Keeps one row per trigger and first instant, because a statement must not write a row twice. */
+function keepLongest(rows: readonly NewCatchup[]): NewCatchup[] {
   const ascending = rows.toSorted((a, b) => a.to_at.getTime() - b.to_at.getTime());
   return [...new Map(ascending.map((row) => [keyOf(row), row])).values()];
 }
 
-/** What is removed is over; the same trigger later goes on from its latest instant. */
+/** Drops catch-ups of removed triggers. A trigger that is added again continues from its latest instant. */
 export async function dropRemovedCatchups(db: Db): Promise<void> {
   await db.exec(sql`
     delete from catchup

@@ -1,4 +1,4 @@
-/** Catch-up as a service: long ones, many at once, ones that wait, fail or die; and live triggers beside them. */
+/** The catch-up service: long and concurrent catch-ups, ones that wait, fail or die, and live triggers beside them. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { makeContext } from '../../../test/harness/engine-context.ts';
 import { claim, finish, makeDam, runsOf, type TestJob } from '../../../test/harness/pipeline.ts';
@@ -17,9 +17,9 @@ beforeEach(async () => {
 afterEach(() => all.close());
 
 const minutesAgo = (n: number): { start: string; period: string } => ({ start: after(-n * minute), period: '1m' });
-const count = async (job: TestJob): Promise<number> => (await all.fired(job)).length;
+const countFired = async (job: TestJob): Promise<number> => (await all.fired(job)).length;
 
-/** Takes and finishes what is queued, until nothing is. */
+/** Claims and finishes queued runs until none is left. */
 async function runQueued(job: TestJob): Promise<void> {
   for (;;) {
     const runs = await claim(all.line, job.lane, { places: 1_000 });
@@ -29,31 +29,31 @@ async function runQueued(job: TestJob): Promise<void> {
 }
 
 describe('a catch-up', () => {
-  it('waits while thousands of the runs it queued are not taken, and goes on when they are', async () => {
+  it('a catch-up waits while thousands of its runs are unclaimed, and resumes when they are claimed', async () => {
     const job = await all.triggered(minutesAgo(5_999));
     await all.start();
     await all.heldBack();
-    const first = await count(job);
+    const first = await countFired(job);
     expect(first).toBeGreaterThanOrEqual(5_000);
     expect(first).toBeLessThan(6_000);
     await runQueued(job);
     await all.caughtUp(job);
-    expect(await count(job)).toBe(6_000);
+    expect(await countFired(job)).toBe(6_000);
   });
 
-  it('that waits does not keep others from going on', async () => {
+  it('a catch-up that waits does not block others', async () => {
     const dam = await makeDam(all.line);
     const [held, free] = [await all.triggered(minutesAgo(50)), await all.triggered(minutesAgo(50))];
     await dam.hold(held.trigger('t'));
     await all.start();
     await all.firedCount(free, 51);
-    expect(await count(held)).toBe(0);
+    expect(await countFired(held)).toBe(0);
     await dam.letGo(held.trigger('t'));
     await all.caughtUp(held);
-    expect(await count(held)).toBe(51);
+    expect(await countFired(held)).toBe(51);
   });
 
-  it('whose trigger cannot be understood any more does not keep others from going on, and is tried again', async () => {
+  it('a catch-up whose trigger became invalid does not block others, and is retried', async () => {
     const dam = await makeDam(all.line);
     const jobs = [await all.triggered(minutesAgo(50)), await all.triggered(minutesAgo(50))] as const;
     for (const job of jobs) await dam.hold(job.trigger('t'));
@@ -63,16 +63,16 @@ describe('a catch-up', () => {
     await all.line.db.exec(sql`update trigger set period_ms = null, cron = 'nonsense' where id = ${bad.trigger('t')}`);
     for (const job of jobs) await dam.letGo(job.trigger('t'));
     await all.caughtUp(good);
-    expect(await count(good)).toBe(51);
+    expect(await countFired(good)).toBe(51);
     await until('it is told', () => all.ctx.faults.length > 0 || undefined);
-    expect(await count(bad)).toBe(0);
+    expect(await countFired(bad)).toBe(0);
     await all.line.db.exec(sql`update trigger set period_ms = 60000, cron = null where id = ${bad.trigger('t')}`);
     all.line.time.advance(30_000);
     await all.caughtUp(bad);
-    expect(await count(bad)).toBe(51);
+    expect(await countFired(bad)).toBe(51);
   });
 
-  it('that the database refuses does not keep others from going on, and is tried again', async () => {
+  it('a catch-up that the database rejects does not block others, and is retried', async () => {
     const jobs = [];
     for (let n = 0; n < 5; n++) jobs.push(await all.triggered(minutesAgo(20)));
     const [bad, ...good] = jobs.toSorted((a, b) => (a.trigger('t') < b.trigger('t') ? -1 : 1));
@@ -84,16 +84,16 @@ describe('a catch-up', () => {
       execute function refuse()`);
     await all.start();
     for (const job of good) await all.firedCount(job, 21);
-    expect(await count(bad)).toBe(0);
+    expect(await countFired(bad)).toBe(0);
     expect(all.ctx.faults).toHaveLength(1);
     await all.line.db.exec(sql`drop trigger refuse on firing`);
     all.line.time.advance(30_000);
     await all.caughtUp(bad);
-    expect(await count(bad)).toBe(21);
+    expect(await countFired(bad)).toBe(21);
   });
 
   it.each(['earliest', 'latest', 'random'])(
-    'that dies before it has noted what it fired goes on, %s first, and fires nothing twice',
+    'a catch-up that dies before it records its progress resumes, %s first, and fires nothing twice',
     async (catchup) => {
       const job = await all.triggered({ ...minutesAgo(2_999), catchup });
       await all.line.db.exec(sql`
@@ -103,18 +103,18 @@ describe('a catch-up', () => {
       await all.start();
       await until('it has fired, and could not note it', () => all.ctx.faults.length > 0 || undefined);
       await all.stop();
-      const before = await count(job);
+      const before = await countFired(job);
       expect(before).toBeGreaterThan(0);
       expect(before).toBeLessThan(3_000);
       await all.line.db.exec(sql`drop trigger refuse on catchup`);
       await all.start();
       await all.caughtUp(job);
-      expect(await count(job)).toBe(3_000);
+      expect(await countFired(job)).toBe(3_000);
       expect(await runsOf(all.line, job.task('a'))).toBe(3_000);
     },
   );
 
-  it('of many triggers at once takes few commits, of a wide one many', async () => {
+  it('the catch-up of many small triggers takes few commits, that of a trigger with many tasks takes many', async () => {
     const commits: number[] = [];
     all.ctx.telemetry.on('caught_up', ({ runs }) => commits.push(runs));
     const triggers = Array.from({ length: 200 }, (_, n) => ({ name: n === 0 ? 't' : `t${n}`, ...minutesAgo(2) }));
@@ -134,7 +134,7 @@ describe('a catch-up', () => {
 });
 
 describe('a live trigger', () => {
-  it('fires every second while twenty thousand missed instants of another are caught up and run', {
+  it('a live trigger fires every second while twenty thousand missed instants of another are caught up and run', {
     timeout: 120_000,
   }, async () => {
     const nowMs = Date.now();
@@ -160,9 +160,9 @@ describe('a live trigger', () => {
     );
     const wholeMs = performance.now() - startedMs;
     await scheduler.stop();
-    // the first waited for the start; what waited for the whole of it would be far later
+    // the first waited for the start; a firing that waited for the whole catch-up would be far later
     expect(Math.max(...lateness.slice(1))).toBeLessThan(wholeMs / 2);
-    expect(await count(job)).toBe(missed);
+    expect(await countFired(job)).toBe(missed);
     expect(ctx.faults).toEqual([]);
   });
 });

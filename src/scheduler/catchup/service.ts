@@ -1,62 +1,68 @@
 /**
- * Catch-up: missed instants are fired between live firings, at `backfill` priority, every trigger's in turn. How far it
- * has come is in the rows, so a restart goes on where it stopped; what is fired twice has no second effect (I1).
+ * Fires missed instants between live firings, at `backfill` priority, taking triggers in turn. The rows record the progress,
+ * so a restart resumes where it stopped. Firing an instant twice has no second effect (I1).
  *
- * One turn is one look, one commit of a bounded number of runs, and one note of it, over as many triggers as fit. A trigger
- * whose runs are not taken is held back, so that the queue stays short and memory bounded, and one that cannot be
- * understood rests; the others go on meanwhile. Where a commit fails, the next turns are of one trigger each, until it is
- * known whose fault that is.
+ * One turn reads rows, fires a bounded number of runs in one commit, and records the progress, for as many triggers as fit.
+ * A trigger is held back while workers do not claim its runs, so that the queue stays short and memory bounded. A trigger
+ * whose schedule cannot be compiled rests, while the others go on. After a failed commit, each turn handles one trigger,
+ * until the one at fault is known.
  */
 import { isRowRejection } from '../../errors.ts';
 import { compileSchedule } from '../../calendar/schedule.ts';
 import { checkpoint } from '../../kernel/checkpoint.ts';
 import { groupBy } from '../../kernel/group-by.ts';
 import type { Service } from '../../kernel/service.ts';
-import { type NewCatchup, pieceInstantsOf, planOf, recut } from './catchup.ts';
-import { advanceCatchups, type CatchupWork, dropRemovedCatchups, nextCatchups, replaceCatchups } from './queries.ts';
+import { type NewCatchup, listPieceInstants, planOf, recut } from './catchup.ts';
+import {
+  advanceCatchups,
+  type CatchupWork,
+  dropRemovedCatchups,
+  findNextCatchups,
+  replaceCatchups,
+} from './queries.ts';
 import { type CatchupRow, fireTriggers } from '../queries.ts';
 import type { Scheduling, Wait } from '../scheduling.ts';
 import { specOf } from '../spec.ts';
 
-/** With so many runs that nobody has taken, a trigger is held back. */
-const mostWaiting = 5_000;
-/** About how many runs one commit makes. */
-const turnRuns = 1_000;
-/** How many catch-ups are looked at together: as many as lately made up a turn, and more. */
-const widest = 256;
-const heldMs = 500;
-const brokenMs = 30_000;
+/** A trigger with this many unclaimed runs is held back. */
+const maxWaitingRuns = 5_000;
+/** Approximate number of runs that one commit creates. */
+const runsPerTurn = 1_000;
+/** Maximum number of catch-ups read for one turn. The actual number is twice that of the last turn. */
+const maxRowsPerTurn = 256;
+const heldBackMs = 500;
+const brokenRestMs = 30_000;
 const sweepMs = 30_000;
 
-/** A part of a piece, which is fired in one commit with others. */
+/** A part of a piece that is fired in one commit with others. */
 interface Slice {
   readonly row: CatchupWork;
   readonly instants: readonly number[];
-  /** Of its piece, this included, so many have been fired. */
+  /** Instants of the piece that have been fired, including this slice. */
   readonly upTo: number;
   readonly isLast: boolean;
 }
 
-/** What one turn does. */
+/** The work of one turn. */
 interface Turn {
   readonly slices: Slice[];
-  /** Rows whose triggers were edited, and what is left of them. */
+  /** Rows whose triggers were edited, and the rest of each. */
   readonly edited: { readonly row: CatchupWork; readonly rest: NewCatchup | undefined }[];
 }
 
 export function catchupService(scheduling: Scheduling): Service {
-  const work = new CatchingUp(scheduling);
+  const work = new CatchupWorker(scheduling);
   return scheduling.processor('catchup', 'catching up', (signal) => work.turn(signal));
 }
 
-class CatchingUp {
+class CatchupWorker {
   readonly #scheduling: Scheduling;
-  /** Triggers that are held back or broken, and until when. */
+  /** Triggers that are held back or broken, and the end of their rest. */
   readonly #resting = new Map<string, number>();
-  /** How many instants of a row's next piece have been fired; forgotten with the process, which costs a repetition. */
+  /** The number of fired instants of a row's next piece. It is lost with the process, and the piece then fires again. */
   readonly #begun = new Map<string, number>();
   #after: CatchupRow | undefined;
-  #width = widest;
+  #width = maxRowsPerTurn;
 
   constructor(scheduling: Scheduling) {
     this.#scheduling = scheduling;
@@ -67,8 +73,8 @@ class CatchingUp {
     const nowMs = time.now();
     for (const [id, untilMs] of this.#resting) if (untilMs <= nowMs) this.#resting.delete(id);
     const limit = this.#width;
-    const look = { after: this.#after, resting: [...this.#resting.keys()], limit, most: mostWaiting };
-    const rows = await nextCatchups(db, look);
+    const look = { after: this.#after, resting: [...this.#resting.keys()], limit, most: maxWaitingRuns };
+    const rows = await findNextCatchups(db, look);
     const { slices, edited, last } = this.#plan(rows, nowMs);
     if (edited.length > 0) await replaceCatchups(db, edited);
     if (slices.length > 0) await this.#fire(slices);
@@ -88,22 +94,22 @@ class CatchingUp {
     return () => work.catchup.wait(Math.max(1, untilMs - time.now()), signal);
   }
 
-  /** In order, as many as make up a turn; `last` is the last that was looked at. */
+  /** Takes rows in order until the turn is full; `last` is the last row that was considered. */
   #plan(rows: readonly CatchupWork[], nowMs: number): Turn & { last: CatchupWork | undefined } {
     const turn: Turn = { slices: [], edited: [] };
     let runs = 0;
     let last: CatchupWork | undefined;
     for (const row of rows) {
-      if (runs >= turnRuns) break;
+      if (runs >= runsPerTurn) break;
       last = row;
-      if (row.waiting >= mostWaiting) this.#rest(row, heldMs);
-      else runs += this.#add(turn, row, turnRuns - runs, nowMs);
+      if (row.waiting >= maxWaitingRuns) this.#rest(row, heldBackMs);
+      else runs += this.#add(turn, row, runsPerTurn - runs, nowMs);
     }
     return { ...turn, last };
   }
 
-  /** Answers how many runs it makes. */
-  #add(turn: Turn, row: CatchupWork, mostRuns: number, nowMs: number): number {
+  /** Returns the number of runs that the row adds. */
+  #add(turn: Turn, row: CatchupWork, maxRuns: number, nowMs: number): number {
     try {
       const schedule = compileSchedule(specOf(row));
       if (row.plan !== planOf(row)) {
@@ -111,9 +117,9 @@ class CatchingUp {
         return 0;
       }
       const edges = Math.max(1, row.edges);
-      const piece = pieceInstantsOf(row, schedule);
+      const piece = listPieceInstants(row, schedule);
       const begun = this.#begun.get(keyOf(row)) ?? 0;
-      const instants = piece.slice(begun, begun + Math.max(1, Math.floor(mostRuns / edges)));
+      const instants = piece.slice(begun, begun + Math.max(1, Math.floor(maxRuns / edges)));
       const upTo = begun + instants.length;
       turn.slices.push({ row, instants, upTo, isLast: upTo >= piece.length });
       return instants.length * edges;
@@ -138,9 +144,9 @@ class CatchingUp {
         if (isLast) this.#begun.delete(keyOf(row));
         else this.#begun.set(keyOf(row), upTo);
       }
-      this.#width = Math.min(widest, 2 * slices.length);
+      this.#width = Math.min(maxRowsPerTurn, 2 * slices.length);
     } catch (error) {
-      // another error concerns all of them: catching up does not work
+      // any other error concerns all rows
       if (!isRowRejection(error)) throw error;
       const [only, ...others] = slices;
       if (only !== undefined && others.length === 0) this.#break(only.row, error);
@@ -148,26 +154,26 @@ class CatchingUp {
     }
   }
 
-  /** In one commit: runs that are made together are handed out in one order. */
+  /** Fires slices of one policy in one commit: runs that are created together are claimed in one order. */
   async #fireAlike(order: CatchupRow['policy'], slices: readonly Slice[]): Promise<void> {
-    const { db, time, ctx, ready, killed: tell } = this.#scheduling;
+    const { db, time, ctx, ready, killed: sendKills } = this.#scheduling;
     const firings = slices.flatMap(({ row, instants }) =>
       instants.map((instantMs) => ({ triggerId: row.id, instantMs })),
     );
     const at = new Date(time.now());
     const { fired, created, killed, lanes } = await fireTriggers(db, firings, { priority: 'backfill', order, at });
     ready(created, lanes);
-    await tell(killed);
+    await sendKills(killed);
     ctx.telemetry.emit('caught_up', { tenant: ctx.tenant.id, triggers: fired, runs: created });
   }
 
   #break(row: CatchupWork, error: unknown): void {
     const about = { err: error, trigger: row.id };
-    this.#scheduling.ctx.log.error(about, 'the missed instants of a trigger cannot be caught up; trying again later');
-    this.#rest(row, brokenMs);
+    this.#scheduling.ctx.log.error(about, 'catch-up of a trigger failed, retrying');
+    this.#rest(row, brokenRestMs);
   }
 
-  /** The more there are that rest, the less often each is looked at. */
+  /** The more triggers rest, the less often each is checked. */
   #rest(row: CatchupWork, ms: number): void {
     this.#resting.set(row.trigger_id, this.#scheduling.time.now() + ms + 5 * this.#resting.size);
   }

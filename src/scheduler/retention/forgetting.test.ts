@@ -1,4 +1,4 @@
-/** What hangs on runs and is forgotten with them: tokens, firings, stashes, parameters. */
+/** Data that retention deletes with runs: tokens, firings, stashes, parameters. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { makeContext } from '../../../test/harness/engine-context.ts';
 import {
@@ -36,8 +36,8 @@ afterAll(() => line.close());
 
 const prune = (retention: Retention = thirtyDays): Promise<number> => pruneTenant(makeContext({ ...line, retention }));
 
-/** A run of the job's only task at the instant, begun and ended now. */
-async function ran(job: TestJob, when: string, outcome: 'success' | 'failure' = 'success'): Promise<string> {
+/** Starts and finishes a run of the job's only task at the instant. */
+async function finishRun(job: TestJob, when: string, outcome: 'success' | 'failure' = 'success'): Promise<string> {
   const [id = ''] = await activate(line, job.task('only'), when);
   await runAll(line, job, outcome);
   return id;
@@ -53,11 +53,11 @@ async function count(table: 'firing' | 'job_stash' | 'instant_params', of: strin
 }
 
 describe('a token', () => {
-  it('that still holds a count is never forgotten, nor is one that is held', async () => {
+  it('a token with a count, or one that is held, is never deleted', async () => {
     const job = await line.job({
       tasks: [{ name: 'only' }, { name: 'joined', depends: ['task/only'], threshold: 2 }, { name: 'full' }],
     });
-    await ran(job, instant(1));
+    await finishRun(job, instant(1));
     await pauseTasks(line, job, true);
     await line.db.exec(sql`
       select count_tokens(array[${job.task('full')}]::uuid[], array[${instant(1)}]::timestamptz[], array[1],
@@ -71,34 +71,34 @@ describe('a token', () => {
     expect(await release(line)).toBe(1);
   });
 
-  it('that has run and holds a surplus count stays when its runs go', async () => {
+  it('a token with a surplus count stays when its runs are deleted', async () => {
     const job = await line.job({ tasks: [{ name: 'only' }, { name: 'joined', depends: ['task/only'], threshold: 2 }] });
-    for (let n = 0; n < 3; n++) await ran(job, instant(1));
+    for (let n = 0; n < 3; n++) await finishRun(job, instant(1));
     await runAll(line, job);
     expect((await historyOf(line, job.task('joined'))).length).toBe(1);
     line.time.advance(31 * day);
     await prune();
     expect((await historyOf(line, job.task('joined'))).length).toBe(0);
     expect(await countOf(line, job.task('joined'), instant(1))).toBe(1);
-    await ran(job, instant(1));
+    await finishRun(job, instant(1));
     expect((await runAll(line, job)).map((run) => run.task_id)).toEqual([job.task('joined')]);
   });
 
-  it('whose run is queued, running or to be retried stays', async () => {
+  it('a token whose run is queued, running or to be retried stays', async () => {
     const job = await line.job({ tasks: [{ name: 'only', retry: { max_attempts: 2, delay: '500d' } }] });
     const task = job.task('only');
-    await ran(job, instant(1), 'failure');
-    await ran(job, instant(2));
+    await finishRun(job, instant(1), 'failure');
+    await finishRun(job, instant(2));
     await activate(line, task, instant(2));
     await claim(line, job.lane);
-    await ran(job, instant(3));
+    await finishRun(job, instant(3));
     await activate(line, task, instant(3));
     line.time.advance(400 * day);
     await prune();
     expect(await countOf(line, task, instant(1))).toBe(0);
     expect(await countOf(line, task, instant(2))).toBe(0);
     expect(await countOf(line, task, instant(3))).toBe(0);
-    // the run that will be tried again is there to be cancelled, the others are too old
+    // the run with a pending retry stays, so that it can be cancelled; the others are too old
     expect((await historyOf(line, task)).map((run) => run.state)).toEqual(['failure']);
     line.time.advance(200 * day);
     expect(await queueRetries(line)).toBe(1);
@@ -116,9 +116,9 @@ describe('a token', () => {
       sql`insert into live (task_id, instant, id, version, attempt, priority, lane, rank, queued_at)`,
       sql`new_id(), 1, 1, 'low', 'nowhere', now(), now()`,
     ],
-  ] as const)('is not idle while there is something of it in %s', async (_, insert, rest) => {
+  ] as const)('a token is not idle while the table %s has a row for it', async (_, insert, rest) => {
     const job = await line.job();
-    await ran(job, instant(1));
+    await finishRun(job, instant(1));
     await line.db.exec(sql`delete from run where task_id = ${job.task('only')}`);
     await line.db.exec(sql`${insert} values (${job.task('only')}, ${instant(1)}, ${rest})`);
     const forget = sql`
@@ -129,7 +129,7 @@ describe('a token', () => {
     expect(await line.db.rows(forget)).toEqual([{ tokens: 1 }]);
   });
 
-  it('that is counted while it is forgotten loses nothing, whoever comes first', async () => {
+  it('a token that is counted and deleted concurrently loses no count, in either order', async () => {
     const job = await line.job({ tasks: [{ name: 'only' }, { name: 'joined', depends: ['task/only'], threshold: 2 }] });
     const joined = job.task('joined');
     const countUp = sql`
@@ -139,20 +139,20 @@ describe('a token', () => {
     await line.db.exec(sql`
       insert into token (task_id, instant, count, fire, reach, priority)
       values (${joined}, ${instant(1)}, 0, 0, 2, 'normal')`);
-    // counted, not committed yet: it is in use
+    // counted but not committed: the token is in use
     await line.db.transaction(async (tx) => {
       await tx.exec(countUp);
       expect(await line.db.rows(forget)).toEqual([{ tokens: 0 }]);
     });
     expect(await countOf(line, joined, instant(1))).toBe(1);
     await clear(line, job.id, instant(1));
-    // forgotten, not committed yet: whoever counts waits, and puts it anew
+    // deleted but not committed: the count waits, and creates the token again
     let counted: Promise<number> | undefined;
     await line.db.transaction(async (tx) => {
       expect(await tx.rows(forget)).toEqual([{ tokens: 1 }]);
       counted = line.db.exec(countUp);
       await until(
-        'someone waits for the token',
+        'the count waits for the token',
         async () =>
           (await line.db.maybeOne(sql`
           select 1 from pg_stat_activity where wait_event_type = 'Lock' and query like '%count_tokens%'`)) && true,
@@ -162,10 +162,10 @@ describe('a token', () => {
     expect(await countOf(line, joined, instant(1))).toBe(1);
   });
 
-  it('that was cleared before it ever ran goes when clear and instant are both old', async () => {
+  it('a token that was cleared before it ever ran is deleted when both the clearing and the instant are old', async () => {
     const job = await line.job({ tasks: [{ name: 'only' }, { name: 'joined', depends: ['task/only'], threshold: 2 }] });
     const times = new Date(line.time.now()).toISOString();
-    await ran(job, times);
+    await finishRun(job, times);
     line.time.advance(20 * day);
     await clear(line, job.id, times);
     line.time.advance(20 * day);
@@ -189,19 +189,19 @@ describe('a firing', () => {
       at: at(line),
     });
 
-  it('goes with its token, and its instant never fires again (I1)', async () => {
+  it('a firing is deleted with its token, and its instant never fires again (I1)', async () => {
     const job = await triggered();
     await fire(line, Array(4).fill(job.trigger('t')), [1, 2, 3, 4].map(instant));
     await runAll(line, job);
     line.time.advance(31 * day);
     await prune();
-    // the latest instant's stays: everything before it has been dealt with
+    // the firing of the latest instant stays; everything before it is settled
     expect(await count('firing', job.trigger('t'))).toBe(1);
     for (const n of [1, 2, 3, 4]) expect(await fireAgain(job, instant(n))).toMatchObject({ fired: 0, created: 0 });
     expect(await fireAgain(job, instant(5))).toMatchObject({ fired: 1, created: 1 });
   });
 
-  it('stays while instants from before it are to be caught up, and those fire', async () => {
+  it('a firing stays while earlier instants wait for catch-up, and those can fire', async () => {
     const job = await triggered();
     await fire(line, Array(3).fill(job.trigger('t')), [1, 5, 6].map(instant));
     await line.db.exec(sql`
@@ -215,7 +215,7 @@ describe('a firing', () => {
     expect(await fireAgain(job, instant(3))).toMatchObject({ fired: 1, created: 1 });
   });
 
-  it('of instants before the first, where the start was moved back, is made though the mark is above it', async () => {
+  it('after the start was moved back, instants before the first one fire although the mark is above them', async () => {
     const job = await triggered();
     await fire(line, Array(3).fill(job.trigger('t')), [11, 12, 13].map(instant));
     await runAll(line, job);
@@ -225,7 +225,7 @@ describe('a firing', () => {
     expect(await fireAgain(job, instant(2))).toMatchObject({ fired: 1, created: 1 });
   });
 
-  it('is made by two schedulers at once no more than by one, while its old ones are forgotten', async () => {
+  it('two schedulers fire nothing twice while old firings are deleted', async () => {
     const job = await triggered();
     const days = Array.from({ length: 40 }, (_, n) => instant(n + 1));
     await fire(
@@ -251,7 +251,7 @@ describe('a firing', () => {
     expect(await onConnections(line, [again, again, pruned])).toEqual([0, 0, 0]);
   });
 
-  it('is not let go while somebody fires: what they looked at stays true until their commit', async () => {
+  it('the low-water mark is not raised while a transaction fires', async () => {
     const job = await triggered();
     await fire(line, Array(2).fill(job.trigger('t')), [1, 2].map(instant));
     const raise = sql`select raise_low_water(array[${job.trigger('t')}]::uuid[]) as raised`;
@@ -263,7 +263,7 @@ describe('a firing', () => {
     expect(await line.db.rows(raise)).toEqual([{ raised: true }]);
   });
 
-  it('of a backfill that is not over stays', async () => {
+  it('a firing of an open backfill stays', async () => {
     const job = await triggered();
     const backfill = await line.db.one<{ id: string }>(sql`
       insert into backfill (id, job_id, first_at, last_at, policy, priority, only_missing, seed, actor, created_at)
@@ -279,7 +279,7 @@ describe('a firing', () => {
     expect(await count('firing', job.trigger('t'))).toBe(0);
   });
 
-  it('whose edge is gone is found on the walk', async () => {
+  it('the walk finds firings whose edge was removed', async () => {
     const job = await triggered();
     await fire(line, Array(3).fill(job.trigger('t')), [1, 2, 3].map(instant));
     await job.change({ triggers: [], tasks: [{ name: 'only' }] });
@@ -289,17 +289,17 @@ describe('a firing', () => {
   });
 });
 
-describe('what was kept for an instant', () => {
-  it('goes with its last token', async () => {
+describe('stash values and parameters of an instant', () => {
+  it('stash values and parameters are deleted with the last token of their instant', async () => {
     const job = await line.job({ tasks: [{ name: 'only' }, { name: 'next', depends: ['task/only'] }] });
     await line.db.exec(sql`
       insert into job_stash (job_id, instant, name, data) values (${job.id}, ${instant(1)}, 'x', 'y')`);
     await line.db.exec(sql`
       insert into instant_params (job_id, instant, params) values (${job.id}, ${instant(1)}, '{}')`);
-    await ran(job, instant(1));
+    await finishRun(job, instant(1));
     line.time.advance(31 * day);
     await prune();
-    // the other task is still to run
+    // the other task has not run yet
     expect([await count('job_stash', job.id), await count('instant_params', job.id)]).toEqual([1, 1]);
     await runAll(line, job);
     line.time.advance(31 * day);
@@ -307,7 +307,7 @@ describe('what was kept for an instant', () => {
     expect([await count('job_stash', job.id), await count('instant_params', job.id)]).toEqual([0, 0]);
   });
 
-  it('is left alone while somebody starts something in the job', async () => {
+  it('parameters stay while a transaction starts something in the job', async () => {
     const job = await line.job();
     await line.db.exec(sql`
       insert into instant_params (job_id, instant, params) values (${job.id}, ${instant(1)}, '{}')`);

@@ -2,14 +2,14 @@ import { describe, expect, it } from 'vitest';
 import { JobCounts } from './job-counts.ts';
 
 const minute = 60_000;
-const idsAt = (counts: JobCounts, nowMs: number): string[] =>
+const listDueIds = (counts: JobCounts, nowMs: number): string[] =>
   counts
     .due(nowMs, 50, 1_000)
     .flat()
     .map((job) => job.id);
 
-describe('a job is counted', () => {
-  it('at first, and not at all where everything is kept', () => {
+describe('counting jobs', () => {
+  it('a new job is counted, unless all its runs are kept', () => {
     const counts = new JobCounts();
     counts.know('a', 100);
     counts.know('b', null);
@@ -18,40 +18,40 @@ describe('a job is counted', () => {
     expect(counts.due(0, 50, 1_000)).toEqual([]);
   });
 
-  it('again when it will have too many by its rate, but within ten minutes', () => {
+  it('a job is counted again when its rate predicts too many runs, and within ten minutes', () => {
     const counts = new JobCounts();
     counts.know('a', 1_000);
     expect(counts.note('a', { runs: 100, surplus: 0 }, 0)).toBe(false);
-    expect(idsAt(counts, minute)).toEqual(['a']);
-    // 200 in a minute, 800 to go
+    expect(listDueIds(counts, minute)).toEqual(['a']);
+    // 200 runs in a minute, room for 800 more
     counts.note('a', { runs: 300, surplus: 0 }, minute);
-    expect(idsAt(counts, 4 * minute)).toEqual([]);
-    expect(idsAt(counts, 5 * minute)).toEqual(['a']);
+    expect(listDueIds(counts, 4 * minute)).toEqual([]);
+    expect(listDueIds(counts, 5 * minute)).toEqual(['a']);
     counts.note('a', { runs: 300, surplus: 0 }, 5 * minute);
-    expect(idsAt(counts, 14 * minute)).toEqual([]);
-    expect(idsAt(counts, 15 * minute)).toEqual(['a']);
+    expect(listDueIds(counts, 14 * minute)).toEqual([]);
+    expect(listDueIds(counts, 15 * minute)).toEqual(['a']);
   });
 
-  it('at once when more was too many than could go', () => {
+  it('a job is counted again at once if only a part of its surplus could be removed', () => {
     const counts = new JobCounts();
     counts.know('a', 1_000);
     expect(counts.note('a', { runs: 500_000, surplus: 100_000 }, 0)).toBe(true);
-    expect(idsAt(counts, 0)).toEqual(['a']);
+    expect(listDueIds(counts, 0)).toEqual(['a']);
     expect(counts.note('a', { runs: 400_000, surplus: 399_000 }, 0)).toBe(false);
-    expect(idsAt(counts, 0)).toEqual([]);
+    expect(listDueIds(counts, 0)).toEqual([]);
   });
 
-  it('anew when its number has changed, and only then', () => {
+  it('a job is counted at once if the number of runs to keep has changed, and only then', () => {
     const counts = new JobCounts();
     counts.know('a', 1_000);
     counts.note('a', { runs: 10, surplus: 0 }, 0);
     counts.know('a', 1_000);
-    expect(idsAt(counts, 0)).toEqual([]);
+    expect(listDueIds(counts, 0)).toEqual([]);
     counts.know('a', 5);
-    expect(idsAt(counts, 0)).toEqual(['a']);
+    expect(listDueIds(counts, 0)).toEqual(['a']);
   });
 
-  it('with others, as long as the group has few jobs and few runs', () => {
+  it('jobs are counted in groups of few jobs and few runs', () => {
     const counts = new JobCounts();
     const sizes = { a: 600, b: 600, c: 10, d: 10, e: 10 };
     for (const [id, runs] of Object.entries(sizes)) {

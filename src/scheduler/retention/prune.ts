@@ -1,9 +1,12 @@
 /**
- * Retention: forgets runs that are older or more than their job keeps, with their logs, tokens and firings, and what
- * else nobody needs any more. In small batches, each a commit of its own, with pauses that grow with the time a batch
- * takes: a loaded server is left alone. Two at once share the work, and one that dies leaves whole things behind.
+ * Retention deletes runs beyond the age or number that their job keeps, with their logs, tokens and firings, and other data
+ * that is no longer needed.
  *
- * A job's limits in age and in number both come down to a time: runs that ended before it go.
+ * 1. It works in small batches, each in its own commit. The pause after a batch grows with the time that the batch took, so
+ *    that a loaded server is spared.
+ * 2. Two processes share the work. A process that dies leaves nothing half deleted.
+ *
+ * Limits in age and in number both become a time: runs that ended before it are deleted.
  */
 import type { EngineContext } from '../../contract/context.ts';
 import { pruneEvents } from '../../events/prune.ts';
@@ -15,12 +18,12 @@ import { JobCounts } from './job-counts.ts';
 import * as queries from './queries.ts';
 import type { Scheduling } from '../scheduling.ts';
 
-const firstMs = 5_000;
-const everyMs = 60_000;
-/** While there is more to do than a pass was given time for. */
-const soonMs = 1_000;
+const firstWaitMs = 5_000;
+const passIntervalMs = 60_000;
+/** The wait after a pass that ran out of time. */
+const moreWaitMs = 1_000;
 
-/** What one statement may touch, and how long a step may take before it is the next one's turn. */
+/** Maximum rows that one statement may touch. */
 const batch = {
   runs: 1_000,
   chunks: 500,
@@ -30,20 +33,21 @@ const batch = {
   countedRuns: 200_000,
   walk: 2_000,
 };
-const longestMs = 15_000;
-/** How far back the picture of what happened goes: as far as can be asked for. */
-const activityMs = 30 * dayMs;
-/** Nobody fires for long: a moment later it may do. */
-const raiseTries = 5;
+/** The longest time of one step before the next step begins. */
+const maxStepMs = 15_000;
+/** The age of activity that is kept, which is as far back as the API can be asked for. */
+const keepActivityMs = 30 * dayMs;
+/** A firing transaction is short, so the mark can usually be raised a moment later. */
+const maxRaiseAttempts = 5;
 
 interface Pass {
-  /** Rows that are gone. */
+  /** Deleted rows. */
   readonly rows: number;
-  /** Time ran out: there is more to do. */
+  /** Whether time ran out and more is left. */
   readonly more: boolean;
 }
 
-/** Removes what retention no longer keeps, all of it. */
+/** Deletes everything that retention no longer keeps. Returns the number of rows. */
 export async function pruneTenant(ctx: EngineContext): Promise<number> {
   const pruner = new Pruner(ctx, { whole: true });
   let rows = 0;
@@ -57,33 +61,33 @@ export async function pruneTenant(ctx: EngineContext): Promise<number> {
 
 export function housekeeping({ ctx, processor }: Scheduling): Service {
   const pruner = new Pruner(ctx, { whole: false });
-  // a scheduler that starts has better things to do
+  // wait at first: a scheduler that starts has more urgent work
   let isNew = true;
   return processor('housekeeping', 'forgetting old runs', async (signal) => {
     if (isNew) {
       isNew = false;
-      return () => pause(firstMs * (1 + Math.random()), signal);
+      return () => pause(firstWaitMs * (1 + Math.random()), signal);
     }
     checkpoint('housekeeping.pass');
     const pass = await ctx.housekeeping('retention', () => pruner.pass(signal));
     checkpoint('housekeeping.passed');
-    // tenants that were started together do not come together for ever
-    const waitMs = pass?.more ? soonMs : everyMs * (0.8 + 0.4 * Math.random());
+    // random waits, so that tenants that were started together do not stay in step
+    const waitMs = pass?.more ? moreWaitMs : passIntervalMs * (0.8 + 0.4 * Math.random());
     return () => pause(waitMs, signal);
   });
 }
 
-/** Remembers between passes how far it has walked along each table. */
+/** Keeps its position in each table between passes. */
 class Pruner {
   readonly #ctx: EngineContext;
   readonly #db: Db;
-  /** Every table from end to end in one pass, and no pauses; else a stretch of each. */
+  /** True: each pass covers every table from end to end, without pauses. False: a stretch of each table. */
   readonly #whole: boolean;
   readonly #counts = new JobCounts();
   #task = queries.first.id;
   #job = queries.first.id;
   readonly #walks = { tokens: queries.first, firings: queries.first, instants: queries.first };
-  #toldMs = 0;
+  #warnedMs = 0;
 
   constructor(ctx: EngineContext, { whole }: { whole: boolean }) {
     this.#ctx = ctx;
@@ -106,11 +110,11 @@ class Pruner {
     let more = false;
     for (const step of steps) {
       if (signal.aborted) break;
-      const done = await step({ signal, untilMs: performance.now() + longestMs });
+      const done = await step({ signal, untilMs: performance.now() + maxStepMs });
       rows += done.rows;
       more ||= done.more;
     }
-    if (rows > 0) this.#ctx.log.debug({ rows }, 'what is no longer kept is gone');
+    if (rows > 0) this.#ctx.log.debug({ rows }, 'old rows deleted');
     return { rows, more };
   }
 
@@ -118,7 +122,7 @@ class Pruner {
     return new Date(this.#ctx.time.now() - ms);
   }
 
-  /** One statement, and a pause as long as it took. */
+  /** Runs one statement, then pauses for as long as it took. */
   async #step<T>({ signal }: Work, statement: () => Promise<T>): Promise<T> {
     const startedMs = performance.now();
     const result = await statement();
@@ -131,7 +135,7 @@ class Pruner {
     let rows = 0;
     for (let more = true; more; ) {
       const page = { after: this.#task, limit: batch.tasks, ageMs, at: this.#ago(0) };
-      const { seen, last, cuts } = await this.#step(work, () => queries.agedTasks(this.#db, page));
+      const { seen, last, cuts } = await this.#step(work, () => queries.findAgedTasks(this.#db, page));
       const done = await this.#cut(cuts, work);
       rows += done.rows;
       if (done.more) return { rows, more: true };
@@ -162,7 +166,7 @@ class Pruner {
     const { runs } = this.#ctx.settings.retention;
     for (let more = true; more; ) {
       const page = { after: this.#job, limit: batch.jobs, runs };
-      const jobs = await this.#step(work, () => queries.jobKeeps(this.#db, page));
+      const jobs = await this.#step(work, () => queries.readJobKeeps(this.#db, page));
       for (const { id, keep } of jobs) this.#counts.know(id, keep);
       const end = jobs.length < batch.jobs;
       this.#job = end ? queries.first.id : (jobs.at(-1)?.id ?? queries.first.id);
@@ -173,14 +177,14 @@ class Pruner {
   async #cutsOf(counts: readonly queries.JobCount[]): Promise<queries.Cut[]> {
     const before = new Map(counts.flatMap((count) => (count.before === null ? [] : [[count.id, count.before]])));
     if (before.size === 0) return [];
-    const tasks = await queries.tasksOf(this.#db, [...before.keys()]);
+    const tasks = await queries.findTasks(this.#db, [...before.keys()]);
     return tasks.flatMap(({ id, job_id }) => {
       const at = before.get(job_id);
       return at === undefined ? [] : [{ task: id, before: at }];
     });
   }
 
-  /** Forgets the runs of these tasks that ended before their times. */
+  /** Deletes the runs of these tasks that ended before the given times. */
   async #cut(cuts: readonly queries.Cut[], work: Work): Promise<Pass> {
     let left = cuts.map((cut) => ({ ...cut, from: queries.first.at }));
     if (left.length > 0)
@@ -195,12 +199,12 @@ class Pruner {
     let rows = 0;
     while (left.length > 0) {
       if (isOver(work)) return { rows, more: true };
-      const old = await this.#step(work, () => queries.oldRuns(this.#db, left, batch.runs));
+      const old = await this.#step(work, () => queries.findOldRuns(this.#db, left, batch.runs));
       const gone = await this.#forget(old, work);
       rows += gone.rows;
-      // one that another prunes, or whose retry waits, is for a later pass
+      // a run that another process is deleting, or whose retry is pending, is left to a later pass
       if (gone.runs === 0 || old.length < batch.runs) break;
-      left = beyond(left, old);
+      left = dropDone(left, old);
     }
     return { rows, more: false };
   }
@@ -215,15 +219,15 @@ class Pruner {
     }
   }
 
-  /** Where it is not granted the firings stay for now, and the walk along them finds them. */
+  /** If the marks cannot be raised, the firings stay for now, and the walk along `firing` finds them later. */
   async #raise(raise: () => Promise<boolean>, { signal }: Work): Promise<void> {
-    for (let tries = 1; tries <= raiseTries && !signal.aborted; tries++) {
+    for (let attempt = 1; attempt <= maxRaiseAttempts && !signal.aborted; attempt++) {
       if (await raise()) return;
-      await pause(5 * tries, signal);
+      await pause(5 * attempt, signal);
     }
   }
 
-  /** A stretch of a table, and further while half of what it meets goes. */
+  /** Walks a stretch of a table, and continues while more than half of the rows are deleted. */
   async #walk(
     name: 'tokens' | 'firings' | 'instants',
     sweep: (db: Db, walk: queries.Walk) => Promise<queries.Stretch | undefined>,
@@ -243,7 +247,7 @@ class Pruner {
     return { rows, more: false };
   }
 
-  /** Old firings of triggers whose mark was not raised yet are looked at once more. */
+  /** Raises the marks of triggers that have old firings, and then sweeps their firings again. */
   async #sweepFirings(db: Db, walk: queries.Walk): Promise<queries.Stretch | undefined> {
     const met = await queries.sweepFirings(db, walk);
     if (met === undefined || met.triggers.length === 0) return met;
@@ -263,21 +267,22 @@ class Pruner {
       };
       const { events, more, heldBy } = await this.#step(work, () => pruneEvents(this.#db, retention));
       rows += events;
-      if (heldBy !== undefined) this.#tellReader(heldBy);
+      if (heldBy !== undefined) this.#warnOfReader(heldBy);
       if (!more || events === 0 || isOver(work)) return { rows, more: false };
     }
   }
 
-  /** A minute a minute goes; after a long pause there is more. */
+  /** Deletes old activity: usually one row per minute, more after a long pause. */
   async #activity(): Promise<Pass> {
-    const rows = await queries.forgetActivity(this.#db, this.#ago(activityMs), batch.walk);
+    const rows = await queries.forgetActivity(this.#db, this.#ago(keepActivityMs), batch.walk);
     return { rows, more: rows === batch.walk };
   }
 
-  #tellReader(reader: string): void {
-    if (this.#toldMs > performance.now() - dayMs && this.#toldMs > 0) return;
-    this.#toldMs = performance.now();
-    this.#ctx.log.warn({ reader }, 'events that are old are kept because a reader has not come that far');
+  /** Logs at most once a day that a reader keeps old events alive. */
+  #warnOfReader(reader: string): void {
+    if (this.#warnedMs > performance.now() - dayMs && this.#warnedMs > 0) return;
+    this.#warnedMs = performance.now();
+    this.#ctx.log.warn({ reader }, 'old events kept because a reader is behind');
   }
 }
 
@@ -292,8 +297,8 @@ function isOver({ signal, untilMs }: Work): boolean {
 
 type Left = queries.Cut & { readonly from: Date };
 
-/** What is left after these runs: of the task that was broken off in, what ended no earlier, and those that follow it. */
-function beyond(left: readonly Left[], done: readonly queries.OldRun[]): Left[] {
+/** The cuts that remain after these runs: the last run's task, from that run's end on, and all tasks after it. */
+function dropDone(left: readonly Left[], done: readonly queries.OldRun[]): Left[] {
   const last = done.at(-1);
   const at = left.findIndex((cut) => cut.task === last?.task_id);
   if (last === undefined || at < 0) return [];

@@ -1,4 +1,4 @@
-/** Retention of runs, and of what hangs on them: tokens, firings, logs, stashes, parameters. */
+/** Retention of runs and the data that depends on them: tokens, firings, logs, stashes, parameters. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { makeContext } from '../../../test/harness/engine-context.ts';
 import {
@@ -32,14 +32,14 @@ afterAll(() => line.close());
 
 const prune = (retention: Retention = thirtyDays): Promise<number> => pruneTenant(makeContext({ ...line, retention }));
 
-/** A run of the job's only task at the instant, begun and ended now. */
-async function ran(job: TestJob, when: string, outcome: 'success' | 'failure' = 'success'): Promise<string> {
+/** Starts and finishes a run of the job's only task at the instant. */
+async function finishRun(job: TestJob, when: string, outcome: 'success' | 'failure' = 'success'): Promise<string> {
   const [id = ''] = await activate(line, job.task('only'), when);
   await runAll(line, job, outcome);
   return id;
 }
 
-async function chunksOf(run: string): Promise<number> {
+async function countChunks(run: string): Promise<number> {
   return (await line.db.one<{ n: number }>(sql`select count(*)::integer as n from log where run_id = ${run}`)).n;
 }
 
@@ -50,43 +50,43 @@ async function writeLog(run: string, chunks: number): Promise<void> {
 }
 
 describe('runs', () => {
-  it('go when they are older than their job keeps them, with their logs and tokens; younger ones stay', async () => {
+  it('runs older than their job keeps are deleted with their logs and tokens; younger ones stay', async () => {
     const job = await line.job();
-    const old = await ran(job, instant(1));
+    const old = await finishRun(job, instant(1));
     await writeLog(old, 3);
     line.time.advance(29 * day);
-    const young = await ran(job, instant(2));
+    const young = await finishRun(job, instant(2));
     await writeLog(young, 1);
     line.time.advance(2 * day);
     await prune();
     expect((await historyOf(line, job.task('only'))).map((run) => run.id)).toEqual([young]);
-    expect([await chunksOf(old), await chunksOf(young)]).toEqual([0, 1]);
+    expect([await countChunks(old), await countChunks(young)]).toEqual([0, 1]);
     expect(await countOf(line, job.task('only'), instant(1))).toBeUndefined();
     expect(await countOf(line, job.task('only'), instant(2))).toBe(0);
   });
 
-  it('go by number, oldest end first, whatever their instants are', async () => {
+  it('surplus runs are deleted by their end, oldest first, whatever their instants are', async () => {
     const job = await line.job();
     const made: string[] = [];
     for (const n of [9, 1, 8, 2, 7]) {
-      made.push(await ran(job, instant(n)));
+      made.push(await finishRun(job, instant(n)));
       line.time.advance(1_000);
     }
     await prune({ ageMs: null, runs: 3, events: null });
     expect((await historyOf(line, job.task('only'))).map((run) => run.id)).toEqual(made.slice(2));
   });
 
-  it('are kept as the document says, not as the installation does', async () => {
+  it("the document's retention overrides the installation's", async () => {
     const [forever, briefly, few] = await Promise.all([
       line.job({ retention: { age: 'forever', runs: 'forever' } }),
       line.job({ retention: { age: '1h' } }),
       line.job({ retention: { runs: 1 } }),
     ]);
     for (const job of [forever, briefly, few]) {
-      await ran(job, instant(1));
-      await ran(job, instant(2));
+      await finishRun(job, instant(1));
+      await finishRun(job, instant(2));
       line.time.advance(1_000);
-      await ran(job, instant(3));
+      await finishRun(job, instant(3));
     }
     line.time.advance(2 * 3_600_000);
     await prune({ ageMs: 30 * day, runs: 2, events: null });
@@ -97,7 +97,7 @@ describe('runs', () => {
     expect(await runsOf(line, forever.task('only'))).toBe(3);
   });
 
-  it('that ended in the same moment go together or stay together: never fewer stay than are to', async () => {
+  it('runs that ended at the same moment are kept or deleted together, so never too few stay', async () => {
     const job = await line.job({ retention: { runs: 2 } });
     await activate(
       line,
@@ -106,16 +106,16 @@ describe('runs', () => {
     );
     await runAll(line, job);
     line.time.advance(1_000);
-    await ran(job, instant(5));
+    await finishRun(job, instant(5));
     await prune();
     expect(await runsOf(line, job.task('only'))).toBe(5);
     line.time.advance(1_000);
-    await ran(job, instant(6));
+    await finishRun(job, instant(6));
     await prune();
     expect(await runsOf(line, job.task('only'))).toBe(2);
   });
 
-  it('go in more batches than one, and so do their logs', async () => {
+  it('runs and their logs are deleted in several batches', async () => {
     const job = await line.job();
     const instants = Array.from({ length: 2_300 }, (_, n) => new Date(Date.UTC(2026, 0, 1, 0, n)).toISOString());
     await activate(
@@ -129,12 +129,12 @@ describe('runs', () => {
     line.time.advance(31 * day);
     await prune();
     expect(await runsOf(line, job.task('only'))).toBe(0);
-    expect(await chunksOf(runs[0]?.id ?? '')).toBe(0);
+    expect(await countChunks(runs[0]?.id ?? '')).toBe(0);
   });
 
-  it('of jobs and tasks that are gone grow old like all others', async () => {
+  it('runs of deleted jobs and removed tasks expire like all others', async () => {
     const job = await line.job({ tasks: [{ name: 'only' }, { name: 'other' }] });
-    await ran(job, instant(1));
+    await finishRun(job, instant(1));
     await job.change({ tasks: [{ name: 'other' }] });
     await line.db.exec(sql`select delete_jobs(array[${job.id}]::uuid[], 'test', ${at(line)})`);
     line.time.advance(31 * day);
@@ -144,7 +144,7 @@ describe('runs', () => {
 });
 
 describe('pruning', () => {
-  it('is shared by two that do it at once', async () => {
+  it('two concurrent passes share the work', async () => {
     const jobs = await Promise.all([line.job({ retention: { runs: 50 } }), line.job({ retention: { age: '1d' } })]);
     for (const job of jobs) {
       const instants = Array.from({ length: 120 }, (_, n) => new Date(Date.UTC(2026, 0, 1, 0, n)).toISOString());
@@ -164,7 +164,7 @@ describe('pruning', () => {
     expect(await Promise.all(jobs.map((job) => runsOf(line, job.task('only'))))).toEqual([50, 0]);
   });
 
-  it('that is killed in the middle leaves whole things, and the next pass does the rest', async () => {
+  it('a pass that is killed leaves nothing half deleted, and the next pass does the rest', async () => {
     const job = await line.job();
     const instants = Array.from({ length: 3_000 }, (_, n) => new Date(Date.UTC(2026, 0, 1, 0, n)).toISOString());
     await activate(
@@ -189,11 +189,11 @@ describe('pruning', () => {
     expect(await runsOf(line, job.task('only'))).toBe(0);
   });
 
-  it('is done by every scheduler', async () => {
+  it('every scheduler prunes', async () => {
     const job = await line.job();
-    await ran(job, instant(1));
+    await finishRun(job, instant(1));
     line.time.advance(29 * day);
-    const young = await ran(job, instant(2));
+    const young = await finishRun(job, instant(2));
     line.time.advance(2 * day);
     const ctx = makeContext({ ...line, retention: { ageMs: 30 * day, runs: 100_000, events: 50_000_000 } });
     const scheduler = makeScheduler(ctx);

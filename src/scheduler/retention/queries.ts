@@ -1,17 +1,17 @@
-/** Statements of retention: finding what is old, and forgetting it. Each reads and removes a bounded number of rows. */
+/** Statements of retention that find and delete old rows. Each reads and deletes a bounded number of rows. */
 import { type Db, sql } from '../../kernel/sql.ts';
 
-/** A task of which runs that ended before then may go. */
+/** A task, and the time before which its runs must have ended to be deleted. */
 export interface Cut {
   readonly task: string;
   readonly before: Date;
 }
 
-/** The first of all ids, and of all instants: where a walk begins. */
+/** The least id and the least instant, where a walk begins. */
 export const first = { id: '00000000-0000-0000-0000-000000000000', at: new Date(0) };
 
-/** The next tasks in the order of their ids, and those of them that have runs older than their job keeps. */
-export async function agedTasks(
+/** Reads the next tasks by id. `cuts` are those with runs older than their job keeps. */
+export async function findAgedTasks(
   db: Db,
   page: { after: string; limit: number; ageMs: number | null; at: Date },
 ): Promise<{ seen: number; last: string; cuts: Cut[] }> {
@@ -36,8 +36,8 @@ export async function agedTasks(
 
 export type JobKeep = { readonly id: string; readonly keep: number | null };
 
-/** The next jobs in the order of their ids, and how many runs of each are kept. */
-export function jobKeeps(db: Db, page: { after: string; limit: number; runs: number | null }): Promise<JobKeep[]> {
+/** The next jobs by id, with the number of runs that each keeps. */
+export function readJobKeeps(db: Db, page: { after: string; limit: number; runs: number | null }): Promise<JobKeep[]> {
   return db.rows<JobKeep>(sql`
     select id,
            case when retention ? 'runs' then (retention ->> 'runs')::bigint else ${page.runs}::bigint end as keep
@@ -47,23 +47,23 @@ export function jobKeeps(db: Db, page: { after: string; limit: number; runs: num
      limit ${page.limit}`);
 }
 
-/** How far over its number a job may be before the surplus goes: counting costs as much as there is. */
+/** The excess of runs that is tolerated before the surplus is deleted, because counting reads all runs. */
 export const slackOf = (keep: number): number => Math.floor(keep / 10);
-/** Of a surplus beyond this the rest is for the next look: it is sorted in memory. */
-const mostSurplus = 100_000;
+/** The largest surplus found by one count, because it is sorted in memory. The next count finds the rest. */
+const maxSurplus = 100_000;
 
 export type JobCount = {
   readonly id: string;
   readonly runs: number;
-  /** How many go now, and the time that they ended before; nothing where there are not too many. */
+  /** The number of runs to delete now, and the time before which they ended; 0 and null if there are not too many. */
   readonly surplus: number;
   readonly before: Date | null;
 };
 
 /**
- * How many finished runs these jobs have; of one that has too many, when the first of those to keep ended. Runs that
- * ended in the same moment go together or stay together, so never fewer than `keep` stay. One statement, one snapshot:
- * the time is right whatever others remove meanwhile.
+ * Counts the finished runs of these jobs. For a job with too many, `before` is the end of the oldest run to keep. Runs that
+ * ended at the same moment are kept or deleted together, so never fewer than `keep` stay. One statement is one snapshot, so
+ * `before` is right whatever others delete meanwhile.
  */
 export function countRuns(db: Db, jobs: readonly { id: string; keep: number }[]): Promise<JobCount[]> {
   return db.rows<JobCount>(sql`
@@ -85,7 +85,7 @@ export function countRuns(db: Db, jobs: readonly { id: string; keep: number }[])
            ) end as before
       from (
         select w.id, n.runs,
-               case when n.runs > w.keep + w.slack then least(n.runs - w.keep, ${mostSurplus}) else 0 end as surplus
+               case when n.runs > w.keep + w.slack then least(n.runs - w.keep, ${maxSurplus}) else 0 end as surplus
           from unnest(
             ${jobs.map((job) => job.id)}::uuid[], ${jobs.map((job) => job.keep)}::bigint[],
             ${jobs.map((job) => slackOf(job.keep))}::bigint[]) as w (id, keep, slack)
@@ -98,14 +98,14 @@ export function countRuns(db: Db, jobs: readonly { id: string; keep: number }[])
       ) as c`);
 }
 
-export async function tasksOf(db: Db, jobs: readonly string[]): Promise<{ id: string; job_id: string }[]> {
+export async function findTasks(db: Db, jobs: readonly string[]): Promise<{ id: string; job_id: string }[]> {
   return db.rows(sql`select id, job_id from task where job_id = any (${jobs}::uuid[]) order by id`);
 }
 
 export type OldRun = { readonly id: string; readonly task_id: string; readonly finished_at: Date };
 
-/** Runs that may go, of one task after the other, oldest first. `from` passes over what a pass has removed already. */
-export function oldRuns(db: Db, cuts: readonly (Cut & { from: Date })[], limit: number): Promise<OldRun[]> {
+/** Runs to delete, task by task, oldest first. `from` skips rows that the pass has already deleted. */
+export function findOldRuns(db: Db, cuts: readonly (Cut & { from: Date })[], limit: number): Promise<OldRun[]> {
   return db.rows<OldRun>(sql`
     select r.id, r.task_id, r.finished_at
       from unnest(
@@ -121,7 +121,7 @@ export function oldRuns(db: Db, cuts: readonly (Cut & { from: Date })[], limit: 
      limit ${limit}`);
 }
 
-/** Lets firings go that put tokens of these tasks, as far as they can never be needed again (I1). */
+/** Allows deleting firings that counted tokens of these tasks, as far as they can never be needed again (I1). */
 export async function raiseLowWaterOf(db: Db, tasks: readonly string[]): Promise<boolean> {
   const row = await db.one<{ raised: boolean }>(sql`
     select raise_low_water(array(
@@ -148,7 +148,7 @@ export function forgetRuns(db: Db, runs: readonly string[], chunks: number): Pro
     select runs, tokens, firings, instants, chunks, more from forget_runs(${runs}::uuid[], ${chunks}::integer)`);
 }
 
-/** How far a walk along a table has come, and what it found on this stretch. */
+/** The position of a walk along a table, and the rows that it read and deleted on this stretch. */
 export interface Stretch {
   readonly seen: number;
   readonly gone: number;
@@ -164,12 +164,12 @@ export interface Walk {
   readonly now: Date;
 }
 
-const walked = (w: Walk) => sql`
+const walkArguments = (w: Walk) => sql`
   ${w.id}::uuid, ${w.at}::timestamptz, ${w.limit}::integer, ${w.ageMs}::bigint, ${w.now}::timestamptz`;
 
 type StretchRow = { seen: number | null; gone: number | null; id: string | null; at: Date | null };
 
-const stretch = (row: StretchRow): Stretch => ({
+const parseStretch = (row: StretchRow): Stretch => ({
   seen: row.seen ?? 0,
   gone: row.gone ?? 0,
   id: row.id ?? first.id,
@@ -177,33 +177,35 @@ const stretch = (row: StretchRow): Stretch => ({
 });
 
 export async function sweepTokens(db: Db, walk: Walk): Promise<Stretch> {
-  return stretch(await db.one(sql`select seen, gone, task_id as id, instant as at from sweep_tokens(${walked(walk)})`));
-}
-
-export async function sweepInstants(db: Db, walk: Walk): Promise<Stretch> {
-  return stretch(
-    await db.one(sql`select seen, gone, job_id as id, instant as at from sweep_instants(${walked(walk)})`),
+  return parseStretch(
+    await db.one(sql`select seen, gone, task_id as id, instant as at from sweep_tokens(${walkArguments(walk)})`),
   );
 }
 
-/** Nothing where another prunes at this moment. */
+export async function sweepInstants(db: Db, walk: Walk): Promise<Stretch> {
+  return parseStretch(
+    await db.one(sql`select seen, gone, job_id as id, instant as at from sweep_instants(${walkArguments(walk)})`),
+  );
+}
+
+/** Returns undefined if another process is pruning now. */
 export async function sweepFirings(
   db: Db,
   walk: Walk,
 ): Promise<(Stretch & { triggers: readonly string[] }) | undefined> {
   const row = await db.one<StretchRow & { triggers: string[] | null }>(sql`
-    select seen, gone, trigger_id as id, instant as at, triggers from sweep_firings(${walked(walk)})`);
-  return row.seen === null ? undefined : { ...stretch(row), triggers: row.triggers ?? [] };
+    select seen, gone, trigger_id as id, instant as at, triggers from sweep_firings(${walkArguments(walk)})`);
+  return row.seen === null ? undefined : { ...parseStretch(row), triggers: row.triggers ?? [] };
 }
 
-/** What happened in minutes before then, at most so many of them. */
+/** Deletes at most `most` rows of activity from before that time. */
 export function forgetActivity(db: Db, before: Date, most: number): Promise<number> {
   return db.exec(sql`
     delete from activity
      where at in (select at from activity where at < ${before} order by at limit ${most})`);
 }
 
-/** Leases of workers that have long been gone. */
+/** Deletes leases of workers that are long gone. */
 export function forgetLeases(db: Db, before: Date): Promise<number> {
   return db.exec(sql`delete from lease where until < ${before}`);
 }

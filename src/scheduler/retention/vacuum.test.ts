@@ -1,4 +1,4 @@
-/** The sweep of the queue's table by a running scheduler: dead rows go soon, long before autovacuum would come. */
+/** The vacuum of the queue's table by a running scheduler, long before autovacuum would run. */
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { activate, claim, finish } from '../../../test/harness/pipeline.ts';
 import { after, minute, Schedule } from '../../../test/harness/scheduling.ts';
@@ -11,7 +11,7 @@ beforeEach(async () => {
 });
 afterEach(() => all.close());
 
-it('removes the dead rows that runs leave behind', async () => {
+it('a running scheduler removes the dead rows that runs leave behind', async () => {
   const job = await all.line.job();
   const instants = Array.from({ length: 1_500 }, (_, i) => after(i * minute));
   await activate(

@@ -2,10 +2,10 @@
 -- transaction has locked are skipped.
 --
 -- Runs that people activated by hand at the same instants stay. If another backfill or a catch-up fires the same instants,
--- one run of each token is cancelled and the others stay: they are alike.
+-- one run of each token is cancelled and the others stay, because the runs cannot be told apart.
 --
--- Locks: backfill (two callers follow each other, so nothing is left when either returns), live and retry with skip locked,
--- gate by id, the event log.
+-- Locks: backfill (so concurrent callers run one after another, and skip no row of each other), live and retry with skip
+-- locked, gate by id, the event log.
 create or replace function cancel_backfill_runs(
   p_backfill uuid, p_limit integer, p_actor text, p_at timestamptz
 ) returns integer language plpgsql as $$
@@ -15,7 +15,7 @@ declare
   v_shared boolean;
   v_range record; v_runs uuid[]; v_done record; v_retries record; v_gates record;
 begin
-  -- two who do so follow each other: when one returns, nothing is left that the other holds
+  -- concurrent callers run one after another: when one returns, no row is left that another caller has locked
   select * into v_backfill from backfill where id = p_backfill and state = 'cancelled' for update;
   select * into v_range from backfill_range(v_backfill.id);
   v_shared := exists (

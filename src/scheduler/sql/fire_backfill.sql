@@ -1,9 +1,9 @@
--- Fires one piece of a backfill, unless it has been fired or the backfill is cancelled. A cancellation waits for a piece that
--- is under way.
+-- Fires one piece of a backfill, unless the piece was fired before or the backfill is cancelled. A cancellation waits for a
+-- piece that is being fired.
 --
 -- The firings, their tokens and the progress of the backfill are one commit, so a piece fires once. I1 guards this too: the
--- cause of the firings is the id of the backfill. Runs of a backfill are those of the job's tasks at the instants of its
--- range that were queued since it was created.
+-- cause of the firings is the id of the backfill. The runs of a backfill are those runs of the job's tasks that were queued
+-- since it was created, at instants of its range.
 --
 -- Locks: backfill, backfill_trigger, then as fire_triggers.
 create or replace function fire_backfill(
@@ -35,7 +35,7 @@ begin
          select 1 from firing f
           where f.trigger_id = p_trigger and f.instant = i.instant and f.cause <> p_backfill::text));
   end if;
-  -- another process made it, whose clock may be ahead: its runs are queued after it all the same
+  -- the clock of the process that created the backfill may be ahead; its runs must still be queued after its creation
   select * into v_fired
     from fire_triggers(array_fill(p_trigger, array[cardinality(v_instants)]), v_instants, p_backfill::text,
                        v_backfill.priority, v_backfill.policy, greatest(p_at, v_backfill.created_at));

@@ -1,7 +1,7 @@
 -- Fires instants of triggers: each once per cause (I1), in the same commit as the tokens that it counts up.
 --
--- p_dues are the times at which the instants were due, one per trigger. It is null for missed instants, whose lateness means
--- nothing. Returns the lanes in which runs became ready; null: any lane.
+-- p_dues are the times at which the instants were due, one per trigger. It is null for missed instants, whose lateness is
+-- meaningless. Returns the lanes in which runs became ready; null: any lane.
 --
 -- Locks: firing by (trigger, instant), trigger by id, token by (task, instant), held, gate by id, the event log, the minute's
 -- activity.
@@ -16,7 +16,7 @@ declare
   v_first uuid[];
   v_activity activity;
 begin
-  -- firings of long ago are gone: below a trigger's low-water mark nothing fires by schedule again
+  -- old firings were deleted, so nothing below a trigger's low-water mark may fire by schedule again
   if p_cause = 'schedule' then
     select * into v_due from above_low_water(p_triggers, p_instants);
   else
@@ -52,7 +52,7 @@ begin
   killed := v_gates.killed;
   lanes := case when v_gates.passed = 0 then v_runs.lanes end;
   if p_dues is not null and fired > 0 then
-    -- all of them, but where some had fired before, and only the answer was lost
+    -- usually all; some fired before if the answer to a former call was lost
     select p_at, count(*), sum(greatest(p_at - d.due, '0')), max(greatest(p_at - d.due, '0')),
            cardinality(v_gates.ended)
       into v_activity.at, v_activity.fired, v_activity.late, v_activity.worst_late, v_activity.cancelled

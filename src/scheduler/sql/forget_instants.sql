@@ -1,7 +1,6 @@
--- Deletes what was kept for instants of jobs that have no token left: stash values and parameters.
+-- Deletes stash values and parameters of instants of jobs that have no token left.
 --
--- A transaction that starts something in a job locks the row of the job while it looks for parameters. So does this
--- function.
+-- A transaction that starts something in a job locks the row of the job while it reads parameters. So does this function.
 --
 -- Locks: job by id with skip locked. Retention waits for no lock, so it needs no place in the lock order.
 create or replace function forget_instants(p_jobs uuid[], p_instants timestamptz[]) returns integer language plpgsql as $$

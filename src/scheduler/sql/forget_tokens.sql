@@ -1,5 +1,5 @@
--- Deletes idle tokens (no count, run, retry, and not held), the firings that counted them, and what was kept for their
--- instants.
+-- Deletes idle tokens (no count, run, retry, and not held), the firings that counted them, and the stash values and
+-- parameters of their instants.
 --
 -- A token that is being counted is not idle and stays. So do firings of the schedule above the low-water mark, and firings of
 -- a backfill that is not over.
@@ -22,7 +22,7 @@ begin
        order by 1, 2
          for update skip locked
     ) as l;
-  -- a statement of its own: what was committed before we held the token is seen, and now nobody can change it
+  -- a separate statement sees everything committed before we locked the tokens; since then no other transaction can change them
   with gone as (
     delete from token t
      using unnest(v_tasks, v_instants) as d (task_id, instant)

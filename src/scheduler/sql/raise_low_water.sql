@@ -1,5 +1,5 @@
--- Raises the low-water marks of triggers: up to the trigger's own marks, or up to the first instant that is still to be
--- caught up. Returns false, and does nothing, while a transaction fires.
+-- Raises the low-water marks of triggers: up to the trigger's own marks, or up to the first instant that waits for catch-up.
+-- Returns false, and does nothing, while another transaction fires.
 --
 -- Locks: advisory lock (7345, 5), tried only; low_water by trigger.
 create or replace function raise_low_water(p_triggers uuid[]) returns boolean language plpgsql as $$

@@ -16,7 +16,7 @@ begin
     update live set parked = false where id = any (array(select id from free)) returning gate
   )
   select count(*), array_agg(distinct gate) filter (where gate is not null) into v_unparked, v_freed from unparked;
-  -- tokens before held, as everywhere
+  -- lock order: token before held
   with wanted as (
     select t.task_id, t.instant
       from token t
@@ -31,7 +31,7 @@ begin
      where (h.task_id, h.instant) in (select w.task_id, w.instant from wanted w)
     returning h.task_id, h.instant
   )
-  -- counting nothing makes the token look at its threshold again
+  -- adding zero to a token makes count_tokens compare it with its threshold again
   select c.* into v_runs
     from (
       select array_agg(f.task_id order by f.task_id, f.instant) as tasks,

@@ -1,6 +1,6 @@
 -- Retires removed tasks that still have queued runs or held tokens. Returns how many tasks had any.
 --
--- A stage that was under way while a task was removed may queue a run or hold a token for it afterwards. Claims only park
+-- A stage that is concurrent with the removal of a task may queue a run or hold a token for it afterwards. Claims only park
 -- such a run, and no gate admits it.
 --
 -- Locks: task by id, then as retire_tasks.
@@ -19,7 +19,7 @@ begin
      where k.removed_at is not null
      order by 1
      limit p_limit
-       -- an apply that is just restoring the task is waited for, and then it is not removed any more
+       -- waits for an apply that is restoring the task, and then skips the task
        for update of k
   );
   if v_tasks <> '{}' then

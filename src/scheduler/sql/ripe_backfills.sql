@@ -1,4 +1,4 @@
--- Returns open backfills that are over, or that are cancelled and may still have queued runs.
+-- Returns open backfills that are over, and cancelled ones that may still have queued runs.
 --
 -- A backfill is over when it has fired all its instants and its job has no run, retry or held token left in its range, or
 -- when its job was deleted. A removed trigger does not keep a backfill open.

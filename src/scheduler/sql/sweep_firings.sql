@@ -1,6 +1,6 @@
--- Walks along `firing`, p_limit rows at a time, and deletes old firings that no deleted run leads to, because their edge is
--- gone. Returns where to go on, and the triggers on the way: their low-water marks must be raised before their firings can
--- be deleted.
+-- Walks along `firing`, p_limit rows at a time, and deletes old firings that no deleted run leads to, because their edge was
+-- removed. Returns the position for the next call, and the triggers it passed: their low-water marks must be raised before
+-- their firings can be deleted.
 --
 -- Locks: advisory lock (7345, 6), tried only.
 create or replace function sweep_firings(

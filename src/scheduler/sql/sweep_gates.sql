@@ -1,5 +1,5 @@
 -- Admits runs at gates that have room, moves runs that wait at a gate that their task no longer has, and ends instants that
--- nothing else ended. Beyond p_limit, each call takes another random choice.
+-- nothing else ended. If there are more than p_limit, each call takes another random choice.
 --
 -- Locks: live with skip locked, gate by id, the event log.
 create or replace function sweep_gates(p_limit integer, p_at timestamptz, out passed integer, out killed integer) language plpgsql as $$

@@ -1,5 +1,5 @@
--- Walks along what is kept for instants of jobs, p_limit rows at a time, and deletes what belongs to old instants that never
--- ran. Returns where to go on.
+-- Walks along stash values and parameters of instants, p_limit rows at a time, and deletes those of old instants that never
+-- ran. Returns the position for the next call.
 --
 -- Locks: as forget_instants.
 create or replace function sweep_instants(

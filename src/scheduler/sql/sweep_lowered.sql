@@ -1,5 +1,5 @@
--- Looks for full tokens of tasks whose threshold was lowered a moment ago: a stage that was under way may have counted by the
--- old threshold. release_tokens releases what it finds.
+-- Finds full tokens of tasks whose threshold was lowered recently: a concurrent stage may have counted by the old threshold.
+-- release_tokens releases them.
 --
 -- Locks: as hold_full_tokens, then lowered.
 create or replace function sweep_lowered(p_at timestamptz) returns void language plpgsql as $$

@@ -1,5 +1,5 @@
 -- Walks along `token`, p_limit rows at a time, and deletes idle tokens that no deleted run leads to: those that were cleared
--- before they ever ran. Returns where to go on.
+-- before they ever ran. Returns the position for the next call.
 --
 -- Locks: as forget_tokens.
 create or replace function sweep_tokens(

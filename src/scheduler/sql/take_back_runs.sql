@@ -7,7 +7,7 @@ language plpgsql as $$
 declare
   v_lost uuid[];
 begin
-  -- who may be lost, then, once their rows are ours and each statement sees what others did meanwhile, who is
+  -- find candidates, lock their rows, then check again: the second check sees what others committed meanwhile
   v_lost := lost_runs(null, p_slack, p_at);
   perform 1 from live where id = any (v_lost) order by id for update;
   v_lost := lost_runs(v_lost, p_slack, p_at);
