@@ -14,7 +14,7 @@ export async function restoreFormerTenant(): Promise<FreshDatabase> {
   return fresh;
 }
 
-/** Table → the digest of its rows, without the records of migrations. */
+/** A digest of the rows of each table, except those about migrations. */
 export async function digestTables(client: ClientBase): Promise<Map<string, string>> {
   const tables = await onClient(client).rows<{ name: string }>(sql`
     select relname as name
@@ -32,7 +32,7 @@ export async function digestTables(client: ClientBase): Promise<Map<string, stri
   return digests;
 }
 
-/** Every function with all that it is declared with: the body, its settings, its volatility. */
+/** The full definition of every function: body, settings and volatility. */
 export async function functionDefinitions(client: ClientBase): Promise<string[]> {
   const rows = await onClient(client).rows<{ definition: string }>(sql`
     select pg_get_functiondef(oid) as definition

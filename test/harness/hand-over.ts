@@ -1,6 +1,6 @@
 /**
- * How long runs of one tenant wait for a place that is free: workers poll a claim desk and report to a report desk, runs
- * are made ready one after the other, and each is timed from its commit until a worker has it.
+ * Measures how long ready runs of one tenant wait for a free place. Workers poll a claim desk and report to a report desk.
+ * Runs are made ready one after the other, and each is timed from its commit until a worker has claimed it.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ClaimedRun, Report } from '../../src/contract/wire.ts';
@@ -16,22 +16,22 @@ import type { Fleet, TestTenant } from './fleet.ts';
 export interface HandOverOptions {
   readonly fleet: Fleet;
   readonly loader: Loader;
-  /** Whose runs are timed. */
+  /** The tenant whose runs are timed. */
   readonly tenant: TestTenant;
-  /** Rung all the while: those that have, or say that they have, ready runs. */
+  /** Tenants that are announced as ready every 20 ms, whether they have runs or not. */
   readonly noisy: readonly TestTenant[];
   readonly runs: number;
 }
 
 const workers = 4;
 const places = 4;
-/** How long each run keeps its place, and the pause between two that are timed. */
+/** Duration of a run, and the pause between two timed runs. */
 const workMs = 5;
-/** The first ones open connections and prepare statements: they are not counted. */
+/** Runs that are not counted, because they open connections and prepare statements. */
 const warmUp = 20;
 
-/** Milliseconds, sorted. */
-export async function handOvers(options: HandOverOptions): Promise<number[]> {
+/** Returns the waiting times in milliseconds, sorted. */
+export async function measureHandOvers(options: HandOverOptions): Promise<number[]> {
   const { fleet, loader, tenant, noisy, runs } = options;
   const { db: control } = fleet.control;
   const servings = new Servings(control, silent);
@@ -53,7 +53,7 @@ export async function handOvers(options: HandOverOptions): Promise<number[]> {
     const [run = ''] = await tenant.ready(1);
     const readyMs = performance.now();
     claims.ready(tenant.row.id);
-    // a claim that was under way may have had it before we knew
+    // a claim that was under way may have taken the run before its id was known here
     while (!takenMs.has(run)) await new Promise<void>((resolve) => (onTaken = resolve));
     if (i >= 0) times.push(Math.max(0, (takenMs.get(run) ?? 0) - readyMs));
     await sleep(workMs);
@@ -70,7 +70,7 @@ interface Desks {
   readonly reports: ReportDesk;
 }
 
-/** A worker that has room for a few runs, and reports each when it has had its time. */
+/** A worker with a few places, which reports each run after `workMs`. */
 async function work(desks: Desks, onClaimed: (run: ClaimedRun) => void, signal: AbortSignal): Promise<void> {
   const self = { worker: newId(), incarnation: 1, wait_ms: 1_000, seen: {} };
   const lanes = { runtimes: ['none' as const], queues: ['default'] };
@@ -90,7 +90,7 @@ async function work(desks: Desks, onClaimed: (run: ClaimedRun) => void, signal: 
   }
 }
 
-/** The place is free when the work is done; that the report waits is no matter. */
+/** The place is free when the work is done, without waiting for the report. */
 async function execute(reports: ReportDesk, { tenant, run, lease }: ClaimedRun): Promise<void> {
   await sleep(workMs);
   const report: Report = { tenant, run, lease, state: 'success', reason: null, exit_code: 0, started_at: null };

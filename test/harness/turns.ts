@@ -1,4 +1,4 @@
-/** What a turn of the launcher reads, made by hand: a world without tenants, and what may be in it. */
+/** Input of a launcher's turn, made by hand: a world without tenants, and the parts to add to it. */
 import { newId } from '../../src/kernel/id.ts';
 import type { LaunchHost } from '../../src/launcher/launch-queries.ts';
 import type { Launch, LaunchEntry } from '../../src/launcher/ledger.ts';

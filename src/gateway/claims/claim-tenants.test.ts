@@ -2,7 +2,13 @@ import { once } from 'node:events';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { type Fleet, makeFleet, sayScheduler, setDesired, type TestTenant } from '../../../test/harness/fleet.ts';
+import {
+  type Fleet,
+  makeFleet,
+  writeSchedulerStatus,
+  setDesired,
+  type TestTenant,
+} from '../../../test/harness/fleet.ts';
 import { until } from '../../../test/harness/until.ts';
 import type { ClaimedRun, ClaimRequest } from '../../contract/wire.ts';
 import { newId } from '../../kernel/id.ts';
@@ -51,7 +57,8 @@ function poll(desk: ClaimDesk, more: Partial<ClaimRequest> = {}, signal?: AbortS
   return desk.claim({ ...self, ...lanes, ...more }, signal ?? new AbortController().signal);
 }
 
-const say = (tenant: TestTenant, ready: boolean, beatAt = new Date()) => sayScheduler(fleet, tenant, { ready, beatAt });
+const say = (tenant: TestTenant, ready: boolean, beatAt = new Date()) =>
+  writeSchedulerStatus(fleet, tenant, { ready, beatAt });
 const countOf = (runs: readonly ClaimedRun[], tenant: string): number =>
   runs.filter((run) => run.tenant_name === tenant).length;
 

@@ -2,8 +2,8 @@
 import { createServer, type Server, type Socket } from 'node:net';
 import { Client } from 'pg';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { type Fleet, makeFleet, sayScheduler, type TestTenant } from '../../../test/harness/fleet.ts';
-import { handOvers, percentile } from '../../../test/harness/hand-over.ts';
+import { type Fleet, makeFleet, writeSchedulerStatus, type TestTenant } from '../../../test/harness/fleet.ts';
+import { measureHandOvers, percentile } from '../../../test/harness/hand-over.ts';
 import { sql } from '../../kernel/sql.ts';
 import type { Loader } from '../../loader/loader.ts';
 import { type Address, addressOfUrl, onDatabase } from '../../postgres/address.ts';
@@ -20,7 +20,10 @@ let aloneMs: number;
 beforeAll(async () => {
   fleet = await makeFleet(['a', 'b']);
   [a, b] = fleet.tenants as [TestTenant, TestTenant];
-  await Promise.all([sayScheduler(fleet, a, { ready: false }), sayScheduler(fleet, b, { ready: false })]);
+  await Promise.all([
+    writeSchedulerStatus(fleet, a, { ready: false }),
+    writeSchedulerStatus(fleet, b, { ready: false }),
+  ]);
   aloneMs = await measure({ noisy: [] });
 });
 afterAll(() => fleet.close());
@@ -28,7 +31,7 @@ afterAll(() => fleet.close());
 /** The 99th percentile. */
 async function measure(more: { loader?: Loader; noisy?: TestTenant[] } = {}): Promise<number> {
   const { loader = fleet.loader, noisy = [b] } = more;
-  const times = await handOvers({ fleet, loader, tenant: a, noisy, runs });
+  const times = await measureHandOvers({ fleet, loader, tenant: a, noisy, runs });
   return percentile(times, 0.99);
 }
 

@@ -1,6 +1,6 @@
 /** Why a tenant does not run whose upgrade waits for somebody, or whose database was dropped by half. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { askOf, type Entry, insertLaunch } from '../../../test/harness/tenant-calls.ts';
+import { callEndpoint, type Entry, insertLaunch } from '../../../test/harness/tenant-calls.ts';
 import { engineOf, inDatabase, makeTestLife, type TestLife } from '../../../test/harness/tenant-life.ts';
 import { until } from '../../../test/harness/until.ts';
 import { engine } from '../../engine/engine.ts';
@@ -16,17 +16,17 @@ afterAll(() => life.close());
 
 async function make(): Promise<{ readonly name: string; readonly launched: (entry: Entry) => Promise<void> }> {
   const name = life.name();
-  const made = (await askOf(life, 'POST /api/tenants', { name })).json as { tenant?: { id: string } };
+  const made = (await callEndpoint(life, 'POST /api/tenants', { name })).json as { tenant?: { id: string } };
   return { name, launched: (entry) => insertLaunch(life, made.tenant?.id ?? '', entry) };
 }
-const explained = async (name: string) => (await askOf(life, `GET /api/explain/tenant/${name}`)).json;
+const explained = async (name: string) => (await callEndpoint(life, `GET /api/explain/tenant/${name}`)).json;
 
 it('names whoever keeps an upgrade from the tables that it changes, and how to end that', async () => {
   const { name, launched } = await make();
   await inDatabase(life, name, async (db, client) => {
     await client.query("set application_name to 'a report'; begin; select count(*) from millrace.job");
     const { pid } = await db.one<{ pid: number }>(sql`select pg_backend_pid() as pid`);
-    const upgrading = askOf(life, `POST /api/tenants/${name}/upgrade`, { to: newer.version });
+    const upgrading = callEndpoint(life, `POST /api/tenants/${name}/upgrade`, { to: newer.version });
     const { xid } = await until('the upgrade waits', () =>
       life.control.maybeOne<{ xid: string }>(sql`
         select xid::text from message

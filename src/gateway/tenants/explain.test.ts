@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { until } from '../../../test/harness/until.ts';
-import { askOf, type Entry, insertHost, insertLaunch } from '../../../test/harness/tenant-calls.ts';
-import { type Told, viewerOf } from '../../../test/harness/tenant-calls.ts';
+import { callEndpoint, type Entry, insertHost, insertLaunch } from '../../../test/harness/tenant-calls.ts';
+import { type EndpointAnswer, viewerOf } from '../../../test/harness/tenant-calls.ts';
 import { engineOf, inDatabase, makeTestLife, type TestLife } from '../../../test/harness/tenant-life.ts';
 import type { Caller } from '../../contract/roles.ts';
 import { engine } from '../../engine/engine.ts';
@@ -30,7 +30,8 @@ beforeEach(async () => {
   await insertTenant(life.control, { id, name, database: name, ownHost: false, at: new Date() });
 });
 
-const ask = (call: string, body?: object, caller?: Caller): Promise<Told> => askOf(life, call, body, caller);
+const ask = (call: string, body?: object, caller?: Caller): Promise<EndpointAnswer> =>
+  callEndpoint(life, call, body, caller);
 const launched = (entry: Entry): Promise<void> => insertLaunch(life, id, entry);
 const host = (): Promise<string> => insertHost(life);
 
@@ -205,7 +206,7 @@ describe('why a tenant does not run', () => {
     await launched({ state: 'STARTED' });
     await life.control.exec(sql`update launch set host_id = ${hostId}, ordered = true where tenant_id = ${id}`);
     const clockFault = () => "the database server's clock was set back by 60 s";
-    const { json } = await askOf({ ...life, clockFault }, `GET /api/explain/tenant/${name}`);
+    const { json } = await callEndpoint({ ...life, clockFault }, `GET /api/explain/tenant/${name}`);
     expect(json).toMatchObject({
       summary: `runs, but ${clockFault()}`,
       sentence: expect.stringMatching(

@@ -1,4 +1,4 @@
-/** Every rule that is no numbered invariant, broken. */
+/** Breaks every rule that is not a numbered invariant. */
 import { vi } from 'vitest';
 import { mutations } from '../../simulation/mutations.ts';
 import { testMutations } from '../../simulation/mutation-suite.ts';
