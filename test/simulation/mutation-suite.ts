@@ -13,7 +13,7 @@ const timeoutMs = 400_000;
 
 export function testMutations(mutations: readonly Mutation[]): void {
   it.each(mutations)(
-    'the simulation detects the mutation "$name"',
+    'the simulation detects the mutation $name',
     async ({ breakRule }) => {
       const bench = await makeBench(breakRule);
       try {

@@ -1,4 +1,4 @@
-/** Which project a new job is for. One that is not there yet is made on the spot. */
+/** The project of a new job. A project that does not exist can be created here. */
 import { useQuery } from '@tanstack/react-query';
 import { useAction } from '../../actions/use-action.ts';
 import { tenant } from '../../client.ts';
@@ -6,13 +6,13 @@ import { InlineFailure } from '../../kit/failure.tsx';
 import { Field } from '../../kit/field.tsx';
 import { keys } from '../../queries.ts';
 
-const mostProjects = 1_000;
+const maxProjects = 1_000;
 
 export function useProjectNames() {
   return useQuery({
     queryKey: [...keys.projects, 'names'],
     queryFn: async ({ signal }) => {
-      const answer = await tenant('GET /api/projects', { query: { limit: mostProjects }, signal });
+      const answer = await tenant('GET /api/projects', { query: { limit: maxProjects }, signal });
       return [answer].flat().map((project) => project.name);
     },
   });
@@ -21,7 +21,7 @@ export function useProjectNames() {
 interface Props {
   readonly value: string;
   readonly names: readonly string[] | undefined;
-  /** The projects are about to be known, and with them the one that is proposed: it must not change under somebody's hands. */
+  /** The projects are still loading: the field is disabled, so that the proposed project does not change while typing. */
   readonly isWaiting: boolean;
   readonly change: (name: string) => void;
 }
@@ -30,7 +30,7 @@ export function ProjectField({ value, names, isWaiting, change }: Props) {
   const isMissing = value !== '' && names !== undefined && !names.includes(value);
   return (
     <div className="project-field">
-      <Field label="Project" hint={isMissing ? 'There is no project of that name yet.' : 'Also the document says it'}>
+      <Field label="Project" hint={isMissing ? 'This project does not exist yet.' : 'The same as in the document'}>
         {(wiring) => (
           <>
             <input
