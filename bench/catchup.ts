@@ -1,6 +1,6 @@
 /**
- * `bench -- catchup`: a million missed instants are caught up and run, by each policy a part of them, while another trigger
- * fires every second: how many a second, how late the live one gets, how long the queue and how large the processes.
+ * `bench -- catchup`: catches up and runs a million missed instants, split over the three policies, while another trigger
+ * fires every second. Reports the rate per policy, the lateness of the live trigger, the longest queue and peak memory.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { sql } from '../src/kernel/sql.ts';
@@ -31,7 +31,7 @@ export async function catchup(options: Options, report: Report): Promise<Result>
   await up.stop();
   await server.stop();
   const all = [...watched.values()];
-  tell(report, watched, late);
+  reportResults(report, watched, late);
   const rate = Math.min(...all.map((each) => each.rate));
   const queue = Math.max(...all.map((each) => each.longestQueue));
   const aims = [
@@ -46,11 +46,11 @@ interface Watched {
   readonly seconds: number;
   readonly rate: number;
   readonly longestQueue: number;
-  /** Of `up` and its host, what they share counted once. */
+  /** Of `up` and its host together; memory that they share counts once. */
   readonly largestMb: number;
 }
 
-function tell(report: Report, watched: ReadonlyMap<Policy, Watched>, late: Percentiles): void {
+function reportResults(report: Report, watched: ReadonlyMap<Policy, Watched>, late: Percentiles): void {
   report.line('Missed instants, each caught up and its run finished');
   report.table(
     ['policy', 'instants', 's', 'a second', 'longest queue', 'MB at most'],
@@ -72,7 +72,7 @@ function everySecond(trigger: object): object {
   };
 }
 
-/** Applies a job that has missed so many, and waits until all of them have run. */
+/** Applies a job that has missed `instants` instants, and waits until all of them have run. */
 async function watch(
   { tenant, up, report }: { tenant: Tenant; up: Up; report: Report },
   policy: Policy,
@@ -95,7 +95,7 @@ async function watch(
   return { instants, seconds, rate: instants / seconds, longestQueue, largestMb: largest / 2 ** 20 };
 }
 
-/** Runs are counted only once no catch-up is left: counting a million takes a while. */
+/** Counts runs only once no catch-up is left, because counting a million rows takes a while. */
 async function progressOf(tenant: Tenant, job: string): Promise<{ queued: number; done: number }> {
   const { queued, left } = await tenant.db.one<{ queued: number; left: number }>(sql`
     select (select count(*) from live) as queued, (select count(*) from catchup) as left`);
@@ -110,7 +110,7 @@ async function progressOf(tenant: Tenant, job: string): Promise<{ queued: number
   return { queued, done };
 }
 
-/** Few instants may have been caught up before it fires for the first time. */
+/** Waits for the first run of the live trigger: with few instants, the catch-up may end before it fires. */
 async function lateness({ db }: Tenant): Promise<Percentiles> {
   for (;;) {
     const rows = await db.rows<{ ms: number }>(sql`

@@ -1,4 +1,4 @@
-/** Rows like those of the product: keys are given, everything else is copied from a row that the product wrote. */
+/** Inserts rows like those of the product: the keys are given, all other columns are copied from a row that the product wrote. */
 import type { ClientBase } from 'pg';
 
 export interface Copies {
@@ -10,7 +10,7 @@ export interface Copies {
   readonly from: string;
 }
 
-/** The statement that inserts one row per row of `from`. */
+/** Builds the statement that inserts one row per row of `from`. */
 export async function copyStatement(client: ClientBase, { table, sample, given, from }: Copies): Promise<string> {
   const { rows } = await client.query<{ name: string }>(
     `select attname as name from pg_attribute where attrelid = $1::regclass and attnum > 0 and not attisdropped`,
@@ -23,7 +23,7 @@ export async function copyStatement(client: ClientBase, { table, sample, given, 
 
 const eventsPerPartition = 1_000_000;
 
-/** Events are partitioned by number; whoever writes them without the product's functions needs the parts beforehand. */
+/** Events are partitioned by number. Code that inserts them without the product's functions must add the partitions first. */
 export async function addEventPartitions(client: ClientBase, events: number): Promise<void> {
   const { rows } = await client.query<{ last: string }>('select last_value::text as last from event_seq');
   const last = Number(rows[0]?.last);

@@ -1,4 +1,4 @@
-/** One workload on fresh databases: the product with its workers, the load on it, and the raw writer beside it. */
+/** One workload on fresh databases: the product with its workers, the load on it, and the raw writer for comparison. */
 import { sql } from '../src/kernel/sql.ts';
 import { type Load, makeLoad } from './load.ts';
 import type { Options } from './options.ts';
@@ -9,7 +9,7 @@ import type { Server } from './server.ts';
 import { controlDatabase, openTenant, type Tenant, tenantDatabase } from './tenant.ts';
 import type { Workload } from './workloads.ts';
 
-/** Profiles of Node's work go where `profile` says. */
+/** `profile` is the folder that receives Node's CPU profiles. */
 export type StageOptions = Pick<Options, 'quick' | 'workers' | 'profile'>;
 
 export interface Stage {
@@ -18,14 +18,14 @@ export interface Stage {
   readonly tenant: Tenant;
   readonly load: Load;
   readonly raw: RawWriter;
-  /** Fills caches for that long, and finds out which rows the product writes. */
+  /** Runs the load for that long to fill caches, and counts the rows that the product writes per 1,000 runs. */
   warmUp(ms: number): Promise<RowsPerThousand>;
-  /** Ends it; answers what both sides have written. */
+  /** Stops everything. Returns the rows that the product and the raw writer have written. */
   clear(): Promise<{ readonly product: RowCounts; readonly raw: RowCounts }>;
 }
 
 const rawDatabase = 'bench_raw';
-/** Enough that places are never what limits: a claim takes at most 1,000 runs. */
+/** Enough places that they never limit the rate: a claim takes at most 1,000 runs. */
 const places = { inProcess: 1_000, overHttp: 500 };
 
 export async function setStage(server: Server, workload: Workload, options: StageOptions): Promise<Stage> {
@@ -85,7 +85,7 @@ async function warmUp({ load, raw, tenant }: Parts, ms: number): Promise<RowsPer
   };
 }
 
-/** A rate is worth nothing if runs got lost. */
+/** Fails if any run was lost: a rate without all its runs means nothing. */
 async function verify({ load, tenant }: Parts): Promise<void> {
   const { unfinished, waiting } = await tenant.db.one<{ unfinished: number; waiting: number }>(sql`
     select (select count(*) from live) as unfinished, (select count(*) from token where count <> 0) as waiting`);

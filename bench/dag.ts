@@ -1,6 +1,6 @@
 /**
- * `bench -- dag`: how many runs per second go the whole way (trigger → token → run → worker → downstream, with their
- * event rows), and how many PostgreSQL could write at best, measured in turns within one run.
+ * `bench -- dag`: measures how many runs per second go the whole way (trigger → token → run → worker → downstream, with
+ * their event rows), and how many PostgreSQL alone could write. Both are measured alternately within one benchmark.
  */
 import { Client } from 'pg';
 import { clientConfig } from '../src/postgres/address.ts';
@@ -46,7 +46,7 @@ function chosen({ workload, old, snapshot, runs, quick }: Options): [Workload, .
   const one = old > 0 || snapshot || runs > 0 || quick;
   const name = workload ?? (one ? 'chain' : undefined);
   const [first, ...rest] = makeWorkloads(quick).filter((each) => name === undefined || each.name === name);
-  if (first === undefined) throw new Error('there is no workload');
+  if (first === undefined) throw new Error('no workload to run');
   return [first, ...rest];
 }
 
@@ -61,7 +61,7 @@ async function measure(server: Server, workload: Workload, options: Options, rep
     await restore?.();
   }
   const written = await stage.clear();
-  // old runs would be counted among those of the product
+  // old runs would count as runs of the product
   if (options.old === 0) {
     report.line(`${workload.name} (${workload.title}): rows per 1,000 runs`);
     const titles = ['table', 'inserted', 'updated', 'deleted', 'raw inserted', 'updated', 'deleted'];
@@ -72,7 +72,7 @@ async function measure(server: Server, workload: Workload, options: Options, rep
 
 interface Circumstance {
   readonly name: string;
-  /** Brings it about; answers how to undo it. */
+  /** Sets up the circumstance. Returns a function that undoes it, if there is something to undo. */
   make(): Promise<(() => Promise<void>) | undefined>;
 }
 
@@ -139,7 +139,7 @@ function conclude(measured: readonly Measured[], options: Options, report: Repor
     }),
   );
   const [first, ...rest] = measured.toSorted((a, b) => a.ratio - b.ratio);
-  if (first === undefined) throw new Error('nothing was measured');
+  if (first === undefined) throw new Error('no measurement was taken');
   const { rate, raw, ratio } = first;
   return { rate, raw, ratio, percentiles: {}, aims: aimsOf([first, ...rest], options), details: measured };
 }
@@ -160,7 +160,7 @@ function aimsOf(measured: readonly Measured[], { workers }: Options): Result['ai
   ];
 }
 
-/** Of the product's own parts. */
+/** Processor time of the product and its PostgreSQL server, without the benchmark itself. */
 function total({ up = 0, workers = 0, postgres = 0 }: Readonly<Record<string, number>>): number {
   return up + workers + postgres;
 }

@@ -1,10 +1,10 @@
-/** What must not outlive a benchmark, however it ends: servers, processes, folders. Undone newest first. */
+/** Cleanup of servers, processes and folders that must not outlive a benchmark, however it ends. Runs newest first. */
 
 type Undo = () => Promise<void>;
 
 const undos = new Set<Undo>();
 
-/** Returns the same work, to be called when the time has come; what has not been by the end is done then. */
+/** Registers `work` for the end and returns a function that runs it earlier. It runs once, whichever comes first. */
 export function atEnd(work: Undo): Undo {
   const undo = async (): Promise<void> => {
     if (undos.delete(undo)) await work();
@@ -15,11 +15,11 @@ export function atEnd(work: Undo): Undo {
 
 export async function endAll(): Promise<void> {
   for (const undo of [...undos].toReversed()) {
-    await undo().catch((error: unknown) => process.stderr.write(`something was left behind: ${String(error)}\n`));
+    await undo().catch((error: unknown) => process.stderr.write(`cleanup failed: ${String(error)}\n`));
   }
 }
 
-/** A Ctrl-C, or the end of a test's patience. */
+/** Cleans up on Ctrl-C, or when a test times out and ends the benchmark. */
 export function endOnSignals(): void {
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
     process.once(signal, () => void endAll().finally(() => process.exit(130)));

@@ -1,6 +1,6 @@
 /**
- * `bench -- handover`: on an idle system, from the moment a worker hands in its report of a parent to the moment it holds
- * the child. A job of two tasks is fired again and again, each time only after the last has come to rest.
+ * `bench -- handover`: on an idle system, the time from a worker's report of a parent run to its claim of the child run.
+ * A job of two tasks is fired again and again; each firing waits until the previous one has come to rest.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { engineVersion } from '../src/engine/engine.ts';
@@ -24,7 +24,7 @@ import { type Server, startServer } from './server.ts';
 import { controlDatabase, openTenant, type Tenant, tenantDatabase } from './tenant.ts';
 import { chainOf } from './workloads.ts';
 
-/** Long enough that every sweep and every poll has settled, short enough for a few hundred samples. */
+/** Long enough that every sweep and poll has settled, short enough for a few hundred samples. */
 const restMs = 15;
 const warmUps = 50;
 const stuckMs = 10_000;
@@ -70,7 +70,7 @@ async function inProcess(server: Server, options: Options): Promise<Percentiles>
   return samples;
 }
 
-/** The product in a process of its own, and this one is the worker. */
+/** The product runs in a process of its own; this process is the worker. */
 async function overHttp(
   server: Server,
   options: Options,
@@ -98,7 +98,7 @@ async function freshControl(server: Server): Promise<Address> {
   return server.fresh(controlDatabase);
 }
 
-/** The least that this machine lets a durable change take. A hand-over makes two of them, one after the other. */
+/** The shortest time that this machine needs for a durable change. A hand-over needs two of them in sequence. */
 function commits(server: Server, options: Options): Promise<Percentiles> {
   return withClient(server.address(controlDatabase), async (client) => {
     await client.query('create table bench_commit (n integer)');
@@ -152,7 +152,7 @@ function workerOn({ carry, url, key }: Wire): Service {
   return makeWorker({ id: newId(), name: 'bench', version: engineVersion, url, key, carry, runtimes, log: silent });
 }
 
-/** Sees what the worker says and hears, and when. */
+/** Intercepts the worker's requests and takes the time of its reports and claims. */
 class Watch {
   readonly samples: number[] = [];
   readonly carry: Carry;
@@ -169,12 +169,12 @@ class Watch {
       const answer = await carry(message, signal);
       const at = performance.now();
       if (isReport) this.#reports++;
-      if (pathname.endsWith('/claim')) this.#heard(answer.text, at);
+      if (pathname.endsWith('/claim')) this.#recordClaim(answer.text, at);
       return answer;
     };
   }
 
-  /** Fires the pair once and waits until its second run has been reported and all is quiet again. */
+  /** Fires the pair once and waits until its second run has been reported and the system is idle again. */
   async handover(tenant: Tenant, triggerId: string, number: number): Promise<void> {
     this.#claims = 0;
     this.#reports = 0;
@@ -182,13 +182,13 @@ class Watch {
     await tenant.fire([{ triggerId, instantMs: this.#firstMs + number * 1_000 }]);
     const firedAt = performance.now();
     while (this.#reports < 2) {
-      if (performance.now() - firedAt > stuckMs) throw new Error('a run does not end');
+      if (performance.now() - firedAt > stuckMs) throw new Error(`a run has not ended within ${stuckMs / 1_000} s`);
       await sleep(1);
     }
     await sleep(restMs);
   }
 
-  #heard(answer: string, at: number): void {
+  #recordClaim(answer: string, at: number): void {
     const { runs } = JSON.parse(answer) as { runs?: unknown[] };
     if (runs === undefined || runs.length === 0) return;
     this.#claims += runs.length;

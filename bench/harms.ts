@@ -1,6 +1,6 @@
 /**
- * What can happen to a tenant's database, done to it in plain SQL while the product runs. Each harm returns once it is done
- * and lasts until it is undone; the database is dropped afterwards.
+ * Harms that can befall a tenant's database, inflicted in plain SQL while the product runs. Each `begin` resolves once the
+ * harm is in place; it lasts until it is undone. The database is dropped afterwards.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Client } from 'pg';
@@ -14,17 +14,17 @@ import type { Server } from './server.ts';
 interface Harmed {
   readonly server: Server;
   readonly up: Up;
-  /** The tenant's name and its database's. */
+  /** Name of the tenant and of its database. */
   readonly name: string;
-  /** How many ready runs a flood is. */
+  /** Number of ready runs that a flood adds. */
   readonly flood: number;
 }
 
 export interface Harm {
   readonly title: string;
-  /** Not a tenant's doing: what a busy server costs with no part of ours in it. */
+  /** A reference without any part of ours: what a busy server costs by itself. */
   readonly isComparison?: true;
-  /** Answers how to undo it. */
+  /** Inflicts the harm and returns a function that undoes it. */
   readonly begin: (harmed: Harmed) => Promise<() => Promise<void>>;
 }
 
@@ -43,7 +43,7 @@ export const harms: Readonly<Record<HarmName, Harm>> = {
   busy: { title: 'for comparison: a foreign database is busy', isComparison: true, begin: writeElsewhere },
 };
 
-/** So many runs become ready in one commit. */
+/** Makes all runs of the flood ready in one commit. */
 async function flood({ server, name, flood: runs }: Harmed): Promise<() => Promise<void>> {
   await withClient(server.address(name), async (client) => {
     await client.query('set search_path to millrace');
@@ -55,7 +55,7 @@ async function flood({ server, name, flood: runs }: Harmed): Promise<() => Promi
          cross join (select * from task where name = 'flood') k`,
       [runs],
     );
-    // the server's own work on so many new rows is not what is measured
+    // the server's own work on a million new rows is not to be measured
     await client.query('analyze live');
     await client.query('checkpoint');
   });
@@ -88,7 +88,7 @@ async function corrupt({ server, name }: Harmed): Promise<() => Promise<void>> {
 const killEveryMs = 100;
 const restartEveryMs = 1_000;
 
-/** Whatever holds the scheduler's lock is killed, and the pauses that grow from try to try are cut short by orders to start. */
+/** Kills the holder of the scheduler's lock every 100 ms. An order to start every second cuts the growing backoff short. */
 async function crash({ server, up, name }: Harmed): Promise<() => Promise<void>> {
   const client = new Client(clientConfig(server.address('postgres'), 'bench'));
   client.on('error', () => {});
@@ -112,7 +112,7 @@ async function crash({ server, up, name }: Harmed): Promise<() => Promise<void>>
   });
 }
 
-/** Two connections write a thousand rows at a time, as fast as they can, in a database that is no tenant. */
+/** Two connections write a thousand rows at a time, without pause, into a database that is no tenant. */
 async function writeElsewhere({ server }: Harmed): Promise<() => Promise<void>> {
   const address = await server.fresh('busy');
   const over = new AbortController();

@@ -1,6 +1,6 @@
 /**
- * `up` put together within the benchmark's own process, from the same parts, so that what passes between its worker and
- * its gateway can be watched to the microsecond. The host is a process of its own, as under `up`.
+ * `up` assembled within the benchmark's own process, from the same parts, so that traffic between its worker and its
+ * gateway can be timed to the microsecond. The host is a process of its own, as under `up`.
  */
 import { childHosts } from '../src/app/host-processes.ts';
 import { openInstallation } from '../src/app/installation.ts';
@@ -17,7 +17,7 @@ import { type Carry, inProcess } from '../src/worker/carrier.ts';
 import { atEnd } from './ending.ts';
 
 export interface InProcess {
-  /** What a worker in this process calls. */
+  /** The transport for a worker in this process. */
   readonly carry: Carry;
   stop(): Promise<void>;
 }

@@ -1,11 +1,13 @@
 /**
- * `bench -- isolation`: what a tenant notices of its neighbours. The product is a real `up` with a worker process over HTTP.
- * One tenant has fifty triggers a second, each with a parent and a child; how late they fire, start, and how long parents'
- * hand-over to their children takes is measured by itself and, in turns with that, beside a neighbour that has come to harm.
- * All schedulers share a host, all tenants a server, a gateway and a worker.
+ * `bench -- isolation`: measures what a tenant notices of its neighbours. The product is a real `up` with a worker process
+ * over HTTP. All schedulers share a host; all tenants share a server, a gateway and a worker.
  *
- * A task here executes nothing, so that its start is its end: the hand-over is from the parent's start, as the worker noted
- * it, to the child's. Afterwards come tenants whose scheduler misbehaves (`villains.ts`).
+ * One tenant has fifty triggers a second, each with a parent and a child task. We measure how late its triggers fire, how
+ * late its runs start, and how long the hand-over from parent to child takes. Measurements of the tenant alone alternate
+ * with measurements beside a harmed neighbour (`harms.ts`).
+ *
+ * Tasks here execute nothing, so a run ends as it starts. The hand-over is therefore the time from the parent's start to
+ * the child's start, both as noted by the worker. Tenants whose scheduler misbehaves come last (`villains.ts`).
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { sql } from '../src/kernel/sql.ts';
@@ -20,14 +22,15 @@ import { measureVillains } from './villains.ts';
 import { controlDatabase, openTenant, type Tenant, tenantDatabase } from './tenant.ts';
 
 const perSecond = 50;
-/** Those of a neighbour: it is alive before it is harmed. */
+/** Triggers per second of a neighbour, so that it is alive before it is harmed. */
 const neighbourPerSecond = 10;
 const places = 8;
-/** From a job's first instant until all have fired before they count, and for the dust of a harm to settle. */
+/** Time for every trigger to fire once before measuring, and for the after-effects of a harm to fade. */
 const settleMs = 2_000;
+/** Time between applying a job and its first instant. */
 const noticeMs = 1_000;
 const patienceMs = 60_000;
-/** What a measurement may be above twice that of the tenant alone: a busy machine's own doing. */
+/** Tolerated above twice the p99 of the tenant alone: noise of a busy machine. */
 const slackMs = 5;
 
 interface Samples {
@@ -86,10 +89,10 @@ async function measureHarms(options: Options, report: Report, harm: HarmName | u
   await worker.stop();
   await up.stop();
   await server.stop();
-  return tell(report, figuresOf(alone), beside, drained);
+  return reportResults(report, figuresOf(alone), beside, drained);
 }
 
-/** So many triggers a second, a parent and a child for each; and a task whose runs a flood is made of. */
+/** A job with `count` triggers a second, a parent and a child for each, and a task whose runs make up a flood. */
 function ticking(count: number): object {
   const numbers = Array.from({ length: count }, (_, i) => i);
   const firstAt = Date.now() + noticeMs;
@@ -115,10 +118,10 @@ async function measureBeside(
   if (harm.isComparison !== true) await makeNeighbour(world, name);
   const flood = options.runs > 0 ? options.runs : options.quick ? 20_000 : 1_000_000;
   const undo = await harm.begin({ server, up, name, flood });
-  const before = await ended(server, name);
+  const before = await countEnded(server, name);
   const startedAt = performance.now();
   const figures = figuresOf(await measure(world, harm.title));
-  const worked = ((await ended(server, name)) - before) / ((performance.now() - startedAt) / 1_000);
+  const worked = ((await countEnded(server, name)) - before) / ((performance.now() - startedAt) / 1_000);
   await undo();
   await server.drop(name);
   await sleep(options.quick ? 0 : settleMs);
@@ -130,7 +133,8 @@ async function makeNeighbour({ server, up, options }: World, name: string): Prom
   for (const fromMs = Date.now(); ; await sleep(20)) {
     const { state } = await up.call('GET /api/tenants/{name}', { params: { name } });
     if (state === 'STARTED') break;
-    if (Date.now() - fromMs > patienceMs) throw new Error(`the tenant ${name} does not start`);
+    if (Date.now() - fromMs > patienceMs)
+      throw new Error(`tenant ${name} has not started within ${patienceMs / 1_000} s`);
   }
   const neighbour = await openTenant(server.address(controlDatabase), server.address(name), name);
   await neighbour.apply([ticking(neighbourPerSecond)]);
@@ -138,8 +142,8 @@ async function makeNeighbour({ server, up, options }: World, name: string): Prom
   await sleep(noticeMs + (options.quick ? 0 : settleMs));
 }
 
-/** How many runs of that tenant have ended; of one that cannot be read none are known. */
-async function ended(server: Server, name: string): Promise<number> {
+/** Counts the ended runs of a tenant; 0 if its database cannot be read. */
+async function countEnded(server: Server, name: string): Promise<number> {
   try {
     return await withClient(server.address(name), async (client) => {
       const { rows } = await client.query<{ n: number }>('select count(*)::integer as n from millrace.run');
@@ -150,7 +154,7 @@ async function ended(server: Server, name: string): Promise<number> {
   }
 }
 
-/** Of all instants from now on, for as long as is asked for; returns when the last of them has ended. */
+/** Measures all instants of the next `options.seconds` seconds; returns when their last run has ended. */
 async function measure({ tenant, options }: World, beside: string): Promise<Samples> {
   const from = new Date();
   const to = new Date(from.getTime() + options.seconds * 1_000);
@@ -171,7 +175,7 @@ async function measure({ tenant, options }: World, beside: string): Promise<Samp
         handover: rows.map(({ handover }) => handover),
       };
     if (Date.now() - to.getTime() > patienceMs)
-      throw new Error(`${beside}: of ${wanted} instants ${wanted - rows.length} have not ended`);
+      throw new Error(`${beside}: ${wanted - rows.length} of ${wanted} instants have not ended`);
   }
 }
 
@@ -186,7 +190,7 @@ const titles: Readonly<Record<(typeof kinds)[number], string>> = {
   handover: 'Hand-over: ms from the end of a parent to the start of its child',
 };
 
-function tell(
+function reportResults(
   report: Report,
   alone: Figures,
   beside: ReadonlyMap<HarmName, Figures>,
@@ -215,7 +219,7 @@ function tell(
   }
   const flooded = worked.get('flooded');
   if (flooded !== undefined) report.line(`Meanwhile the flooded neighbour ended ${figure(flooded)} runs a second.\n`);
-  const told = Object.fromEntries(
+  const byName = Object.fromEntries(
     [['alone', alone] as const, ...beside].flatMap(([name, figures]) =>
       kinds.map((kind) => [`${name} ${kind}`, figures[kind]]),
     ),
@@ -224,7 +228,7 @@ function tell(
     rate: null,
     raw: null,
     ratio: null,
-    percentiles: told,
+    percentiles: byName,
     aims,
     details: { worked: Object.fromEntries(worked) },
   };

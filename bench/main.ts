@@ -1,4 +1,4 @@
-/** argv → benchmark → report. */
+/** Entry point of `npm run bench`: argv → benchmark → report. */
 import { catchup } from './catchup.ts';
 import { dag } from './dag.ts';
 import { endAll, endOnSignals } from './ending.ts';
@@ -23,7 +23,7 @@ const benchmarks: Record<BenchmarkName, (options: Options, report: Report) => Pr
   isolation,
 };
 
-/** Returns the exit code. Aims that are not met are told, and are no failure: a busy machine misses them all. */
+/** Returns the exit code. A missed aim is reported but is no failure, because a busy machine misses them all. */
 export async function main(args: readonly string[]): Promise<number> {
   let options: Options;
   try {

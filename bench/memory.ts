@@ -1,4 +1,4 @@
-/** `bench -- dag --runs N`: what the processes hold in memory while N runs go through. It must not grow with them. */
+/** `bench -- dag --runs N`: measures the memory of all processes while N runs go through. It must not grow with them. */
 import { setStage } from './dag-stage.ts';
 import type { Options } from './options.ts';
 import { mean } from './percentiles.ts';
@@ -10,15 +10,16 @@ import type { Workload } from './workloads.ts';
 interface Sample {
   readonly runs: number;
   readonly perSecond: number;
-  /** Megabytes: of Node's processes together, resident; and of `up`, its heap. */
+  /** Megabytes: `resident` of all Node processes together, `heap` of `up`. */
   readonly resident: number;
   readonly heap: number;
 }
 
+/** Rows of the printed table. */
 const steps = 20;
 const sliceMs = 5_000;
-/** Heaps breathe; what leaks over a million runs shows far above this. */
-const breathMb = 60;
+/** Growth up to this is normal variation of the heap. A leak over a million runs shows far above it. */
+const maxGrowthMb = 60;
 
 export async function measureMemory(
   server: Server,
@@ -52,7 +53,7 @@ export async function measureMemory(
   return { rate, raw: null, ratio: null, percentiles: {}, aims: [growth(samples)], details: samples };
 }
 
-/** From the second quarter, when caches are full, to the last. */
+/** Compares the second quarter, when caches are full, with the last. */
 function growth(samples: readonly Sample[]): Aim {
   const quarter = Math.ceil(samples.length / 4);
   const average = (part: readonly Sample[]): number => mean(part.map(({ resident }) => resident));
@@ -60,8 +61,8 @@ function growth(samples: readonly Sample[]): Aim {
   const measured = Number.isNaN(grown) ? 'too few runs' : `${Math.round(grown)} MB`;
   return {
     what: 'growth from the second quarter to the last',
-    aim: `< ${breathMb} MB`,
+    aim: `< ${maxGrowthMb} MB`,
     measured,
-    met: !(grown >= breathMb),
+    met: !(grown >= maxGrowthMb),
   };
 }

@@ -1,14 +1,14 @@
-/** History: millions of old runs with their tokens, firings and events, written as fast as PostgreSQL can. */
+/** Adds history to a tenant: millions of old runs with tokens, firings and events, inserted as fast as PostgreSQL can. */
 import type { Client } from 'pg';
 import type { Address } from '../src/postgres/address.ts';
 import { withClient } from '../src/postgres/databases.ts';
 import { addEventPartitions, copyStatement } from './copied-rows.ts';
 
 const piece = 250_000;
-/** Before every instant that the load fires, and young enough that retention keeps it. */
+/** First old instant: before every instant that the load fires, and young enough that retention keeps it. */
 const epoch = `timestamptz '${new Date(Date.now() - 20 * 24 * 3_600_000).toISOString()}'`;
 
-/** Its tables hold rows of the product already, which are what the old ones look like. */
+/** Copies its rows from those that the product has written, so the tables must not be empty. */
 export async function addOldRuns(tenant: Address, runs: number, progress: (line: string) => void): Promise<void> {
   await withClient(tenant, async (client) => {
     await client.query(`set search_path to millrace; set timezone to 'UTC'`);
@@ -32,7 +32,7 @@ export async function addOldRuns(tenant: Address, runs: number, progress: (line:
   });
 }
 
-/** All tasks at one instant before any at the next. */
+/** The statements that insert one piece of runs; all tasks have an instant before any has the next. */
 async function pieceStatements(client: Client, tasks: number): Promise<string[]> {
   const numbers = `(
     select new_id() as id, k.task_id, ${epoch} + (n / ${tasks}) * interval '1 minute' as instant

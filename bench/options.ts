@@ -10,9 +10,9 @@ export interface Options {
   readonly name: BenchmarkName;
   readonly json: boolean;
   readonly append: boolean;
-  /** A couple of seconds in all: shows that it works, measures nothing. */
+  /** Takes a couple of seconds in all: checks that the benchmark works, measures nothing. */
   readonly quick: boolean;
-  /** How long each thing is measured. */
+  /** Duration of each measurement. */
   readonly seconds: number;
   readonly workload: WorkloadName | undefined;
   readonly harm: HarmName | 'villains' | undefined;
@@ -64,11 +64,11 @@ const flags = {
   profile: { type: 'string' },
 } as const;
 
-/** Throws an error whose message is for people. */
+/** Throws an error whose message is meant for users. */
 export function readOptions(args: readonly string[]): Options {
   const { values, positionals } = parseArgs({ args: [...args], options: flags, allowPositionals: true });
   const [word, ...more] = positionals;
-  if (word === undefined || more.length > 0) throw new Error('name one benchmark');
+  if (word === undefined || more.length > 0) throw new Error('give the name of exactly one benchmark');
   const { json, append, quick, snapshot, profile } = values;
   return {
     name: oneOf(benchmarks, 'benchmark', word),
@@ -88,13 +88,13 @@ export function readOptions(args: readonly string[]): Options {
 
 function oneOf<T extends string>(known: readonly T[], kind: string, word: string): T {
   const found = known.find((name) => name === word);
-  if (found === undefined) throw new Error(`there is no ${kind} called ${word}`);
+  if (found === undefined) throw new Error(`unknown ${kind} '${word}'; choose one of ${known.join(', ')}`);
   return found;
 }
 
 function number(flag: string, text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
   const value = Number(text.replaceAll('_', ''));
-  if (!(value > 0)) throw new Error(`--${flag} takes a number above 0`);
+  if (!(value > 0)) throw new Error(`--${flag} must be a number above 0, not '${text}'`);
   return value;
 }

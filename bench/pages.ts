@@ -1,6 +1,6 @@
 /**
- * `bench -- pages`: every list of the API on a tenant with five million old runs. Requests go through the engine's own
- * `fetch` in this process; what each asks of the database is then explained. Then the oldest tenth is pruned.
+ * `bench -- pages`: times every list of the API on a tenant with five million old runs. Requests go through the engine's
+ * own `fetch` in this process, and the plan of each statement is explained. Then the oldest tenth of the runs is pruned.
  */
 import type { Pool, QueryConfig } from 'pg';
 import { postgresBroker } from '../src/broker/postgres.ts';
@@ -23,6 +23,7 @@ import { cpuOfTrees } from './processes.ts';
 import { aim, figure, type Report, type Result } from './report.ts';
 import { startServer } from './server.ts';
 
+/** Requests per list. */
 const times = 9;
 
 export async function pages(options: Options, report: Report): Promise<Result> {
@@ -31,12 +32,12 @@ export async function pages(options: Options, report: Report): Promise<Result> {
   const address = await server.fresh('history');
   await makeHistory(address, past, (line) => report.progress(line));
   const pool = openHistory(address);
-  const heard: Statement[] = [];
+  const statements: Statement[] = [];
   const hub = new WakeHub(address, silent);
-  const ctx = contextOf(overheard(pool, heard), hub);
+  const ctx = contextOf(recordQueries(pool, statements), hub);
   const results: Page[] = [];
-  for (const list of await lists(ctx, pool)) results.push(await turn(pool, heard, list));
-  tell(report, results, past.runs);
+  for (const list of await lists(ctx, pool)) results.push(await measureList(pool, statements, list));
+  reportLists(report, results, past.runs);
   const pruned = await prune({ ...ctx, pool }, server.pid, report);
   await pool.end();
   await server.stop();
@@ -124,30 +125,30 @@ async function lists(ctx: EngineContext, pool: Pool): Promise<List[]> {
 }
 
 async function answer(ctx: EngineContext, path: string): Promise<void> {
-  const given = await engine.fetch(new Request(`http://bench${path}`), ctx, caller);
-  const body = await given.text();
-  if (!given.ok) throw new Error(`${path}: ${given.status} ${body}`);
+  const response = await engine.fetch(new Request(`http://bench${path}`), ctx, caller);
+  const body = await response.text();
+  if (!response.ok) throw new Error(`${path}: ${response.status} ${body}`);
 }
 
-/** Answers the median time, and what its costliest statement read. */
-async function turn(pool: Pool, heard: Statement[], { what, ask }: List): Promise<Page> {
+/** Returns the median time, and the plan of the costliest statement with the pages and whole scans of all. */
+async function measureList(pool: Pool, recorded: Statement[], { what, ask }: List): Promise<Page> {
   const samples: number[] = [];
   for (let n = 0; n < times; n++) {
-    heard.splice(0);
+    recorded.splice(0);
     const startedAt = performance.now();
     await ask();
     samples.push(performance.now() - startedAt);
   }
   const plans: Plan[] = [];
-  for (const statement of heard.splice(0)) plans.push(await explain(pool, statement));
+  for (const statement of recorded.splice(0)) plans.push(await explain(pool, statement));
   const [costliest] = plans.toSorted((a, b) => b.ms - a.ms);
-  if (costliest === undefined) throw new Error(`${what}: nothing was asked`);
+  if (costliest === undefined) throw new Error(`${what}: no statement was recorded`);
   const pages = plans.reduce((sum, plan) => sum + plan.pages, 0);
   const whole = plans.flatMap((plan) => plan.whole);
   return { what, ms: percentiles(samples).p50, statements: plans.length, plan: { ...costliest, pages, whole } };
 }
 
-function tell(report: Report, results: readonly Page[], runs: number): void {
+function reportLists(report: Report, results: readonly Page[], runs: number): void {
   report.line(
     `Lists on a tenant with ${runs.toLocaleString('en-US')} runs: median ms of ${times}, statements, pages of 8 KB,`,
   );
@@ -158,13 +159,13 @@ function tell(report: Report, results: readonly Page[], runs: number): void {
   );
 }
 
-/** A pool that tells what it is asked. */
-function overheard(pool: Pool, heard: Statement[]): Pool {
+/** Wraps a pool so that it records its queries. */
+function recordQueries(pool: Pool, recorded: Statement[]): Pool {
   return new Proxy(pool, {
     get(target, key) {
       if (key !== 'query') return Reflect.get(target, key) as unknown;
       return (query: QueryConfig<unknown[]>) => {
-        heard.push({ text: query.text, values: query.values ?? [] });
+        recorded.push({ text: query.text, values: query.values ?? [] });
         return target.query(query);
       };
     },
@@ -174,9 +175,9 @@ function overheard(pool: Pool, heard: Statement[]): Pool {
 const keepAll: Retention = { ageMs: null, runs: null, events: null };
 
 function contextOf(pool: Pool, hub: WakeHub): EngineContext {
-  const seen = { addr: '', version: '', lastSeenAt: new Date(), running: 0, places: 8, runtimes: [], queues: [] };
+  const sighting = { addr: '', version: '', lastSeenAt: new Date(), running: 0, places: 8, runtimes: [], queues: [] };
   const tenant = { id: newId(), name: 'default' };
-  const worker = { id: '00000000-0000-7000-8000-000000000001', name: 'bench', ...seen };
+  const worker = { id: '00000000-0000-7000-8000-000000000001', name: 'bench', ...sighting };
   return {
     tenant,
     pool,
@@ -203,11 +204,11 @@ interface Pruned {
   readonly runs: number;
   readonly seconds: number;
   readonly rate: number;
-  /** Of the server's processes, for a thousand runs with all that hangs on them. */
+  /** Processor time of the server's processes for a thousand runs with all their rows. */
   readonly msPerThousand: number;
 }
 
-/** By age, what makes a tenth of all; as fast as it goes, without the pauses that a scheduler makes. */
+/** Prunes by age, with a limit that covers a tenth of all runs. There are no pauses as a scheduler makes them. */
 async function prune(ctx: EngineContext, server: number, report: Report): Promise<Pruned> {
   const { at, runs } = await onPool(ctx.pool).one<{ at: Date; runs: number }>(sql`
     select percentile_disc(0.1) within group (order by finished_at) as at, count(*)::integer / 10 as runs from run`);

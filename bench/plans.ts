@@ -1,4 +1,4 @@
-/** What a statement read, from `explain (analyze, buffers)`: its scans in a few words, and whether it read a table whole. */
+/** Summarizes `explain (analyze, buffers)` of a statement: its largest scans, and the large tables it read completely. */
 import type { Pool } from 'pg';
 
 export interface Statement {
@@ -8,11 +8,11 @@ export interface Statement {
 
 export interface Plan {
   readonly ms: number;
-  /** Pages of 8 KB, wherever they were found. */
+  /** Pages of 8 KB, from cache and disk. */
   readonly pages: number;
   /** Scans of large tables, most rows first: `run_ended 255`. */
   readonly scans: readonly string[];
-  /** Large tables that were read from end to end. */
+  /** Large tables that were scanned sequentially. */
   readonly whole: readonly string[];
 }
 
@@ -31,8 +31,8 @@ interface Node {
 
 /** Tables that grow with every run. */
 const large = /^(run|token|firing|log|event_\d+)$/;
-/** Of fewer rows than this a table may as well be read whole. */
-const few = 10_000;
+/** A sequential scan of at most this many rows is acceptable. */
+const maxSmallRows = 10_000;
 
 export async function explain(pool: Pool, { text, values }: Statement): Promise<Plan> {
   const { rows } = await pool.query<{ 'QUERY PLAN': [{ Plan: Node; 'Execution Time': number }] }>({
@@ -40,13 +40,13 @@ export async function explain(pool: Pool, { text, values }: Statement): Promise<
     values: [...values],
   });
   const [top] = rows[0]?.['QUERY PLAN'] ?? [];
-  if (top === undefined) throw new Error('a statement without a plan');
+  if (top === undefined) throw new Error('explain returned no plan');
   const nodes = [...walk(top.Plan)];
   const scans = nodes.filter((node) => node['Node Type'].endsWith('Scan') && nameOf(node) !== undefined);
   return {
     ms: top['Execution Time'],
     pages: (top.Plan['Shared Hit Blocks'] ?? 0) + (top.Plan['Shared Read Blocks'] ?? 0),
-    scans: told(scans),
+    scans: summarizeScans(scans),
     whole: scans
       .filter((node) => node['Node Type'] === 'Seq Scan' && isLarge(node))
       .flatMap((node) => nameOf(node) ?? []),
@@ -60,15 +60,15 @@ function* walk(node: Node): Generator<Node> {
 
 const nameOf = (node: Node): string | undefined => node['Index Name'] ?? node['Relation Name'];
 
-/** All rows that were looked at. */
+/** All rows that the node read, including those it discarded. */
 const rowsOf = (node: Node): number => {
   const each = ['Actual Rows', 'Rows Removed by Filter', 'Rows Removed by Index Recheck'] as const;
   return each.reduce((sum, key) => sum + (node[key] ?? 0), 0) * (node['Actual Loops'] ?? 1);
 };
 
-const isLarge = (node: Node): boolean => large.test(node['Relation Name'] ?? '') && rowsOf(node) > few;
+const isLarge = (node: Node): boolean => large.test(node['Relation Name'] ?? '') && rowsOf(node) > maxSmallRows;
 
-function told(scans: readonly Node[]): string[] {
+function summarizeScans(scans: readonly Node[]): string[] {
   const sums = new Map<string, number>();
   for (const scan of scans) {
     const name = nameOf(scan)?.replace(/^event_\d+/, 'event_n') ?? '';

@@ -1,10 +1,10 @@
-/** What processes use, by /proc: processor time, memory. Elsewhere than on Linux there is nothing to read, and nothing is told. */
+/** Processor time and memory of processes, from /proc. On systems other than Linux all figures are 0. */
 import { readdir, readFile } from 'node:fs/promises';
 
 interface Stat {
   readonly pid: number;
   readonly parent: number;
-  /** In seconds, of the process itself and of its children that have ended. */
+  /** Seconds of processor time, of the process itself and of its children that have ended. */
   readonly cpu: number;
 }
 
@@ -29,7 +29,7 @@ function below(root: number, all: readonly Stat[]): Stat[] {
   return found;
 }
 
-/** Seconds of processor time that each of these trees has used. */
+/** Seconds of processor time that each of these process trees has used. */
 export async function cpuOfTrees(roots: readonly number[]): Promise<number[]> {
   const all = await stats();
   return roots.map((root) => below(root, all).reduce((sum, { cpu }) => sum + cpu, 0));
@@ -45,7 +45,7 @@ export async function residentBytes(pid: number): Promise<number> {
   return Number(/^VmRSS:\s+(\d+) kB$/m.exec(text)?.[1] ?? 0) * 1024;
 }
 
-/** Memory of these processes, what they share counted once, in bytes. */
+/** Memory of these processes in bytes; shared memory counts once. */
 export async function proportionalBytes(pids: readonly number[]): Promise<number> {
   const sizes = await Promise.all(
     pids.map(async (pid) => {

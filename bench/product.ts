@@ -1,6 +1,6 @@
 /**
- * The product as users run it: `millrace up` and `millrace worker` from dist/, in processes of their own. What a
- * benchmark measures is therefore what they get.
+ * The product as users run it: `millrace up` and `millrace worker` from dist/, each in a process of its own. A benchmark
+ * therefore measures what users get.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -13,7 +13,7 @@ import { type Client, makeClient } from '../src/http/client.ts';
 import { packageFile } from '../src/kernel/process/package-files.ts';
 import { atEnd } from './ending.ts';
 
-/** What is counted at the end must all be there: a single job makes more runs here than retention keeps of one. */
+/** No retention: one job makes more runs here than retention keeps, and the runs are counted at the end. */
 const keepAll = { MILLRACE_RETENTION: 'forever', MILLRACE_RETENTION_RUNS: 'forever' };
 
 export interface UpOptions {
@@ -23,13 +23,13 @@ export interface UpOptions {
   readonly worker: boolean;
   readonly places?: number;
   readonly env?: Readonly<Record<string, string>>;
-  /** Where to leave a profile of Node's work. */
+  /** Folder for a CPU profile of Node. */
   readonly profileTo?: string | undefined;
 }
 
 export interface Program {
   readonly pid: number;
-  /** Asks it to end; returns when it has. */
+  /** Asks the process to end, and returns when it has ended. */
   stop(): Promise<void>;
 }
 
@@ -43,7 +43,7 @@ export interface Up extends Program {
 
 const main = packageFile('dist', 'main.js');
 
-/** Returns once it is healthy. */
+/** Resolves once `up` is healthy. */
 export async function startUp(options: UpOptions): Promise<Up> {
   const args = ['up', '--home', options.home, '--port', '0', ...(options.worker ? [] : ['--no-worker'])];
   const started = start(args, {
@@ -54,7 +54,7 @@ export async function startUp(options: UpOptions): Promise<Up> {
     },
     profileTo: options.profileTo,
   });
-  const url = await started.said(/^Millrace \S+ at (\S+)$/m);
+  const url = await started.findOutput(/^Millrace \S+ at (\S+)$/m);
   const rootKey = (await readFile(join(options.home, 'root-key'), 'utf8')).trim();
   const headers = { authorization: `Bearer ${rootKey}` };
   while (!(await fetch(`${url}/healthz`)).ok) await sleep(5);
@@ -84,13 +84,13 @@ export interface WorkerOptions {
 export async function startWorker({ url, key, places, profileTo }: WorkerOptions): Promise<Program> {
   const env = { MILLRACE_URL: url, MILLRACE_KEY: key, MILLRACE_MAX_TASKS: String(places) };
   const started = start(['worker'], { env, profileTo });
-  await started.said(/^Millrace worker for (\S+)$/m);
+  await started.findOutput(/^Millrace worker for (\S+)$/m);
   return started;
 }
 
 interface Started extends Program {
-  /** The first group of the pattern, once the program has written it. */
-  said(pattern: RegExp): Promise<string>;
+  /** Waits until the program's output matches, and returns the first group of the pattern. */
+  findOutput(pattern: RegExp): Promise<string>;
 }
 
 function start(
@@ -107,19 +107,19 @@ function start(
   for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk: Buffer) => (output += chunk.toString()));
   return {
     pid: child.pid ?? 0,
-    stop: atEnd(() => ended(child)),
-    async said(pattern) {
+    stop: atEnd(() => stopChild(child)),
+    async findOutput(pattern) {
       for (;;) {
         const found = pattern.exec(output)?.[1];
         if (found !== undefined) return found;
-        if (child.exitCode !== null) throw new Error(`millrace ${args[0]} ended with ${child.exitCode}: ${output}`);
+        if (child.exitCode !== null) throw new Error(`millrace ${args[0]} exited with ${child.exitCode}: ${output}`);
         await sleep(2);
       }
     },
   };
 }
 
-async function ended(child: ChildProcess): Promise<void> {
+async function stopChild(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
   const exit = once(child, 'exit');
   child.kill('SIGTERM');

@@ -1,6 +1,6 @@
 /**
- * Where PostgreSQL's time goes (`--profile`): every statement inside the stages' functions, by time per 1,000 runs. Node's
- * part is left as .cpuprofile files, to be opened in any browser's developer tools.
+ * PostgreSQL's time by statement (`--profile`), per 1,000 runs, including statements inside the stages' functions. Node's
+ * CPU profiles are left as .cpuprofile files, which the developer tools of any browser open.
  */
 import { type Db, sql } from '../src/kernel/sql.ts';
 import type { Report } from './report.ts';
@@ -26,9 +26,9 @@ export async function startProfile(db: Db): Promise<void> {
   await db.exec(sql`select public.pg_stat_statements_reset()`);
 }
 
-const longestText = 110;
+const maxTextLength = 110;
 
-/** The costliest first. A statement of the outside contains those inside the function that it calls. */
+/** Prints the costliest statements first. The time of a call includes the statements inside the function it calls. */
 export async function printProfile(db: Db, runs: number, report: Report): Promise<void> {
   const found = await db.rows<StatementTime>(sql`
     select total_exec_time * 1000 / ${runs}::float8 as ms, total_plan_time * 1000 / ${runs}::float8 as planning,
@@ -42,7 +42,7 @@ export async function printProfile(db: Db, runs: number, report: Report): Promis
   report.table(
     ['statement', 'ms', 'planning', 'calls', 'rows', 'WAL KB', 'buffers'],
     found.map((s) => [
-      s.text.slice(0, longestText),
+      s.text.slice(0, maxTextLength),
       s.ms.toFixed(2),
       s.planning.toFixed(2),
       s.calls,

@@ -15,7 +15,7 @@ afterAll(async () => {
   await database.close();
 });
 
-it('the raw writer writes as many rows per thousand runs as it is told, in every table', async () => {
+it('the raw writer inserts and updates the requested number of rows per thousand runs in every table', async () => {
   const names = Array.from({ length: 10 }, (_, n) => `t${n}`);
   const job = await makeJob(api, {
     triggers: names.map((name) => ({ name, start: '9000-01-01T00:00:00Z', period: '1h' })),

@@ -1,10 +1,10 @@
 /**
- * What PostgreSQL can do at best for the same rows: a batch writer with no logic. It writes into tables made by the
- * product's own migrations, in a database beside the tenant's, as many rows per run and table as the product wrote, of
- * the same width (all but the keys is copied from a row of the product).
+ * The best that PostgreSQL can do for the same rows: a batch writer without logic. It writes into tables made by the
+ * product's own migrations, in a database beside the tenant's. Per run and table it writes as many rows as the product
+ * did, of the same width: all columns but the keys are copied from a row of the product.
  *
- * Two connections at once; a batch is 1,000 runs in three statements, hence three commits: made (firing, trigger marks,
- * tokens, live, `run.created`), claimed (live), finished (live → run, tokens downstream, `run.finished`).
+ * Two connections write at once. A batch is 1,000 runs in three statements, hence three commits: `made` (firing, trigger
+ * marks, tokens, live, `run.created`), `claimed` (live), `finished` (live → run, tokens downstream, `run.finished`).
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Client } from 'pg';
@@ -16,7 +16,7 @@ import { type Address, clientConfig } from '../src/postgres/address.ts';
 import { addEventPartitions, copyStatement } from './copied-rows.ts';
 import { atEnd } from './ending.ts';
 
-/** Rows that the product writes for a thousand runs, beside one token, live and run row and two events per run. */
+/** Rows that the product writes per 1,000 runs, besides one token, live and run row and two events per run. */
 export interface RowsPerThousand {
   readonly firings: number;
   readonly triggerUpdates: number;
@@ -24,22 +24,22 @@ export interface RowsPerThousand {
 }
 
 export interface RawWriter {
-  /** Copies from the tenant what rows look like. Called while it has live runs. */
+  /** Copies sample rows and keys from the tenant. Call it while the tenant has live runs. */
   sample(tenant: Db): Promise<void>;
-  /** Writes for that long. */
+  /** Writes for `ms` milliseconds. */
   write(ms: number, rows: RowsPerThousand): Promise<{ readonly runs: number; readonly perSecond: number }>;
   close(): Promise<void>;
 }
 
-const atOnce = 2;
-const batch = 1_000;
-/** More than a turn can write. */
+const writers = 2;
+const runsPerBatch = 1_000;
+/** Event partitions are added for this many events ahead, which is more than one turn can write. */
 const eventsAhead = 4_000_000;
 
 export async function openRaw(address: Address): Promise<RawWriter> {
   await makeTables(address);
   const setup = await connect(address);
-  const clients = await Promise.all(Array.from({ length: atOnce }, () => connect(address)));
+  const clients = await Promise.all(Array.from({ length: writers }, () => connect(address)));
   let keys: Keys | undefined;
   let statements: Statements | undefined;
   return {
@@ -49,7 +49,7 @@ export async function openRaw(address: Address): Promise<RawWriter> {
       statements = await makeStatements(setup);
     },
     async write(ms, rows) {
-      if (keys === undefined || statements === undefined) throw new Error('nothing was sampled');
+      if (keys === undefined || statements === undefined) throw new Error('call sample() before write()');
       await addEventPartitions(setup, eventsAhead);
       const [given, made] = [keys, statements];
       const startedAt = performance.now();
@@ -74,7 +74,7 @@ async function connect(address: Address): Promise<Client> {
   return client;
 }
 
-/** A row of each table, kept under a name of its own. */
+/** One row of each table, stored in a table of its own. */
 const samples = [
   { name: 'sample_firing', table: 'firing', row: sql`select * from firing limit 1` },
   { name: 'sample_token', table: 'token', row: sql`select * from token limit 1` },
@@ -97,14 +97,14 @@ async function copySample(tenant: Db, raw: Client, { name, table, row }: (typeof
 }
 
 /**
- * Triggers with what they refer to, so that their marks can be moved. Each writer has as many of its own as the product
- * has: two that move the same would wait for each other. Answers their ids, by writer.
+ * Copies triggers with the rows they refer to, so that their marks can be moved. Each writer gets copies of its own, as
+ * many as the product has: two writers that move the same trigger would wait for each other. Returns the ids by writer.
  */
 async function copyTriggers(tenant: Db, raw: Client): Promise<string[][]> {
   await insertRows(raw, 'project', await rowsOf(tenant, sql`project`));
   await insertRows(raw, 'job', await rowsOf(tenant, sql`job`));
   const triggers = await rowsOf(tenant, sql`trigger`);
-  const byWriter = Array.from({ length: atOnce }, (_, writer) =>
+  const byWriter = Array.from({ length: writers }, (_, writer) =>
     triggers.map((row) => ({ ...row, id: newId(), name: `${row.name} ${writer}` })),
   );
   await insertRows(raw, 'trigger', byWriter.flat());
@@ -169,19 +169,19 @@ async function makeStatements(raw: Client): Promise<Statements> {
 
 interface Wanted {
   readonly rows: RowsPerThousand;
-  /** Which of those that write at once. */
+  /** Index of the writer. */
   readonly writer: number;
   readonly until: number;
 }
 
-/** Batches of all writers and calls, so that no key comes twice. */
+/** Number of batches over all writers and calls, so that no key is used twice. */
 let batches = 0;
 
 async function writeUntil(client: Client, statements: Statements, keys: Keys, wanted: Wanted): Promise<number> {
   let done = 0;
   while (performance.now() < wanted.until) {
     await writeBatch(client, statements, valuesOf(keys, wanted, batches++));
-    done += batch;
+    done += runsPerBatch;
   }
   return done;
 }
@@ -194,7 +194,7 @@ async function writeBatch(client: Client, { made, claimed, finished }: Statement
   await client.query({ name: 'finished', text: finished, values: [runs, updated, updatedInstants] });
 }
 
-/** Arrays as PostgreSQL reads them: making them from elements is the driver's slowest part. */
+/** Arrays as literals of PostgreSQL: converting arrays of elements is the slowest part of the driver. */
 type Values = Readonly<
   Record<
     'firings' | 'firingInstants' | 'moved' | 'runs' | 'tasks' | 'instants' | 'updated' | 'updatedInstants' | 'now',
@@ -203,8 +203,8 @@ type Values = Readonly<
 >;
 
 function valuesOf(keys: Keys, { rows, writer }: Wanted, number: number): Values {
-  const ids = Array.from({ length: batch }, () => newId());
-  const tokens = pairs(keys.tasks, number * batch, batch);
+  const ids = Array.from({ length: runsPerBatch }, () => newId());
+  const tokens = pairs(keys.tasks, number * runsPerBatch, runsPerBatch);
   const triggers = keys.triggers[writer] ?? [];
   const firings = pairs(triggers, number * rows.firings, rows.firings);
   return {
@@ -222,7 +222,7 @@ function valuesOf(keys: Keys, { rows, writer }: Wanted, number: number): Values 
 
 const firstInstant = Date.UTC(2000, 0, 1);
 
-/** Each key with an instant, all keys at one instant before any at the next. */
+/** Pairs keys with instants; all keys have an instant before any has the next. */
 function pairs(keys: readonly string[], from: number, count: number): { key: string; instant: string }[] {
   let round = -1;
   let instant = '';

@@ -1,6 +1,6 @@
 /**
- * What a benchmark tells: progress on standard error, a readable report on standard output, and with `--json` one object
- * as its last line. `--append` adds the report to docs/benchmarks.md.
+ * Output of a benchmark: progress on standard error, a readable report on standard output, and with `--json` one object
+ * as the last line. `--append` adds the report to docs/benchmarks.md.
  */
 import { appendFile } from 'node:fs/promises';
 import { packageFile } from '../src/kernel/process/package-files.ts';
@@ -8,7 +8,7 @@ import { type Column, renderTable, type Row } from '../src/cli/print/table.ts';
 import { describeMachine, type Machine } from './machine.ts';
 import type { Percentiles } from './percentiles.ts';
 
-/** What is wanted, by design §12 or by ourselves (docs/benchmarks.md says which), and what there was. */
+/** A goal from design §12 or of our own (docs/benchmarks.md says which), and the measured value. */
 export interface Aim {
   readonly what: string;
   readonly aim: string;
@@ -17,21 +17,21 @@ export interface Aim {
 }
 
 export interface Result {
-  /** Runs per second of the worst workload, of PostgreSQL alone in the same run, and how much of that we reach. */
+  /** Runs per second of the worst workload, of PostgreSQL alone in the same benchmark, and their ratio. */
   readonly rate: number | null;
   readonly raw: number | null;
   readonly ratio: number | null;
-  /** In milliseconds, by what was timed. */
+  /** Milliseconds, by the name of what was timed. */
   readonly percentiles: Readonly<Record<string, Percentiles>>;
   readonly aims: readonly Aim[];
-  /** Whatever else this benchmark knows. */
+  /** Further data of this benchmark, for `--json`. */
   readonly details: unknown;
 }
 
 export class Report {
   readonly #lines: string[] = [];
 
-  /** What is being done; not part of the report. */
+  /** Prints what is being done; not part of the report. */
   progress(line: string): void {
     process.stderr.write(`${(performance.now() / 1_000).toFixed(1).padStart(6)} s  ${line}\n`);
   }
@@ -41,7 +41,7 @@ export class Report {
     process.stdout.write(`${text}\n`);
   }
 
-  /** The first column names things, the others are figures. */
+  /** The first column is text, the others are figures. */
   table(titles: readonly string[], rows: readonly Row[]): void {
     const columns: Column[] = titles.map((title, i) => ({ title, align: i === 0 ? 'left' : 'right' }));
     for (const line of renderTable(columns, rows, { width: undefined, paint: (_, text) => text })) this.line(line);
@@ -62,13 +62,13 @@ export class Report {
 }
 
 export function aim(what: string, measured: number, bound: { below: number } | { atLeast: number }, unit: string): Aim {
-  const shown = `${figure(measured)}${unit}`;
+  const formatted = `${figure(measured)}${unit}`;
   return 'below' in bound
-    ? { what, aim: `< ${bound.below}${unit}`, measured: shown, met: measured < bound.below }
-    : { what, aim: `≥ ${bound.atLeast}${unit}`, measured: shown, met: measured >= bound.atLeast };
+    ? { what, aim: `< ${bound.below}${unit}`, measured: formatted, met: measured < bound.below }
+    : { what, aim: `≥ ${bound.atLeast}${unit}`, measured: formatted, met: measured >= bound.atLeast };
 }
 
-/** Three digits are all that such figures are worth. */
+/** Rounds to three significant digits; such figures are not more precise. */
 export function figure(value: number): string {
   if (Math.abs(value) >= 1_000) return Math.round(value).toLocaleString('en-US');
   return Number(value.toPrecision(3)).toString();

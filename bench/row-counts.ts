@@ -1,4 +1,4 @@
-/** How many rows were written to which table, as PostgreSQL counted them; the parts of the event log are one table. */
+/** Rows written per table, from PostgreSQL's statistics. Partitions of the event log count as one table. */
 import type { Address } from '../src/postgres/address.ts';
 import { withClient } from '../src/postgres/databases.ts';
 
@@ -10,7 +10,7 @@ interface Written {
 
 export type RowCounts = ReadonlyMap<string, Written>;
 
-/** Exact once all connections are closed. */
+/** The counts are exact once all connections are closed. */
 export function rowCounts(address: Address): Promise<RowCounts> {
   return withClient(address, async (client) => {
     const { rows } = await client.query<Written & { name: string }>(`
@@ -25,12 +25,12 @@ export function rowCounts(address: Address): Promise<RowCounts> {
   });
 }
 
-/** Written at the installation or when jobs are applied, not when they run. */
+/** Tables written at installation or when jobs are applied, not when they run. */
 const definitions = new Set(
   'installation migration topic project job job_version task task_edge trigger_edge'.split(' '),
 );
 
-/** One line per table: inserted, updated, deleted for 1,000 runs of the product, and the same of the raw writer. */
+/** One row per table: inserted, updated, deleted per 1,000 runs of the product, then the same of the raw writer. */
 export function rowTable(product: RowCounts, raw: RowCounts): [string, ...number[]][] {
   const [runs, rawRuns] = [product.get('run')?.inserted ?? 0, raw.get('run')?.inserted ?? 0];
   const per = (written: Written | undefined, of: number): number[] =>

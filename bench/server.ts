@@ -1,6 +1,6 @@
 /**
- * A PostgreSQL server of the benchmark's own: the product's embedded one with the settings that `up` gives it (fsync and
- * synchronous commits included), in a temporary home that is removed with it.
+ * The benchmark's own PostgreSQL server: the product's embedded server with the settings that `up` gives it (fsync and
+ * synchronous commits included), in a temporary home that is removed at the end.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -13,16 +13,16 @@ import { atEnd } from './ending.ts';
 
 export interface Server {
   readonly home: string;
-  /** The postmaster's. */
+  /** Process id of the postmaster. */
   readonly pid: number;
   address(database: string): Address;
-  /** Makes an empty database in the place of one of that name. */
+  /** Creates an empty database, replacing one of that name. */
   fresh(database: string): Promise<Address>;
   drop(database: string): Promise<void>;
   stop(): Promise<void>;
 }
 
-/** A folder that goes when the benchmark does. */
+/** Creates a folder that is removed when the benchmark ends. */
 export async function temporaryHome(): Promise<{ readonly home: string; readonly remove: () => Promise<void> }> {
   const home = await mkdtemp(join(tmpdir(), 'millrace-bench-'));
   return { home, remove: atEnd(() => rm(home, { recursive: true, force: true })) };

@@ -1,6 +1,6 @@
 /**
- * `bench -- start`: how long a person waits. `up` in a new folder until the first task has run, `up` again until it is
- * healthy, what all of it holds in memory when idle, and `up` of an installation that has 100,000 triggers.
+ * `bench -- start`: measures how long a person waits. First `up` in a new folder until the first task has run, then `up`
+ * again until it is healthy, the memory of all processes when idle, and `up` of an installation with 100,000 triggers.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { stopEmbedded } from '../src/postgres/embedded/embedded.ts';
@@ -59,7 +59,7 @@ async function tryHome({ quick }: Options): Promise<Trial> {
   const stopServer = atEnd(async () => void (await stopEmbedded(home, { mode: 'immediate' })));
   const coldMs = await timed(async () => {
     const up = await startUp({ home, worker: true });
-    await firstRun(up);
+    await finishFirstRun(up);
     return up;
   });
   const warmMs = await timed(() => startUp({ home, worker: true }), !quick);
@@ -68,10 +68,10 @@ async function tryHome({ quick }: Options): Promise<Trial> {
   return { coldMs: coldMs.ms, warmMs: warmMs.ms, memoryMb: warmMs.memoryMb };
 }
 
-/** How long it takes to come up, and what it holds once it is idle. */
-async function timed(come: () => Promise<Up>, idle = false): Promise<{ ms: number; memoryMb: number }> {
+/** Measures the time until `start` resolves, and the memory of all processes, after a pause if `idle`. */
+async function timed(startUpAndWait: () => Promise<Up>, idle = false): Promise<{ ms: number; memoryMb: number }> {
   const startedAt = performance.now();
-  const up = await come();
+  const up = await startUpAndWait();
   const ms = performance.now() - startedAt;
   if (idle) await sleep(idleMs);
   const memoryMb = (await proportionalBytes(await pidsBelow(up.pid))) / 2 ** 20;
@@ -86,8 +86,8 @@ const hello = {
   tasks: [{ name: 'greet', process: { command: ['echo', 'hello'] } }],
 };
 
-/** As somebody does it who tries the product: a job that runs a program, run by hand. */
-async function firstRun({ call }: Up): Promise<void> {
+/** Does what a new user does: applies a job that runs a program, and runs it by hand. */
+async function finishFirstRun({ call }: Up): Promise<void> {
   await call('POST /api/projects', { body: { name: hello.project } });
   const { id } = await call('POST /api/jobs', {
     body: JSON.stringify(hello),
@@ -116,22 +116,22 @@ async function startWithTriggers(count: number, report: Report): Promise<{ newMs
   return { newMs, queuedMs };
 }
 
-/** From the start until all triggers stand in the queue. */
+/** Measures the time from the start of `up` until all triggers are queued. */
 async function startAndQueue(options: UpOptions, count: number): Promise<number> {
   const startedAt = performance.now();
   const up = await startUp(options);
-  while ((await queued(up)) < count) await sleep(20);
+  while ((await countQueued(up)) < count) await sleep(20);
   const ms = performance.now() - startedAt;
   await up.stop();
   return ms;
 }
 
-async function queued({ call }: Up): Promise<number> {
+async function countQueued({ call }: Up): Promise<number> {
   const schedulers = await call('GET /api/schedulers');
   return Math.max(0, ...schedulers.map(({ queued_triggers: n }) => n));
 }
 
-/** Of every kind: periods and patterns, some in a zone. */
+/** A job with triggers of every kind: periods and cron expressions, some in a time zone. */
 function jobOf(number: number): object {
   const kinds = [
     { period: '1 hour' },

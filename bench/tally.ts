@@ -1,4 +1,4 @@
-/** Rates of turns, and the processor time that each part has used meanwhile: the latter says more on a busy machine. */
+/** Rates of turns, and the processor time that each part used. On a busy machine processor time says more than the rate. */
 import { cpuOfTrees } from './processes.ts';
 
 export interface Turn {
@@ -12,7 +12,7 @@ export class Tally {
   readonly #seconds = new Map<string, number>();
   #runs = 0;
 
-  /** The processes, with all below them, that each part consists of. */
+  /** `trees`: the root processes of each part; their descendants count as well. */
   constructor(trees: Readonly<Record<string, readonly number[]>>) {
     this.#trees = trees;
   }

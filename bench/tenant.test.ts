@@ -12,7 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => fleet.close());
 
-it('a tenant that nobody closed, because a benchmark failed, is closed at the end', async () => {
+it('endAll closes a tenant that a failed benchmark left open', async () => {
   const { db, address } = fleet.control;
   const database = fleet.tenants[0]?.row.database ?? '';
   const connections = async (): Promise<number> =>

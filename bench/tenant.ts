@@ -1,6 +1,6 @@
 /**
- * A tenant of a running product, the default one or another, as the product's own code reaches it: connections guarded like an engine's,
- * jobs applied, instants fired and offered as a scheduler does.
+ * A tenant of a running product, reached through the product's own code: its connections check the version like an
+ * engine's, and it applies jobs, fires instants and sends hints as a scheduler does.
  */
 import { postgresBroker } from '../src/broker/postgres.ts';
 import { engineVersion } from '../src/engine/engine.ts';
@@ -22,9 +22,9 @@ export const tenantDatabase = 'millrace_default';
 export interface Tenant {
   readonly db: Db;
   readonly address: Address;
-  /** One transaction per document, a few at once. */
+  /** Applies one document per transaction, a few at once. */
   apply(documents: readonly object[]): Promise<void>;
-  /** Fires and offers; answers how many runs that made. */
+  /** Fires the instants and sends the hint `ready`; returns the number of runs created. */
   fire(firings: readonly Firing[]): Promise<number>;
   close(): Promise<void>;
 }
@@ -75,7 +75,7 @@ function tenantId(control: Address, name: string): Promise<string> {
   return withClient(control, async (client) => {
     const { rows } = await client.query<{ id: string }>('select id from control.tenant where name = $1', [name]);
     const id = rows[0]?.id;
-    if (id === undefined) throw new Error(`there is no tenant ${name}`);
+    if (id === undefined) throw new Error(`tenant ${name} not found`);
     return id;
   });
 }
@@ -90,7 +90,7 @@ async function makeProject(db: Db): Promise<void> {
 
 async function applyDocument(db: Db, document: object): Promise<void> {
   const parsed = parseJob({ project, description: '', ...document });
-  if (!parsed.ok) throw new Error(`a bad document: ${JSON.stringify(parsed.faults)}`);
+  if (!parsed.ok) throw new Error(`invalid job document: ${JSON.stringify(parsed.faults)}`);
   const { job: definition, warnings } = parsed;
   await applyJob(db, { definition, warnings, actor: 'bench', at: new Date(), dryRun: false });
 }

@@ -1,7 +1,7 @@
 /**
- * `bench -- tenants`: what a tenant costs that has nothing to do, and whether many keep each other waiting. Two hundred
- * tenants with one trigger each: how long until all are started, how much memory and how many connections each holds while
- * it is idle, how late their triggers fire when all are due at the same instants, and when the runs of that are done.
+ * `bench -- tenants`: measures the cost of an idle tenant, and whether many tenants delay each other. With two hundred
+ * tenants of one trigger each, it reports the time until all are started, memory and connections per idle tenant, how late
+ * the triggers fire when all are due at the same instants, and when their runs are done.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { withClient } from '../src/postgres/databases.ts';
@@ -13,7 +13,7 @@ import { aim, figure, type Report, type Result } from './report.ts';
 import { type Server, startServer } from './server.ts';
 import { controlDatabase, openTenant, tenantDatabase } from './tenant.ts';
 
-/** Longer than a pool keeps a connection that nobody uses. */
+/** Longer than a pool keeps an unused connection. */
 const idleMs = 15_000;
 const periodMs = 5_000;
 const copiesAtOnce = 4;
@@ -46,7 +46,7 @@ export async function tenants(options: Options, report: Report): Promise<Result>
   const startedAt = performance.now();
   const many = await up();
   const healthyMs = performance.now() - startedAt;
-  await allStarted(many, count, report);
+  await waitUntilStarted(many, count, report);
   const startedMs = performance.now() - startedAt;
   report.progress(`${count} tenants, idle`);
   const all = await measureIdle(server, many, idleFor);
@@ -55,7 +55,7 @@ export async function tenants(options: Options, report: Report): Promise<Result>
   const fired = await measureFired(server, count, firstAt, instants);
   await many.stop();
   await server.stop();
-  return tell(report, {
+  return reportResults(report, {
     count,
     one,
     all,
@@ -73,13 +73,16 @@ interface Measured {
   readonly all: Idle;
   readonly healthyMs: number;
   readonly startedMs: number;
-  /** So many did not fire. */
+  /** Number of instants that did not fire. */
   readonly missing: number;
   readonly late: Percentiles;
   readonly done: Percentiles;
 }
 
-function tell(report: Report, { count, one, all, healthyMs, startedMs, missing, late, done }: Measured): Result {
+function reportResults(
+  report: Report,
+  { count, one, all, healthyMs, startedMs, missing, late, done }: Measured,
+): Result {
   const each = (of: (idle: Idle) => number): number => (of(all) - of(one)) / (count - 1);
   const perTenant = {
     memoryMb: each(({ memoryMb }) => memoryMb),
@@ -129,7 +132,7 @@ function tell(report: Report, { count, one, all, healthyMs, startedMs, missing, 
   };
 }
 
-/** One job with one trigger in the tenant that the others are copied from; answers when it fires first. */
+/** Applies a job with one trigger to the tenant that the others are copied from; returns its first instant. */
 async function plant(server: Server, firstAt: number): Promise<number> {
   const tenant = await openTenant(server.address(controlDatabase), server.address(tenantDatabase));
   const start = new Date(firstAt).toISOString();
@@ -147,7 +150,7 @@ async function copy(server: Server, count: number): Promise<void> {
         await client.query(`create database ${name} template ${tenantDatabase}`);
     });
   await Promise.all(Array.from({ length: copiesAtOnce }, work));
-  // what the copies left to be written is not theirs who start afterwards
+  // write out the copies now, so that the tenants' start is not charged for it
   await withClient(server.address('postgres'), (client) => client.query('checkpoint'));
 }
 
@@ -155,13 +158,13 @@ function nameOf(number: number): string {
   return number === 0 ? tenantDatabase : `bench_${String(number).padStart(3, '0')}`;
 }
 
-async function allStarted(up: Up, count: number, report: Report): Promise<void> {
+async function waitUntilStarted(up: Up, count: number, report: Report): Promise<void> {
   for (;;) {
     const { items } = await up.call('GET /api/tenants');
     const started = items.filter(({ state }) => state === 'STARTED').length;
     if (started >= count) return;
     report.progress(`${started} of ${count} are started`);
-    // asking is work as well
+    // each poll costs the product work
     await sleep(250);
   }
 }
@@ -182,7 +185,7 @@ interface Fired {
   readonly done: number[];
 }
 
-/** Of all tenants, over so many instants. What is not done well within a period is told as not done. */
+/** Measures `instants` instants of all tenants. A run that is not done one second before the next instant is missing. */
 async function measureFired(server: Server, count: number, firstAt: number, instants: number): Promise<Fired> {
   const lastAt = firstAt + (instants - 1) * periodMs;
   await sleep(Math.max(0, lastAt - Date.now()) + periodMs - 1_000);

@@ -1,6 +1,6 @@
 /**
- * The second part of `bench -- isolation`: four tenants beside one whose scheduler blocks, ends or fills its host. The long
- * test of the same villains (`test/chaos/long/neighbours.test.ts`) shares the code that measures them.
+ * The second part of `bench -- isolation`: four tenants beside one whose scheduler blocks, ends or fills its host. The
+ * long test of the same villains (`test/chaos/long/neighbours.test.ts`) shares the measuring code.
  */
 import { removeEngineBuilds } from '../test/harness/engine-builds.ts';
 import { type Harm, latenessAimMs, Neighbourhood, type Villain, villains } from '../test/harness/villains.ts';

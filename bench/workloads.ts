@@ -1,4 +1,4 @@
-/** The shapes of jobs that `bench -- dag` runs. Their triggers are fired by hand, so their own time never comes. */
+/** The shapes of jobs that `bench -- dag` runs. Their triggers start in the year 9000; the benchmark fires them itself. */
 
 export const workloadNames = ['chain', 'fan', 'indep'] as const;
 export type WorkloadName = (typeof workloadNames)[number];
@@ -7,15 +7,15 @@ export interface Workload {
   readonly name: WorkloadName;
   readonly title: string;
   readonly documents: readonly object[];
-  /** Of each job, for one instant. */
+  /** Runs of one job for one instant. */
   readonly runsPerFiring: number;
 }
 
 const never = '9000-01-01T00:00:00Z';
 const trigger = { name: 'start', start: never, period: '1 hour' };
-const trigged = { depends: ['trigger/start'] };
+const triggered = { depends: ['trigger/start'] };
 
-/** `quick` makes fewer jobs: applying a thousand takes longer than all the rest. */
+/** `quick` makes fewer jobs, because applying a thousand takes longer than all the rest. */
 export function makeWorkloads(quick: boolean): readonly Workload[] {
   const make = (name: WorkloadName, count: number, shape: string, tasks: readonly object[]): Workload => {
     const documents = jobs(quick ? 10 : count, tasks);
@@ -33,21 +33,21 @@ function jobs(count: number, tasks: readonly object[]): object[] {
   return numbers(count).map((i) => ({ name: `job ${i}`, triggers: [trigger], tasks }));
 }
 
-/** A job of that many tasks in a row. */
+/** A job of `length` tasks in a row. */
 export function chainOf(length: number): { readonly triggers: readonly object[]; readonly tasks: readonly object[] } {
   return { triggers: [trigger], tasks: chain(length) };
 }
 
 function chain(length: number): object[] {
   return numbers(length).map((i) =>
-    i === 0 ? { name: 'task 0', ...trigged } : { name: `task ${i}`, depends: [`task/task ${i - 1}`] },
+    i === 0 ? { name: 'task 0', ...triggered } : { name: `task ${i}`, depends: [`task/task ${i - 1}`] },
   );
 }
 
 function fan(width: number): object[] {
   const middle = numbers(width).map((i) => ({ name: `middle ${i}`, depends: ['task/first'] }));
   return [
-    { name: 'first', ...trigged },
+    { name: 'first', ...triggered },
     ...middle,
     { name: 'last', depends: numbers(width).map((i) => `task/middle ${i}`) },
   ];

@@ -9,11 +9,11 @@ import { rolldown } from 'rolldown';
 import { build } from './build.js';
 import { messageOf, root } from './command.js';
 
-/** Inside the package, because the product looks for its own files from where its code stands. */
+/** Inside the package, because the product finds its own files relative to its code. */
 const cache = join(root, 'node_modules', '.cache');
 
 /**
- * The code that bundles engines finds the repository from where it stands.
+ * Keeps scripts/bundle.js out of the bundle: it finds the repository relative to its own file.
  *
  * @param {string} id
  */
@@ -27,7 +27,7 @@ async function bundle() {
   const file = join(cache, `millrace-bench-${process.pid}.mjs`);
   await mkdir(cache, { recursive: true });
   const input = join(root, 'bench', 'main.ts');
-  const plugins = [{ name: 'left where it is', resolveId: leaveBundler }];
+  const plugins = [{ name: 'keep bundle.js external', resolveId: leaveBundler }];
   const bundled = await rolldown({
     cwd: root,
     input,

@@ -1,10 +1,15 @@
 /**
- * The build: src/ → dist/ by rolldown (a few bundled files: hundreds of modules took twice as long to load), with
- * declarations by tsc and the SQL functions joined to dist/sql/; ui/ → ui/dist/ by vite. `npm run build`, and `prepare` in `npm ci`.
+ * The build: rolldown bundles src/ into dist/ (a few files, because hundreds of modules took twice as long to load), tsc
+ * writes the declarations, the SQL functions are joined into dist/sql/, and vite builds ui/ into ui/dist/. It runs as
+ * `npm run build`, and as `prepare` in `npm ci`.
  *
- * Promises: nothing is touched unless both succeed; files are put in place one rename each, what others refer to
- * first, so that a server running from dist/ never misses one; what no source makes any more is removed. A build of
- * unchanged sources is skipped (delete dist/ to force one; `npm ci` always builds, the stamp is in node_modules).
+ * Promises:
+ * 1. Nothing is touched unless all parts succeed.
+ * 2. Each file is put in place by one rename, dependencies before the files that refer to them, so that a server running
+ *    from dist/ never misses one.
+ * 3. Files that no source produces any more are removed.
+ * 4. A build of unchanged sources is skipped (delete dist/ to force one; `npm ci` always builds, because the stamp is in
+ *    node_modules).
  */
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
@@ -31,7 +36,7 @@ const stampFile = join(root, 'node_modules', '.cache', 'millrace-build');
 const roomPrefix = '.building-';
 const abandonedMs = 10 * 60_000;
 
-/** Builds where needed; throws an error whose message is for people. */
+/** Builds if sources have changed; throws an error whose message is meant for users. */
 export async function build() {
   const startedAt = performance.now();
   const typescript = packageFolder('typescript');
@@ -63,11 +68,11 @@ function isBuilt() {
 
 function withoutTools() {
   if (!isBuilt())
-    throw new Error('There is no build, and no devDependencies to make one: run `npm ci` without --omit.');
-  console.log('Not built, as devDependencies are absent: dist/ and ui/dist/ stay as they are.');
+    throw new Error('dist/ is missing and cannot be built without devDependencies: run `npm ci` without --omit.');
+  console.log('Not built, because devDependencies are not installed: dist/ and ui/dist/ stay as they are.');
 }
 
-/** All that the outputs depend on, as one hash. */
+/** One hash over all files that the outputs depend on. */
 async function fingerprint() {
   const hash = createHash('sha256');
   for (const input of inputs) {
@@ -78,7 +83,7 @@ async function fingerprint() {
   return hash.digest('hex');
 }
 
-/** Rooms of builds that were killed. */
+/** Removes working folders of builds that were killed. */
 async function removeAbandoned() {
   for (const name of await readdir(root)) {
     if (!name.startsWith(roomPrefix)) continue;
@@ -140,7 +145,7 @@ async function bundleUi(vite, to) {
 }
 
 /**
- * Beside each file that is worth it, the same in fewer bytes, for the server to send.
+ * Writes a gzipped copy beside each file that compresses well, for the server to send.
  *
  * @param {string} folder
  */
@@ -152,8 +157,8 @@ async function compress(folder) {
 }
 
 /**
- * Makes the folder `to` hold exactly what is in `from`. Deeper files go first: entry points, which refer to the others,
- * stand at the top.
+ * Makes the folder `to` hold exactly the files of `from`. Deeper files go first, because the entry points that refer to
+ * them are at the top.
  *
  * @param {string} from
  * @param {string} to
@@ -177,7 +182,7 @@ function depth(path) {
 }
 
 /**
- * Every file at or below a path, in a stable order, without what is hidden, installed or built.
+ * Every file at or below a path in a stable order, without hidden, installed or built files.
  *
  * @param {string} path
  * @returns {Promise<string[]>}

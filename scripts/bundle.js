@@ -1,13 +1,13 @@
-/** Code of src/ as a few files that need nothing but Node: how dist/ is made, and engines of other versions in tests. */
+/** Bundles code of src/ into a few files that need nothing but Node: for dist/, and for engines of other versions in tests. */
 import { root } from './command.js';
 
-/** What is asked for only if it is there. */
+/** Modules that dependencies import only if they are installed. */
 const optional = ['pg-native', 'pg-cloudflare', 'cloudflare:sockets', 'bufferutil', 'utf-8-validate'];
 
 /**
  * @param {Readonly<Record<string, string>>} entries name in `to` → file, relative to the repository
  * @param {string} to
- * @param {readonly import('rolldown').Plugin[]} [plugins] what changes the code; there are no source maps then
+ * @param {readonly import('rolldown').Plugin[]} [plugins] plugins that change the code; source maps are off then
  */
 export async function bundle(entries, to, plugins = []) {
   const { rolldown } = await import('rolldown');

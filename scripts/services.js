@@ -1,11 +1,11 @@
 /**
- * The real services that suites talk to: which there are, whether they are on this machine, and how to get them.
+ * The real services that suites need: their names, whether they are installed, and how to install them.
  *
- *   node scripts/services.js install    what is missing, as root on Debian; anyone else is told the command (exit 1)
- *   node scripts/services.js status     what is there, what is missing, who needs it
+ *   node scripts/services.js install    installs missing services, as root on Debian; otherwise prints the command (exit 1)
+ *   node scripts/services.js status     lists installed and missing services with the suites that need them
  *
- * A suite declares what it needs by calling `needs('name')` (test/harness/services.ts); only what some suite needs is
- * installed. Nothing is left running: suites start their own processes, on free ports, in temporary folders.
+ * A suite declares a service by calling `needs('name')` (test/harness/services.ts). Only services that some suite needs
+ * are installed. No service is left running: suites start their own processes, on free ports, in temporary folders.
  */
 import {
   accessSync,
@@ -24,7 +24,7 @@ import { isMain, messageOf, root, run, seconds } from './command.js';
 /** @typedef {import('./services.d.ts').ServiceName} ServiceName */
 /** @typedef {{ packages: readonly string[], find: () => string | undefined }} Service */
 
-/** name → Debian's packages, and where its program is: the path, or undefined where it is missing. */
+/** Debian's packages of each service, and a function that finds its program: a path, or undefined if it is missing. */
 const services = /** @type {Record<ServiceName, Service>} */ ({
   chromium: {
     packages: ['chromium'],
@@ -53,7 +53,7 @@ function onPath(...programs) {
   return programs.flatMap((program) => folders.map((folder) => join(folder, program))).find(isExecutable);
 }
 
-/** Debian keeps PostgreSQL's programs off the path, in a folder per version: the newest one's `postgres`. */
+/** Debian keeps PostgreSQL's programs off the path, in a folder per version. Finds `postgres` of the newest version. */
 function debianPostgres() {
   const base = '/usr/lib/postgresql';
   const versions = existsSync(base) ? readdirSync(base).toSorted((a, b) => Number(b) - Number(a)) : [];
@@ -71,7 +71,7 @@ function isExecutable(path) {
 }
 
 /**
- * Which services the suites ask for, and which suites those are.
+ * The services that suites need, with those suites.
  *
  * @param {readonly string[]} [filters] only suites whose path contains one of these
  * @returns {Map<ServiceName, string[]>}
@@ -83,7 +83,7 @@ export function neededServices(filters = []) {
     if (filters.length > 0 && !filters.some((filter) => suite.includes(filter))) continue;
     for (const [, name = ''] of readFileSync(join(root, suite), 'utf8').matchAll(/\bneeds\('([^']*)'\)/g)) {
       if (!isServiceName(name))
-        throw new Error(`${suite} needs '${name}'; known are ${Object.keys(services).join(', ')}`);
+        throw new Error(`${suite} needs the unknown service '${name}'; known are ${Object.keys(services).join(', ')}`);
       needed.set(name, [...(needed.get(name) ?? []), suite]);
     }
   }
@@ -107,10 +107,10 @@ function suiteFiles() {
 }
 
 /**
- * Installs what is missing where that is possible, and says what it does.
+ * Installs missing services where possible, and prints what it does.
  *
  * @param {Iterable<ServiceName>} names
- * @returns {Promise<ServiceName[]>} what is still missing
+ * @returns {Promise<ServiceName[]>} the services still missing
  */
 export async function installServices(names) {
   const missing = [...names].filter((name) => !findService(name));
@@ -122,7 +122,7 @@ export async function installServices(names) {
   const packages = missing.flatMap((name) => services[name].packages);
   if (!onPath('apt-get')) {
     console.log(
-      `Missing: ${missing.join(', ')}. There is no apt-get here: install what Debian calls ${packages.join(', ')}.`,
+      `Missing: ${missing.join(', ')}. apt-get was not found: install the equivalents of Debian's ${packages.join(', ')}.`,
     );
     return missing;
   }
@@ -139,14 +139,14 @@ export async function installServices(names) {
 
 /** @param {readonly string[]} packages */
 async function aptInstall(packages) {
-  // another apt may be at work: wait for its lock rather than fail
+  // another apt-get may be running: wait for its lock rather than fail
   const options = ['-qq', '-o', 'DPkg::Lock::Timeout=300', '-o', 'Acquire::Retries=3'];
   await twice(['update', ...options]);
   await twice(['install', '--yes', '--no-install-recommends', ...options, ...packages]);
 }
 
 /**
- * Mirrors and locks fail now and then: a second try, after a moment, before giving up.
+ * Retries once after 5 s, because mirrors and locks fail now and then.
  *
  * @param {readonly string[]} args
  */
@@ -166,8 +166,8 @@ const keptPolicyFile = `${policyFile}.millrace-kept`;
 const policy = '#!/bin/sh\n# Put here by Millrace while it installs packages: no daemon is started.\nexit 101\n';
 
 /**
- * Debian starts a daemon when its package is installed, unless this file says no. Whatever was there before is put
- * back, also after an interrupt, and by the next call after a kill.
+ * Debian starts a daemon when its package is installed, unless policy-rc.d forbids it. A file that was there before is
+ * put back: afterwards, after an interrupt, and by the next call after a kill.
  *
  * @param {() => Promise<void>} work
  */
@@ -178,7 +178,7 @@ async function withoutStarting(work) {
     if (existsSync(keptPolicyFile)) renameSync(keptPolicyFile, policyFile);
     else rmSync(policyFile, { force: true });
   };
-  // apt hears the terminal's interrupt too, and ends by itself
+  // apt-get receives the terminal's interrupt too, and ends by itself
   const onSignal = () => {
     restore();
     process.exit(130);
@@ -207,7 +207,7 @@ async function main() {
   if (verb !== 'install') throw new Error('Usage: node scripts/services.js install|status');
   const names = [...neededServices().keys()];
   const missing = await installServices(names);
-  if (missing.length === 0) console.log(`All there: ${names.join(', ') || 'no suite needs any service'}.`);
+  if (missing.length === 0) console.log(`All installed: ${names.join(', ') || 'no suite needs a service'}.`);
   return missing;
 }
 

@@ -1,14 +1,14 @@
 /**
- * `npm test [-- vitest's arguments]`: the README's test command, and with CI=true all that CI guards.
+ * `npm test [-- vitest's arguments]`: the test command of the README; with CI=true it runs everything that CI guards.
  *
- * 1. builds where sources have changed: end-to-end suites run dist/;
- * 2. with CI=true, the cheap checks of `npm run check`;
- * 3. installs the services that the suites need, as root on Debian; anyone else is told the command;
- * 4. runs the suites on this Node, then some end-to-end ones with the product on the newest Node;
- * 5. ends with a line for each test that failed or was skipped, and a line `N passed, N failed, N skipped`.
+ * 1. It builds if sources have changed, because end-to-end suites run dist/.
+ * 2. With CI=true, it runs the cheap checks of `npm run check`.
+ * 3. It installs the services that the suites need, as root on Debian; otherwise it prints the command.
+ * 4. It runs the suites on this Node, then some end-to-end suites with the product on the newest Node.
+ * 5. It ends with a line for each test that failed or was skipped, and a line `N passed, N failed, N skipped`.
  *
- * Arguments narrow a run down (`npm test -- src/kernel`): then no checks, no second Node, and only the services that
- * those suites need. Skips are loud, and with CI=true a failure of the full run.
+ * Arguments narrow a run down (`npm test -- src/kernel`): then there are no checks, no second Node, and only the services
+ * that those suites need. Skips are printed; in a full run with CI=true they are failures.
  */
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -44,7 +44,7 @@ async function main(args) {
 }
 
 /**
- * Installs what the suites need; says what must be skipped instead.
+ * Installs what the suites need; returns a line for each service that is missing, whose suites are skipped.
  *
  * @param {readonly string[]} narrowing
  */
@@ -82,8 +82,8 @@ async function readReport(file) {
 }
 
 /**
- * A file that did not load has no tests to count, and an error outside of every test has none either: whatever made
- * vitest fail counts as one failure at least.
+ * A file that did not load has no tests to count, and an error outside of every test has none either. Whatever made
+ * vitest fail therefore counts as at least one failure.
  *
  * @param {Report | undefined} report
  * @param {number} code vitest's exit code
@@ -121,13 +121,13 @@ function firstLine(text) {
   return text.split('\n', 1)[0] ?? '';
 }
 
-/** Where another Node might make a difference: processes, functions, streams, TLS, sockets. */
+/** Suites for which another Node might make a difference: processes, functions, streams, TLS, sockets. */
 const onNewest = ['smoke', 'functions', 'sse', 'tls'].map((name) => `test/e2e/${name}`);
 
 /**
- * Those end-to-end suites once more, the product started by the newest Node.
+ * Runs those end-to-end suites again, with the product started by the newest Node.
  *
- * @returns {Promise<Counts | string>} or why not
+ * @returns {Promise<Counts | string>} the counts, or the reason why they were not run
  */
 async function vitestOnNewestNode() {
   try {
@@ -135,7 +135,7 @@ async function vitestOnNewestNode() {
     console.log(`End-to-end suites again, on Node ${version}:`);
     return await vitest(['--project=ends', '--project=serial', ...onNewest], { MILLRACE_TEST_NODE: path });
   } catch (error) {
-    return `the newest Node is out of reach: ${messageOf(error)}`;
+    return `the newest Node is not available: ${messageOf(error)}`;
   }
 }
 

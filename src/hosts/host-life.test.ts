@@ -5,7 +5,7 @@ import type { Client } from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { textWith } from '../../test/harness/expected.ts';
 import type { Fleet } from '../../test/harness/fleet.ts';
-import { type Hosting, makeHosting, misbehaving } from '../../test/harness/hosting.ts';
+import { type Hosting, makeHosting, makeMisbehavingEngine } from '../../test/harness/hosting.ts';
 import { networkTo } from '../../test/harness/network.ts';
 import type { PlayedLauncher } from '../../test/harness/played-launcher.ts';
 import { until } from '../../test/harness/until.ts';
@@ -74,14 +74,14 @@ describe('a host that stops', () => {
     const gate = new Promise<void>((resolve) => (letGo = resolve));
     const seen = { stops: 0 };
     const stop = (): Promise<void> => (seen.stops++, gate);
-    return { ...misbehaving({ stop }), seen, letGo: () => letGo() };
+    return { ...makeMisbehavingEngine({ stop }), seen, letGo: () => letGo() };
   };
   const limits = { ...usualLimits, stopMs: 60_000 };
 
   it('says first of all that it leaves, gets nothing more, and beats until its schedulers have stopped', async () => {
     const { seen, letGo, ...slow } = gated();
     const host = await startHost({ ...slow, limits });
-    await launcher.hears(a, await launcher.order(a, host.id(), engineVersion), 'running');
+    await launcher.waitForReport(a, await launcher.order(a, host.id(), engineVersion), 'running');
     const stopping = host.stop();
     await until('it has said so', async () => (await row())?.leaving || undefined);
     const late = await launcher.order(b, host.id(), engineVersion);
@@ -89,7 +89,7 @@ describe('a host that stops', () => {
     letGo();
     await stopping;
     expect(await row()).toBeUndefined();
-    const word = await launcher.word(b);
+    const word = await launcher.readReport(b);
     expect(word?.order_no === late && word.phase === 'running').toBe(false);
     expect(seen.stops).toBe(1);
   });
@@ -97,7 +97,7 @@ describe('a host that stops', () => {
   it('in the middle of letting go, to stay, is gone for good', async () => {
     const { seen, letGo, ...slow } = gated();
     const host = await startHost({ ...slow, limits, stays: true });
-    await launcher.hears(a, await launcher.order(a, host.id(), engineVersion), 'running');
+    await launcher.waitForReport(a, await launcher.order(a, host.id(), engineVersion), 'running');
     await fleet.control.db.exec(sql`update host set leaving = true`);
     await until('it lets go', () => seen.stops === 1);
     // and lives
@@ -137,7 +137,7 @@ describe('a tenant that a lost host still holds', () => {
     const ended = Promise.all([holder, other].map((client) => new Promise((resolve) => client.once('end', resolve))));
     await lastRunBy(lost);
     const host = await startHost({ limits });
-    await launcher.hears(a, await launcher.order(a, host.id(), engineVersion), 'running');
+    await launcher.waitForReport(a, await launcher.order(a, host.id(), engineVersion), 'running');
     await ended;
   });
 
@@ -148,7 +148,7 @@ describe('a tenant that a lost host still holds', () => {
       await lastRunBy(alive.id());
       const host = await startHost({ limits });
       const order = await launcher.order(a, host.id(), engineVersion);
-      const word = await launcher.hears(a, order, 'ended');
+      const word = await launcher.waitForReport(a, order, 'ended');
       expect(word).toMatchObject({ code: 'starting', reason: textWith('another scheduler') });
       await holder.end();
     }
@@ -165,12 +165,12 @@ describe('a host in need', () => {
     const migrate = async (more: Partial<HostOptions>, withinMs = 20_000): Promise<boolean> => {
       const host = await startHost({ ...more, limits });
       const order = await launcher.order(a, host.id(), engineVersion);
-      await launcher.hears(a, order, 'running');
+      await launcher.waitForReport(a, order, 'running');
       return withClient(onDatabase(fleet.control.address, database), async (client) => {
         const granted = client.query('begin; select millrace.begin_migration()').then(() => true);
         granted.catch(() => {});
         const isGranted = (await within(withinMs, granted)) ?? false;
-        if (isGranted) expect(await launcher.hears(a, order, 'ended')).toMatchObject({ code: 'starting' });
+        if (isGranted) expect(await launcher.waitForReport(a, order, 'ended')).toMatchObject({ code: 'starting' });
         else await hosting.stopHosts();
         await granted;
         return isGranted;
@@ -201,7 +201,7 @@ describe('a host in need', () => {
     const control = unreliable(fleet.control.db, () => away);
     const host = await startHost({ control, patience: { aloneMs: 5_000, overMemoryMs: 60_000 } });
     const order = await launcher.order(a, host.id(), engineVersion);
-    await launcher.hears(a, order, 'running');
+    await launcher.waitForReport(a, order, 'running');
     away = true;
     expect(await within(1_000, host.ended)).toBeUndefined();
     expect(await connected(host.id())).not.toEqual([]);
@@ -211,11 +211,11 @@ describe('a host in need', () => {
   it('that uses too much memory for too long ends as a lost one: nobody knows whose fault it is', async () => {
     const host = await startHost({ memoryLimit: 1, patience: { aloneMs: 60_000, overMemoryMs: 1_200 } });
     const order = await launcher.order(a, host.id(), engineVersion);
-    await launcher.hears(a, order, 'running');
+    await launcher.waitForReport(a, order, 'running');
     expect(await host.ended).toMatchObject({ asked: false, reason: textWith('MiB of memory') });
     await host.stop();
     // no word that its schedulers were stopped, as if all were well
-    expect(await launcher.word(a)).toMatchObject({ phase: 'running' });
+    expect(await launcher.readReport(a)).toMatchObject({ phase: 'running' });
     const [row] = await fleet.control.db.rows<{ lost: boolean }>(sql`
       select beat_at = '-infinity' as lost from host`);
     expect(row?.lost).toBe(true);
@@ -226,10 +226,10 @@ describe('a host whose heap holds too much', () => {
   it('ends as a lost one after the next full garbage collection, and says why of each scheduler', async () => {
     const host = await startHost({ heapLimit: 1 });
     const order = await launcher.order(a, host.id(), engineVersion);
-    await launcher.hears(a, order, 'running');
+    await launcher.waitForReport(a, order, 'running');
     collectGarbage();
     expect(await host.ended).toMatchObject({ asked: false, reason: textWith('it ran out of memory: its heap holds') });
-    expect(await launcher.word(a)).toMatchObject({ phase: 'running', reason: textWith('it ran out of memory') });
+    expect(await launcher.readReport(a)).toMatchObject({ phase: 'running', reason: textWith('it ran out of memory') });
   });
 });
 
@@ -237,7 +237,7 @@ describe('a host’s beats', () => {
   it('carry what its schedulers have done, tenant by tenant', async () => {
     const host = await startHost();
     for (const tenant of [a, b])
-      await launcher.hears(tenant, await launcher.order(tenant, host.id(), engineVersion), 'running');
+      await launcher.waitForReport(tenant, await launcher.order(tenant, host.id(), engineVersion), 'running');
     hosting.telemetry.emit('fired', { tenant: a, triggers: 3, runs: 2, latenessMs: [4, 80, 70_000] });
     hosting.telemetry.emit('caught_up', { tenant: a, triggers: 5, runs: 5 });
     hosting.telemetry.emit('retried', { tenant: a, runs: 7 });
@@ -256,7 +256,7 @@ describe('a host’s beats', () => {
     hosting.statuses.set(b, { queuedTriggers: 8, nextTriggerId: null, nextTriggers: [], ready: true });
     const host = await startHost();
     for (const tenant of [a, b])
-      await launcher.hears(tenant, await launcher.order(tenant, host.id(), engineVersion), 'running');
+      await launcher.waitForReport(tenant, await launcher.order(tenant, host.id(), engineVersion), 'running');
     const queued = () =>
       fleet.control.db.one<{ queued: number }>(sql`
         select queued_triggers as queued from scheduler where tenant_id = ${b}`);
@@ -282,7 +282,7 @@ describe('a host’s beats', () => {
     hosting.statuses.set(a, { queuedTriggers: 7, nextTriggerId: next[0] ?? null, nextTriggers: next, ready: true });
     const host = await startHost();
     for (const tenant of [a, b])
-      await launcher.hears(tenant, await launcher.order(tenant, host.id(), engineVersion), 'running');
+      await launcher.waitForReport(tenant, await launcher.order(tenant, host.id(), engineVersion), 'running');
     const directoryOf = (tenant: string) => makeDirectory(fleet.control.db, tenant, fleet.time, 30_000);
     const ready = async () =>
       fleet.control.db.rows(sql`select ready from scheduler join tenant on tenant.id = tenant_id order by name`);

@@ -2,7 +2,7 @@ import type { QueryResultRow } from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { textWith } from '../../test/harness/expected.ts';
 import type { Fleet } from '../../test/harness/fleet.ts';
-import { type Hosting, makeHosting, misbehaving } from '../../test/harness/hosting.ts';
+import { type Hosting, makeHosting, makeMisbehavingEngine } from '../../test/harness/hosting.ts';
 import type { PlayedLauncher } from '../../test/harness/played-launcher.ts';
 import { until } from '../../test/harness/until.ts';
 import { engineVersion } from '../engine/engine.ts';
@@ -55,7 +55,7 @@ describe('a host', () => {
 
   it('beats though somebody has the row of one of its schedulers locked', async () => {
     const host = await startHost();
-    await launcher.hears(a, await launcher.order(a, host.id(), engineVersion), 'running');
+    await launcher.waitForReport(a, await launcher.order(a, host.id(), engineVersion), 'running');
     const { db, pool } = fleet.control;
     const somebody = await pool.connect();
     await somebody.query('begin');
@@ -74,11 +74,15 @@ describe('a host', () => {
   it('runs exactly what it is ordered to, and says so', async () => {
     const host = await startHost();
     const order = await launcher.order(a, host.id(), engineVersion);
-    expect(await launcher.hears(a, order, 'running')).toMatchObject({ host_id: host.id(), code: null, reason: null });
-    expect(await launcher.word(b)).toBeUndefined();
+    expect(await launcher.waitForReport(a, order, 'running')).toMatchObject({
+      host_id: host.id(),
+      code: null,
+      reason: null,
+    });
+    expect(await launcher.readReport(b)).toBeUndefined();
     expect(await connected(host.id())).toContain(`millrace host ${host.id().slice(-12)} ${engineVersion} a`);
     await launcher.withdraw(a);
-    expect(await launcher.hears(a, order, 'ended')).toMatchObject({
+    expect(await launcher.waitForReport(a, order, 'ended')).toMatchObject({
       code: 'stopping',
       reason: 'its host was told to end it',
     });
@@ -91,7 +95,7 @@ describe('a host', () => {
     await fleet.control.db.exec(sql`
       insert into launch (tenant_id, state, code, reason, host_id, engine, order_no, ordered, changed_at)
       values (${b}, 'ALLOCATED', 'starting', 'starting', ${host.id()}, ${engineVersion}, 1, true, now())`);
-    await launcher.hears(b, 1, 'running');
+    await launcher.waitForReport(b, 1, 'running');
     vi.restoreAllMocks();
   });
 
@@ -106,23 +110,23 @@ describe('a host', () => {
       returning order_no as no`);
     const before = performance.now();
     fleet.hub.send('orders', host.id());
-    expect(await launcher.hears(a, no, 'ended')).toMatchObject({
+    expect(await launcher.waitForReport(a, no, 'ended')).toMatchObject({
       code: 'stopping',
       reason: 'it was withdrawn before it was begun',
     });
     expect(performance.now() - before).toBeLessThan(1_500);
     await fleet.control.db.exec(sql`update launch set ending = false, host_id = null where tenant_id = ${a}`);
     const next = await launcher.order(a, host.id(), engineVersion);
-    await launcher.hears(a, next, 'running');
+    await launcher.waitForReport(a, next, 'running');
   });
 
   it('has words for the others whatever those of one are', async () => {
     const host = await startHost(
-      misbehaving({ start: () => Promise.reject(new Error(`a\0b${'long '.repeat(10_000)}`)) }),
+      makeMisbehavingEngine({ start: () => Promise.reject(new Error(`a\0b${'long '.repeat(10_000)}`)) }),
     );
     const orders = [a, b].map((tenantId) => launcher.order(tenantId, host.id(), engineVersion));
     for (const [i, order] of (await Promise.all(orders)).entries()) {
-      const { reason } = await launcher.hears([a, b][i] ?? '', order, 'ended');
+      const { reason } = await launcher.waitForReport([a, b][i] ?? '', order, 'ended');
       expect(reason).toMatch(/^.*ablong long/);
       expect(reason?.length).toBeLessThanOrEqual(2_000);
     }
@@ -130,10 +134,10 @@ describe('a host', () => {
 
   it('stops a scheduler before it starts its successor, when it gets a newer order', async () => {
     const host = await startHost();
-    await launcher.hears(a, await launcher.order(a, host.id(), engineVersion), 'running');
+    await launcher.waitForReport(a, await launcher.order(a, host.id(), engineVersion), 'running');
     const [before] = await fleet.control.db.rows<{ id: string }>(sql`select id from scheduler where tenant_id = ${a}`);
     const second = await launcher.order(a, host.id(), engineVersion);
-    await launcher.hears(a, second, 'running');
+    await launcher.waitForReport(a, second, 'running');
     const [after] = await fleet.control.db.rows<{ id: string }>(sql`select id from scheduler where tenant_id = ${a}`);
     expect(after?.id).not.toBe(before?.id);
   });
@@ -144,39 +148,45 @@ describe('a host', () => {
       starts += 1;
       throw new Error('no luck');
     };
-    const host = await startHost(misbehaving({ start }));
+    const host = await startHost(makeMisbehavingEngine({ start }));
     const first = await launcher.order(a, host.id(), engineVersion);
-    expect(await launcher.hears(a, first, 'ended')).toMatchObject({ code: 'crashed', reason: 'no luck' });
+    expect(await launcher.waitForReport(a, first, 'ended')).toMatchObject({ code: 'crashed', reason: 'no luck' });
     fleet.hub.send('orders', host.id());
     const second = await launcher.order(a, host.id(), engineVersion);
-    await launcher.hears(a, second, 'ended');
+    await launcher.waitForReport(a, second, 'ended');
     expect(starts).toBe(2);
   });
 
   it('lets one that fails, or hangs, take no neighbour with it', async () => {
     const limits = { ...usualLimits, probeEveryMs: 20, probeMs: 50, stopMs: 100 };
-    const sick = misbehaving({ probe: () => new Promise(() => {}), stop: () => new Promise(() => {}) });
+    const sick = makeMisbehavingEngine({ probe: () => new Promise(() => {}), stop: () => new Promise(() => {}) });
     let asked = 0;
     const engines = { find: (version: string) => (asked++ === 0 ? sick.engines : well.engines).find(version) };
-    const well = misbehaving({});
+    const well = makeMisbehavingEngine({});
     const host = await startHost({ engines, limits });
     const hung = await launcher.order(a, host.id(), engineVersion);
     await until('the sick one has begun', () => asked === 1);
     const order = await launcher.order(b, host.id(), engineVersion);
-    expect(await launcher.hears(a, hung, 'ended')).toMatchObject({ code: 'crashed', reason: textWith('hangs') });
-    expect(await launcher.hears(b, order, 'running')).toMatchObject({ phase: 'running' });
+    expect(await launcher.waitForReport(a, hung, 'ended')).toMatchObject({
+      code: 'crashed',
+      reason: textWith('hangs'),
+    });
+    expect(await launcher.waitForReport(b, order, 'running')).toMatchObject({ phase: 'running' });
   });
 
   it('has a word for a scheduler that throws what cannot be said', async () => {
-    const host = await startHost(misbehaving({ start: () => Promise.reject(Object.create(null)) }));
+    const host = await startHost(makeMisbehavingEngine({ start: () => Promise.reject(Object.create(null)) }));
     const order = await launcher.order(a, host.id(), engineVersion);
-    expect(await launcher.hears(a, order, 'ended')).toMatchObject({ reason: 'an error that cannot be told' });
+    expect(await launcher.waitForReport(a, order, 'ended')).toMatchObject({ reason: 'an error that cannot be told' });
   });
 
   it('refuses an order for another engine than its own', async () => {
     const host = await startHost();
     const order = await launcher.order(a, host.id(), '9.9.9');
-    expect(await launcher.hears(a, order, 'ended')).toMatchObject({ code: 'starting', reason: textWith('9.9.9') });
+    expect(await launcher.waitForReport(a, order, 'ended')).toMatchObject({
+      code: 'starting',
+      reason: textWith('9.9.9'),
+    });
   });
 
   it('lets go of a tenant that is gone', async () => {
@@ -186,17 +196,17 @@ describe('a host', () => {
       insert into tenant (id, name, database, created_at) values (${id}, 'twin', ${`${database} `}, now())`);
     const address = onDatabase(fleet.control.address, database);
     const host = await startHost({ addressOf: () => address });
-    await launcher.hears(id, await launcher.order(id, host.id(), engineVersion), 'running');
+    await launcher.waitForReport(id, await launcher.order(id, host.id(), engineVersion), 'running');
     await fleet.control.db.exec(sql`delete from tenant where id = ${id}`);
     await until('it has let go', async () => (await connected(host.id())).length === 0);
-    expect(await launcher.word(id)).toBeUndefined();
+    expect(await launcher.readReport(id)).toBeUndefined();
   });
 
   it('that was written off lets go of everything and begins anew under another id', async () => {
     const host = await startHost();
     const old = host.id();
     const order = await launcher.order(a, old, engineVersion);
-    await launcher.hears(a, order, 'running');
+    await launcher.waitForReport(a, order, 'running');
     await fleet.control.db.exec(sql`delete from host`);
     const [row] = await until('it is back', async () => {
       const rows = await hosts();
@@ -206,18 +216,18 @@ describe('a host', () => {
     expect(row?.id).toBe(host.id());
     await until('it has let go', async () => (await connected(old)).length === 0);
     // its last word on the old order was never heard: it was written off
-    expect(await launcher.word(a)).toMatchObject({ host_id: old, phase: 'running' });
-    await launcher.hears(a, await launcher.order(a, host.id(), engineVersion), 'running');
+    expect(await launcher.readReport(a)).toMatchObject({ host_id: old, phase: 'running' });
+    await launcher.waitForReport(a, await launcher.order(a, host.id(), engineVersion), 'running');
   });
 
   it('ends when it is told to leave, having let go of everything', async () => {
     const host = await startHost();
     const order = await launcher.order(a, host.id(), engineVersion);
-    await launcher.hears(a, order, 'running');
+    await launcher.waitForReport(a, order, 'running');
     await fleet.control.db.exec(sql`update host set leaving = true`);
     expect(await host.ended).toMatchObject({ asked: true });
     await host.stop();
-    expect(await launcher.word(a)).toMatchObject({ phase: 'ended', code: 'stopping' });
+    expect(await launcher.readReport(a)).toMatchObject({ phase: 'ended', code: 'stopping' });
     expect(await hosts()).toEqual([]);
   });
 
@@ -225,12 +235,12 @@ describe('a host', () => {
     const host = await startHost({ stays: true });
     const old = host.id();
     const order = await launcher.order(a, old, engineVersion);
-    await launcher.hears(a, order, 'running');
+    await launcher.waitForReport(a, order, 'running');
     await fleet.control.db.exec(sql`update host set leaving = true`);
-    await launcher.hears(a, order, 'ended');
+    await launcher.waitForReport(a, order, 'ended');
     await until('it is back', async () => (await hosts()).some(({ id }) => id !== old));
     expect(await hosts()).toHaveLength(1);
-    await launcher.hears(a, await launcher.order(a, host.id(), engineVersion), 'running');
+    await launcher.waitForReport(a, await launcher.order(a, host.id(), engineVersion), 'running');
   });
 
   it('that has begun anew does not take an answer for its own that was given to whom it was', async () => {
@@ -263,12 +273,12 @@ describe('a host', () => {
   it('says nothing about an order that is older than what is recorded', async () => {
     const host = await startHost();
     const order = await launcher.order(a, host.id(), engineVersion);
-    await launcher.hears(a, order, 'running');
+    await launcher.waitForReport(a, order, 'running');
     const other = newId();
     await fleet.control.db.exec(sql`
       update scheduler set order_no = ${order + 5}, host_id = ${other}, phase = 'running' where tenant_id = ${a}`);
     await host.stop();
-    expect(await launcher.word(a)).toMatchObject({ order_no: order + 5, host_id: other, phase: 'running' });
+    expect(await launcher.readReport(a)).toMatchObject({ order_no: order + 5, host_id: other, phase: 'running' });
     await fleet.control.db.exec(sql`delete from scheduler`);
   });
 });

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { expect, it } from 'vitest';
-import { bundled } from '../../test/harness/bundled.ts';
+import { bundleModule } from '../../test/harness/bundled.ts';
 import { checkpoints, parseCheckpoint } from './checkpoint.ts';
 
 it('reads a name, and at which passage to die', () => {
@@ -24,7 +24,7 @@ it('has exactly the checkpoints that are passed somewhere, each in one place', (
 });
 
 it('dies at that passage of that checkpoint, and nowhere else', async () => {
-  const file = await bundled('kernel/checkpoint.ts');
+  const file = await bundleModule('kernel/checkpoint.ts');
   const script = `
     import { arm, checkpoint } from ${JSON.stringify(pathToFileURL(file).href)};
     checkpoint('claim.made');

@@ -226,11 +226,11 @@ describe('a scheduler', () => {
   it('counts what it fires when due, and not what it catches up', async () => {
     const job = await all.triggered({ start: after(-5 * minute), offset: '30s' });
     await all.start();
-    await all.firedCount(job, 5);
+    await all.waitForFiringCount(job, 5);
     expect(await all.line.db.rows(sql`select 1 from activity where fired > 0`)).toEqual([]);
     await all.waitsFor(after(30_000));
     all.line.time.moveTo(after(30_040));
-    await all.firedCount(job, 6);
+    await all.waitForFiringCount(job, 6);
     await until('it is counted', async () => {
       const seen = await firings(all.line.db, new Date(after(0)));
       return seen?.fired === 1 || undefined;

@@ -166,13 +166,13 @@ describe('what is still to be caught up', () => {
     await dam.hold(paused.trigger('t'));
     const job = await paused.change({ paused: false });
     all.tell(job);
-    await all.noted(job);
+    await all.waitUntilNoted(job);
     return job;
   };
   /** Lets it go on, until all is caught up. */
   const caughtUp = async (job: TestJob): Promise<string[]> => {
     await dam.letGo(job.trigger('t'));
-    await all.caughtUp(job);
+    await all.waitUntilCaughtUp(job);
     return all.fired(job);
   };
 

@@ -186,7 +186,7 @@ describe('a change', () => {
     const job = await all.triggered(triggers[0] ?? {});
     const letGo = await all.brakeCatchup();
     await all.start();
-    await all.someFired(job);
+    await all.waitForSomeFiring(job);
     await job.change({ triggers, paused: true });
     const first = (await all.fired(job)).length;
     const [{ pieces } = { pieces: 0 }] = await all.line.db.rows<{ pieces: number }>(sql`select pieces from catchup`);
@@ -196,11 +196,11 @@ describe('a change', () => {
     // one look is at all that is to be caught up
     const other = await all.triggered({ start: after(-3 * minute) });
     all.tell(other);
-    await all.firedCount(other, 4);
+    await all.waitForFiringCount(other, 4);
     expect((await all.fired(job)).length).toBe(first);
     await job.change({ triggers, paused: false });
     all.tell(job);
-    await all.firedCount(job, 4_001);
+    await all.waitForFiringCount(job, 4_001);
   });
 });
 
@@ -212,7 +212,7 @@ it('a scheduler that is stopped while it fires does not wait for the next instan
     await all.stop();
   }
   await all.start();
-  await all.firedCount(job, 10);
+  await all.waitForFiringCount(job, 10);
 });
 
 describe('two schedulers at once', () => {
@@ -230,9 +230,9 @@ describe('two schedulers at once', () => {
     await Promise.all([all.start(), all.start()]);
     for (let i = 1; i <= 5; i++) {
       all.line.time.moveTo(after(i * minute));
-      await all.firedCount(live, i);
+      await all.waitForFiringCount(live, i);
     }
-    await all.firedCount(caughtUp, 1_506);
+    await all.waitForFiringCount(caughtUp, 1_506);
     expect(await runsOf(all.line, caughtUp.task('a'))).toBe(1_506);
     expect(await runsOf(all.line, live.task('a'))).toBe(5);
     await until('retried', async () => (await runsOf(all.line, failing.task('a'))) === 60 || undefined);
@@ -246,7 +246,7 @@ describe('two schedulers at once', () => {
       insert into catchup (trigger_id, from_at, to_at, policy, pieces, seed)
       values (${job.trigger('t')}, ${from}, ${first}, 'earliest', 1, 1)`);
     await all.start();
-    await all.firedCount(job, 1_001);
+    await all.waitForFiringCount(job, 1_001);
   });
 });
 

@@ -1,7 +1,7 @@
 /**
- * Walks the table of checkpoints: each role in turn is started so that it dies at the next one, while the others work. A
- * feeder sees to it that everything there is to do comes up again and again: catch-up by every policy,
- * retries, pauses, backfills, lost workers. Afterwards nothing may be lost or doubled (see oracle.ts).
+ * Walks the table of checkpoints: each role in turn is started so that it dies at the next checkpoint, while the others
+ * work. A feeder makes every kind of work come up again and again: catch-up by every policy, retries, pauses, backfills,
+ * lost workers. Afterwards nothing may be lost or doubled (see oracle.ts).
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Checkpoint, checkpoints } from '../../src/kernel/checkpoint.ts';
@@ -14,9 +14,9 @@ import { everyMs, type Fan, fan } from './workload.ts';
 export interface WalkOptions {
   readonly seed: number;
   readonly rounds: number;
-  /** Dies at one of the first so many passages. */
+  /** The process dies at a random passage of the checkpoint, from the first to this one. */
   readonly passages: number;
-  /** At these only. */
+  /** The checkpoints to die at. */
   readonly at: readonly Checkpoint[];
 }
 
@@ -27,26 +27,26 @@ export interface Walked {
 }
 
 interface Walk {
-  readonly town: ChaosInstallation;
+  readonly installation: ChaosInstallation;
   readonly options: WalkOptions;
   readonly dice: Dice;
   readonly died: Set<Checkpoint>;
   readonly faults: string[];
-  /** Aborts when all have walked. */
+  /** Aborted when the walk is over. */
   readonly over: AbortController;
 }
 
-/** As long as a checkpoint may take to be passed, on a busy machine. */
-const passedWithinMs = 120_000;
-/** These need workers that are lost. */
+/** Time until a process must have died at its checkpoint, on a busy machine. */
+const maxPassageMs = 120_000;
+/** Checkpoints that are passed only when workers are lost; they come last. */
 const lastOnes: readonly Checkpoint[] = ['leases.sweep', 'leases.swept'];
-/** Passed once in a life, or once a minute. */
+/** Passed only once per process, or once a minute. */
 const onceOnly: ReadonlySet<Checkpoint> = new Set(['scheduler.locked', 'housekeeping.pass', 'housekeeping.passed']);
 
 export async function crashWalk(options: WalkOptions): Promise<Walked> {
-  const town = await ChaosInstallation.start({ hosts: 2, workers: 2, leaseMs: 3_000 });
+  const installation = await ChaosInstallation.start({ hosts: 2, workers: 2, leaseMs: 3_000 });
   const walk = {
-    town,
+    installation,
     options,
     dice: makeDice(options.seed),
     died: new Set<Checkpoint>(),
@@ -58,127 +58,128 @@ export async function crashWalk(options: WalkOptions): Promise<Walked> {
     for (let round = 0; round < options.rounds && walk.faults.length === 0; round++) await oneRound(walk);
     walk.over.abort();
     await feeding;
-    const faults = [...walk.faults, ...(await town.faultsWhenDone())];
-    return { faults: faults.length > 0 ? [...faults, town.output()] : [], died: walk.died };
+    const faults = [...walk.faults, ...(await installation.faultsWhenDone())];
+    return { faults: faults.length > 0 ? [...faults, installation.output()] : [], died: walk.died };
   } finally {
     walk.over.abort();
-    await town.close();
+    await installation.close();
   }
 }
 
 async function oneRound(walk: Walk): Promise<void> {
-  const { town } = walk;
-  const chosen = (names: readonly Checkpoint[]): Checkpoint[] => names.filter((name) => walk.options.at.includes(name));
-  const first = chosen(checkpoints.host).filter((name) => !lastOnes.includes(name));
-  // one worker goes on working
+  const { installation } = walk;
+  const choose = (names: readonly Checkpoint[]): Checkpoint[] => names.filter((name) => walk.options.at.includes(name));
+  const first = choose(checkpoints.host).filter((name) => !lastOnes.includes(name));
+  // the first worker is left alone and goes on working
   await Promise.all([
-    dieAtEach(walk, town.hosts, first),
-    dieAtEach(walk, town.workers.slice(1), chosen(checkpoints.worker)),
+    dieAtEach(walk, installation.hosts, first),
+    dieAtEach(walk, installation.workers.slice(1), choose(checkpoints.worker)),
   ]);
   const losing = new AbortController();
   await Promise.all([
-    dieAtEach(walk, town.hosts, chosen(lastOnes)).finally(() => losing.abort()),
+    dieAtEach(walk, installation.hosts, choose(lastOnes)).finally(() => losing.abort()),
     loseWorkers(walk, losing.signal),
   ]);
-  // by itself: nobody else gets far with an API that dies at every request
-  await dieAtEach(walk, [town.api], chosen(checkpoints.api));
+  // separately, because the other roles make no progress while the API dies at every request
+  await dieAtEach(walk, [installation.api], choose(checkpoints.api));
 }
 
-/** Those that this walk knows how to bring about. */
+/** Checkpoints that this walk can reach. */
 export const walked: readonly Checkpoint[] = [...checkpoints.host, ...checkpoints.worker, ...checkpoints.api];
 
 /**
- * Of several, each takes the next: while one is on its way the others start, and stand by. Whoever has none left stays
- * away until all are through: a host that is well keeps the tenant, and nobody else would get to its checkpoint.
+ * The roles share the checkpoints; each takes the next one. While one is on its way to its checkpoint, the others start
+ * and stand by. A role that finds none left stays away until all are done: a healthy host would keep the tenant, and no
+ * other host would reach its checkpoint.
  */
 async function dieAtEach(walk: Walk, roles: readonly RoleProcess[], names: readonly Checkpoint[]): Promise<void> {
   if (names.length === 0) return;
   const left = [...names];
   await Promise.all(roles.map((role) => dieAtSome(walk, role, left)));
-  await Promise.all(roles.map((role) => begin(walk.town, role)));
+  await Promise.all(roles.map((role) => begin(walk.installation, role)));
 }
 
 async function dieAtSome(walk: Walk, role: RoleProcess, left: Checkpoint[]): Promise<void> {
   for (let name = left.shift(); name !== undefined; name = left.shift()) {
     const passage = onceOnly.has(name) ? 1 : 1 + walk.dice.upTo(walk.options.passages);
-    await begin(walk.town, role, { MILLRACE_CHECKPOINT: `${name}:${passage}` });
-    const ending = await soon(role.ending());
+    await begin(walk.installation, role, { MILLRACE_CHECKPOINT: `${name}:${passage}` });
+    const ending = await waitForEnding(role.ending());
     if (ending?.signal === 'SIGKILL') walk.died.add(name);
     else walk.faults.push(`${role.name} did not die at ${name}:${passage} (${JSON.stringify(ending)})`);
   }
   const { pid } = role;
-  await role.away();
-  if (walk.town.hosts.includes(role)) await walk.town.buryHost(pid);
+  await role.kill();
+  if (walk.installation.hosts.includes(role)) await walk.installation.buryHost(pid);
 }
 
-/** Another life; where it is a host's, the tenant that it may have had is somebody else's to take. */
-async function begin(town: ChaosInstallation, role: RoleProcess, more: Readonly<Record<string, string>> = {}) {
+/** Starts the next process. The former process of a host is reported as lost, so that another host takes its tenant. */
+async function begin(installation: ChaosInstallation, role: RoleProcess, more: Readonly<Record<string, string>> = {}) {
   const { pid } = role;
   await role.restart(more);
-  if (town.hosts.includes(role)) await town.buryHost(pid);
+  if (installation.hosts.includes(role)) await installation.buryHost(pid);
 }
 
-async function soon(ending: Promise<Ending>): Promise<Ending | undefined> {
+async function waitForEnding(ending: Promise<Ending>): Promise<Ending | undefined> {
   const waited = new AbortController();
-  const ended = await Promise.race([ending, sleep(passedWithinMs, undefined, { signal: waited.signal })]);
+  const ended = await Promise.race([ending, sleep(maxPassageMs, undefined, { signal: waited.signal })]);
   waited.abort();
   return ended;
 }
 
 /** Kills all workers whenever one of them holds a run. */
-async function loseWorkers({ town }: Walk, signal: AbortSignal): Promise<void> {
+async function loseWorkers({ installation }: Walk, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
     await until(
       'a worker holds a run',
-      async () => signal.aborted || (await town.runsHeld()) > 0 || undefined,
-      passedWithinMs,
+      async () => signal.aborted || (await installation.runsHeld()) > 0 || undefined,
+      maxPassageMs,
     );
-    await Promise.all(town.workers.map((worker) => worker.restart()));
+    await Promise.all(installation.workers.map((worker) => worker.restart()));
     await sleep(500);
   }
 }
 
-/** Brings up everything there is to do, over and over; ends with nothing paused. */
-async function feed({ town, over, dice }: Walk): Promise<void> {
+/** Creates every kind of work, over and over. Ends with no job paused. */
+async function feed({ installation, over, dice }: Walk): Promise<void> {
   let liveId = '';
   for (let n = 0, liveUntilMs = 0; !over.signal.aborted; n++) {
     if (Date.now() > liveUntilMs) {
-      if (liveId !== '') await town.pause(liveId, false);
+      if (liveId !== '') await installation.pause(liveId, false);
       const firstMs = secondAfter(Date.now());
-      liveId = await town.apply(fan(`live ${n}`, { firstMs, count: liveInstants, limited: true }));
+      liveId = await installation.apply(fan(`live ${n}`, { firstMs, count: liveInstants, limited: true }));
       liveUntilMs = firstMs + liveInstants * everyMs;
     }
-    await town.pause(liveId, n % 4 < 2);
-    await town.apply(pastFan(n, dice));
-    if (n % 3 === 0) await backfill(town, n);
-    // no more than can be done: a slow machine is to end soon after the walk as well
-    while (!over.signal.aborted && (await town.runsUnderWay()) > fewUnderWay) await sleep(50);
+    await installation.pause(liveId, n % 4 < 2);
+    await installation.apply(pastFan(n, dice));
+    if (n % 3 === 0) await backfill(installation, n);
+    // limit the backlog, so that a slow machine also finishes soon after the walk
+    while (!over.signal.aborted && (await installation.runsUnderWay()) > maxUnderWay) await sleep(50);
   }
-  await town.pause(liveId, false);
+  await installation.pause(liveId, false);
 }
 
 const liveInstants = 5;
-const few = 2;
-const fewUnderWay = 40;
+const pastInstants = 2;
+const maxUnderWay = 40;
 
 function secondAfter(ms: number): number {
   return Math.ceil(ms / everyMs) * everyMs;
 }
 
-/** Long ago, and not at the same instants as any other. */
+/** First instant of the n-th job of the past. No two jobs have instants in common. */
 function pastOf(n: number): number {
-  return Date.UTC(2026, 0, 1) + n * few * everyMs;
+  return Date.UTC(2026, 0, 1) + n * pastInstants * everyMs;
 }
 
 function pastFan(n: number, dice: Dice): Fan {
   const catchup = dice.next(['earliest', 'latest', 'random', 'last'] as const);
-  return fan(`past ${n}`, { firstMs: pastOf(n), count: few, catchup });
+  return fan(`past ${n}`, { firstMs: pastOf(n), count: pastInstants, catchup });
 }
 
-/** Of a job whose instants nothing else would fire. */
-async function backfill(town: ChaosInstallation, n: number): Promise<void> {
-  const job = fan(`backfilled ${n}`, { firstMs: pastOf(n), count: few, catchup: 'none' });
+/** Applies a job whose instants only a backfill fires, and backfills it. */
+async function backfill(installation: ChaosInstallation, n: number): Promise<void> {
+  const job = fan(`backfilled ${n}`, { firstMs: pastOf(n), count: pastInstants, catchup: 'none' });
   const [first = 0, last = first] = job.instants;
   const body = { first: new Date(first).toISOString(), last: new Date(last).toISOString(), name: 'again' };
-  await town.call('POST /api/jobs/{id}/backfill', { params: { id: await town.apply(job) }, body });
+  await installation.call('POST /api/jobs/{id}/backfill', { params: { id: await installation.apply(job) }, body });
 }

@@ -1,10 +1,10 @@
-/** Chance that can be repeated: the same seed gives the same throws. */
+/** Repeatable randomness: the same seed gives the same throws. */
 export interface Dice {
-  /** One of them, each equally likely. */
+  /** Picks one item; all are equally likely. */
   next<T>(items: readonly T[]): T;
-  /** All of them, in any order. */
-  shuffled<T>(items: readonly T[]): T[];
-  /** A whole number from 0 to below `n`. */
+  /** Returns all items in random order. */
+  shuffle<T>(items: readonly T[]): T[];
+  /** A whole number from 0 to n - 1. */
   upTo(n: number): number;
 }
 
@@ -19,7 +19,7 @@ export function makeDice(seed: number): Dice {
   };
   const upTo = (n: number): number => Math.floor(throwOnce() * n);
   return {
-    shuffled: (items) =>
+    shuffle: (items) =>
       items
         .map((item) => ({ item, at: throwOnce() }))
         .sort((a, b) => a.at - b.at)
@@ -27,7 +27,7 @@ export function makeDice(seed: number): Dice {
     upTo,
     next<T>(items: readonly T[]): T {
       const item = items[upTo(items.length)];
-      if (item === undefined) throw new Error('there is nothing to choose from');
+      if (item === undefined) throw new Error('cannot pick from an empty list');
       return item;
     },
   };

@@ -1,6 +1,7 @@
 /**
  * An installation whose every part is a process of its own, as on several machines: a PostgreSQL server, an API, a
- * launcher, hosts (one has the tenant, the others none) and workers. Leases are short, so that losing one takes seconds.
+ * launcher, hosts (one runs the tenant, the others are idle) and workers. Leases are short, so that losing one takes
+ * seconds.
  */
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { type AddressInfo, createServer } from 'node:net';
@@ -18,18 +19,18 @@ import { openPool } from '../../src/postgres/pool/pool.ts';
 import type { Endpoints } from '../harness/product.ts';
 import { makeTaskFile, makeTaskFolder } from '../harness/task-folder.ts';
 import { until } from '../harness/until.ts';
-import { faultsOf, type Plan, whenQuiet } from './oracle.ts';
+import { faultsOf, type Plan, waitUntilQuiet } from './oracle.ts';
 import { RoleProcess } from './role-process.ts';
 import { taskFunctions } from './task-functions.ts';
 import { chaosProject, type Fan, limits } from './workload.ts';
 
 const rootKey = 'the-root-key-of-the-chaos-suites';
-/** Without fsync commits survive everything but the machine's own end; without synchronous_commit they would not. */
+/** Without fsync, commits survive everything but a crash of the machine; without synchronous_commit they would not. */
 const settings = { fsync: 'off', full_page_writes: 'off' };
 const plain = { application: 'chaos', max: 3, allowPooler: false, onError: () => {} } as const;
 const answerWithinMs = 10_000;
 const patienceMs = 60_000;
-/** Longer than any lease, sweep or retry takes, and than the pause after the last of many crashes in a row, which is a minute. */
+/** Longer than any lease, sweep or retry, and than the longest pause after repeated crashes (a minute). */
 const stalledMs = 75_000;
 
 export interface InstallationOptions {
@@ -43,11 +44,11 @@ export class ChaosInstallation {
   readonly launcher: RoleProcess;
   readonly hosts: readonly RoleProcess[];
   readonly workers: readonly RoleProcess[];
-  /** Straight to the tenant's database, past everything that is killed. */
+  /** Direct access to the tenant's database, past all processes that are killed. */
   readonly db: Db;
   readonly #plans = new Map<string, Plan>();
   readonly #home: string;
-  /** What functions read and write. */
+  /** Holds the task functions and their evidence. */
   readonly #folder: string;
   readonly #control: Pool;
   readonly #pool: Pool;
@@ -121,7 +122,7 @@ export class ChaosInstallation {
     return [this.api, this.launcher, ...this.hosts, ...this.workers];
   }
 
-  /** Asks the API, again for as long as it or the database is away: nothing asked here minds being done twice. */
+  /** Calls the API, and retries while it or the database is away. Every call made here may safely be repeated. */
   readonly call: Client<Endpoints> = ((key: never, input: never) =>
     until(
       `${String(key)} is answered`,
@@ -136,7 +137,7 @@ export class ChaosInstallation {
       patienceMs,
     ).then(({ answer }) => answer)) as Client<Endpoints>;
 
-  /** Applies the job; from now on it is expected to do all that it says. Returns its id. */
+  /** Applies the job and expects all its instants from now on. Returns its id. */
   async apply({ name, document, instants }: Fan): Promise<string> {
     const { id: jobId } = await this.call('PUT /api/jobs', { body: document });
     this.#plans.set(name, { jobId, instants });
@@ -147,19 +148,19 @@ export class ChaosInstallation {
     await this.call('PUT /api/jobs/{id}/paused', { params: { id: jobId }, body: { paused } });
   }
 
-  /** The server ends without a checkpoint, as in a crash, and is started again. */
+  /** Stops the server without a checkpoint, as in a crash, and starts it again. */
   async restartDatabase(): Promise<void> {
     this.#databaseAway++;
     try {
       await this.#server.stop('immediate');
       this.#server = await startEmbedded({ home: this.#home, log: silent, settings });
-      await this.databaseAnswers();
+      await this.waitForDatabase();
     } finally {
       this.#databaseAway--;
     }
   }
 
-  /** kill -9 of one backend makes PostgreSQL end all others and recover. */
+  /** Kills one backend with kill -9, upon which PostgreSQL ends all others and recovers. */
   async crashDatabase(): Promise<void> {
     this.#databaseAway++;
     try {
@@ -169,13 +170,13 @@ export class ChaosInstallation {
       process.kill(pid, 'SIGKILL');
       await lost;
       victim.release(true);
-      await this.databaseAnswers();
+      await this.waitForDatabase();
     } finally {
       this.#databaseAway--;
     }
   }
 
-  /** Terminates connections of processes whose application name is like this, about that share of them. */
+  /** Terminates about this share of the connections whose application name is like `like`. */
   async terminateBackends(like: string, share = 1): Promise<void> {
     await this.db.rows(sql`
       select pg_terminate_backend(pid)
@@ -184,8 +185,8 @@ export class ChaosInstallation {
   }
 
   /**
-   * Says of a host's process that it has ended, as whoever started it does, and that its tenant is wanted at once: how long
-   * a silent one is waited for, and the pauses after crashes, are another suite's.
+   * Reports a host's process as ended, as its parent process would, and requests its tenant at once. Timeouts of silent
+   * hosts and pauses after crashes are tested elsewhere.
    */
   async buryHost(pid: number): Promise<void> {
     await hostIsLost(onPool(this.#control), { machine, pid });
@@ -196,26 +197,26 @@ export class ChaosInstallation {
     return (await this.db.one<{ n: number }>(sql`select count(*) as n from live where worker_id is not null`)).n;
   }
 
-  /** By the newest worker of that name. */
+  /** Runs held by the newest worker of that name. */
   async runsHeldBy(name: string): Promise<number> {
     const newest = await onPool(this.#control).maybeOne<{ id: string }>(sql`
       select id from worker where name = ${name} order by first_seen_at desc limit 1`);
     return (await this.db.one<{ n: number }>(sql`select count(*) as n from live where worker_id = ${newest?.id}`)).n;
   }
 
-  /** Runs that workers hold or might take. */
+  /** Number of runs that workers hold or could claim. */
   async runsUnderWay(): Promise<number> {
     return (await this.db.one<{ n: number }>(sql`select count(*) as n from live where gate is null and not parked`)).n;
   }
 
-  async databaseAnswers(): Promise<void> {
+  async waitForDatabase(): Promise<void> {
     await until('the database answers', () => this.db.one(sql`select 1 as n`).catch(() => undefined));
   }
 
-  /** Until all that was planned is done, and then what is wrong with it. */
+  /** Waits until all planned work is done, then returns all faults. */
   async faultsWhenDone(): Promise<string[]> {
     const plans = [...this.#plans.values()];
-    const stalled = await whenQuiet(this.db, plans, stalledMs);
+    const stalled = await waitUntilQuiet(this.db, plans, stalledMs);
     const faults = await faultsOf(this.db, plans);
     const ended = this.roles.flatMap((role) => role.faults);
     return [...stalled, ...faults, ...ended, ...(await this.#evidenceFaults())];
@@ -225,7 +226,7 @@ export class ChaosInstallation {
     return join(this.#folder, 'evidence');
   }
 
-  /** A hand-out is executed once at most, and a success was executed under the lease that counted. */
+  /** A hand-out is executed at most once, and a success was executed under the lease that counted. */
   async #evidenceFaults(): Promise<string[]> {
     const lines = (await readFile(this.#evidenceFile, 'utf8').catch(() => ''))
       .split('\n')

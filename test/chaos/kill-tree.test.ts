@@ -1,4 +1,4 @@
-/** kill -9 of everything in the middle of 300 runs: after the next `up` every instant completes, none twice in effect. */
+/** kill -9 of all processes in the middle of 300 runs. After the next `up` every instant completes, with effect once. */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
@@ -28,7 +28,7 @@ function document(startMs: number): string {
   });
 }
 
-async function successes({ call }: Product, jobId: string): Promise<Map<string, number>> {
+async function countSuccesses({ call }: Product, jobId: string): Promise<Map<string, number>> {
   const counts = new Map<string, number>();
   for (let cursor: string | undefined; ; ) {
     const query = { job: jobId, state: 'success', limit: 1_000, ...(cursor === undefined ? {} : { cursor }) };
@@ -53,14 +53,14 @@ it('after kill -9 of the process tree every instant completes once (I1–I4)', {
   const first = await startProduct({ home });
   await first.call('PUT /api/projects', { body: { name: 'chaos' } });
   const { id } = await first.call('PUT /api/jobs', { body: document(Date.now() - 3_600_000) });
-  await until('some have finished', async () => (await successes(first, id)).size > 150 || undefined);
+  await until('some have finished', async () => (await countSuccesses(first, id)).size > 150 || undefined);
   killTree(first.child.pid ?? 0, [await postmasterPid(home)]);
 
   const second = await startProduct({ home });
   const counts = await until(
     'all have finished',
     async () => {
-      const found = await successes(second, id);
+      const found = await countSuccesses(second, id);
       return found.size >= instants * 4 ? found : undefined;
     },
     60_000,

@@ -1,9 +1,9 @@
 /**
- * Tenants whose scheduler throws, hangs, blocks its process, leaks or ends it, beside one that does nothing wrong, all of one
- * engine version and so, at first, in one host. The guilty ones are stopped, say why, and are tried again after a growing
- * pause; the innocent one is running, and goes on firing.
+ * Tenants whose scheduler throws, hangs, blocks its process, leaks or ends it, beside a tenant that does nothing wrong. All
+ * have one engine version and so, at first, one host. A misbehaving scheduler is stopped with a reason and retried after a
+ * growing pause. The innocent tenant runs and goes on firing.
  */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { sql } from '../../src/kernel/sql.ts';
 import { usualLimits } from '../../src/hosts/tenant-scheduler.ts';
 import { engineBuild, type Mischief, removeEngineBuilds } from '../harness/engine-builds.ts';
@@ -12,15 +12,12 @@ import { millrace } from '../harness/product.ts';
 import { until } from '../harness/until.ts';
 
 const version = '0.2.1-test.1';
-/** Until it is given up that a scheduler starts, the longest of all, and a pause before it is tried again. */
+/** Longest time until a start is given up, plus a pause before the next attempt. */
 const oneTryMs = usualLimits.startMs + 30_000;
 let world: TestInstallation;
 
-/** Those that fail by themselves, and those that take their host with them. */
-export function describeMisbehaving(
-  alone: readonly (readonly [Mischief, RegExp])[],
-  together: readonly Mischief[],
-): void {
+/** `alone`: schedulers that fail by themselves; `together`: schedulers that end their host. */
+export function testMisbehaving(alone: readonly (readonly [Mischief, RegExp])[], together: readonly Mischief[]): void {
   beforeAll(async () => {
     world = await TestInstallation.start({ launchers: 1, env: { MILLRACE_HOST_MEMORY: '300' } });
     expect(await millrace(['engine', 'add', await engineBuild({ version })], { env: world.env })).toMatchObject({
@@ -46,54 +43,52 @@ export function describeMisbehaving(
     await removeEngineBuilds();
   });
 
-  describe('a scheduler that', () => {
-    it.each(alone)(
-      '%s is stopped alone, says why, and is tried again ever later',
-      async (mischief, reason) => {
-        const { order } = await world.started('innocent');
-        await corrupt(mischief, mischief);
-        await world.notRunning(mischief, reason, oneTryMs);
-        const tries = await until(
-          'it was tried again',
-          async () => {
-            const tenant = await world.call('GET /api/tenants/{name}', { params: { name: mischief } });
-            return tenant.failures >= 3 ? tenant : undefined;
-          },
-          2 * oneTryMs,
-        );
-        expect(tries.retry_at).not.toBeNull();
-        // nobody else was touched
-        expect((await world.started('innocent')).order).toBe(order);
-        await goesOn();
-        await world.call('POST /api/tenants/{name}/stop', { params: { name: mischief } });
-      },
-      4 * oneTryMs,
-    );
+  it.each(alone)(
+    'a scheduler that %s is stopped alone with a reason, and is retried after growing pauses',
+    async (mischief, reason) => {
+      const { order } = await world.started('innocent');
+      await corrupt(mischief, mischief);
+      await world.waitUntilNotRunning(mischief, reason, oneTryMs);
+      const tries = await until(
+        'it was tried again',
+        async () => {
+          const tenant = await world.call('GET /api/tenants/{name}', { params: { name: mischief } });
+          return tenant.failures >= 3 ? tenant : undefined;
+        },
+        2 * oneTryMs,
+      );
+      expect(tries.retry_at).not.toBeNull();
+      // the innocent tenant was not restarted
+      expect((await world.started('innocent')).order).toBe(order);
+      await expectFiring();
+      await world.call('POST /api/tenants/{name}/stop', { params: { name: mischief } });
+    },
+    4 * oneTryMs,
+  );
 
-    it.each(together)(
-      '%s takes its host with it until it is alone; its neighbour is up again, and stays so',
-      async (mischief) => {
-        await corrupt(mischief, mischief);
-        await world.notRunning(mischief, /crashed:/, 40_000);
-        const apart = await until(
-          'they share no host any more',
-          async () => {
-            // after the third loss it has a host of its own; before, it may come back to this one
-            if ((await suspicion(mischief)) < 3) return undefined;
-            const [guilty, innocent] = await Promise.all([world.placed(mischief), world.placed('innocent')]);
-            return innocent?.state === 'STARTED' && guilty?.host !== innocent.host ? innocent : undefined;
-          },
-          100_000,
-        );
-        await goesOn();
-        await until('the guilty one has failed once more', async () => (await suspicion(mischief)) >= 4, 100_000);
-        expect((await world.started('innocent')).order).toBe(apart.order);
-        await world.call('POST /api/tenants/{name}/stop', { params: { name: mischief } });
-        await world.inControl((db) => db.exec(sql`update launch set suspicion = 0`));
-      },
-      240_000,
-    );
-  });
+  it.each(together)(
+    'a scheduler that %s ends its host until it is alone; its neighbour starts again and stays up',
+    async (mischief) => {
+      await corrupt(mischief, mischief);
+      await world.waitUntilNotRunning(mischief, /crashed:/, 40_000);
+      const apart = await until(
+        'they no longer share a host',
+        async () => {
+          // after the third loss it has a host of its own; before that, it may come back to the shared host
+          if ((await suspicion(mischief)) < 3) return undefined;
+          const [guilty, innocent] = await Promise.all([world.placed(mischief), world.placed('innocent')]);
+          return innocent?.state === 'STARTED' && guilty?.host !== innocent.host ? innocent : undefined;
+        },
+        100_000,
+      );
+      await expectFiring();
+      await until('the guilty one has failed once more', async () => (await suspicion(mischief)) >= 4, 100_000);
+      expect((await world.started('innocent')).order).toBe(apart.order);
+      await world.call('POST /api/tenants/{name}/stop', { params: { name: mischief } });
+      await world.inControl((db) => db.exec(sql`update launch set suspicion = 0`));
+    },
+    240_000,
+  );
 }
 
 async function create(name: string): Promise<void> {
@@ -101,24 +96,24 @@ async function create(name: string): Promise<void> {
   await world.started(name, 30_000);
 }
 
-/** The scheduler of this tenant does that from its next start on. */
+/** Creates a tenant whose scheduler misbehaves from its next start on. */
 async function corrupt(name: string, mischief: Mischief): Promise<void> {
   await create(name);
   await world.in(name, (client) => client.query('insert into millrace.build_mischief values ($1)', [mischief]));
   await world.call('POST /api/tenants/{name}/restart', { params: { name } });
 }
 
-async function fired(): Promise<number> {
+async function countFirings(): Promise<number> {
   return world.in('innocent', async (client) => {
     const { rows } = await client.query<{ n: number }>('select count(*)::integer as n from millrace.firing');
     return rows[0]?.n ?? 0;
   });
 }
 
-async function goesOn(withinMs = 20_000): Promise<void> {
+async function expectFiring(withinMs = 20_000): Promise<void> {
   await world.started('innocent', withinMs);
-  const before = await fired();
-  await until('the innocent one fires', async () => (await fired()) >= before + 2, withinMs);
+  const before = await countFirings();
+  await until('the innocent tenant fires', async () => (await countFirings()) >= before + 2, withinMs);
 }
 
 async function suspicion(name: string): Promise<number> {

@@ -1,13 +1,13 @@
-/** Four tenants beside a villain (`test/harness/villains.ts`): how late they fire, and how often they restart. */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+/** Four tenants beside a villain (`test/harness/villains.ts`): they must fire in time and restart rarely. */
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { removeEngineBuilds } from '../harness/engine-builds.ts';
 import { latenessAimMs, Neighbourhood, type Villain } from '../harness/villains.ts';
 
-/** For a busy machine. Without a host that stands by, or a watchdog, the four are late by 8 s at least. */
+/** Tolerance for a busy machine. Without a standby host or a watchdog, the four would be at least 8 s late. */
 const slackMs = 3_000;
 let neighbourhood: Neighbourhood;
 
-export function describeNeighbours(villains: readonly Villain[]): void {
+export function testNeighbours(villains: readonly Villain[]): void {
   beforeAll(async () => {
     neighbourhood = await Neighbourhood.start();
   }, 120_000);
@@ -16,20 +16,18 @@ export function describeNeighbours(villains: readonly Villain[]): void {
     await removeEngineBuilds();
   });
 
-  describe('Four tenants beside a scheduler', () => {
-    it.each(villains)(
-      'that %s fire in time, and restart once for each host that is lost',
-      async (villain) => {
-        const { latenessMs, controlMs, losses, restarts } = await neighbourhood.suffer(villain);
-        const figures = [latenessMs, controlMs].map(Math.round);
-        console.info(
-          `${villain}: late by ${figures[0]} ms (${figures[1]} without it), ${restarts} restarts, ${losses} losses`,
-        );
-        expect(latenessMs).toBeLessThan(latenessAimMs + slackMs + 2 * controlMs);
-        expect(restarts).toBeLessThanOrEqual(losses);
-        expect(losses).toBeLessThanOrEqual(2);
-      },
-      180_000,
-    );
-  });
+  it.each(villains)(
+    'four tenants beside a scheduler that %s fire in time, and restart once for each lost host',
+    async (villain) => {
+      const { latenessMs, controlMs, losses, restarts } = await neighbourhood.suffer(villain);
+      const figures = [latenessMs, controlMs].map(Math.round);
+      console.info(
+        `${villain}: late by ${figures[0]} ms (${figures[1]} without it), ${restarts} restarts, ${losses} losses`,
+      );
+      expect(latenessMs).toBeLessThan(latenessAimMs + slackMs + 2 * controlMs);
+      expect(restarts).toBeLessThanOrEqual(losses);
+      expect(losses).toBeLessThanOrEqual(2);
+    },
+    180_000,
+  );
 }

@@ -1,12 +1,12 @@
 /**
- * What must hold of a tenant's database when all is done, whatever happened on the way: every instant fired once (I1),
- * every task ran once per instant (I2), each run has one result and its attempts follow each other (I3, I4), each made
- * its two events, and nothing is left over.
+ * The conditions that a tenant's database must meet when all work is done: every instant fired once (I1), every task ran
+ * once per instant (I2), each run has one result and its attempts follow each other (I3, I4), each run has its two events,
+ * and nothing is left over.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Db, sql } from '../../src/kernel/sql.ts';
 
-/** What a job was to do: each of its triggers to fire, and each of its tasks to succeed, at these instants. */
+/** The expected work of a job: at these instants each trigger fires and each task succeeds. */
 export interface Plan {
   readonly jobId: string;
   readonly instants: readonly number[];
@@ -28,49 +28,49 @@ type RunRow = {
   readonly cause: string | null;
 };
 
-/** Nobody reads more. */
-const mostFaults = 20;
+/** Limits the output of a failed test. */
+const maxFaults = 20;
 
-/** In words, none when all is well. */
+/** Descriptions of all faults; empty if there are none. */
 export async function faultsOf(db: Db, plans: readonly Plan[]): Promise<string[]> {
   const faults = [
-    ...(await leftOver(db)),
+    ...(await findLeftovers(db)),
     ...(await firingFaults(db, plans)),
     ...(await runFaults(db, plans)),
     ...(await eventFaults(db)),
   ];
-  return faults.slice(0, mostFaults);
+  return faults.slice(0, maxFaults);
 }
 
-/** Whether nothing is to be done any more. */
+/** Whether no work is left. */
 export async function isQuiet(db: Db, plans: readonly Plan[]): Promise<boolean> {
-  if ((await leftOver(db)).length > 0) return false;
+  if ((await findLeftovers(db)).length > 0) return false;
   const tasks = await namedOf(db, 'task');
   const expected = plans.reduce((sum, plan) => sum + ownedBy(tasks, plan).length * plan.instants.length, 0);
   const { n } = await db.one<{ n: number }>(sql`select count(*) as n from run where attempt = 1`);
   return n >= expected;
 }
 
-/** Until all is done. However slow the machine: it is given up only when nothing has moved for so long. */
-export async function whenQuiet(db: Db, plans: readonly Plan[], stalledMs: number): Promise<string[]> {
+/** Waits until all work is done, however slow the machine is. Gives up when nothing has changed for `stalledMs`. */
+export async function waitUntilQuiet(db: Db, plans: readonly Plan[], stalledMs: number): Promise<string[]> {
   let seen = '';
   let movedAt = performance.now();
   while (performance.now() - movedAt < stalledMs) {
     try {
       if (await isQuiet(db, plans)) return [];
-      const now = await standing(db);
+      const now = await summarizeRuns(db);
       if (now !== seen) movedAt = performance.now();
       seen = now;
     } catch {
-      // the database is away, or was a moment ago
+      // the database is away
     }
     await sleep(100);
   }
-  return [`nothing has moved for ${stalledMs} ms: ${seen}`];
+  return [`nothing has changed for ${stalledMs} ms: ${seen}`];
 }
 
-/** How many runs there are, by what they wait for. */
-async function standing(db: Db): Promise<string> {
+/** Numbers of runs, by what they wait for. */
+async function summarizeRuns(db: Db): Promise<string> {
   const rows = await db.rows<{ what: string; n: number; lease: number }>(sql`
     select concat_ws(' ',
              case
@@ -88,7 +88,7 @@ async function standing(db: Db): Promise<string> {
   return rows.map((row) => `${row.n} ${row.what}, leased ${row.lease} times`).join('; ');
 }
 
-async function leftOver(db: Db): Promise<string[]> {
+async function findLeftovers(db: Db): Promise<string[]> {
   const rows = await db.rows<{ what: string; n: number }>(sql`
     select 'live runs' as what, count(*) as n from live
     union all select 'retries', count(*) from retry
@@ -109,7 +109,7 @@ function ownedBy(things: readonly Named[], plan: Plan): Named[] {
   return things.filter((thing) => thing.job_id === plan.jobId);
 }
 
-/** The key of something at an instant. */
+/** The key of a task or trigger at an instant. */
 function at(id: string, instant: Date | number): string {
   return `${id} ${new Date(instant).toISOString()}`;
 }
@@ -149,12 +149,12 @@ async function runFaults(db: Db, plans: readonly Plan[]): Promise<string[]> {
   return [...differences('the run', expected, new Set(groups.keys())), ...attempts];
 }
 
-/** Attempts 1, 2, 3…, each caused by the one before it, the last and only the last a success. */
+/** Attempts must be numbered 1, 2, 3…, each caused by the one before; the last and only the last is a success. */
 function attemptFaults(name: string, runs: readonly RunRow[]): string[] {
-  const told = runs.map((run) => `${run.attempt} ${run.state}${run.reason === null ? '' : ` (${run.reason})`}`);
+  const formatted = runs.map((run) => `${run.attempt} ${run.state}${run.reason === null ? '' : ` (${run.reason})`}`);
   const inOrder = runs.every((run, i) => run.attempt === i + 1 && (i === 0 || run.cause === runs[i - 1]?.id));
   const ended = runs.every((run, i) => (run.state === 'success') === (i === runs.length - 1));
-  return inOrder && ended ? [] : [`${name} ran as ${told.join(', ')}`];
+  return inOrder && ended ? [] : [`${name} ran as ${formatted.join(', ')}`];
 }
 
 async function eventFaults(db: Db): Promise<string[]> {

@@ -1,7 +1,7 @@
 /**
  * Two of everything on one tenant: two schedulers without the lock that keeps them apart (I5), two gateways' desks, and
- * workers that forget runs, report twice, late and to both, and die. The clock is moved by hand, twenty times faster
- * than it goes, so that leases run out and retries fall due in milliseconds.
+ * workers that forget runs, report twice, late and to both gateways, and die. The clock is moved by hand at twenty times
+ * real speed, so that leases expire and retries become due within milliseconds.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { TenantEndpoints } from '../../src/api/endpoints.ts';
@@ -28,13 +28,13 @@ import { chaosProject, everyMs, fan, limits, meeting } from './workload.ts';
 
 const leaseMs = 30_000;
 
-/** One of the two: a scheduler, and the desks of a gateway, on connections of their own. */
+/** One of the two: a scheduler and the desks of a gateway, with their own connections. */
 export class Rival {
   readonly tenant: OpenTenant;
   readonly claims: ClaimDesk;
   readonly reports: ReportDesk;
   readonly call: Client<TenantEndpoints>;
-  /** What went wrong in the background. */
+  /** Errors logged by background work. */
   readonly faults: readonly unknown[];
   readonly #gateway: Service;
   #scheduler: Service;
@@ -93,7 +93,7 @@ export class Rival {
 
 export interface RivalryOptions {
   readonly seed: number;
-  /** How many live fans there are, and how many instants each has; as many again are caught up. */
+  /** Number of live fans, and of instants per fan. The same number of fans is caught up from the past. */
   readonly fans: number;
   readonly instants: number;
 }
@@ -111,10 +111,10 @@ export async function rivalry(options: RivalryOptions): Promise<Outcome> {
   const fleet = await makeFleet(['contested']);
   const rivals = [await Rival.start(fleet), await Rival.start(fleet)];
   const dice = makeDice(options.seed);
-  const said = new Set<string>();
-  const workers = Array.from({ length: sloppyWorkers }, () => new SloppyWorker(rivals, dice, said));
+  const reported = new Set<string>();
+  const workers = Array.from({ length: sloppyWorkers }, () => new SloppyWorker(rivals, dice, reported));
   try {
-    const scene = { fleet, rivals, dice, workers, said, observed: [] };
+    const scene = { fleet, rivals, dice, workers, reported, observed: [] };
     return await fight(scene, options);
   } finally {
     await Promise.all(workers.map((worker) => worker.stop()));
@@ -128,9 +128,9 @@ interface Scene {
   readonly rivals: readonly Rival[];
   readonly dice: Dice;
   readonly workers: readonly SloppyWorker[];
-  /** All that workers ever reported: `run lease state`. */
-  readonly said: ReadonlySet<string>;
-  /** Limits that were seen to be passed. */
+  /** All reports that workers ever sent, as `run lease state`. */
+  readonly reported: ReadonlySet<string>;
+  /** Limits that were found exceeded. */
   readonly observed: string[];
 }
 
@@ -144,7 +144,7 @@ async function fight(scene: Scene, options: RivalryOptions): Promise<Outcome> {
     if (step % 20 === 0) dice.next(workers).die();
     if (step % 30 === 0) await toggle(scene, dice.next(ids));
     if (step % 100 === 0) await dice.next(rivals).restartScheduler();
-    if (step % 5 === 0) scene.observed.push(...(await passedLimits(db)));
+    if (step % 5 === 0) scene.observed.push(...(await findExceededLimits(db)));
   }
   for (const id of ids) await setPaused(scene, id, false);
   await Promise.all(workers.map((worker) => worker.behave()));
@@ -156,7 +156,7 @@ async function fight(scene: Scene, options: RivalryOptions): Promise<Outcome> {
   const faults = [
     ...late,
     ...(await faultsOf(db, plans)),
-    ...(await hearsay(db, scene)),
+    ...(await findUnreportedResults(db, scene)),
     ...scene.observed,
     ...background,
   ];
@@ -165,7 +165,7 @@ async function fight(scene: Scene, options: RivalryOptions): Promise<Outcome> {
   return { faults, runs, handedOutAgain: again };
 }
 
-/** The clock goes on, twenty times as fast as it should. */
+/** Moves the clock, at twenty times real speed. */
 async function tick({ time }: Fleet): Promise<void> {
   await sleep(stepMs / 20);
   time.advance(stepMs);
@@ -192,7 +192,7 @@ async function begin(scene: Scene, { fans, instants }: RivalryOptions): Promise<
     const { id } = await dice.next(rivals).call('PUT /api/jobs', { body: each.document });
     plans.push({ jobId: id, instants: each.instants });
   }
-  // only now is there somebody to meet
+  // unpaused only now, because the meeting would miss earlier firings
   for (const { jobId } of plans) await setPaused(scene, jobId, false);
   return { plans, endMs: fleet.time.now() + instants * everyMs };
 }
@@ -206,19 +206,19 @@ async function toggle(scene: Scene, id: string): Promise<void> {
   await setPaused(scene, id, !paused);
 }
 
-/** Results that nobody reported under the lease that counted (I3). */
-async function hearsay(db: Db, { said }: Scene): Promise<string[]> {
+/** Finds results that no worker reported under the lease that counted (I3). */
+async function findUnreportedResults(db: Db, { reported }: Scene): Promise<string[]> {
   const rows = await db.rows<{ id: string; lease: number; state: string }>(sql`
     select id, lease, state from run where reason is null`);
   return rows
     .map(({ id, lease, state }) => `${id} ${lease} ${state}`)
-    .filter((result) => !said.has(result))
+    .filter((result) => !reported.has(result))
     .slice(0, 5)
-    .map((result) => `nobody reported ${result}`);
+    .map((result) => `no worker reported ${result}`);
 }
 
-/** More at once than the limits allow, as one statement sees it. */
-async function passedLimits(db: Db): Promise<string[]> {
+/** Compares the runs and instants of one snapshot with the limits. */
+async function findExceededLimits(db: Db): Promise<string[]> {
   const seen = await db.one<{ slow: number; instants: number }>(sql`
     select count(*) filter (where task.name = 'slow') as slow,
            count(distinct live.instant) as instants
@@ -226,7 +226,9 @@ async function passedLimits(db: Db): Promise<string[]> {
       join task on task.id = live.task_id
      where live.worker_id is not null and task.gates is not null`);
   return [
-    ...(seen.slow > limits.slow ? [`${seen.slow} runs of a task that may have ${limits.slow}`] : []),
-    ...(seen.instants > limits.instants ? [`${seen.instants} instants of a job that may have ${limits.instants}`] : []),
+    ...(seen.slow > limits.slow ? [`${seen.slow} runs of a task at once, limit ${limits.slow}`] : []),
+    ...(seen.instants > limits.instants
+      ? [`${seen.instants} instants of a job at once, limit ${limits.instants}`]
+      : []),
   ];
 }

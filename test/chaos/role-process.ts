@@ -1,6 +1,6 @@
 /**
- * One role of the product as a process that can be killed, frozen and thawed. It is started again when it ends, until it
- * is let go. How each of its lives ended is kept: one that ended by itself is a fault, unless the database was away.
+ * One role of the product as a process that can be killed, frozen and thawed. A process that ends is started again, until
+ * the role is released. A process that ends by itself is a fault, unless the database was away.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -15,7 +15,7 @@ export interface RoleOptions {
   readonly name: string;
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
-  /** Whether a process may end by itself now, because what it needs to start is not there. */
+  /** Whether a process may end by itself now, because something it needs to start is missing. */
   readonly mayEnd: () => boolean;
 }
 
@@ -23,13 +23,13 @@ const restartMs = 100;
 
 export class RoleProcess {
   readonly name: string;
-  /** Lives that ended unasked, with the end of what they said. */
+  /** Processes that ended by themselves, with the end of their output. */
   readonly faults: string[] = [];
   readonly #options: RoleOptions;
   readonly #endings = new WeakMap<ChildProcess, Promise<Ending>>();
   #child: ChildProcess;
-  #wanted = true;
-  #asked = false;
+  #isWanted = true;
+  #isEndRequested = false;
   #output = '';
 
   constructor(options: RoleOptions) {
@@ -42,38 +42,38 @@ export class RoleProcess {
     return this.#child.pid ?? 0;
   }
 
-  /** Everything that all its lives wrote. */
+  /** The output of all processes so far. */
   output(): string {
     return this.#output;
   }
 
-  /** How the present life ends. */
+  /** Resolves when the current process ends. */
   ending(): Promise<Ending> {
     return this.#endings.get(this.#child) ?? Promise.reject(new Error(`${this.name} is not running`));
   }
 
   signal(signal: NodeJS.Signals): void {
-    if (signal === 'SIGKILL' || signal === 'SIGTERM') this.#asked = true;
+    if (signal === 'SIGKILL' || signal === 'SIGTERM') this.#isEndRequested = true;
     this.#child.kill(signal);
   }
 
-  /** Ends this life by kill -9 and begins the next, with more in its environment perhaps. */
+  /** Kills the current process with kill -9 and starts the next, with `more` added to its environment. */
   async restart(more: Readonly<Record<string, string>> = {}): Promise<void> {
-    await this.away();
-    this.#wanted = true;
+    await this.kill();
+    this.#isWanted = true;
     this.#child = this.#spawn(more);
   }
 
-  /** Ends this life by kill -9; the next begins when it is restarted. */
-  async away(): Promise<void> {
-    this.#wanted = false;
+  /** Kills the current process with kill -9. The next one starts on `restart`. */
+  async kill(): Promise<void> {
+    this.#isWanted = false;
     this.signal('SIGKILL');
     await this.ending();
   }
 
-  /** Ends it for good: asks, and insists. */
+  /** Ends the role for good: by SIGTERM, after 8 s by SIGKILL. */
   async release(): Promise<void> {
-    this.#wanted = false;
+    this.#isWanted = false;
     for (const [signal, ms] of [
       ['SIGCONT', 0],
       ['SIGTERM', 8_000],
@@ -97,16 +97,16 @@ export class RoleProcess {
       stream.on('data', (chunk: Buffer) => (this.#output += chunk.toString()));
     const ending = new Promise<Ending>((resolve) => child.once('exit', (code, signal) => resolve({ code, signal })));
     this.#endings.set(child, ending);
-    this.#asked = false;
-    void ending.then((end) => this.#ended(child, end, Object.keys(more).length > 0));
+    this.#isEndRequested = false;
+    void ending.then((end) => this.#handleExit(child, end, Object.keys(more).length > 0));
     return child;
   }
 
-  async #ended(child: ChildProcess, { code, signal }: Ending, armed: boolean): Promise<void> {
-    if (!this.#asked && !armed && !this.#options.mayEnd())
+  async #handleExit(child: ChildProcess, { code, signal }: Ending, isArmed: boolean): Promise<void> {
+    if (!this.#isEndRequested && !isArmed && !this.#options.mayEnd())
       this.faults.push(`${this.name} ended by itself (${signal ?? code}): ${this.#output.slice(-1_000)}`);
-    if (armed) return;
+    if (isArmed) return;
     await sleep(restartMs);
-    if (this.#wanted && child === this.#child) this.#child = this.#spawn({});
+    if (this.#isWanted && child === this.#child) this.#child = this.#spawn({});
   }
 }

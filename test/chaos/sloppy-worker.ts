@@ -1,6 +1,6 @@
 /**
- * A worker that does what a worker must not: forgets runs, reports twice or to both gateways at once, reports long after
- * its lease was lost, dies and comes back as a new incarnation. None of it may show in the end (I3, I4).
+ * A worker that breaks the rules: it forgets runs, reports twice or to both gateways at once, reports long after its lease
+ * was lost, dies and comes back as a new incarnation. None of this may change the outcome (I3, I4).
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ClaimedRun, Report } from '../../src/contract/wire.ts';
@@ -8,45 +8,45 @@ import { newId } from '../../src/kernel/id.ts';
 import type { Dice } from './dice.ts';
 import type { Rival } from './rivals.ts';
 
-/** What happens to so many of a hundred runs, each. */
-const sloppy = { forgotten: 3, late: 5, contradicted: 5, failed: 15 };
-const wellBehaved = { forgotten: 0, late: 0, contradicted: 0, failed: 0 };
+/** Percentage of runs that each fault happens to. */
+const sloppyRates = { forgotten: 3, late: 5, contradicted: 5, failed: 15 };
+const correctRates = { forgotten: 0, late: 0, contradicted: 0, failed: 0 };
 
 const places = 40;
 const heartbeatMs = 100;
-/** A run that fails more often than this would only take time. */
-const mostFailures = 3;
+/** From the next attempt on a run succeeds: more failures would only take time. */
+const maxFailures = 3;
 
 export class SloppyWorker {
   readonly #rivals: readonly Rival[];
   readonly #dice: Dice;
   readonly #id = newId();
   readonly #held = new Map<string, ClaimedRun>();
-  /** Reports that it has kept to itself for too long. */
+  /** Reports that it holds back too long. */
   readonly #late: Report[] = [];
   readonly #over = new AbortController();
   readonly #working: Promise<unknown>;
-  /** All that was ever reported: `run lease state`. */
-  readonly #said: Set<string>;
-  #manners = sloppy;
+  /** All reports ever sent, as `run lease state`. Shared by all workers. */
+  readonly #reported: Set<string>;
+  #rates = sloppyRates;
   #incarnation = 1;
 
-  constructor(rivals: readonly Rival[], dice: Dice, said: Set<string>) {
+  constructor(rivals: readonly Rival[], dice: Dice, reported: Set<string>) {
     this.#rivals = rivals;
     this.#dice = dice;
-    this.#said = said;
+    this.#reported = reported;
     this.#working = Promise.all([this.#workOn(), this.#beatOn()]);
   }
 
-  /** Everything it held is lost; what it remembers is still reported. */
+  /** Starts a new incarnation. It loses all its runs, but still sends late reports of the earlier one. */
   die(): void {
     this.#incarnation++;
     this.#held.clear();
   }
 
-  /** Hands in all that is late, and makes no more mistakes. */
+  /** Sends all late reports, and makes no more mistakes from now on. */
   async behave(): Promise<void> {
-    this.#manners = wellBehaved;
+    this.#rates = correctRates;
     await this.#send(this.#late.splice(0));
   }
 
@@ -74,10 +74,10 @@ export class SloppyWorker {
     return this.#rival.claims.claim({ ...self, ...serves }, this.#over.signal);
   }
 
-  /** What it reports of the run at once. */
+  /** Returns the reports to send at once. */
   #work(run: ClaimedRun): Report[] {
-    const { forgotten, late, contradicted, failed } = this.#manners;
-    const fails = run.attempt <= mostFailures && this.#dice.upTo(100) < failed;
+    const { forgotten, late, contradicted, failed } = this.#rates;
+    const fails = run.attempt <= maxFailures && this.#dice.upTo(100) < failed;
     const report = reportOf(run, fails ? 'failure' : 'success');
     const fate = this.#dice.upTo(100);
     if (fate < forgotten + late) this.#held.delete(run.run);
@@ -89,10 +89,10 @@ export class SloppyWorker {
     return fate < forgotten + late + contradicted ? [report, reportOf(run, 'failure')] : [report];
   }
 
-  /** To one of the gateways, or to both at once, one of them in the other order. */
+  /** Sends to one of the gateways, or to both at once in opposite orders. */
   async #send(reports: readonly Report[]): Promise<void> {
     if (reports.length === 0) return;
-    for (const { run, lease, state } of reports) this.#said.add(`${run} ${lease} ${state}`);
+    for (const { run, lease, state } of reports) this.#reported.add(`${run} ${lease} ${state}`);
     const both = this.#dice.upTo(4) === 0;
     const sent = both
       ? this.#rivals.map((rival, i) => rival.reports.report(i === 0 ? reports : reports.toReversed()))

@@ -1,6 +1,6 @@
 /**
- * What workers in these suites are given by `--functions`: a module as text, because they run as plain Node. Each call
- * leaves a line in the file CHAOS_EVIDENCE, by which a suite sees what was executed really, beside what the database says.
+ * The module for workers' `--functions`, as text because workers run as plain Node. Each call adds a line to the file
+ * CHAOS_EVIDENCE, so that a suite can compare what was really executed with the database.
  */
 export const taskFunctions = `
 import { appendFileSync } from 'node:fs';

@@ -2,6 +2,6 @@
 import { expect, it } from 'vitest';
 import { tenantStormIn } from './tenant-storm.ts';
 
-it('after kills of launchers and hosts every tenant is as it was wished (I5, I6)', { timeout: 300_000 }, async () => {
+it('after kills of launchers and hosts every tenant is as requested (I5, I6)', { timeout: 300_000 }, async () => {
   expect(await tenantStormIn({ seed: 1, kills: 8, tenants: 6 })).toEqual([]);
 });

@@ -1,7 +1,7 @@
 /**
- * Launchers and hosts are killed one after the other, in an order that a seed decides, while tenants are made, upgraded,
- * stopped, started and dropped. Afterwards everything is as it was wished: who should run runs, at the version it should
- * have, in one scheduler; who is gone is gone; nothing is left behind.
+ * Launchers and hosts are killed one after the other, in an order that a seed decides, while tenants are created, upgraded,
+ * stopped, started and dropped. Afterwards every tenant must be as requested: a tenant that should run has one scheduler
+ * and the right version, a dropped tenant is gone, and nothing is left behind.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { engineVersion } from '../../src/engine/engine.ts';
@@ -16,14 +16,14 @@ import { type Dice, makeDice } from './dice.ts';
 export interface TenantStormOptions {
   readonly seed: number;
   readonly kills: number;
-  /** At most so many at once. */
+  /** Maximum number of tenants at once. */
   readonly tenants: number;
 }
 
-/** Each follows the one before. */
+/** An upgrade leads from the first version to the second. */
 const versions = [engineVersion, '0.2.1-test.1'] as const;
 
-/** What should be: the version, and whether it should run. */
+/** The requested state of a tenant: its version, and whether it runs. */
 export type Wish = { version: string; on: boolean };
 
 interface Scene {
@@ -37,7 +37,7 @@ interface Scene {
 
 const settleMs = 90_000;
 
-/** Answers what is not as it should be. */
+/** Returns the differences between the requested and the actual state. */
 export async function tenantStormIn(options: TenantStormOptions): Promise<string[]> {
   const world = await TestInstallation.start({ launchers: 2 });
   try {
@@ -64,7 +64,7 @@ async function tenantStorm(world: TestInstallation, options: TenantStormOptions)
   return faultsOf(scene);
 }
 
-/** One of three blows hits a launcher: hosts are there only while one lives. */
+/** One kill in three hits a launcher; the others hit a host, if there is any. */
 async function strike({ world, dice, log }: Scene): Promise<void> {
   const hosts = await world.hosts().catch(() => []);
   if (hosts.length === 0 || dice.upTo(3) === 0) {
@@ -78,7 +78,7 @@ async function strike({ world, dice, log }: Scene): Promise<void> {
   try {
     process.kill(pid, 'SIGKILL');
   } catch {
-    // it was gone already
+    // the host has already ended
   }
 }
 
@@ -98,9 +98,9 @@ async function change(scene: Scene): Promise<void> {
   if (wish === undefined) return;
   if (kind < 3 && wishes.size < options.tenants) return make(scene);
   if (kind < 5 && wish.version === versions[0]) return upgrade(scene, name, wish);
-  if (kind < 7) return turn(scene, name, wish);
+  if (kind < 7) return toggle(scene, name, wish);
   if (kind < 8)
-    return insist(scene, `restart ${name}`, async () => {
+    return retryUntilDone(scene, `restart ${name}`, async () => {
       await scene.world.call('POST /api/tenants/{name}/restart', { params: { name } });
       wish.on = true;
     });
@@ -110,20 +110,25 @@ async function change(scene: Scene): Promise<void> {
 async function make(scene: Scene): Promise<void> {
   const name = `t${++scene.made}`;
   const [version] = versions;
-  await insist(scene, `create ${name}`, () => scene.world.call('POST /api/tenants', { body: { name, version } }), 409);
+  await retryUntilDone(
+    scene,
+    `create ${name}`,
+    () => scene.world.call('POST /api/tenants', { body: { name, version } }),
+    409,
+  );
   scene.wishes.set(name, { version, on: true });
 }
 
 async function upgrade(scene: Scene, name: string, wish: Wish): Promise<void> {
   const [, to] = versions;
-  await insist(scene, `upgrade ${name}`, () =>
+  await retryUntilDone(scene, `upgrade ${name}`, () =>
     scene.world.call('POST /api/tenants/{name}/upgrade', { params: { name }, body: { to } }),
   );
   wish.version = to;
 }
 
-async function turn(scene: Scene, name: string, wish: Wish): Promise<void> {
-  await insist(scene, `${wish.on ? 'stop' : 'start'} ${name}`, () =>
+async function toggle(scene: Scene, name: string, wish: Wish): Promise<void> {
+  await retryUntilDone(scene, `${wish.on ? 'stop' : 'start'} ${name}`, () =>
     wish.on
       ? scene.world.call('POST /api/tenants/{name}/stop', { params: { name } })
       : scene.world.call('POST /api/tenants/{name}/start', { params: { name } }),
@@ -132,12 +137,22 @@ async function turn(scene: Scene, name: string, wish: Wish): Promise<void> {
 }
 
 async function drop(scene: Scene, name: string): Promise<void> {
-  await insist(scene, `drop ${name}`, () => scene.world.call('DELETE /api/tenants/{name}', { params: { name } }), 404);
+  await retryUntilDone(
+    scene,
+    `drop ${name}`,
+    () => scene.world.call('DELETE /api/tenants/{name}', { params: { name } }),
+    404,
+  );
   scene.wishes.delete(name);
 }
 
-/** A person's way: what fails because something was away is done again. `fine`: what an answer lost on its way looks like. */
-async function insist(scene: Scene, what: string, work: () => Promise<unknown>, fine?: number): Promise<void> {
+/** Retries while a server is away, as a user would. `doneStatus`: the status if an earlier try succeeded unanswered. */
+async function retryUntilDone(
+  scene: Scene,
+  what: string,
+  work: () => Promise<unknown>,
+  doneStatus?: number,
+): Promise<void> {
   scene.log.push(what);
   await until(
     what,
@@ -146,7 +161,7 @@ async function insist(scene: Scene, what: string, work: () => Promise<unknown>, 
         await work();
         return true;
       } catch (error) {
-        if (error instanceof CallFailed && error.status === fine) return true;
+        if (error instanceof CallFailed && error.status === doneStatus) return true;
         if (error instanceof CallFailed && error.status < 500) throw error;
         return undefined;
       }
@@ -158,7 +173,7 @@ async function insist(scene: Scene, what: string, work: () => Promise<unknown>, 
 async function faultsOf(scene: Scene): Promise<string[]> {
   let faults: string[] = [];
   await until(
-    'all is as wished',
+    'all tenants are as requested',
     async () => {
       faults = await differences(scene);
       return faults.length === 0 || undefined;
@@ -168,7 +183,7 @@ async function faultsOf(scene: Scene): Promise<string[]> {
   return faults.length === 0 ? [] : [...faults, ...scene.log, scene.world.output()];
 }
 
-/** What is not as it was wished, at this moment. */
+/** The differences between requested and actual state at this moment. */
 export async function differences({
   world,
   wishes,
@@ -186,14 +201,14 @@ export async function differences({
       faults.push(`${name} should be ${JSON.stringify(wish)}, is ${tenant.state} ${tenant.version}: ${tenant.reason}`);
   }
   for (const { name, database } of items)
-    if (!wishes.has(name) && name !== 'default') faults.push(`${name} (${database}) should not be there`);
+    if (!wishes.has(name) && name !== 'default') faults.push(`${name} (${database}) should not exist`);
   const running = [...wishes.values()].filter(({ on }) => on).length + 1;
   const schedulers = await world.schedulers();
   if (schedulers !== running) faults.push(`${schedulers} schedulers hold their lock, not ${running}`);
   return [...faults, ...(await leftovers(world))];
 }
 
-/** Slots without an owner, messages that nobody settled. */
+/** Slots without an owner, and unsettled messages. */
 async function leftovers(world: TestInstallation): Promise<string[]> {
   return world.inControl(async (db) => {
     const slots = await db.rows<{ kind: string; n: number }>(sql`

@@ -1,9 +1,9 @@
-/** Death at every checkpoint of tenant life and of the launcher; `npm run chaos` goes round several times. */
+/** Processes die at every checkpoint of tenant life and of the launcher; `npm run chaos` repeats it several times. */
 import { expect, it } from 'vitest';
 import { checkpoints } from '../../src/kernel/checkpoint.ts';
 import { tenantWalk } from './tenant-walk.ts';
 
-it('whatever is cut short is completed by the same call again (I5, I6)', { timeout: 300_000 }, async () => {
+it('a request that was cut short is completed by the same request again (I5, I6)', { timeout: 300_000 }, async () => {
   const { faults, died } = await tenantWalk({ rounds: 1 });
   expect(faults).toEqual([]);
   const { life, launcher } = checkpoints;

@@ -1,7 +1,7 @@
 /**
- * Walks the checkpoints of tenant life and of the launcher: an API is started so that it dies at one of them, and is asked
- * for what leads there; afterwards the same is asked again, as a person would. Launchers die at theirs meanwhile, with
- * something to do. In the end everything is as it was wished.
+ * Walks the checkpoints of tenant life and of the launcher. An API is started so that it dies at a checkpoint, and receives
+ * the request that leads there. Afterwards the request is repeated, as a user would. Meanwhile launchers die at their own
+ * checkpoints. In the end every tenant must be as requested.
  */
 import { engineVersion } from '../../src/engine/engine.ts';
 import { CallFailed } from '../../src/http/client.ts';
@@ -60,27 +60,28 @@ async function loseApis(walk: Walk): Promise<void> {
   await cutShort(walk, 'tenant.dropped', () => drop(walk, fourth));
 }
 
-/** Asks an API that dies on the way, and then one that does not. */
+/** Sends the request to an API that dies on the way, and then to one that does not. */
 async function cutShort({ world, died }: Walk, name: Checkpoint, ask: () => Promise<void>): Promise<void> {
-  await armed(world.api, name);
-  await ready(world);
+  await arm(world.api, name);
+  await waitUntilReady(world);
   const asked = ask().catch(() => {});
-  await dies(world.api, name, died);
+  await waitForDeath(world.api, name, died);
   await asked;
   await world.api.restart();
-  await ready(world);
+  await waitUntilReady(world);
   await ask();
 }
 
-async function armed(role: RoleProcess, name: Checkpoint): Promise<void> {
+/** Restarts the role so that it dies at the checkpoint. */
+async function arm(role: RoleProcess, name: Checkpoint): Promise<void> {
   await role.restart({ MILLRACE_CHECKPOINT: name });
 }
 
-async function ready({ url }: TestInstallation): Promise<void> {
+async function waitUntilReady({ url }: TestInstallation): Promise<void> {
   await until('the API answers', async () => (await fetch(`${url}/readyz`).catch(() => undefined))?.ok, 30_000);
 }
 
-async function dies(role: RoleProcess, name: Checkpoint, died: Set<Checkpoint>): Promise<void> {
+async function waitForDeath(role: RoleProcess, name: Checkpoint, died: Set<Checkpoint>): Promise<void> {
   let signal: string | null | undefined;
   void role.ending().then((ending) => (signal = ending.signal ?? String(ending.code)));
   await until(`${role.name} dies at ${name}`, async () => signal, 30_000);
@@ -89,7 +90,7 @@ async function dies(role: RoleProcess, name: Checkpoint, died: Set<Checkpoint>):
 }
 
 async function create({ world, wishes }: Walk, name: string): Promise<void> {
-  await unless(409, world.call('POST /api/tenants', { body: { name, version: engineVersion } }));
+  await ignoreStatus(409, world.call('POST /api/tenants', { body: { name, version: engineVersion } }));
   wishes.set(name, { version: engineVersion, on: true });
 }
 
@@ -99,25 +100,25 @@ async function upgrade({ world, wishes }: Walk, name: string): Promise<void> {
 }
 
 async function drop({ world, wishes }: Walk, name: string): Promise<void> {
-  await unless(404, world.call('DELETE /api/tenants/{name}', { params: { name } }));
+  await ignoreStatus(404, world.call('DELETE /api/tenants/{name}', { params: { name } }));
   wishes.delete(name);
 }
 
-/** What an answer looks like to one who asks again for what was done. */
-async function unless(done: number, answer: Promise<unknown>): Promise<void> {
+/** Ignores the status that a repeated request gets if the first one has succeeded. */
+async function ignoreStatus(done: number, answer: Promise<unknown>): Promise<void> {
   await answer.catch((error: unknown) => {
     if (!(error instanceof CallFailed) || error.status !== done) throw error;
   });
 }
 
-/** Without hosts one has to start some. */
+/** For `turn.spawned` the hosts are killed, so that the launcher has to start some. */
 async function loseLaunchers({ world, died }: Walk): Promise<void> {
   const [launcher] = world.launchers;
   if (launcher === undefined) return;
   for (const name of checkpoints.launcher) {
-    await armed(launcher, name);
+    await arm(launcher, name);
     if (name === 'turn.spawned') for (const pid of await world.hosts()) process.kill(pid, 'SIGKILL');
-    await dies(launcher, name, died);
+    await waitForDeath(launcher, name, died);
   }
   await launcher.restart();
 }
@@ -125,7 +126,7 @@ async function loseLaunchers({ world, died }: Walk): Promise<void> {
 async function faultsOf({ world, wishes }: Walk): Promise<string[]> {
   let faults: string[] = [];
   await until(
-    'all is as wished',
+    'all tenants are as requested',
     async () => {
       faults = await differences({ world, wishes });
       return faults.length === 0 || undefined;

@@ -1,6 +1,6 @@
 /**
- * Work with joins, retries and catch-up, whose outcome is known beforehand: each task runs once at each instant, and
- * succeeds in the end. Whatever loses a run three times ends it in error; that is retried, too.
+ * Work with joins, retries and catch-up, and a known outcome: each task runs once at each instant and finally succeeds.
+ * A run that is lost three times ends in error, which is retried too.
  */
 
 const project = 'chaos';
@@ -14,21 +14,21 @@ export interface Fan {
 export interface FanOptions {
   readonly firstMs: number;
   readonly count: number;
-  /** With `none`, nothing fires them but a backfill. */
+  /** With `none`, only a backfill fires the instants. */
   readonly catchup?: 'earliest' | 'latest' | 'random' | 'last' | 'none';
   readonly paused?: boolean;
-  /** With these limits (see `limits`). */
+  /** Whether `limits` apply. */
   readonly limited?: boolean;
 }
 
-/** What a limited fan may do at once: instants, runs of its slow task, places in the pool that those share. */
+/** Limits of a limited fan: instants at once, runs of its slow task at once, places in the pool of those runs. */
 export const limits = { instants: 5, slow: 2, pool: 'chairs', chairs: 3 } as const;
 
 export const everyMs = 1_000;
 
 const retry = { max_attempts: 50, delay: '100ms', on: ['failure', 'timeout', 'error'] };
 
-/** What the branches of a fan do: nothing, fail at first, take a moment, print. */
+/** The branches of a fan: one does nothing, one fails at first, one takes 50 ms, one prints. */
 const branches = [
   { name: 'nothing' },
   { name: 'flaky', function: { name: 'flaky' } },
@@ -36,7 +36,7 @@ const branches = [
   { name: 'printing', process: { command: ['sh', '-c', 'echo "begin {{instant}}"; sleep 0.02; echo end'] } },
 ] as const;
 
-/** A trigger → one task → four → one that joins them, and one that follows however that ended. */
+/** A trigger → one task → four tasks → one that joins them → one that follows however the join ended. */
 export function fan(name: string, options: FanOptions): Fan {
   const { firstMs, count, catchup = 'earliest', limited = false, paused } = options;
   const endMs = firstMs + count * everyMs;
@@ -50,7 +50,7 @@ export function fan(name: string, options: FanOptions): Fan {
   };
   const tasks = [
     { name: 'first', depends: ['trigger/tick'] },
-    ...branches.map((branch) => ({ ...branch, ...(limited && slowly(branch)), depends: ['task/first'] })),
+    ...branches.map((branch) => ({ ...branch, ...(limited && limitsOf(branch)), depends: ['task/first'] })),
     { name: 'join', depends: branches.map((branch) => `task/${branch.name}`) },
     { name: 'after', depends_done: ['task/join'] },
   ];
@@ -67,13 +67,13 @@ export function fan(name: string, options: FanOptions): Fan {
   };
 }
 
-function slowly(branch: { readonly name: string }): object {
+function limitsOf(branch: { readonly name: string }): object {
   return branch.name === 'slow' ? { max_running: limits.slow, pool: limits.pool } : {};
 }
 
 export const fanTasks = branches.length + 3;
 
-/** One task that waits for the joins of several fans at the same instant. */
+/** A job with one task that waits for the joins of several fans at the same instant. */
 export function meeting(name: string, fans: readonly Fan[]): Fan {
   const depends = fans.map((each) => `${each.name}/task/join`);
   return {

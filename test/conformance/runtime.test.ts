@@ -8,7 +8,7 @@ import { functionRuntime } from '../../src/runtimes/function/function.ts';
 import { functionProcesses } from '../../src/runtimes/function/processes.ts';
 import { none } from '../../src/runtimes/none/runtime.ts';
 import { processRuntime } from '../../src/runtimes/process/process.ts';
-import { bundled } from '../harness/bundled.ts';
+import { bundleModule } from '../harness/bundled.ts';
 import { makeTask, Recorder } from './task.ts';
 
 type Act = 'succeeds' | 'fails' | 'prints' | 'obeys' | 'ignores';
@@ -27,7 +27,7 @@ const acts = ['succeeds', 'fails', 'prints', 'obeys', 'ignores'] as const;
 const functionWorks = Object.fromEntries(acts.map((act) => [act, named(act)]));
 
 const folder = await mkdtemp(join(tmpdir(), 'millrace-conformance-'));
-const program = await bundled('runtimes/function/host.ts');
+const program = await bundleModule('runtimes/function/host.ts');
 const file = join(folder, 'functions.mjs');
 await writeFile(
   file,

@@ -1,4 +1,4 @@
-/** What suites of runtimes give them: a task with plausible facts, and a sink that remembers. */
+/** Arguments for runtimes in tests: a task with plausible facts, and an output that records everything. */
 import { newId } from '../../src/kernel/id.ts';
 import type { Output, StreamName, Task, TaskFacts, Work } from '../../src/runtimes/contract.ts';
 
@@ -23,7 +23,7 @@ export function makeTask(work: Work, env: Record<string, string> = {}): Task & {
   return { work, env, secrets: new Set(), facts };
 }
 
-/** Keeps everything, both streams in the order they came. */
+/** Records both streams in order of arrival. */
 export class Recorder implements Output {
   readonly pieces: { stream: StreamName; data: Buffer }[] = [];
 

@@ -1,6 +1,6 @@
 /**
- * The twenty severe bugs of Waterwheel, by their numbers (its scheduler was read, not run): each must be impossible
- * here. Whole schedulers where the bug was one of a whole scheduler, single stages at once where it was a race.
+ * The twenty severe bugs of Waterwheel, by number (its scheduler was read, not run). Each title states the behaviour that
+ * replaces the bug. A bug of the whole scheduler is tested with whole schedulers, a race with concurrent stages.
  */
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { parseJob } from '../../src/jobs/document/parse-job.ts';
@@ -38,13 +38,13 @@ afterEach(() => all.close());
 
 const triggered = (task: object = {}, trigger: object = {}): Promise<TestJob> =>
   all.triggered({ start: after(minute), ...trigger }, { tasks: [{ name: 'a', depends: ['trigger/t'], ...task }] });
-/** a and b, then their join c. */
+/** A job in which c joins a and b. */
 const join = (more: object = {}): Promise<TestJob> =>
   all.line.job({ tasks: [{ name: 'a' }, { name: 'b' }, { name: 'c', depends: ['task/a', 'task/b'], ...more }] });
 const both = (job: TestJob): Promise<string[]> => activate(all.line, [job.task('a'), job.task('b')], [noon, noon]);
 
-describe('Waterwheel’s bug', () => {
-  it('1: a failing task without `retry` kills the scheduler', async () => {
+describe('bugs of Waterwheel', () => {
+  it('bug 1: a failing task without `retry` does not stop the scheduler', async () => {
     const job = await triggered();
     await all.start();
     all.line.time.moveTo(after(minute));
@@ -56,7 +56,7 @@ describe('Waterwheel’s bug', () => {
     expect(all.ctx.faults).toEqual([]);
   });
 
-  it('2: a threshold is checked, then acted upon: a join runs twice', async () => {
+  it('bug 2: a join runs once, even if its parents end concurrently', async () => {
     for (let round = 0; round < 20; round++) {
       const job = await join();
       await both(job);
@@ -70,7 +70,7 @@ describe('Waterwheel’s bug', () => {
     }
   });
 
-  it('3: counts are negative after a retry, a lost worker or a cancellation', async () => {
+  it('bug 3: counts are never negative after a retry, a lost worker or a cancellation', async () => {
     const job = await join({ retry: { max_attempts: 2, delay: '1s' } });
     await both(job);
     await runAll(all.line, job);
@@ -90,7 +90,7 @@ describe('Waterwheel’s bug', () => {
     expect(await claim(all.line, job.lane)).toHaveLength(1);
   });
 
-  it('4: a scheduler that starts runs again what others have in hand', async () => {
+  it('bug 4: a scheduler that starts does not repeat runs that others have in hand', async () => {
     const job = await join();
     await both(job);
     const held = await all.triggered({ start: after(-minute) }, { paused: true });
@@ -98,7 +98,7 @@ describe('Waterwheel’s bug', () => {
     await held.change({ paused: false });
     await Promise.all([all.start(), all.start()]);
     await all.start();
-    // one by hand, one caught up for its own schedule
+    // one by hand, one caught up by its schedule
     const atNoon = () =>
       all.line.db.rows(sql`select 1 from live where task_id = ${held.task('a')} and instant = ${noon}`);
     await until('both are there', async () => (await atNoon()).length >= 2 || undefined);
@@ -108,30 +108,30 @@ describe('Waterwheel’s bug', () => {
     expect(await atNoon()).toHaveLength(2);
   });
 
-  it('5: two schedulers that both believe to own a trigger both fire it', async () => {
+  it('bug 5: schedulers that run at once fire a trigger once', async () => {
     const job = await triggered();
     await Promise.all([all.start(), all.start(), all.start()]);
     for (let n = 1; n <= 5; n++) {
       all.line.time.moveTo(after(n * minute));
-      await all.firedCount(job, n);
+      await all.waitForFiringCount(job, n);
     }
     expect(await runsOf(all.line, job.task('a'))).toBe(5);
   });
 
-  it('6: triggers that came later stay with a scheduler that no longer owns them', async () => {
+  it('bug 6: triggers that were added later are fired by the schedulers that start next', async () => {
     await Promise.all([all.start(), all.start()]);
     const job = await triggered();
     all.tell(job);
     all.line.time.moveTo(after(minute));
-    await all.firedCount(job, 1);
+    await all.waitForFiringCount(job, 1);
     await all.stop();
     await Promise.all([all.start(), all.start()]);
     all.line.time.moveTo(after(2 * minute));
-    await all.firedCount(job, 2);
+    await all.waitForFiringCount(job, 2);
     expect(await runsOf(all.line, job.task('a'))).toBe(2);
   });
 
-  it('7: a retry is queued by every scheduler that has it in memory', async () => {
+  it('bug 7: a retry is queued once, however many schedulers know it', async () => {
     const job = await all.line.job({ tasks: [{ name: 'a', retry: { max_attempts: 3, delay: '10s' } }] });
     await activate(all.line, job.task('a'), noon);
     await all.start();
@@ -145,7 +145,7 @@ describe('Waterwheel’s bug', () => {
     expect(await runsOf(all.line, job.task('a'))).toBe(2);
   });
 
-  it('8: taking back many stale runs at once hangs the dispatcher for good', async () => {
+  it('bug 8: many stale runs are taken back at once, while their late results arrive', async () => {
     const job = await all.line.job();
     const instants = Array.from({ length: 600 }, (_, i) => after(i * minute));
     await activate(
@@ -167,7 +167,7 @@ describe('Waterwheel’s bug', () => {
     expect(await historyOf(all.line, job.task('only'))).toHaveLength(600);
   });
 
-  it('9: a result that comes again, or late, advances the children again', async () => {
+  it('bug 9: a repeated or late result does not advance the children again', async () => {
     const job = await all.line.job({ tasks: [{ name: 'a' }, { name: 'b', depends: ['task/a'] }] });
     await activate(all.line, job.task('a'), noon);
     const first = await claim(all.line, job.lane);
@@ -180,7 +180,7 @@ describe('Waterwheel’s bug', () => {
     expect(await runsOf(all.line, job.task('b'))).toBe(1);
   });
 
-  it.each(['timeout', 'error'] as const)('10: after %s nothing follows, and it is never tried again', async (state) => {
+  it.each(['timeout', 'error'] as const)('bug 10: a run that ends in %s is retried, then followed', async (state) => {
     const job = await all.line.job({
       tasks: [
         { name: 'a', retry: { max_attempts: 2, delay: '1s', on: ['failure', 'timeout', 'error'] } },
@@ -195,7 +195,7 @@ describe('Waterwheel’s bug', () => {
     expect((await claim(all.line, job.lane)).map((run) => run.task_id)).toEqual([job.task('b')]);
   });
 
-  it('11: a task that has timed out goes on running', async () => {
+  it('bug 11: all processes of a task that has timed out are killed', async () => {
     const output = new Recorder();
     const task = makeTask({
       kind: 'process',
@@ -218,7 +218,7 @@ describe('Waterwheel’s bug', () => {
     await until('all of its processes are gone', () => !pids.some(alive) || undefined);
   });
 
-  it('12: a run whose offer was lost is never noticed', async () => {
+  it('bug 12: a run whose hint was lost is found and offered', async () => {
     const job = await all.line.job();
     let offers = 0;
     all.ctx.hub.on('ready', all.ctx.tenant.id, () => offers++);
@@ -232,7 +232,7 @@ describe('Waterwheel’s bug', () => {
     expect(await claim(all.line, job.lane)).toHaveLength(1);
   });
 
-  it('13: activating a token that does not exist yet runs it now and once more after a restart', async () => {
+  it('bug 13: an activated token that did not exist yet runs once, also after a restart', async () => {
     const job = await join();
     await activate(all.line, job.task('c'), noon);
     expect(await countOf(all.line, job.task('c'), noon)).toBe(0);
@@ -244,7 +244,7 @@ describe('Waterwheel’s bug', () => {
     expect(await runsOf(all.line, job.task('c'))).toBe(1);
   });
 
-  it('14: a task with `depends: []` has threshold 0 and runs at every start', async () => {
+  it('bug 14: a task with `depends: []` has threshold 1 and does not run at every start', async () => {
     const job = await all.line.job({ tasks: [{ name: 'a', depends: [] }] });
     await activate(all.line, job.task('a'), noon);
     await runAll(all.line, job);
@@ -258,12 +258,12 @@ describe('Waterwheel’s bug', () => {
     });
   });
 
-  it.each(['0s', '10ms', '-1m'])('15: a period of %s makes an endless catch-up', (period) => {
+  it.each(['0s', '10ms', '-1m'])('bug 15: a period of %s is rejected, as its catch-up would never end', (period) => {
     const parsed = parseJob({ project: 'p', name: 'j', triggers: [{ name: 't', start: noon, period }] });
     expect(parsed.ok ? [] : parsed.faults.map((fault) => fault.path)).toEqual(['triggers[0].period']);
   });
 
-  it('16: catch-up `none` drops instants of a restart, and offsets fire early after one', async () => {
+  it('bug 16: catch-up `none` keeps instants across a short restart, and offsets do not fire early', async () => {
     const none = await triggered({}, { catchup: 'none' });
     const late = await triggered({}, { offset: '10m' });
     await all.start();
@@ -278,7 +278,7 @@ describe('Waterwheel’s bug', () => {
     await all.firedAre(late, [after(minute)]);
   });
 
-  it('17: unpausing by PUT leaves ready tokens lying until a restart', async () => {
+  it('bug 17: unpausing by PUT releases ready tokens at once', async () => {
     const job = await all.triggered({ start: after(10 * minute) }, { paused: true });
     await fire(all.line, job.trigger('t'), noon, { cause: 'by hand' });
     await all.start();
@@ -287,7 +287,7 @@ describe('Waterwheel’s bug', () => {
     await until('released', async () => (await runsOf(all.line, job.task('a'))) === 1 || undefined);
   });
 
-  it('18: a cron pattern whose years are over stops all triggers', async () => {
+  it('bug 18: a cron expression whose years are over does not stop other triggers', async () => {
     const over = await triggered({}, { period: undefined, cron: '0 0 0 1 1 * 2020', catchup: 'none' });
     const other = await triggered();
     await all.start();
@@ -299,7 +299,7 @@ describe('Waterwheel’s bug', () => {
     expect(all.ctx.faults).toEqual([]);
   });
 
-  it('19: tasks and triggers that were removed live on, and a job cannot be deleted', async () => {
+  it('bug 19: removed tasks and triggers stop, and a job can be deleted', async () => {
     const job = await triggered();
     await all.start();
     await job.change({ triggers: [], tasks: [{ name: 'other' }] });
@@ -314,7 +314,7 @@ describe('Waterwheel’s bug', () => {
     expect([await runsOf(all.line, job.task('a')), await runsOf(all.line, gone.task('a'))]).toEqual([0, 0]);
   });
 
-  it('20: two processes that start on an empty database collide', async () => {
+  it('bug 20: processes that start at once on an empty database do not collide', async () => {
     const missing = freshAddress();
     const source = await ownSchemaSource('tenant');
     const starting = Array.from({ length: 4 }, async () => {

@@ -1,6 +1,6 @@
 /**
- * The API's side of the wire for suites of the worker: a real HTTP server that parses every message by the wire's own
- * schemas, hands out the runs it was given, keeps what it is told, and can be out of order for a while.
+ * The API's side of the wire, for tests of the worker: a real HTTP server that parses every message with the wire's own
+ * schemas, hands out the runs it was given, records all requests, and can be made to fail for a while.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -38,26 +38,26 @@ export class WireServer {
   readonly secrets = new Map<string, string>();
   /** Stash entries that cannot be decrypted. */
   readonly sealed = new Set<string>();
-  /** Requests that were served, in order: `logs`, `report`… */
+  /** Names of requests that were served, in order: `logs`, `report`… */
   readonly served: string[] = [];
-  /** Requests that came while it was out of order, or that are never answered. */
+  /** Names of requests that arrived while the server was out of order, or that are never answered. */
   readonly refused: string[] = [];
-  /** Told with every answer: a worker may miss one. */
+  /** Sent with every answer, because a worker may miss one. */
   readonly cancel: HeldRun[] = [];
   readonly lost: HeldRun[] = [];
-  /** Told to a worker until it says that it has seen them. */
+  /** Sent to a worker until it confirms them. */
   readonly invalidate: Invalidation[] = [];
-  /** Messages, such as `report`, that are never answered. */
+  /** Names of messages, such as `report`, that are never answered. */
   readonly unanswered = new Set<string>();
-  /** How often workers are told to send heartbeats. */
+  /** Heartbeat interval that is sent to workers. */
   beatMs: number | undefined;
   /** While set, everything is answered with this status; 0 cuts the connection. */
   outOfOrder: number | undefined;
-  /** Tenants that cannot be served: named in answers, and of them nothing is kept. */
+  /** Tenants that cannot be served: answers list them as failed, and nothing of theirs is recorded. */
   readonly away = new Set<string>();
   /** Ids of workers whose heartbeats are refused. */
   readonly refusedIds = new Set<string>();
-  /** Workers that know another one have missed everything. */
+  /** A worker that knows another epoch has missed all invalidations. */
   epoch = newId();
   readonly #definitions = new Map<string, TaskDefinition>();
   readonly #kinds = new Map<string, string>();
@@ -115,7 +115,7 @@ export class WireServer {
     return run;
   }
 
-  /** Ends the polls that wait, so that they look again or carry signals. */
+  /** Ends waiting polls, so that they look for runs again or return signals. */
   wake(): void {
     for (const wake of this.#waiting) wake();
   }
@@ -154,7 +154,7 @@ export class WireServer {
     if (name === 'secrets' && secretsRequest.parse(body).names.some((each) => this.sealed.has(each)))
       return [422, sealedProblem];
     if (name === 'heartbeat' && this.refusedIds.has(heartbeatRequest.parse(body).worker))
-      return [403, { code: 'worker_refused', detail: 'as the test wishes' }];
+      return [403, { code: 'worker_refused', detail: 'rejected by the test' }];
     if (key !== `Bearer ${wireKey}`) return [401, { detail: 'no such key' }];
     try {
       return [200, await this.#serve(name, body, response)];
@@ -172,20 +172,20 @@ export class WireServer {
     }
     if (name === 'report') {
       const { reports } = reportRequest.parse(body);
-      const [taken, failed] = this.#sort(reports);
+      const [taken, failed] = this.#separate(reports);
       this.reports.push(...taken.filter((report) => !this.report(report)));
       return { accepted: reports.length, failed };
     }
     if (name === 'logs') {
       const { chunks } = logsRequest.parse(body);
       const known = new Set(this.chunks.map((chunk) => `${chunk.run}/${chunk.lease}/${chunk.number}`));
-      const [taken, failed] = this.#sort(chunks);
+      const [taken, failed] = this.#separate(chunks);
       this.chunks.push(...taken.filter((chunk) => !known.has(`${chunk.run}/${chunk.lease}/${chunk.number}`)));
       return { accepted: chunks.length, failed };
     }
     if (name === 'definitions') {
       const { items } = definitionsRequest.parse(body);
-      const [taken, failed] = this.#sort(items);
+      const [taken, failed] = this.#separate(items);
       return { definitions: taken.flatMap(({ task }) => this.#definitions.get(task) ?? []), failed };
     }
     const { names } = secretsRequest.parse(body);
@@ -199,7 +199,7 @@ export class WireServer {
 
   async #claim(poll: z.infer<typeof claimRequest>, response: ServerResponse): Promise<unknown> {
     this.polls.push(poll);
-    if (poll.free === 0 || !this.#ready.some((run) => this.#suits(run, poll))) {
+    if (poll.free === 0 || !this.#ready.some((run) => this.#isServedBy(run, poll))) {
       await new Promise<void>((resolve) => {
         const wake = (): void => {
           clearTimeout(timer);
@@ -211,20 +211,20 @@ export class WireServer {
         response.once('close', wake);
       });
     }
-    // a poll whose sender is gone is given nothing
-    const runs = response.destroyed ? [] : this.#ready.filter((run) => this.#suits(run, poll)).slice(0, poll.free);
+    // a poll whose sender has disconnected gets nothing
+    const runs = response.destroyed ? [] : this.#ready.filter((run) => this.#isServedBy(run, poll)).slice(0, poll.free);
     for (const run of runs) this.#ready.splice(this.#ready.indexOf(run), 1);
     return { runs, ...this.#signals(poll.seen) };
   }
 
   /** A run whose definition is gone is of the kind that it had. */
-  #suits(run: ClaimedRun, poll: z.infer<typeof claimRequest>): boolean {
+  #isServedBy(run: ClaimedRun, poll: z.infer<typeof claimRequest>): boolean {
     const kind = run.node?.runtime.kind ?? this.#kinds.get(run.task ?? '');
     return poll.runtimes.includes(kind ?? 'none');
   }
 
-  /** What is of tenants that can be served, and the failures of the others. */
-  #sort<T extends { tenant: string }>(items: readonly T[]): [T[], Failure[]] {
+  /** Separates items of tenants that can be served from failures of the others. */
+  #separate<T extends { tenant: string }>(items: readonly T[]): [T[], Failure[]] {
     const names = [...new Set(items.map((item) => item.tenant))].filter((tenant) => this.away.has(tenant));
     const failed = names.map((tenant) => ({ tenant, code: 'tenant_unavailable', detail: 'out of reach' }));
     return [items.filter((item) => !this.away.has(item.tenant)), failed];

@@ -1,4 +1,4 @@
-/** A doc that lies is a bug: job documents in the docs are valid, what is shown as a file is that file, links lead somewhere. */
+/** Checks the documentation: job documents are valid, quoted files and tables match the code, links lead somewhere. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -26,35 +26,37 @@ function blocks(page: string, language: string): string[] {
   );
 }
 
-it.each(pages.filter((page) => blocks(page, 'yaml').length > 0))('every job in %s is valid', (page) => {
+it.each(pages.filter((page) => blocks(page, 'yaml').length > 0))('every job document in %s is valid', (page) => {
   for (const body of blocks(page, 'yaml')) expect(parseJobText(body, 'yaml')).toMatchObject({ ok: true, warnings: [] });
 });
 
-it('shows the example as it is in its file', () => {
-  const shown = blocks('README.md', 'yaml')[0]?.replace('# examples/hello.yaml\n', '');
-  expect(shown).toBe(text('examples/hello.yaml'));
+it('README.md shows the example as it is in its file', () => {
+  const quoted = blocks('README.md', 'yaml')[0]?.replace('# examples/hello.yaml\n', '');
+  expect(quoted).toBe(text('examples/hello.yaml'));
 });
 
-it.each(pages)('the links of %s lead somewhere', (page) => {
+it.each(pages)('every link of %s leads to an existing file', (page) => {
   const links = [...text(page).matchAll(/\]\(([^)#:]+)(#[^)]*)?\)/g)].map(([, target = '']) => target);
   expect(links.filter((target) => !existsSync(join(root, dirname(page), target)))).toEqual([]);
 });
 
-it('names in api.md exactly the codes that an explanation can give', () => {
+it('api.md lists exactly the reason codes of explanations', () => {
   const [, after = ''] = text('docs/api.md').split('## Why it ran');
   const table = after.split('\n## ', 1)[0] ?? '';
-  const told = [...table.matchAll(/^\| (`.*?) \|/gm)].flatMap(([, cell = '']) => cell.replaceAll('`', '').split(', '));
-  expect(told.sort()).toEqual([...reasonCodes].sort());
+  const listed = [...table.matchAll(/^\| (`.*?) \|/gm)].flatMap(([, cell = '']) =>
+    cell.replaceAll('`', '').split(', '),
+  );
+  expect(listed.sort()).toEqual([...reasonCodes].sort());
 });
 
-it('shows in security.md who may call each endpoint', () => {
+it('security.md lists who may call each endpoint', () => {
   const [, after = ''] = text('docs/security.md').split('## Who may call what');
   const section = after.split('\n## ', 1)[0] ?? '';
   expect(section.match(/^\| `.*$/gm)).toEqual(accessRows());
 });
 
-it('names in operations.md exactly the variables that the configuration reads', () => {
-  const told = new Set(
+it('operations.md names exactly the variables that the configuration reads', () => {
+  const named = new Set(
     text('docs/operations.md')
       .match(/`MILLRACE_[A-Z_]+`/g)
       ?.map((name) => name.slice(1, -1)),
@@ -64,18 +66,18 @@ it('names in operations.md exactly the variables that the configuration reads', 
       .match(/^ {2}MILLRACE_[A-Z_]+(?=:)/gm)
       ?.map((name) => name.trim()),
   );
-  expect([...told].sort()).toEqual([...source].sort());
+  expect([...named].sort()).toEqual([...source].sort());
 });
 
-it('shows a migration by hand that a database takes, and what its status is then', async () => {
-  const [shown = ''] = blocks('docs/operations.md', 'sql');
+it('the manual migration in operations.md works, and gives the status that it shows', async () => {
+  const [example = ''] = blocks('docs/operations.md', 'sql');
   const next = `${baseMigrations.length + 1}`;
-  expect(shown).toContain(`record_migration(${next}, '${next.padStart(4, '0')}_`);
+  expect(example).toContain(`record_migration(${next}, '${next.padStart(4, '0')}_`);
   const life = await makeTestLife();
   try {
     const name = life.name();
     await createTenant(life, { name, actor: 'docs' });
-    const answers = await inDatabase(life, name, (_, client) => client.query(shown));
+    const answers = await inDatabase(life, name, (_, client) => client.query(example));
     const last = (answers as unknown as { rows: unknown[] }[]).at(-1);
     expect(last?.rows).toEqual([{ version: '0.3.0', newest_migration: '0012_example.sql', migrating: false }]);
   } finally {

@@ -9,7 +9,7 @@ import { tenantEndpoints } from '../../src/api/endpoints.ts';
 import { type Role, roles } from '../../src/contract/roles.ts';
 import type { Endpoint } from '../../src/http/endpoint.ts';
 import { newId } from '../../src/kernel/id.ts';
-import { bodyFor, endpoints, standOf } from '../harness/access-table.ts';
+import { bodyFor, endpoints, accessOf } from '../harness/access-table.ts';
 import { ask, bearer, type Reply } from '../harness/ask.ts';
 import { type Product, removeHome, startProduct } from '../harness/product.ts';
 import { until } from '../harness/until.ts';
@@ -130,7 +130,7 @@ function may(key: string, endpoint: Endpoint, who: Who | 'nobody'): boolean {
   if (who === 'publisher' || who === 'subscriber' || who === 'conductor')
     return endpoint.allow.includes('anyone') || endpoint.allow.includes(who);
   const isWorker = who === 'worker' || who === 'boundWorker';
-  return !(isWorker && ofHeldRuns.has(key)) && standOf(key, endpoint, who) !== '';
+  return !(isWorker && ofHeldRuns.has(key)) && accessOf(key, endpoint, who) !== '';
 }
 
 async function walk(prefix: string, headers: Record<string, string>): Promise<Record<string, number>> {

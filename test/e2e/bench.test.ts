@@ -58,6 +58,6 @@ it.each([['catchup', { late: percentiles }, 2]])(
 it('a benchmark that does not exist is refused with what there is', async () => {
   await expect(bench('speed')).rejects.toMatchObject({
     code: 2,
-    stderr: expect.stringMatching(/there is no benchmark called speed[^]*handover/) as string,
+    stderr: expect.stringMatching(/unknown benchmark 'speed'[^]*handover/) as string,
   });
 }, 60_000);

@@ -38,12 +38,12 @@ const dropTable = () => world.in('subject', (client) => client.query('drop table
 describe('a database', () => {
   it('that is made by plain SQL is a tenant, not installed; installing it later starts it', async () => {
     await world.administer('create database made');
-    await world.notRunning('made', /not installed/);
+    await world.waitUntilNotRunning('made', /not installed/);
     const { code, stdout, stderr } = await millrace(['tenant', 'sql'], { env: world.env });
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     // rolled back: nothing was installed
     await world.in('made', (client) => client.query(stdout.replace(/^commit;$/m, 'rollback;')));
-    await world.notRunning('made', /not installed/);
+    await world.waitUntilNotRunning('made', /not installed/);
     await world.in('made', (client) => client.query(stdout));
     await world.started('made');
     expect(await world.schedulers()).toBe(2);
@@ -65,11 +65,11 @@ describe('a database', () => {
 
   it('that becomes a template is let go, and taken up again when it is none', async () => {
     await world.administer('alter database copied is_template true');
-    await world.notRunning('copied', /template/);
+    await world.waitUntilNotRunning('copied', /template/);
     await world.administer('alter database copied is_template false');
     await world.started('copied');
     await world.administer('alter database copied allow_connections false');
-    await world.notRunning('copied', /accepts no connections/);
+    await world.waitUntilNotRunning('copied', /accepts no connections/);
     await world.administer('alter database copied allow_connections true');
     await world.started('copied');
   });
@@ -99,7 +99,7 @@ describe('a migration by hand', () => {
   ])('that %s: the scheduler is gone while it lasts, and back after', async (_, end, made) => {
     const { order } = await world.started('subject');
     await migrating('subject', async (client) => {
-      const placed = await world.notRunning('subject', /waiting on transaction/);
+      const placed = await world.waitUntilNotRunning('subject', /waiting on transaction/);
       expect(placed.state).toBe('ALLOCATED');
       await end(client);
     });
@@ -113,10 +113,10 @@ describe('a migration by hand', () => {
     ['rolled back', false],
   ])('in a prepared transaction is waited for until it is %s', async (how, made) => {
     await migrating('subject', (client) => client.query(`prepare transaction 'by hand'`));
-    await world.notRunning('subject', /waiting on transaction/);
+    await world.waitUntilNotRunning('subject', /waiting on transaction/);
     // long after the session is gone
     await new Promise((resolve) => setTimeout(resolve, 1_500));
-    await world.notRunning('subject', /waiting on transaction/);
+    await world.waitUntilNotRunning('subject', /waiting on transaction/);
     await world.in('subject', (client) => client.query(`${made ? 'commit' : 'rollback'} prepared 'by hand'`));
     await world.started('subject');
     expect([how, await holdsTable('subject')]).toEqual([how, made]);
@@ -126,14 +126,14 @@ describe('a migration by hand', () => {
   it('that removes Millrace: rolled back it goes on, committed it is not installed', async () => {
     await migrating('subject', async (client) => {
       await client.query('drop schema millrace cascade');
-      await world.notRunning('subject', /waiting on transaction/);
+      await world.waitUntilNotRunning('subject', /waiting on transaction/);
       await client.query('rollback');
     });
     await world.started('subject');
     await migrating('subject', async (client) => {
       await client.query('drop schema millrace cascade; commit');
     });
-    await world.notRunning('subject', /not installed/);
+    await world.waitUntilNotRunning('subject', /not installed/);
   });
 });
 
@@ -142,13 +142,13 @@ describe('slots', () => {
     const { taken } = await world.call('GET /api/slots');
     await world.call('PUT /api/slots', { body: { limit: taken } });
     await create('waiting');
-    const { reason } = await world.notRunning('waiting', /no slot/);
+    const { reason } = await world.waitUntilNotRunning('waiting', /no slot/);
     expect(reason).toBe('no slot (position 1)');
     expect((await millrace(['tenant', 'why', 'waiting'], { env: world.env })).stdout).toMatch(/slot/);
     await world.call('POST /api/tenants/{name}/stop', { params: { name: 'after' } });
     await world.started('waiting');
     await world.call('POST /api/tenants/{name}/start', { params: { name: 'after' } });
-    await world.notRunning('after', /no slot/);
+    await world.waitUntilNotRunning('after', /no slot/);
     await world.call('PUT /api/slots', { body: { limit: 64 } });
     await world.started('after');
   });
@@ -179,7 +179,7 @@ describe('who is killed', () => {
     expect(message).toMatchObject({ kind: 'stop', outcome: null });
     expect(await world.schedulers()).toBeGreaterThan(1);
     const standby = world.addLauncher();
-    await world.notRunning('after', /stopped by user/);
+    await world.waitUntilNotRunning('after', /stopped by user/);
     const { items } = await world.call('GET /api/tenants/{name}/messages', { params: { name: 'after' } });
     expect(items[0]).toMatchObject({ kind: 'stop', outcome: 'stopped' });
     expect(await world.started('default')).toEqual(before);
@@ -192,7 +192,7 @@ describe('who is killed', () => {
     for (const launcher of world.launchers) launcher.signal('SIGKILL');
     await world.call('POST /api/tenants', { body: { name: 'later' } });
     await world.started('later');
-    await world.notRunning('after', /stopped by user/);
+    await world.waitUntilNotRunning('after', /stopped by user/);
     await world.call('POST /api/tenants/{name}/start', { params: { name: 'after' } });
     await world.started('after');
   });

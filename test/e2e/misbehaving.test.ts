@@ -1,4 +1,4 @@
 /** The quick ones; `npm run chaos` has them all. */
-import { describeMisbehaving } from '../chaos/misbehaving.ts';
+import { testMisbehaving } from '../chaos/misbehaving.ts';
 
-describeMisbehaving([['throws', /crashed: .*mischief: it will not start/]], ['exits']);
+testMisbehaving([['throws', /crashed: .*mischief: it will not start/]], ['exits']);

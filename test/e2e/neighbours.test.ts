@@ -1,4 +1,4 @@
 /** The quick villains; `npm run chaos` has them all. */
-import { describeNeighbours } from '../chaos/neighbours.ts';
+import { testNeighbours } from '../chaos/neighbours.ts';
 
-describeNeighbours(['spins', 'exits']);
+testNeighbours(['spins', 'exits']);

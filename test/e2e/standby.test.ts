@@ -42,7 +42,7 @@ const standing = () => world.inControl((db) => db.one<{ n: number }>(sql`select 
 
 describe('the one that stands by takes over from one that', () => {
   it.each([
-    ['is killed', {}, (active: RoleProcess) => active.away(), async () => {}],
+    ['is killed', {}, (active: RoleProcess) => active.kill(), async () => {}],
     ['is frozen', {}, freeze, async (active: RoleProcess) => active.signal('SIGCONT')],
     ['has lost its network', { through: true }, async () => network.fallSilent(), async () => network.close()],
   ] as const)(

@@ -3,7 +3,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { logOf, printedBy, runTask, shell, startTask, endOf } from '../harness/one-task.ts';
+import { logOf, waitForOutput, runTask, shell, startTask, endOf } from '../harness/one-task.ts';
 import { isProcessRunning } from '../../src/kernel/process/process-stat.ts';
 import { type Product, removeHome, startProduct } from '../harness/product.ts';
 import { makeTaskFile, makeTaskFolder } from '../harness/task-folder.ts';
@@ -215,7 +215,7 @@ it('its worker’s death is its own: kill -9 of `up` ends it, and after a restar
     first,
     shell('echo pid $$; trap "" TERM; [ -e once ] || { : > once; while :; do sleep 0.05; done; }', { cwd: folder }),
   );
-  const pid = Number(await printedBy(first, run, /pid (\d+)/));
+  const pid = Number(await waitForOutput(first, run, /pid (\d+)/));
   first.child.kill('SIGKILL');
   await dead([pid]);
   const second = await startProduct({ home });

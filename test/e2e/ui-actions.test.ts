@@ -112,7 +112,7 @@ describe.skipIf(!needs('chromium'))('actions in the web interface', () => {
     await dialog().getByRole('textbox', { name: 'region' }).press('Control+a');
     await page.keyboard.type('south');
     await dialog().getByRole('textbox', { name: 'days' }).fill('seven');
-    await dialog().getByText('Not JSON').waitFor();
+    await dialog().getByText('Not valid JSON').waitFor();
     await dialog().getByRole('textbox', { name: 'days' }).fill('7');
     await page.keyboard.press('Enter');
     await dialog().getByRole('link', { name: 'See it in the graph' }).click();

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { newId } from '../../src/kernel/id.ts';
 import { lastingPort } from '../harness/lasting-port.ts';
-import { endOf, logOf, printedBy, runTask, shell, startTask } from '../harness/one-task.ts';
+import { endOf, logOf, waitForOutput, runTask, shell, startTask } from '../harness/one-task.ts';
 import { isProcessRunning } from '../../src/kernel/process/process-stat.ts';
 import { type Product, removeHome, startProduct } from '../harness/product.ts';
 import { makeTaskFolder } from '../harness/task-folder.ts';
@@ -49,7 +49,7 @@ function twice(mark: string = newId()): object {
   );
 }
 
-const pidOf = async (run: string): Promise<number> => Number(await printedBy(product, run, /pid (\d+)/));
+const pidOf = async (run: string): Promise<number> => Number(await waitForOutput(product, run, /pid (\d+)/));
 
 describe('queues', () => {
   it('are served by those that name them, several by one; others leave their runs alone', async () => {
@@ -215,7 +215,7 @@ describe('while the API is away', () => {
     const mark = join(folder, newId());
     const script = `echo before; until [ -e ${mark} ]; do sleep 0.05; done; head -c 2000000 /dev/zero | tr '\\0' x; echo; echo during; : > ${mark}.done`;
     const run = await startTask(first, shell(script));
-    await printedBy(first, run, /before/);
+    await waitForOutput(first, run, /before/);
     await first.stop();
     await writeFile(mark, '');
     // two megabytes are more than is held up for, while the API answers: nobody waits for one that is away
@@ -240,7 +240,7 @@ describe('while the API is away', () => {
     const leaving = await startWorkerProcess(alone, { env: { MILLRACE_DRAIN: '200ms' } });
     workers.push(leaving);
     const run = await startTask(alone, shell('echo pid $$; trap "" TERM; while :; do echo more; sleep 0.01; done'));
-    const pid = Number(await printedBy(alone, run, /pid (\d+)/));
+    const pid = Number(await waitForOutput(alone, run, /pid (\d+)/));
     await alone.stop();
     const askedAt = performance.now();
     expect(await leaving.end('SIGTERM')).toBe(0);

@@ -7,7 +7,7 @@ import { readFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { mostHolds } from '../../src/contract/wire.ts';
 import { newId } from '../../src/kernel/id.ts';
-import { blockingOf } from '../harness/blocking.ts';
+import { measureBlocking } from '../harness/blocking.ts';
 import { type Product, removeHome, startProduct } from '../harness/product.ts';
 import { openRaw } from '../harness/raw-http.ts';
 
@@ -39,7 +39,7 @@ async function sendRaw(texts: readonly string[]): Promise<void> {
     texts.map(async (text) => {
       const connection = openRaw(product.url);
       connection.send(text);
-      await connection.answered(1);
+      await connection.waitForAnswers(1);
       connection.socket.destroy();
     }),
   );
@@ -134,7 +134,7 @@ describe('without a key', () => {
 
   it.each(inputs.map(({ what, send }) => [what, send] as const))('%s', { timeout: 120_000 }, async (_, send) => {
     const watched = { url: product.url, pid: product.child.pid ?? 0 };
-    expect(await blockingOf(watched, send, longestWaitMs)).toBeLessThanOrEqual(longestWaitMs);
+    expect(await measureBlocking(watched, send, longestWaitMs)).toBeLessThanOrEqual(longestWaitMs);
   });
 
   it('a hundred and fifty bodies of 4 MiB are refused unread, and take no memory', { timeout: 120_000 }, async () => {
@@ -143,7 +143,7 @@ describe('without a key', () => {
     const before = await residentBytes();
     const connections = repeat(150, '').map(() => openRaw(product.url));
     for (const { send } of connections) send(head + ' '.repeat(4_194_303));
-    await Promise.all(connections.map(({ answered }) => answered(1)));
+    await Promise.all(connections.map(({ waitForAnswers }) => waitForAnswers(1)));
     expect(connections.filter((each) => each.answers() > 0).every((each) => each.text().includes(' 413 '))).toBe(true);
     expect((await residentBytes()) - before).toBeLessThan(150 * 1024 * 1024);
     for (const { socket } of connections) socket.destroy();
@@ -156,7 +156,7 @@ describe('without a key', () => {
     for (const [i, { send }] of connections.entries()) send(i % 2 === 0 ? head : `${head}\r\n{"key":`);
     const watched = { url: product.url, pid: product.child.pid ?? 0 };
     const work = async (): Promise<void> => void (await fetch(`${product.url}/readyz`));
-    expect(await blockingOf(watched, work, longestWaitMs)).toBeLessThanOrEqual(longestWaitMs);
+    expect(await measureBlocking(watched, work, longestWaitMs)).toBeLessThanOrEqual(longestWaitMs);
     for (const { socket } of connections) socket.destroy();
   });
 });
@@ -239,7 +239,7 @@ describe('with a key', () => {
 
   it.each(inputs.map(({ what, send }) => [what, send] as const))('%s', { timeout: 120_000 }, async (_, send) => {
     const watched = { url: product.url, pid: product.child.pid ?? 0 };
-    expect(await blockingOf(watched, send, longestWaitMs)).toBeLessThanOrEqual(longestWaitMs);
+    expect(await measureBlocking(watched, send, longestWaitMs)).toBeLessThanOrEqual(longestWaitMs);
   });
 });
 

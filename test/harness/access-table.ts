@@ -1,6 +1,6 @@
 /**
- * Who may call what, worked out from the tables of endpoints: the rows of docs/security.md, and what the end-to-end tests
- * expect. A new endpoint names its roles in `allow`, and gets a row here by that.
+ * The table of who may call which endpoint, derived from the endpoint tables. It gives the rows of docs/security.md and the
+ * expectations of the end-to-end tests. A new endpoint names its roles in `allow` and thereby gets a row.
  */
 import { tenantEndpoints } from '../../src/api/endpoints.ts';
 import { gatewayEndpoints } from '../../src/gateway/installation/endpoints.ts';
@@ -15,13 +15,13 @@ export const endpoints: readonly (readonly [string, Endpoint])[] = Object.entrie
 const callers = ['nobody', 'viewer', 'operator', 'worker', 'boundWorker', 'task'] as const;
 type AccessCaller = (typeof callers)[number];
 
-/** Workers of Waterwheel are listed for all tenants. */
+/** Only keys without a tenant: workers of Waterwheel are listed for all tenants. */
 const unboundOnly: ReadonlySet<string> = new Set(['POST /int-api/heartbeat']);
 
-/** Yes; or only what is its own: a task's run, job and project, or what the runs name that workers of the key hold. */
-type Stand = 'yes' | 'own' | '';
+/** `own`: only a task's own run, job and project, or what the runs refer to that workers of the key hold. */
+type Access = 'yes' | 'own' | '';
 
-export function standOf(key: string, { allow }: Endpoint, caller: AccessCaller): Stand {
+export function accessOf(key: string, { allow }: Endpoint, caller: AccessCaller): Access {
   if (allow.includes('anyone')) return 'yes';
   if (caller === 'nobody') return '';
   const role = caller === 'boundWorker' ? 'worker' : caller;
@@ -30,11 +30,11 @@ export function standOf(key: string, { allow }: Endpoint, caller: AccessCaller):
   return role === 'viewer' || role === 'operator' ? 'yes' : 'own';
 }
 
-/** The rows of the table in docs/security.md, without its head. */
+/** The rows of the table in docs/security.md, without its header. */
 export function accessRows(): string[] {
   const rows = endpoints.map(([key, endpoint]) => {
-    const stands = callers.map((caller) => standOf(key, endpoint, caller));
-    return `| \`${key}\` | ${stands.join(' | ')} |`.replaceAll(/ {2,}/g, ' ');
+    const accesses = callers.map((caller) => accessOf(key, endpoint, caller));
+    return `| \`${key}\` | ${accesses.join(' | ')} |`.replaceAll(/ {2,}/g, ' ');
   });
   return rows.toSorted((a, b) => pathIn(a).localeCompare(pathIn(b), 'en') || a.localeCompare(b, 'en'));
 }
@@ -43,7 +43,7 @@ function pathIn(row: string): string {
   return row.split('`')[1]?.split(' ')[1] ?? '';
 }
 
-/** Most endpoints decide before they read the body, so that none is needed. This one asks which tenant the key is of. */
+/** Most endpoints check access before they read the body, so none is needed. This one checks the key's tenant afterwards. */
 export function bodyFor(key: string): object | undefined {
   if (key !== 'POST /int-api/heartbeat') return undefined;
   const work = { running_tasks: 0, total_tasks: 0 };

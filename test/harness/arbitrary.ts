@@ -1,4 +1,4 @@
-/** Values that a JSON Schema allows, and now and then one that it does not quite. */
+/** Random values that a JSON Schema allows; one in twenty is arbitrary JSON instead. */
 import * as fc from 'fast-check';
 
 export interface JsonSchema {
@@ -18,10 +18,13 @@ export interface JsonSchema {
 }
 
 export function arbitraryOf(schema: JsonSchema): fc.Arbitrary<unknown> {
-  return fc.oneof({ arbitrary: allowed(schema), weight: 19 }, { arbitrary: fc.jsonValue({ maxDepth: 2 }), weight: 1 });
+  return fc.oneof(
+    { arbitrary: allowedBy(schema), weight: 19 },
+    { arbitrary: fc.jsonValue({ maxDepth: 2 }), weight: 1 },
+  );
 }
 
-function allowed(schema: JsonSchema): fc.Arbitrary<unknown> {
+function allowedBy(schema: JsonSchema): fc.Arbitrary<unknown> {
   if (schema.const !== undefined) return fc.constant(schema.const);
   if (schema.enum !== undefined) return fc.constantFrom(...schema.enum);
   const choices = schema.anyOf ?? schema.oneOf;

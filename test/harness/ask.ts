@@ -1,4 +1,4 @@
-/** One HTTP request exactly as written, a `Host` of one's own included, which `fetch` would not send. */
+/** Sends one HTTP request exactly as written, including a `Host` header, which `fetch` would not send. */
 import { type IncomingHttpHeaders, request } from 'node:http';
 
 export interface Question {

@@ -1,9 +1,9 @@
-/** What axe finds wrong with a page: only what is serious or worse, each with the elements it is about. */
+/** Accessibility faults of a page that axe rates serious or critical, each with its elements. */
 import axe, { type AxeResults } from 'axe-core';
 import type { Page } from 'playwright-core';
 
 export async function seriousFaults(page: Page): Promise<string[]> {
-  // evaluated, not added as a script: the page's own policy would refuse that
+  // evaluated rather than added as a script, which the page's content security policy would block
   await page.evaluate(axe.source);
   const violations = await page.evaluate(async () => {
     const { axe: checker } = globalThis as unknown as { axe: { run(): Promise<AxeResults> } };

@@ -1,8 +1,8 @@
 /**
- * How long a process keeps others waiting while something is done to it.
+ * Measures how long a process keeps other requests waiting while it handles some work.
  *
- * A client asks without a break and notes its longest wait. On a busy machine a wait has other causes, too: so a process is
- * never held responsible for more than the processor time that it used meanwhile, nor for the slowest of several tries.
+ * A client sends requests without a pause and records its longest wait. On a busy machine a wait has other causes, too. So
+ * the result is never more than the processor time that the process used meanwhile, and the best of several tries counts.
  */
 import { Agent, get } from 'node:http';
 import { readProcessStat } from '../../src/kernel/process/process-stat.ts';
@@ -12,18 +12,18 @@ export interface Watched {
   readonly pid: number;
 }
 
-/** The shortest, over some tries, of the longest wait that the work caused, in milliseconds. Stops at one within `goodMs`. */
-export async function blockingOf(watched: Watched, work: () => Promise<void>, goodMs: number): Promise<number> {
+/** The longest wait in milliseconds that the work caused, as the minimum of up to five tries. Stops at one within `goodMs`. */
+export async function measureBlocking(watched: Watched, work: () => Promise<void>, goodMs: number): Promise<number> {
   let best = Number.POSITIVE_INFINITY;
   for (let tries = 0; tries < 5 && best > goodMs; tries++) {
-    best = Math.min(best, await blockedOnce(watched, work));
-    // no chance of the machine makes so much of so little
+    best = Math.min(best, await measureOnce(watched, work));
+    // a busy machine alone does not cause a wait this long
     if (best > 20 * goodMs) break;
   }
   return best;
 }
 
-async function blockedOnce({ url, pid }: Watched, work: () => Promise<void>): Promise<number> {
+async function measureOnce({ url, pid }: Watched, work: () => Promise<void>): Promise<number> {
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
   let isOver = false;
   let longestMs = 0;
@@ -32,7 +32,7 @@ async function blockedOnce({ url, pid }: Watched, work: () => Promise<void>): Pr
     await answerOf(`${url}/healthz`, agent);
     longestMs = Math.max(longestMs, performance.now() - askedAt);
   };
-  // the connection is open before anything is measured
+  // open the connection before measuring
   await answerOf(`${url}/healthz`, agent);
   const before = readProcessStat(pid)?.processorMs ?? 0;
   const asking = (async () => {
@@ -40,7 +40,7 @@ async function blockedOnce({ url, pid }: Watched, work: () => Promise<void>): Pr
   })();
   try {
     await work();
-    // whatever the work has left behind is in the way of this
+    // work that is left over delays this request
     await ask();
   } finally {
     isOver = true;

@@ -1,4 +1,4 @@
-/** A real Chromium, headless, with nothing of its own to say to the outside. */
+/** A real headless Chromium that sends no requests of its own. */
 import { type Browser, chromium } from 'playwright-core';
 import { findService } from '../../scripts/services.js';
 
@@ -14,6 +14,6 @@ const quiet = [
 
 export function startBrowser(): Promise<Browser> {
   const executablePath = findService('chromium');
-  if (executablePath === undefined) throw new Error('there is no Chromium here');
+  if (executablePath === undefined) throw new Error('Chromium is not installed');
   return chromium.launch({ executablePath, args: quiet, headless: true });
 }

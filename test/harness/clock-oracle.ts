@@ -1,12 +1,14 @@
 /**
- * An oracle for schedules that shares no code with the product. It asks Intl what a clock shows at every minute of a
- * window (clocks have not gone in the middle of one for a century), tries every minute or second there is, reads
- * expressions with a few naive lines of its own, and applies the rules as docs/jobs.md states them: named hours run each
- * wall time once (the first time it is shown, or at the jump that skips it), wildcard and stepped hours run whenever a
- * named time is shown. Wall times are written as the epoch time at which a clock in UTC would show the same.
+ * An oracle for schedules that shares no code with the product. It asks Intl for the wall time of every minute of a window
+ * (clocks have not changed within a minute for a century). It tries every minute or second, parses expressions with a few
+ * naive lines of its own, and applies the rules of docs/jobs.md:
+ * - named hours run each wall time once: when it is first shown, or at the jump that skips it;
+ * - wildcard and stepped hours run whenever a named time is shown.
+ *
+ * A wall time is represented by the epoch time at which a clock in UTC shows the same.
  */
 
-/** Wall times in columns, which are quick to scan, each with the moment it stands for. */
+/** Wall times in columns, which are fast to scan, each with the moment it occurs at. */
 interface Moments {
   readonly at: readonly number[];
   readonly wallMs: readonly number[];
@@ -22,12 +24,12 @@ interface Moments {
 
 export interface Place {
   readonly zone: string;
-  /** The window that cases look at; the clock is known a little beyond it on both sides. */
+  /** The window that test cases cover; the clock extends a little beyond it on both sides. */
   readonly fromMs: number;
   readonly toMs: number;
-  /** What the clock shows, moment by moment. */
+  /** The wall times that the clock shows, moment by moment. */
   readonly shown: Moments;
-  /** Every wall time that anyone could name, shown or not, with the moment that it runs at. */
+  /** Every possible wall time, shown or skipped, with the moment at which it runs. */
   readonly walls: Moments;
 }
 
@@ -88,26 +90,26 @@ function wallsOf(at: readonly number[], shown: readonly number[], stepMs: number
 const monthNames = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec'];
 export const weekdayNames = ['sun', 'mon', 'tue', 'wed', 'thu', 'fri', 'sat'];
 
-/** At n: whether a field names the number n. `names[0]` stands for `least`; an open end is at `most`. */
-function members(field: string, least: number, most: number, names: readonly string[] = []): boolean[] {
+/** For each number n, whether the field names it. `names[0]` stands for `min`; an open range ends at `max`. */
+function members(field: string, min: number, max: number, names: readonly string[] = []): boolean[] {
   const number = (text: string): number => {
     const named = names.indexOf(text.toLowerCase());
-    return named < 0 ? Number(text) : least + named;
+    return named < 0 ? Number(text) : min + named;
   };
   const found: boolean[] = [];
   for (const item of field.split(',')) {
     const [range = '', step = '1'] = item.split('/');
     const [low = '', high] = range.split('-');
     const any = low === '*' || low === '?';
-    const first = any ? least : number(low);
-    const last = any || (high === undefined && item.includes('/')) ? Math.max(first, most) : number(high ?? low);
+    const first = any ? min : number(low);
+    const last = any || (high === undefined && item.includes('/')) ? Math.max(first, max) : number(high ?? low);
     for (let value = first; value <= last; value += Number(step)) found[value] = true;
   }
   return found;
 }
 
-/** The moments that an expression names. */
-function named(cron: string, moments: Moments): number[] {
+/** The moments that an expression matches. */
+function matchMoments(cron: string, moments: Moments): number[] {
   const given = cron.split(' ');
   const unix = given.length === 5;
   const fields = unix ? ['0', ...given] : given;
@@ -115,7 +117,7 @@ function named(cron: string, moments: Moments): number[] {
   const [seconds, minutes, hours] = [members(second, 0, 59), members(minute, 0, 59), members(hour, 0, 23)] as const;
   const [days, months] = [members(day, 1, 31), members(month, 1, 12, monthNames)] as const;
   const years = members(year, 1970, 2100);
-  // a week begins with Sunday and ends with Saturday; in five fields 7 is another name for its beginning
+  // a week begins with Sunday; in five fields 7 is another number for Sunday
   const weekdays = unix ? members(weekday, 0, 6, weekdayNames) : members(weekday, 1, 7, weekdayNames);
   const isWeekday = (sundayIs0: number): boolean =>
     unix
@@ -130,22 +132,22 @@ function named(cron: string, moments: Moments): number[] {
   });
 }
 
-/** Whether the hours are named: neither a wildcard nor a step, and not simply all of them. */
+/** Whether the hours are named: neither a wildcard nor a step, and not all 24 of them. */
 function namesHours(cron: string): boolean {
   const fields = cron.split(' ');
   const hours = fields[fields.length === 5 ? 1 : 2] ?? '';
   return !/[*/]/.test(hours) && members(hours, 0, 23).filter(Boolean).length < 24;
 }
 
-/** The instants of an expression in a place's window. */
+/** The instants of an expression within the window of a place. */
 export function cronInstants(cron: string, place: Place): number[] {
-  return within(place, named(cron, namesHours(cron) ? place.walls : place.shown));
+  return within(place, matchMoments(cron, namesHours(cron) ? place.walls : place.shown));
 }
 
-/** The instants of a period of whole days that starts inside the place's clock, itself included. */
+/** The instants of a period of whole days, including its start, which must lie within the place's clock. */
 export function dayPeriodInstants(startMs: number, days: number, place: Place): number[] {
   const start = place.shown.wallMs[place.shown.at.indexOf(startMs)];
-  if (start === undefined) throw new Error('the start lies outside of the clock');
+  if (start === undefined) throw new Error('the start lies outside the window of the clock');
   const later = place.walls.at.filter((_, i) => {
     const after = (place.walls.wallMs[i] ?? 0) - start;
     return after > 0 && after % (days * 24 * hourMs) === 0;

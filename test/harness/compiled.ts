@@ -1,11 +1,11 @@
-/** Modules of src/ as JavaScript files in their own layout, for tests that load several of them in another process. */
+/** Compiles modules of src/ to separate JavaScript files, for tests that load several of them in another process. */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 const repository = new URL('../../', import.meta.url).pathname;
 
-/** Compiles a module and all it imports into a new folder, below which they find the installed packages. */
+/** Compiles a module and its imports into a new folder, with a link to the installed packages. */
 export function compileInto(folder: string, source: string): void {
   mkdirSync(folder);
   const options = {

@@ -1,10 +1,10 @@
 /**
- * Engines of other versions, really built: this source with changes that can be seen from outside, bundled as a release
- * is, in a folder that `millrace engine add` takes.
+ * Real builds of engines of other versions: this source with changes that are visible from outside, bundled like a release,
+ * in a folder that `millrace engine add` accepts.
  *
- * Each differs in its migrations (tables of its own, and what the test adds), in an API answer (`GET /api/status` says
- * which build answers) and in its scheduler (each firing is noted in `build_firing`, and whatever stands in
- * `build_mischief` when it starts, it does).
+ * Each build differs in its migrations (its own tables, and those that the test adds), in an API answer (`GET /api/status`
+ * names the build) and in its scheduler. The scheduler records each firing in `build_firing`. When it starts, it reads
+ * `build_mischief` and misbehaves accordingly.
  */
 import { cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -18,41 +18,41 @@ import { composeFunctionSet } from '../../src/postgres/function-set.ts';
 const root = fileURLToPath(new URL('../../', import.meta.url));
 
 export interface BuildOptions {
-  /** Such as 0.2.1-test.1. */
+  /** For example 0.2.1-test.1. */
   readonly version: string;
   /**
-   * More migrations, each a text of SQL; the first is `NNNN_build_2.sql`. Builds that shall follow each other begin with
-   * the same.
+   * Further migrations, each as SQL text; the first becomes `NNNN_build_2.sql`. Builds that upgrade to each other must begin
+   * with the same migrations.
    */
   readonly migrations?: readonly string[];
   readonly contract?: number;
-  /** Put at the top of its code. */
+  /** Code inserted into the engine's module. */
   readonly code?: string;
 }
 
-/** What a scheduler of a build does where a row of `millrace.build_mischief` says so; read when it starts. */
+/** Misbehaviour of a build's scheduler, from the rows of `millrace.build_mischief` at its start. */
 export type Mischief =
   /** Rejects its start. */
   | 'throws'
-  /** Its start never comes to an end. */
+  /** Its start never completes. */
   | 'never-starts'
-  /** Starts, and its probe never answers. */
+  /** Starts, but its probe never answers. */
   | 'hangs'
-  /** Starts, and its probe rejects. */
+  /** Starts, but its probe rejects. */
   | 'stuck'
-  /** Keeps the process from doing anything else while it starts, for ever. */
+  /** Blocks the event loop for ever while it starts. */
   | 'spins'
-  /** Starts, and soon keeps the process from doing anything else, for ever. */
+  /** Starts, and blocks the event loop for ever 0.2 s later. */
   | 'blocks'
-  /** As `blocks`, when it has run for 15 s. */
+  /** As `blocks`, but 15 s after its start. */
   | 'blocks-later'
-  /** Starts, and takes ever more memory outside of its heap, about 100 MB a second. */
+  /** Starts, and leaks about 100 MB per second outside of the heap. */
   | 'leaks'
-  /** As `leaks`, of its heap. */
+  /** As `leaks`, but on the heap. */
   | 'leaks-heap'
-  /** Starts, and soon ends its process. */
+  /** Starts, and ends its process 0.2 s later. */
   | 'exits'
-  /** Starts, and its stop never comes to an end. */
+  /** Starts, but its stop never completes. */
   | 'never-stops';
 
 /** Migrations for tests. */
@@ -67,7 +67,7 @@ create table build_mischief (kind text not null);
 
 const made = new Map<string, Promise<string>>();
 
-/** The folder of such an engine; the same options give the same one. */
+/** Returns the folder of such an engine; the same options give the same folder. */
 export function engineBuild(options: BuildOptions): Promise<string> {
   const key = JSON.stringify(options);
   const known = made.get(key) ?? make(options);
@@ -75,7 +75,7 @@ export function engineBuild(options: BuildOptions): Promise<string> {
   return known;
 }
 
-/** When a suite is done. */
+/** Call this at the end of a suite. */
 export async function removeEngineBuilds(): Promise<void> {
   const folders = await Promise.allSettled(made.values());
   made.clear();
@@ -99,13 +99,13 @@ async function make(options: BuildOptions): Promise<string> {
   return folder;
 }
 
-/** As ours, but for its version, and without scripts: packing it builds nothing. */
+/** Our manifest with another version, and without scripts, so that packing it builds nothing. */
 async function manifest(version: string, contract: number): Promise<object> {
   const ours = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as object;
   return { ...ours, version, millrace: { contract }, scripts: {}, workspaces: undefined };
 }
 
-/** Where in the source, what stands there, and what shall. */
+/** In `file`, the text `from` is replaced by `to`. */
 type Change = readonly [file: string, from: string, to: string];
 
 function changes({ version, contract, code = '' }: BuildOptions): Plugin {
@@ -124,12 +124,12 @@ function changes({ version, contract, code = '' }: BuildOptions): Plugin {
       ? []
       : ([['src/engine/engine.ts', 'contract: contractNumber,', `contract: ${contract},`]] as const)),
   ];
-  return { name: 'changes', transform: (text, id) => list.reduce((sum, change) => changed(sum, id, change), text) };
+  return { name: 'changes', transform: (text, id) => list.reduce((sum, change) => applyChange(sum, id, change), text) };
 }
 
-function changed(text: string, id: string, [file, from, to]: Change): string {
+function applyChange(text: string, id: string, [file, from, to]: Change): string {
   if (id !== join(root, file)) return text;
-  if (!text.includes(from)) throw new Error(`${file} no longer says ${from}: this harness must follow`);
+  if (!text.includes(from)) throw new Error(`${file} no longer contains "${from}": adapt engine-builds.ts`);
   return text.replace(from, () => to);
 }
 

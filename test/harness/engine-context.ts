@@ -1,4 +1,4 @@
-/** What an engine is given, around a real database: real wake-ups within this process, a clock moved by hand. */
+/** The context of an engine on a real database, with real wake-ups within this process and a clock moved by hand. */
 import type { Pool } from 'pg';
 import { postgresBroker } from '../../src/broker/postgres.ts';
 import type { EngineContext, Retention, SchedulerStatus } from '../../src/contract/context.ts';
@@ -12,9 +12,9 @@ import { WakeHub } from '../../src/postgres/wake.ts';
 
 export interface TestContext extends EngineContext {
   readonly hub: WakeHub;
-  /** What went wrong in the background, newest last. */
+  /** Errors and warnings logged in the background, newest last. */
   readonly faults: unknown[];
-  /** What schedulers said of themselves, newest last. */
+  /** Status reports of schedulers, newest last. */
   readonly statuses: SchedulerStatus[];
 }
 
@@ -26,7 +26,7 @@ export interface ContextOptions {
   readonly retention?: Retention;
 }
 
-/** A test's clock jumps as it likes: only where it says so does anything grow old. */
+/** Keeps everything: the test's clock jumps, and nothing may expire unless the test asks for it. */
 export const everything: Retention = { ageMs: null, runs: null, events: null };
 
 export function makeContext({

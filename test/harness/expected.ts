@@ -1,4 +1,4 @@
-/** What suites expect without knowing it exactly. Typed as unknown: vitest's own matchers are `any`. */
+/** Matchers for values that a suite does not know exactly. Typed as unknown, because vitest's own matchers are `any`. */
 import { expect } from 'vitest';
 
 export const anyText: unknown = expect.any(String);
@@ -8,7 +8,7 @@ export function textWith(part: string): unknown {
   return expect.stringContaining(part);
 }
 
-/** A call that was answered with this status. */
+/** The error of a call that was answered with this status. */
 export function refusal(status: number): unknown {
   return expect.objectContaining({ status });
 }

@@ -1,4 +1,4 @@
-/** Asking a tenant's API why, and making what there is to explain: workers that live, and a scheduler. */
+/** Requests explanations from a tenant's API, and adds the workers and schedulers that they mention. */
 import type { ReasonCode } from '../../src/api/explain/endpoints.ts';
 import type { Explanation } from '../../src/api/explain/findings.ts';
 import type { WorkerInfo } from '../../src/contract/context.ts';
@@ -15,13 +15,13 @@ export const whyToken = (api: TenantApi, task: string | undefined, instant?: str
 export const whyTrigger = (api: TenantApi, id: string | undefined, instant?: string): Promise<Explanation> =>
   api.call('GET /api/explain/trigger/{id}', { params: { id: id ?? '' }, query: { instant } });
 
-/** What must be true of an explanation: the code is there, and its message says so. */
+/** An expected explanation: the reason code and a part of its message. */
 export interface Why {
   readonly code: ReasonCode;
   readonly when: string;
   readonly ask: () => Promise<Explanation>;
   readonly says: string;
-  /** That reason comes first, so that the summary says it. */
+  /** Whether this reason must come first, so that the summary gives it. */
   readonly first?: boolean;
 }
 
@@ -47,7 +47,7 @@ export function aliveScheduler(api: TenantApi): void {
   api.schedulers.splice(0, Infinity, { id: newId(), version: '1', lastSeenAt, queuedTriggers: 0, nextTriggerId: null });
 }
 
-/** Hands out all that is ready; answers what is of this task. */
+/** Claims all ready runs; returns those of this task. */
 export async function claimTask(api: TenantApi, task: string | undefined): Promise<ClaimedRow[]> {
   const runs = await claim(api, 100);
   return runs.filter((run) => run.task_id === task);

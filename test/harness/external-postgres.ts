@@ -1,4 +1,4 @@
-/** A PostgreSQL 15 of Debian's package, in a folder of its own, that a test may stop and start again. */
+/** A PostgreSQL 15 server of Debian's package in a temporary folder, which a test may stop and start again. */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { chownSync, mkdtempSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
@@ -7,7 +7,7 @@ import { dirname, join } from 'node:path';
 import { findService } from '../../scripts/services.js';
 import { until } from './until.ts';
 
-/** PostgreSQL does not run as root; Debian's package brings a user for it. */
+/** PostgreSQL refuses to run as root; Debian's package creates a user for it. */
 function postgresUser(): { uid: number; gid: number } | undefined {
   if (process.getuid?.() !== 0) return undefined;
   const id = (flag: string): number => Number(execFileSync('id', [flag, 'postgres']).toString());
@@ -48,7 +48,7 @@ export class ExternalPostgres {
     execFileSync(join(this.#bin, 'psql'), args, { stdio: 'ignore' });
   }
 
-  /** A fast shutdown: connections are ended. */
+  /** A fast shutdown, which ends all connections. */
   async stop(): Promise<void> {
     if (this.#server !== undefined) await endProcess(this.#server);
   }

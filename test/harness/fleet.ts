@@ -1,4 +1,4 @@
-/** A control database, tenants with real engines behind a real loader, and jobs in them whose runs can be made ready. */
+/** A control database, tenants with real engines behind a real loader, and jobs whose runs can be made ready. */
 import type { Engine } from '../../src/contract/engine.ts';
 import { engine } from '../../src/engine/engine.ts';
 import { newId } from '../../src/kernel/id.ts';
@@ -21,30 +21,30 @@ import { activate, applyDocument, makeProject } from './pipeline.ts';
 
 export interface TestTenant {
   readonly row: TenantRow;
-  /** Makes that many runs of one task ready; answers their ids. */
+  /** Makes that many runs of one task ready; returns their ids. */
   ready(runs: number): Promise<string[]>;
-  /** Makes a run of a process ready whose environment names the stash entry `key`. */
+  /** Makes a run of a process ready whose environment refers to the stash entry `key`. */
   readyWithSecret(): Promise<void>;
   readonly db: () => Promise<Db>;
 }
 
 export interface Fleet {
   readonly control: ControlDatabase;
-  /** What all its loaders hear; not connected, so within this process. */
+  /** The wake hub of all its loaders; it is not connected, so wake-ups stay within this process. */
   readonly hub: WakeHub;
   readonly loader: Loader;
   readonly time: HandTime;
   readonly tenants: readonly TestTenant[];
   readonly contexts: ReadonlyMap<string, TestContext>;
-  /** Everything that engines were asked, in order: `claim a`, `report b`… */
+  /** Every call of an engine, in order: `claim a`, `report b`… */
   readonly asked: string[];
-  /** What engines wait for before they answer; replaced by tests. */
+  /** Engines await this before they answer; tests may replace it. */
   gate: (asked: string) => Promise<void>;
   newLoader(more?: LoaderChoices): Loader;
   close(): Promise<void>;
 }
 
-/** Engines may also be named one by one. */
+/** Engines may also be given as a list. */
 type LoaderChoices = Partial<Omit<LoaderOptions, 'engines'>> & {
   readonly engines?: readonly Engine[] | EngineSource;
 };
@@ -58,12 +58,12 @@ function sourceOf(engines: readonly Engine[] | EngineSource): EngineSource {
   return {
     async find(version) {
       const found = engines.find((candidate) => candidate.version === version);
-      return found === undefined ? { ok: false, detail: 'it is not here' } : { ok: true, engine: found };
+      return found === undefined ? { ok: false, detail: 'not found' } : { ok: true, engine: found };
     },
   };
 }
 
-/** A tenant by its name, or one that it had before. */
+/** Opens a tenant by its current or a former name. */
 export async function opened(loader: Loader, name: string): Promise<OpenTenant> {
   return loader.open(await loader.findAlways(name));
 }
@@ -77,7 +77,7 @@ export async function makeFleet(names: readonly string[]): Promise<Fleet> {
   const asked: string[] = [];
   const loaders: Loader[] = [];
   const hub = new WakeHub(control.address, silent);
-  const newLoader = ({ engines = [overheard()], ...more }: LoaderChoices = {}): Loader => {
+  const newLoader = ({ engines = [makeRecordingEngine()], ...more }: LoaderChoices = {}): Loader => {
     const loader = new Loader({
       control: control.db,
       hub,
@@ -102,7 +102,7 @@ export async function makeFleet(names: readonly string[]): Promise<Fleet> {
     loaders.push(loader);
     return loader;
   };
-  const overheard = (): Engine => ({
+  const makeRecordingEngine = (): Engine => ({
     ...engine,
     runs: {
       ...engine.runs,
@@ -191,8 +191,8 @@ export async function setDesired(control: ControlDatabase, tenant: string, desir
   await control.db.exec(sql`update tenant set desired = ${desired} where id = ${tenant}`);
 }
 
-/** What the tenant's scheduler says of it, and when. */
-export async function sayScheduler(
+/** Writes the row of the tenant's scheduler. */
+export async function writeSchedulerStatus(
   fleet: Pick<Fleet, 'control'>,
   { row }: Pick<TestTenant, 'row'>,
   { ready, beatAt = new Date() }: { ready: boolean; beatAt?: Date },

@@ -32,7 +32,7 @@ export async function digestTables(client: ClientBase): Promise<Map<string, stri
   return digests;
 }
 
-/** Every function with all that it is declared with: the body, its settings, its volatility. */
+/** The full definition of every function: body, settings and volatility. */
 export async function functionDefinitions(client: ClientBase): Promise<string[]> {
   const rows = await onClient(client).rows<{ definition: string }>(sql`
     select pg_get_functiondef(oid) as definition

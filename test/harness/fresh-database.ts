@@ -1,4 +1,4 @@
-/** Databases for suites that migrate by themselves, and control databases; gone when the suite is done. */
+/** Databases for suites that run migrations themselves, and control databases; dropped at the end of the suite. */
 import { randomBytes } from 'node:crypto';
 import type { Pool } from 'pg';
 import { engineVersion } from '../../src/engine/engine.ts';
@@ -15,7 +15,7 @@ export interface FreshDatabase {
   close(): Promise<void>;
 }
 
-/** A name that no other suite has; nothing is made yet. */
+/** A unique address; the database is not created yet. */
 export function freshAddress(): FreshDatabase {
   const server = serverAddress();
   const name = `fresh_${randomBytes(6).toString('hex')}`;
@@ -31,7 +31,7 @@ export async function makeFreshDatabase(): Promise<FreshDatabase> {
   return fresh;
 }
 
-/** A tenant's database as `migrate` leaves it, with its version recorded. */
+/** A tenant's database after `migrate`, with its version recorded. */
 export async function makeInstalledTenant(version = engineVersion): Promise<FreshDatabase> {
   const fresh = await makeFreshDatabase();
   await install(fresh.address, 'tenant', version);

@@ -1,4 +1,4 @@
-/** A gateway over a fleet, in this process: real keys, sessions and credentials, real engines; its listener if need be. */
+/** A gateway over a fleet in this process, with real keys, sessions, credentials and engines. */
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Role } from '../../src/contract/roles.ts';
@@ -40,7 +40,7 @@ export interface TestGateway {
   readonly gateway: Gateway;
   readonly context: GatewayContext;
   readonly secrets: RunSecrets;
-  /** Makes a key; tenant null for roles that serve the whole installation. */
+  /** Creates a key; `tenant` is null for roles that serve the whole installation. */
   key(role: Role, tenant: string | null): Promise<string>;
   /** The cookie of a session opened with that key. */
   session(key: string): Promise<string>;
@@ -50,7 +50,7 @@ export interface TestGateway {
 export function makeTestGateway(fleet: Fleet, loader: Loader = fleet.loader): TestGateway {
   const { time } = fleet;
   const { db: control } = fleet.control;
-  // as the engines' contexts have them
+  // the same keys as in the engines' contexts
   const secrets = makeSecrets(['a master key of the tests'], () => time.now());
   const servings = new Servings(control, silent);
   const turns = new BatchTurns();
@@ -125,7 +125,7 @@ export function makeTestGateway(fleet: Fleet, loader: Loader = fleet.loader): Te
     },
     async session(key) {
       const answer = await fetchFrom('POST', '/api/session', { origin }, { key });
-      if (answer.status !== 201) throw new Error(`no session: ${answer.status}`);
+      if (answer.status !== 201) throw new Error(`signing in failed with status ${answer.status}`);
       return answer.headers.get('set-cookie')?.split(';')[0] ?? '';
     },
   };

@@ -1,4 +1,4 @@
-/** Runs once before all suites: starts what they share. What it starts, the function it returns stops. */
+/** Runs once before all suites: starts the shared PostgreSQL server. The returned function stops it. */
 import { startServer } from './postgres-server.ts';
 
 export function setup(): Promise<() => Promise<void>> {

@@ -1,4 +1,4 @@
-/** A clock that only a test moves. Whoever waits goes on as soon as it has come far enough, or the signal aborts. */
+/** A clock that only a test moves. A sleeper continues once the clock has moved far enough, or its signal aborts. */
 import type { Time } from '../../src/kernel/time.ts';
 
 interface Sleeper {
@@ -18,12 +18,12 @@ export class HandTime implements Time {
     return this.#now;
   }
 
-  /** How many wait now. */
+  /** Number of sleepers. */
   get sleeping(): number {
     return this.#sleepers.size;
   }
 
-  /** Whether someone waits for exactly this moment. */
+  /** Whether a sleeper waits for exactly this moment. */
   isAwaited(at: number | string): boolean {
     const atMs = new Date(at).getTime();
     return [...this.#sleepers].some((sleeper) => sleeper.atMs === atMs);

@@ -1,4 +1,4 @@
-/** Hosts in this process, for two real tenants, under a launcher that the test plays. */
+/** Hosts in this process for two real tenants, under a launcher that the test plays. */
 import { engine, engineVersion } from '../../src/engine/engine.ts';
 import type { SchedulerStatus } from '../../src/contract/context.ts';
 import type { Engine } from '../../src/contract/engine.ts';
@@ -19,7 +19,7 @@ export interface Hosting {
   readonly telemetry: Telemetry;
   readonly statuses: Map<string, SchedulerStatus>;
   startHost(more?: Partial<HostOptions>): Promise<Host>;
-  /** After each test. */
+  /** Call this after each test. */
   stopHosts(): Promise<void>;
 }
 
@@ -69,8 +69,8 @@ export async function makeHosting(): Promise<Hosting> {
   };
 }
 
-/** An engine whose schedulers do as the test says. */
-export function misbehaving(part: Partial<ReturnType<Engine['scheduler']>>): Pick<HostOptions, 'engines'> {
+/** An engine whose scheduler behaves as the test defines. */
+export function makeMisbehavingEngine(part: Partial<ReturnType<Engine['scheduler']>>): Pick<HostOptions, 'engines'> {
   const scheduler = (): ReturnType<Engine['scheduler']> => ({
     name: 'misbehaving',
     start: async () => {},

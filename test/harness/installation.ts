@@ -1,6 +1,6 @@
 /**
- * An installation whose parts are processes of their own, as on several machines: a PostgreSQL server of its own, an API,
- * launchers (one active, the others stand by) that start hosts. Every database of the server is a tenant.
+ * An installation whose parts are separate processes, as on several machines: its own PostgreSQL server, an API, and
+ * launchers (one active, the others on standby) that start hosts. Every database of the server is a tenant.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { type AddressInfo, createServer } from 'node:net';
@@ -23,7 +23,7 @@ const rootKey = 'the-root-key-of-the-launcher-suites';
 export interface InstallationOptions {
   readonly launchers: number;
   readonly env?: Readonly<Record<string, string>>;
-  /** Of the server. */
+  /** Settings of the PostgreSQL server. */
   readonly settings?: Readonly<Record<string, string>>;
 }
 
@@ -73,7 +73,7 @@ export class TestInstallation {
     return installation;
   }
 
-  /** Another launcher, or whatever role. */
+  /** Starts another launcher. */
   addLauncher(): RoleProcess {
     const launcher = this.#role(`launcher ${this.launchers.length + 1}`, 'launcher');
     this.launchers.push(launcher);
@@ -88,12 +88,12 @@ export class TestInstallation {
     return onDatabase(this.control, database);
   }
 
-  /** On a connection of its own to that database, as a person with psql. */
+  /** Runs work on a separate connection to that database, like a person with psql. */
   in<T>(database: string, work: (client: PgClient) => Promise<T>): Promise<T> {
     return withClient(this.address(database), work);
   }
 
-  /** One statement by itself, on the server. */
+  /** Runs one statement on the server, outside of a transaction. */
   administer(statement: string): Promise<unknown> {
     return this.in('postgres', (client) => client.query(statement));
   }
@@ -105,7 +105,7 @@ export class TestInstallation {
     });
   }
 
-  /** By name; undefined where there is no such tenant. */
+  /** The launcher's row of a tenant; undefined if there is no such tenant. */
   async placed(name: string): Promise<Placed | undefined> {
     return this.inControl((db) =>
       db.maybeOne<{ state: string; reason: string | null; order: number; host: string | null }>(sql`
@@ -120,7 +120,7 @@ export class TestInstallation {
     return this.#becomes(name, `${name} is STARTED`, ({ state }) => state === 'STARTED', withinMs);
   }
 
-  async notRunning(name: string, reason: RegExp, withinMs = 40_000): Promise<Placed> {
+  async waitUntilNotRunning(name: string, reason: RegExp, withinMs = 40_000): Promise<Placed> {
     const fits = (placed: Placed): boolean => placed.state !== 'STARTED' && reason.test(placed.reason ?? '');
     return this.#becomes(name, `${name} is not running: ${reason.source}`, fits, withinMs);
   }
@@ -139,7 +139,7 @@ export class TestInstallation {
     });
   }
 
-  /** How many schedulers hold the lock of their tenant, over the whole server. */
+  /** Number of schedulers that hold the lock of their tenant, over the whole server. */
   async schedulers(): Promise<number> {
     return this.in('postgres', async (client) => {
       const { rows } = await client.query<{ n: number }>(`
@@ -149,7 +149,7 @@ export class TestInstallation {
     });
   }
 
-  /** Pids of all hosts that are registered. */
+  /** Process ids of all registered hosts. */
   async hosts(): Promise<number[]> {
     const rows = await this.inControl((db) => db.rows<{ pid: number }>(sql`select pid from host order by started_at`));
     return rows.map(({ pid }) => pid);

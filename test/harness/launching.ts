@@ -1,4 +1,4 @@
-/** A control database with launchers, played hosts, and tenants whose databases hold just enough to be looked at. */
+/** A control database with launchers, played hosts, and tenants whose databases hold just enough to be inspected. */
 import { randomBytes } from 'node:crypto';
 import { Client } from 'pg';
 import { everyone } from '../../src/contract/channels.ts';
@@ -40,25 +40,25 @@ type LaunchView = {
 export interface Stage {
   readonly control: ControlDatabase;
   readonly hub: WakeHub;
-  /** Versions that hosts were asked for, and processes that were to be killed. */
+  /** Versions for which hosts were requested, and processes to be killed. */
   readonly spawned: string[];
   readonly killed: number[];
-  /** How processes of hosts have ended, by their number. */
+  /** How host processes have ended, by process id. */
   readonly fates: Map<number, string>;
   launch(more?: Partial<LauncherOptions>): Promise<Service>;
   host(engine?: string): Promise<PlayedHost>;
   tenant(name: string, options?: { installed?: string | null; desired?: 'on' | 'off' }): Promise<StagedTenant>;
-  /** As `life` does it: what is wanted and the message in one commit. */
+  /** Sends a message as `tenants/` does: the desired state and the message in one commit. */
   send(tenant: StagedTenant, kind: MessageKind, transaction?: { xid: string; pid: number }): Promise<number>;
   outcome(id: number): Promise<SentMessage>;
   view(tenant: StagedTenant): Promise<LaunchView | undefined>;
-  /** Waits until its state (and reason) is that. */
+  /** Waits until the tenant has this state, and this code if one is given. */
   becomes(tenant: StagedTenant, state: string, code?: string | null): Promise<LaunchView>;
-  limit(most: number): Promise<void>;
+  limit(maxBackgroundWorkers: number): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Runs statements on a session of its own, which stays open. */
+/** Opens a session that stays open until it is ended. */
 export async function session(address: Address): Promise<Client> {
   const client = new Client(clientConfig(address, 'psql'));
   client.on('error', () => {});
@@ -163,10 +163,10 @@ async function stageOn(control: ControlDatabase): Promise<Stage> {
         const view = await stage.view(tenant);
         return view?.state === state && (code === undefined || view.code === code) ? view : undefined;
       }),
-    async limit(most) {
+    async limit(maxBackgroundWorkers) {
       await db.exec(sql`
         insert into setting (name, value, changed_at, changed_by)
-        values ('max_background_workers', ${String(most)}, now(), 'a test')
+        values ('max_background_workers', ${String(maxBackgroundWorkers)}, now(), 'a test')
         on conflict (name) do update set value = excluded.value`);
       hub.send('host_reports', everyone);
     },

@@ -1,9 +1,9 @@
-/** A network between us and a real server that can go silent: it takes whatever is sent, and nothing comes back. */
+/** A network in front of a real server that can go silent: it accepts everything sent, and nothing comes back. */
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import type { Address } from '../../src/postgres/address.ts';
 
 export interface Network {
-  /** The server, by way of this network. */
+  /** Address of the server through this network. */
   readonly address: Address;
   fallSilent(): void;
   close(): void;

@@ -1,4 +1,4 @@
-/** Runs of one task through the product's API: apply, start, wait for the end, read the log byte for byte. */
+/** Runs one task through the product's API: applies a job, starts it, waits for the end, and reads the log as bytes. */
 import type { CallAnswer } from '../../src/http/client.ts';
 import { newId } from '../../src/kernel/id.ts';
 import type { Endpoints, Product } from './product.ts';
@@ -8,7 +8,7 @@ export type SeenRun = CallAnswer<Endpoints['GET /api/runs/{id}']>;
 
 const taskProject = 'one-task';
 
-/** Starts a job of this one task; answers its run's id. */
+/** Starts a job with this one task; returns the id of its run. */
 export async function startTask(product: Product, task: object, params: Record<string, unknown> = {}): Promise<string> {
   const { call } = product;
   await call('PUT /api/projects', { body: { name: taskProject } });
@@ -35,11 +35,11 @@ export async function logOf(product: Product, run: string): Promise<Buffer> {
   const response = await fetch(`${product.url}/api/runs/${run}/logs`, {
     headers: { authorization: `Bearer ${product.rootKey}` },
   });
-  if (!response.ok) throw new Error(`the log was answered ${response.status}`);
+  if (!response.ok) throw new Error(`reading the log failed with status ${response.status}`);
   return Buffer.from(await response.arrayBuffer());
 }
 
-/** From the first word to the last. */
+/** Starts a task, waits for its end, and reads its log. */
 export async function runTask(
   product: Product,
   task: object,
@@ -51,8 +51,8 @@ export async function runTask(
   return { ...seen, id: run, log, text: log.toString('utf8') };
 }
 
-/** Once the log matches; answers what the first group of the pattern holds. */
-export async function printedBy(product: Product, run: string, pattern: RegExp): Promise<string> {
+/** Waits until the log matches; returns the first group of the pattern. */
+export async function waitForOutput(product: Product, run: string, pattern: RegExp): Promise<string> {
   return until(`run ${run} prints ${pattern}`, async () => {
     const found = pattern.exec((await logOf(product, run)).toString('utf8'));
     return found === null ? undefined : (found[1] ?? '');

@@ -1,6 +1,6 @@
 /**
- * The stages of the pipeline on a tenant's database, called one by one at times that a test sets. Each job has a queue
- * of its own, so that tests in one database do not claim each other's runs.
+ * The stages of the pipeline on a tenant's database, called one by one at times that a test sets. Each job has a queue of
+ * its own, so that tests in one database do not claim each other's runs.
  */
 import { parseJob } from '../../src/jobs/document/parse-job.ts';
 import { applyJob, type Applied } from '../../src/jobs/apply.ts';
@@ -43,7 +43,7 @@ export interface TestJob {
   readonly applied: Applied;
   task(name: string): string;
   trigger(name: string): string;
-  /** Applies the document again, changed. */
+  /** Applies the document again with changes. */
   change(parts: JobParts): Promise<TestJob>;
 }
 
@@ -67,14 +67,14 @@ export async function makeProject(db: Db, name: string): Promise<void> {
     on conflict do nothing`);
 }
 
-/** Applies a document as the API does; throws what the API would answer. */
+/** Applies a document as the API does; throws the errors of the API. */
 export function applyDocument(
   db: Db,
   document: object,
   options: { at?: Date; dryRun?: boolean } = {},
 ): Promise<Applied> {
   const parsed = parseJob(document);
-  if (!parsed.ok) throw new Error(`a bad document in a test: ${JSON.stringify(parsed.faults)}`);
+  if (!parsed.ok) throw new Error(`invalid document in a test: ${JSON.stringify(parsed.faults)}`);
   const { at = new Date(), dryRun = false } = options;
   return applyJob(db, { definition: parsed.job, warnings: parsed.warnings, actor: 'test', at, dryRun });
 }
@@ -105,20 +105,20 @@ async function idsOf(db: Db, kind: 'task' | 'trigger', job: string): Promise<Map
 
 function idOf(ids: ReadonlyMap<string, string>, name: string): string {
   const id = ids.get(name);
-  if (id === undefined) throw new Error(`there is no ${name}`);
+  if (id === undefined) throw new Error(`${name} not found`);
   return id;
 }
 
 export type Stage = Pick<Pipeline, 'db' | 'time'>;
 
-/** Does it on connections of their own, where a deadlock is not tried again but shown. */
+/** Runs each work on its own connection, where a deadlock is not retried but fails the test. */
 export async function onConnections<T>(line: Pipeline, works: readonly ((stage: Stage) => Promise<T>)[]): Promise<T[]> {
   const clients = await Promise.all(works.map(() => line.pool.connect()));
   try {
     return await Promise.all(
       works.map(async (work, i) => {
         const client = clients[i];
-        if (client === undefined) throw new Error('there are more works than connections');
+        if (client === undefined) throw new Error('fewer connections than works');
         return work({ db: onClient(client), time: line.time });
       }),
     );
@@ -173,7 +173,7 @@ export function finish(
         ${at(stage)})`);
 }
 
-/** Claims what is ready and ends it so. */
+/** Claims all ready runs of the job and ends them in this state. */
 export async function runAll(stage: Stage, job: TestJob, state: Outcome = 'success'): Promise<ClaimedRow[]> {
   const runs = await claim(stage, job.lane);
   await finish(stage, runs, state);
@@ -244,14 +244,14 @@ export async function renew(
                         ${at(stage)})`);
 }
 
-/** A task's count at an instant; undefined where there is no token. */
+/** A task's count at an instant; undefined if there is no token. */
 export async function countOf(stage: Stage, task: string, instant: string): Promise<number | undefined> {
   const row = await stage.db.maybeOne<{ count: number }>(sql`
     select count from token where task_id = ${task} and instant = ${instant}`);
   return row?.count;
 }
 
-/** How many runs of a task have been made, finished or not. */
+/** Number of runs of a task, finished or not. */
 export const runsOf = (stage: Stage, task: string): Promise<number> =>
   scalar(
     stage,
@@ -274,8 +274,8 @@ export async function pauseTasks(stage: Stage, job: TestJob, paused: boolean): P
 }
 
 /**
- * A task with so many waiting runs that catch-up of triggers that lead to it is held back: `hold` leads a trigger there,
- * `letGo` away again.
+ * A task with enough waiting runs (5,000) that catch-up of triggers leading to it is held back. `hold` adds an edge from a
+ * trigger to it, `letGo` removes the edge.
  */
 export async function makeDam(
   line: Pipeline,

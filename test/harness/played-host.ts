@@ -1,4 +1,4 @@
-/** A host played by a test: obeys the launcher's orders by writing words, as far as it is told to, and runs nothing. */
+/** A host played by a test: it follows the launcher's orders by writing reports, and runs nothing. */
 import { hostname } from 'node:os';
 import { everyone } from '../../src/contract/channels.ts';
 import { newId } from '../../src/kernel/id.ts';
@@ -18,9 +18,9 @@ let pids = 0;
 export class PlayedHost {
   readonly id = newId();
   readonly pid = ++pids;
-  /** What an order comes to: it runs, or ends like this. */
+  /** Decides what an order leads to: a running scheduler, this ending, or no report at all. */
   obey: (tenantId: string) => Ending | 'run' | 'nothing' = () => 'run';
-  /** Whether it lets go of what it was told to. */
+  /** Whether it stops schedulers whose order was withdrawn. */
   letsGo = true;
   readonly running = new Map<string, number>();
   readonly #over = new Map<string, number>();
@@ -48,7 +48,7 @@ export class PlayedHost {
     await this.#service.start();
   }
 
-  /** Neither beats nor obeys any more. */
+  /** Stops heartbeats and ignores orders. */
   freeze(): Promise<void> {
     return this.#service.stop();
   }
@@ -57,12 +57,12 @@ export class PlayedHost {
     return this.#service.start();
   }
 
-  /** One of its schedulers ends by itself. */
+  /** Makes one of its schedulers end by itself. */
   async end(tenantId: string, ending: Ending): Promise<void> {
     const orderNo = this.running.get(tenantId) ?? 0;
     this.running.delete(tenantId);
     this.#over.set(tenantId, orderNo);
-    await this.#say(tenantId, orderNo, 'ended', ending);
+    await this.#report(tenantId, orderNo, 'ended', ending);
   }
 
   async #turn(): Promise<void> {
@@ -72,11 +72,11 @@ export class PlayedHost {
     const wanted = new Map(orders.filter(({ ordered }) => ordered).map((order) => [order.tenant_id, order.order_no]));
     for (const [tenantId, orderNo] of this.running)
       if (this.letsGo && wanted.get(tenantId) !== orderNo)
-        await this.end(tenantId, { code: 'stopping', reason: 'it was told to' });
+        await this.end(tenantId, { code: 'stopping', reason: 'its order was withdrawn' });
     for (const { tenant_id: tenantId, order_no: orderNo, ordered } of orders)
       if (!ordered && this.letsGo && !this.running.has(tenantId) && (this.#over.get(tenantId) ?? -1) < orderNo) {
         this.#over.set(tenantId, orderNo);
-        await this.#say(tenantId, orderNo, 'ended', { code: 'stopping', reason: 'it was never begun' });
+        await this.#report(tenantId, orderNo, 'ended', { code: 'stopping', reason: 'it was never started' });
       }
     for (const [tenantId, orderNo] of wanted)
       if (!this.running.has(tenantId) && (this.#over.get(tenantId) ?? -1) < orderNo)
@@ -84,18 +84,18 @@ export class PlayedHost {
   }
 
   async #begin(tenantId: string, orderNo: number): Promise<void> {
-    const come = this.obey(tenantId);
-    if (come === 'nothing') return;
-    if (come === 'run') {
+    const result = this.obey(tenantId);
+    if (result === 'nothing') return;
+    if (result === 'run') {
       this.running.set(tenantId, orderNo);
-      await this.#say(tenantId, orderNo, 'running');
+      await this.#report(tenantId, orderNo, 'running');
     } else {
       this.#over.set(tenantId, orderNo);
-      await this.#say(tenantId, orderNo, 'ended', come);
+      await this.#report(tenantId, orderNo, 'ended', result);
     }
   }
 
-  async #say(tenantId: string, orderNo: number, phase: string, ending?: Ending): Promise<void> {
+  async #report(tenantId: string, orderNo: number, phase: string, ending?: Ending): Promise<void> {
     await this.#db.exec(sql`
       insert into scheduler as s (tenant_id, id, host_id, order_no, phase, code, reason, engine, changed_at, beat_at)
       select ${tenantId}::uuid, ${newId()}::uuid, ${this.id}::uuid, ${orderNo}::bigint, ${phase}, ${ending?.code ?? null}::text,

@@ -1,10 +1,10 @@
-/** A launcher as a test plays it: writes orders, grants slots, and reads what hosts say. */
+/** A launcher played by a test: it writes orders and reads the reports of hosts. */
 import type { Db } from '../../src/kernel/sql.ts';
 import { sql } from '../../src/kernel/sql.ts';
 import type { WakeHub } from '../../src/postgres/wake.ts';
 import { until } from './until.ts';
 
-export type SaidWord = {
+export type HostReport = {
   host_id: string;
   order_no: number;
   phase: string;
@@ -22,7 +22,7 @@ export class PlayedLauncher {
     this.#hub = hub;
   }
 
-  /** A newer order than any before; answers its number. */
+  /** Writes an order that replaces any before; returns its number. */
   async order(tenantId: string, hostId: string, engine: string): Promise<number> {
     const { no } = await this.#db.one<{ no: number }>(sql`
       insert into launch (tenant_id, state, code, reason, host_id, engine, order_no, ordered, changed_at)
@@ -40,16 +40,16 @@ export class PlayedLauncher {
     this.#hub.send('orders', host);
   }
 
-  word(tenantId: string): Promise<SaidWord | undefined> {
-    return this.#db.maybeOne<SaidWord>(sql`
+  readReport(tenantId: string): Promise<HostReport | undefined> {
+    return this.#db.maybeOne<HostReport>(sql`
       select host_id, order_no, phase, code, reason, beat_at from scheduler where tenant_id = ${tenantId}`);
   }
 
-  /** The word on this order, once it is of this phase. */
-  hears(tenantId: string, orderNo: number, phase: string): Promise<SaidWord> {
+  /** Waits until the host reports this phase of the order. */
+  waitForReport(tenantId: string, orderNo: number, phase: string): Promise<HostReport> {
     return until(`order ${orderNo} is ${phase}`, async () => {
-      const word = await this.word(tenantId);
-      return word?.order_no === orderNo && word.phase === phase ? word : undefined;
+      const report = await this.readReport(tenantId);
+      return report?.order_no === orderNo && report.phase === phase ? report : undefined;
     });
   }
 }

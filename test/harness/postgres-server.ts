@@ -1,6 +1,6 @@
 /**
- * The one PostgreSQL server that all suites share: the product's own embedded one, in a folder of this test run, without
- * fsync. It holds one template per kind of database; suites clone those (tenant-database.ts).
+ * The PostgreSQL server that all suites share: the product's embedded server, in a folder of this test run, without fsync.
+ * It holds a migrated template database that suites clone (tenant-database.ts).
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -14,13 +14,13 @@ import { startEmbedded } from '../../src/postgres/embedded/embedded.ts';
 import { migrate } from '../../src/postgres/migrate.ts';
 import { ownSchemaSource } from '../../src/postgres/schema-source.ts';
 
-/** Where suites, in processes of their own, read the server's address. */
+/** Environment variable from which suites, in processes of their own, read the server's address. */
 const variable = 'MILLRACE_TEST_POSTGRES';
 export const tenantTemplate = 'tenant_template';
 
 const settings = { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' };
 
-/** Starts the server unless it is there already; returns how to stop what this call has started. */
+/** Starts the server unless it is already running; returns a function that stops what this call has started. */
 export async function startServer(): Promise<() => Promise<void>> {
   if (process.env[variable] !== undefined) return async () => {};
   const home = await mkdtemp(join(tmpdir(), 'millrace-suites-'));
@@ -38,7 +38,7 @@ export async function startServer(): Promise<() => Promise<void>> {
   return stop;
 }
 
-/** A server of a suite's own, empty but for what it makes; returns how to go back to the shared one. */
+/** Starts an empty server for one suite; returns a function that switches back to the shared one. */
 export async function ownServer(more: Readonly<Record<string, string>> = {}): Promise<() => Promise<void>> {
   const shared = process.env[variable];
   const home = await mkdtemp(join(tmpdir(), 'millrace-suites-'));
@@ -53,11 +53,11 @@ export async function ownServer(more: Readonly<Record<string, string>> = {}): Pr
 
 export function serverAddress(): Address {
   const text = process.env[variable];
-  if (text === undefined) throw new Error('the shared PostgreSQL is not running: is global-setup.ts configured?');
+  if (text === undefined) throw new Error('the shared PostgreSQL is not running; is global-setup.ts configured?');
   return JSON.parse(text) as Address;
 }
 
-/** Runs one statement that needs a connection of its own, such as `create database`. */
+/** Runs one statement that needs its own connection, such as `create database`. */
 export async function administer(address: Address, statement: string): Promise<void> {
   const client = new Client(clientConfig(address, 'millrace tests'));
   await client.connect();

@@ -1,4 +1,4 @@
-/** A process and everything below it, by /proc; for killing all of it at once, as a power cut would. */
+/** A process and its descendants, from /proc; for killing all of them at once, as a power cut would. */
 import { readdirSync } from 'node:fs';
 import { readProcessStat } from '../../src/kernel/process/process-stat.ts';
 
@@ -7,7 +7,7 @@ function parents(): Map<number, number | undefined> {
   return new Map(pids.map((pid) => [Number(pid), readProcessStat(Number(pid))?.parent]));
 }
 
-/** The process itself first. */
+/** The process ids of the tree; the root comes first. */
 export function descendants(root: number): number[] {
   const parentOf = parents();
   const found = [root];
@@ -17,7 +17,7 @@ export function descendants(root: number): number[] {
   return found;
 }
 
-/** kill -9 of the whole tree, and of processes that left it but belong to it (given by pid). */
+/** Kills the whole tree with kill -9, and `others` that have left it. */
 export function killTree(root: number, others: readonly number[] = []): void {
   for (const pid of [...descendants(root), ...others]) {
     try {

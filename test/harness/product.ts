@@ -1,6 +1,6 @@
 /**
- * The product as a person starts it: `millrace up` from dist/, in a process of its own, on a home and port of its own.
- * With MILLRACE_TEST_NODE set, on that Node.
+ * The product as a user starts it: `millrace up` from dist/, in a separate process, with its own home and port. With
+ * MILLRACE_TEST_NODE set, it runs on that Node.
  */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
@@ -22,13 +22,13 @@ export interface Product {
   readonly home: string;
   readonly url: string;
   readonly rootKey: string;
-  /** Where tasks may read and write, whatever user they run as; removed by `stop`. */
+  /** A folder that tasks may read and write, whatever user they run as; removed by `stop`. */
   readonly taskFolder: string;
   readonly child: ChildProcess;
   readonly call: Client<Endpoints>;
-  /** Everything it wrote, for failing tests. */
+  /** Everything it has printed, for messages of failing tests. */
   output(): string;
-  /** Ctrl-C; returns the exit code. */
+  /** Sends SIGINT like Ctrl-C; returns the exit code. */
   stop(): Promise<number | null>;
 }
 
@@ -36,7 +36,7 @@ export interface ProductOptions {
   readonly home?: string;
   readonly env?: Readonly<Record<string, string>>;
   readonly args?: readonly string[];
-  /** Where it is started. */
+  /** Working directory of the process. */
   readonly cwd?: string;
 }
 
@@ -53,12 +53,12 @@ export async function startProduct(options: ProductOptions = {}): Promise<Produc
   });
   let output = '';
   for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk: Buffer) => (output += chunk.toString()));
-  const url = await until('the server says where it is', () => {
-    if (child.exitCode !== null) throw new Error(`up ended with ${child.exitCode}: ${output}`);
+  const url = await until('the server prints its address', () => {
+    if (child.exitCode !== null) throw new Error(`up exited with ${child.exitCode}: ${output}`);
     return /^Millrace \S+ at (\S+)$/m.exec(output)?.[1];
   }).catch(async (error: unknown) => {
-    await ended(child, 'SIGINT');
-    throw new Error(`up does not start; it said: ${output}`, { cause: error });
+    await stopChild(child, 'SIGINT');
+    throw new Error(`up does not start; its output: ${output}`, { cause: error });
   });
   const taskFolder = await makeTaskFolder();
   const rootKey = (await readFile(join(home, 'root-key'), 'utf8')).trim();
@@ -72,14 +72,14 @@ export async function startProduct(options: ProductOptions = {}): Promise<Produc
     call: makeClient<Endpoints>({ base: url, headers: { authorization: `Bearer ${rootKey}` } }),
     output: () => output,
     async stop() {
-      const code = await ended(child, 'SIGINT');
+      const code = await stopChild(child, 'SIGINT');
       await rm(taskFolder, { recursive: true, force: true });
       return code;
     },
   };
 }
 
-async function ended(child: ChildProcess, signal: NodeJS.Signals): Promise<number | null> {
+async function stopChild(child: ChildProcess, signal: NodeJS.Signals): Promise<number | null> {
   if (child.exitCode !== null || child.signalCode !== null) return child.exitCode;
   const exit = new Promise<number | null>((resolve) => child.once('exit', (code) => resolve(code)));
   child.kill(signal);
@@ -113,7 +113,7 @@ export function millrace(
   });
 }
 
-/** Ends whatever is left of a home and removes it. */
+/** Stops what is left of a home's processes and removes it. */
 export async function removeHome(home: string): Promise<void> {
   await millrace(['down'], { home });
   await rm(home, { recursive: true, force: true });

@@ -4,17 +4,17 @@ import { until } from './until.ts';
 
 export interface RawConnection {
   readonly socket: Socket;
-  /** Everything that came back. */
+  /** Everything received so far. */
   readonly text: () => string;
-  /** How many answers have begun. */
+  /** Number of answers that have begun. */
   readonly answers: () => number;
   readonly isClosed: () => boolean;
   readonly send: (text: string) => void;
-  /** Waits for so many answers, or for the end of the connection. */
-  readonly answered: (count: number) => Promise<void>;
+  /** Waits for this many answers, or for the end of the connection. */
+  readonly waitForAnswers: (count: number) => Promise<void>;
 }
 
-/** Closed connections and resets are answers, not faults. */
+/** Closed connections and resets count as answers, not as errors. */
 export function openRaw(url: string): RawConnection {
   const { hostname, port } = new URL(url);
   const socket = connect(Number(port), hostname);
@@ -30,7 +30,7 @@ export function openRaw(url: string): RawConnection {
     answers,
     isClosed: () => isClosed,
     send: (sent) => void socket.write(sent),
-    answered: async (count) => {
+    waitForAnswers: async (count) => {
       await until(`${count} answers came, or the connection ended`, () => answers() >= count || isClosed || undefined);
     },
   };

@@ -1,4 +1,4 @@
-/** Steps of a run's life against a tenant's database: jobs are applied, runs claimed and reported by a stand-in worker. */
+/** Steps of a run's life on a tenant's database: applies jobs, and claims and reports runs as a stand-in worker. */
 import { newId } from '../../src/kernel/id.ts';
 import { type Db, sql } from '../../src/kernel/sql.ts';
 import type { TenantApi } from './tenant-api.ts';
@@ -7,7 +7,7 @@ export type ClaimedRow = { readonly id: string; readonly task_id: string; readon
 
 export const aWorker = newId();
 
-/** Claims up to `places` runs of every lane there is. */
+/** Claims up to `places` runs of every lane. */
 export function claim({ db, ctx }: Pick<TenantApi, 'db' | 'ctx'>, places = 10): Promise<ClaimedRow[]> {
   const at = ctx.time.now();
   return db.rows<ClaimedRow>(sql`
@@ -31,7 +31,7 @@ export async function finish(
         ${runs.map(() => at)}::timestamptz[], ${at})`);
 }
 
-/** Claims whatever is ready and ends it so. */
+/** Claims all ready runs and ends them in this state. */
 export async function runAll(api: Pick<TenantApi, 'db' | 'ctx'>, state = 'success'): Promise<ClaimedRow[]> {
   const runs = await claim(api);
   await finish(api, runs, state);
@@ -63,7 +63,7 @@ export interface MadeJob {
   readonly triggers: Readonly<Record<string, string>>;
 }
 
-/** Applies a document; by default one task without a runtime, in a job and project of their own. */
+/** Applies a document; by default one task without a runtime, in a new project. */
 export async function makeJob(api: TenantApi, parts: JobParts = {}): Promise<MadeJob> {
   const { project = `p ${newId()}`, name = 'job', triggers = [], tasks = [{ name: 'only' }], ...rest } = parts;
   await api.call('PUT /api/projects', { body: { name: project } });
@@ -81,7 +81,7 @@ export async function makeJob(api: TenantApi, parts: JobParts = {}): Promise<Mad
   };
 }
 
-/** Activates a token by hand; answers the run. */
+/** Activates a token by hand; returns the id of its run. */
 export async function activate(api: TenantApi, task: string | undefined, instant: string): Promise<string> {
   const params = { id: task ?? '', instant };
   const { runs } = await api.call('PUT /api/tasks/{id}/tokens/{instant}', { params, body: { priority: 'high' } });

@@ -1,4 +1,4 @@
-/** How statements read large tables: which scans a plan has, and how many rows each reads. */
+/** How statements read large tables: the scans of a plan, and the rows that each scan reads. */
 import { escapeLiteral, type Pool } from 'pg';
 import type { Db, Sql } from '../../src/kernel/sql.ts';
 
@@ -17,27 +17,27 @@ export interface Scan {
   readonly read: number;
 }
 
-/** Does it, and answers the statements that it sent. */
+/** Runs the work and returns the statements that it sent. */
 export async function statementsOf(db: Db, work: (db: Db) => Promise<unknown>): Promise<Sql[]> {
   const statements: Sql[] = [];
-  const heard = (query: Sql): Sql => {
+  const record = (query: Sql): Sql => {
     statements.push(query);
     return query;
   };
   await work({
     ...db,
-    rows: (query) => db.rows(heard(query)),
-    one: (query) => db.one(heard(query)),
-    maybeOne: (query) => db.maybeOne(heard(query)),
+    rows: (query) => db.rows(record(query)),
+    one: (query) => db.one(record(query)),
+    maybeOne: (query) => db.maybeOne(record(query)),
   });
   return statements;
 }
 
-/** A statement that is asked again and again may get a plan for any values: both must be good. */
+/** A repeated statement may get a generic plan, so both kinds of plan must be good. */
 export const planModes = ['force_custom_plan', 'force_generic_plan'] as const;
 type PlanMode = (typeof planModes)[number];
 
-/** How a statement reads these tables, and how many rows of them, with the plan for its values or for any. */
+/** The scans of these tables with their row counts, by the custom or the generic plan of a statement. */
 export async function scansOf(
   pool: Pool,
   tables: ReadonlySet<string>,
@@ -50,11 +50,11 @@ export async function scansOf(
     const own = tables.has(table) && read > 0 ? [{ type: node['Node Type'], table, read }] : [];
     return [...own, ...(node.Plans ?? []).flatMap(walk)];
   };
-  return walk(await explained(pool, statement, mode));
+  return walk(await explain(pool, statement, mode));
 }
 
-/** `explain` by itself always plans for the values; only what `execute` runs goes by the mode. */
-async function explained(pool: Pool, statement: Sql, mode: PlanMode): Promise<Node> {
+/** Prepares the statement first: `explain` alone always makes a custom plan, only `execute` follows the mode. */
+async function explain(pool: Pool, statement: Sql, mode: PlanMode): Promise<Node> {
   const { text, values } = statement.compile();
   const client = await pool.connect();
   try {
@@ -65,10 +65,10 @@ async function explained(pool: Pool, statement: Sql, mode: PlanMode): Promise<No
       `explain (analyze, format json) execute explained${given}`,
     );
     const plan = rows[0]?.['QUERY PLAN'][0].Plan;
-    if (plan === undefined) throw new Error('a statement without a plan');
+    if (plan === undefined) throw new Error('explain returned no plan');
     return plan;
   } finally {
-    // what was set and prepared goes with the connection
+    // closing the connection drops the setting and the prepared statement
     client.release(true);
   }
 }
@@ -77,9 +77,8 @@ const literal = (value: unknown): string => (value === null ? 'null' : escapeLit
 
 function textOf(value: unknown): string {
   if (value instanceof Date) return value.toISOString();
-  if (Array.isArray(value))
-    return `{${value.map((item) => (item === null ? 'null' : quoted(textOf(item)))).join(',')}}`;
+  if (Array.isArray(value)) return `{${value.map((item) => (item === null ? 'null' : quote(textOf(item)))).join(',')}}`;
   return String(value);
 }
 
-const quoted = (text: string): string => `"${text.replaceAll(/["\\]/g, '\\$&')}"`;
+const quote = (text: string): string => `"${text.replaceAll(/["\\]/g, '\\$&')}"`;

@@ -1,4 +1,4 @@
-/** A tenant's schedulers on a database of their own, with a clock that the test moves: what fires, and when all is done. */
+/** A tenant's schedulers on a database of their own, with a clock that the test moves, and waits for what they do. */
 import type { Service } from '../../src/kernel/service.ts';
 import { sql } from '../../src/kernel/sql.ts';
 import { makeScheduler } from '../../src/scheduler/scheduler.ts';
@@ -7,9 +7,9 @@ import { makeContext, type TestContext } from './engine-context.ts';
 import { type JobParts, makePipeline, type Pipeline, type TestJob } from './pipeline.ts';
 import { until } from './until.ts';
 
-/** The clock starts here. */
+/** The initial time of the clock. */
 export const noon = '2026-06-01T00:00:00.000Z';
-/** Far away: what a trigger processor waits for when there is nothing else. */
+/** A far instant that the trigger processor waits for when nothing else is due. */
 export const sentinel = '2100-01-01T00:00:00.000Z';
 export const minute = 60_000;
 export const day = 24 * 60 * minute;
@@ -36,7 +36,7 @@ export class Schedule {
     await this.line.close();
   }
 
-  /** One more scheduler of this tenant. */
+  /** Starts another scheduler of this tenant. */
   async start(): Promise<void> {
     const scheduler = makeScheduler(this.ctx);
     this.#running.push(scheduler);
@@ -47,13 +47,13 @@ export class Schedule {
     await Promise.all(this.#running.splice(0).map((scheduler) => scheduler.stop()));
   }
 
-  /** A job with the trigger `t` and the task `a`. */
+  /** Applies a job with the trigger `t` and the task `a`. */
   triggered(trigger: object, more: JobParts = {}): Promise<TestJob> {
     const triggers = [{ name: 't', period: '1m', ...trigger }];
     return this.line.job({ triggers, tasks: [{ name: 'a', depends: ['trigger/t'] }], ...more });
   }
 
-  /** The scheduler hears that the job has changed. */
+  /** Sends the hint that the job's triggers have changed. */
   tell(job: TestJob): void {
     this.ctx.hints.send('triggers', [job.id]);
   }
@@ -64,7 +64,7 @@ export class Schedule {
     return rows.map((row) => row.instant.toISOString());
   }
 
-  /** Until exactly these have fired. */
+  /** Waits until exactly these instants have fired. */
   async firedAre(job: TestJob, instants: readonly string[]): Promise<void> {
     await until(`fires ${instants.join(' ')}`, async () => {
       const seen = await this.fired(job);
@@ -73,17 +73,17 @@ export class Schedule {
     });
   }
 
-  async firedCount(job: TestJob, count: number): Promise<void> {
+  async waitForFiringCount(job: TestJob, count: number): Promise<void> {
     await until(`${count} have fired`, async () => (await this.fired(job)).length === count || undefined);
   }
 
-  async someFired(job: TestJob): Promise<void> {
+  async waitForSomeFiring(job: TestJob): Promise<void> {
     await until('some have fired', async () => (await this.fired(job)).length > 0 || undefined);
   }
 
   /**
-   * Until the trigger processor has dealt with all before that moment and waits for it, or to be planned for it, and nothing
-   * is to catch up.
+   * Waits until the trigger processor has handled everything before that moment and sleeps until it, or until the moment at
+   * which it plans for it, and no catch-up is left.
    */
   async waitsFor(at: string): Promise<void> {
     const { time } = this.line;
@@ -94,12 +94,12 @@ export class Schedule {
     });
   }
 
-  /** Until missed instants of the job are noted for catch-up. */
-  async noted(job: TestJob): Promise<void> {
+  /** Waits until missed instants of the job are recorded for catch-up. */
+  async waitUntilNoted(job: TestJob): Promise<void> {
     await until('it is noted', async () => ((await this.#catchups(job)).length > 0 ? true : undefined));
   }
 
-  /** From now on catch-up stands still after its next commit, before it notes that, until it is let go. */
+  /** Blocks catch-up after its next commit, before it records its progress. Returns a function that unblocks it. */
   async brakeCatchup(): Promise<() => Promise<void>> {
     const holder = await this.line.pool.connect();
     await holder.query('select pg_advisory_lock(1, 1)');
@@ -115,15 +115,15 @@ export class Schedule {
     };
   }
 
-  /** Until the catch-up has nothing to do but to look again soon. */
-  async heldBack(): Promise<void> {
+  /** Waits until the catch-up is held back and only polls every 500 ms. */
+  async waitUntilHeldBack(): Promise<void> {
     const { time } = this.line;
-    const soon = 500;
-    await until('it is held back', () => time.isAwaited(time.now() + soon) || undefined);
+    const pollMs = 500;
+    await until('it is held back', () => time.isAwaited(time.now() + pollMs) || undefined);
   }
 
-  /** Until none are left. Who is held back looks again as time passes, so it does. */
-  async caughtUp(job: TestJob): Promise<void> {
+  /** Waits until no catch-up of the job is left. Moves the clock meanwhile, because a catch-up that is held back polls. */
+  async waitUntilCaughtUp(job: TestJob): Promise<void> {
     await until('all is caught up', async () => {
       this.line.time.advance(100);
       return (await this.#catchups(job)).length === 0 ? true : undefined;

@@ -1,6 +1,6 @@
 /**
- * A schema as text, by our own catalog query: one line per column, constraint, index, type, sequence and function. What
- * the migrations make is committed in `schema/` and compared, so that a change of the schema is seen in review.
+ * Dumps a schema as text, from the catalog: one line per column, constraint, index, type and function. The dump of the
+ * migrations' result is committed in `schema/` and compared, so that reviewers see every change of the schema.
  */
 import { createHash } from 'node:crypto';
 import { type Db, sql } from '../../src/kernel/sql.ts';
@@ -70,7 +70,7 @@ function types(db: Db, schema: string): Promise<string[]> {
   );
 }
 
-/** A function's body is too long for a line: its hash says whether it changed, the migration says how. */
+/** A function's body is too long for a line; its hash shows whether it changed. */
 async function functions(db: Db, schema: string): Promise<string[]> {
   const rows = await db.rows<{ signature: string; source: string }>(sql`
     select format('%s(%s) returns %s', p.proname, pg_get_function_arguments(p.oid), pg_get_function_result(p.oid)) as signature,

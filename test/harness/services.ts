@@ -1,15 +1,15 @@
 /**
- * Which real services a suite needs. Say it by literal name, once per suite: scripts/services.js reads it from the
- * source to know what to install.
+ * Declares the real services that a suite needs. Call `needs` with a literal name, once per suite: scripts/services.js
+ * reads the names from the source to know what to install.
  *
  *   describe.skipIf(!needs('chromium'))('the page', () => …)
  */
 import { findService, installCommand, type ServiceName } from '../../scripts/services.js';
 
-/** Whether the service is on this machine. Where it is not: a loud line, or with CI=true an error. */
+/** Whether the service is installed. If not, prints a warning, or throws with CI=true. */
 export function needs(name: ServiceName): boolean {
   if (findService(name) !== undefined) return true;
-  const sentence = `${name} is missing, and what needs it is skipped. This installs it: ${installCommand}`;
+  const sentence = `${name} is missing, so the tests that need it are skipped. Install it with: ${installCommand}`;
   if (process.env['CI'] === 'true') throw new Error(sentence);
   console.warn(`\nSKIPPED: ${sentence}\n`);
   return false;

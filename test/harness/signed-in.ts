@@ -1,10 +1,10 @@
-/** Pages of the web interface as somebody who is signed in, whose faults are collected. */
+/** Pages of the web interface in a signed-in browser, with all their errors collected. */
 import type { Browser, BrowserContext, BrowserContextOptions, Page } from 'playwright-core';
 import type { Product } from './product.ts';
 
 export interface SignedIn {
   readonly context: BrowserContext;
-  /** What pages said on their consoles as errors, or threw. */
+  /** Errors that pages logged to their console or threw. */
   readonly faults: string[];
   readonly open: (path: string) => Promise<Page>;
 }
@@ -20,7 +20,7 @@ export async function signIn(
     data: { key },
     headers: { origin: product.url },
   });
-  if (answer.status() !== 201) throw new Error(`signing in was answered ${answer.status()}`);
+  if (answer.status() !== 201) throw new Error(`signing in failed with status ${answer.status()}`);
   const faults: string[] = [];
   const open = async (path: string): Promise<Page> => {
     const page = await context.newPage();

@@ -1,16 +1,16 @@
-/** Reads a streamed body piece by piece, as text. */
+/** Reads a streamed response body piece by piece, as text. */
 
 export interface TextStream {
-  /** Everything read so far that was not given out yet, once it satisfies the test; throws when the body ends first. */
+  /** Returns the text read since the last call, once it satisfies `done`; throws if the body ends first. */
   until(done: (text: string) => boolean): Promise<string>;
-  /** The rest, to the body's own end. */
+  /** Returns the rest, up to the end of the body. */
   rest(): Promise<string>;
-  /** Goes away, as a client does. */
+  /** Cancels the stream, like a client that disconnects. */
   leave(): Promise<void>;
 }
 
 export function readText(response: Response): TextStream {
-  if (response.body === null) throw new Error('the answer has no body');
+  if (response.body === null) throw new Error('the response has no body');
   const body: ReadableStream<Uint8Array> = response.body;
   const reader = body.getReader();
   const decoder = new TextDecoder();

@@ -1,4 +1,4 @@
-/** Folders and files that tasks may read and write, whatever user they run as: under root each has a user of its own. */
+/** Folders and files that tasks may read and write under any user: under root, each task has a user of its own. */
 import { chmod, mkdtemp, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

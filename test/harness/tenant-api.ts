@@ -1,7 +1,7 @@
 /**
- * A tenant's API in this process, on a real database: requests go through the router, with whatever caller a test says.
- * Wake-ups and broker are the real ones, overheard; the clock is set by hand; workers and schedulers are what a test
- * puts into the directory.
+ * A tenant's API in this process, on a real database. Requests go through the router, with any caller that a test chooses.
+ * Wake-ups and broker are real, and sent hints are recorded. The clock is moved by hand, and the test fills the directory
+ * with workers and schedulers.
  */
 import { applyHandlers } from '../../src/api/jobs/apply.ts';
 import type { ApiContext } from '../../src/api/context.ts';
@@ -29,15 +29,15 @@ export interface TenantApi extends TenantDatabase {
   readonly call: Client<TenantEndpoints>;
   /** A client for another caller. */
   as(caller: Caller | undefined): Client<TenantEndpoints>;
-  /** A plain request, for what no typed client would send. */
+  /** Sends a plain request that no typed client would send. */
   fetch(method: string, path: string, options?: FetchOptions): Promise<Response>;
-  /** What was told to others since the last `heard.splice(0)`: `events`, `triggers ["…"]`… */
+  /** Hints sent since the last `heard.splice(0)`: `events`, `triggers ["…"]`… */
   readonly heard: string[];
-  /** Milliseconds that the clock runs ahead. */
+  /** Moves the clock ahead by this many milliseconds. */
   advance(ms: number): void;
   readonly workers: WorkerInfo[];
   readonly schedulers: SchedulerInfo[];
-  /** What the scheduler says fires next. */
+  /** The triggers that the scheduler reports as firing next. */
   readonly nextTriggers: string[];
 }
 
@@ -52,7 +52,7 @@ interface FetchOptions {
   readonly headers?: Record<string, string>;
 }
 
-/** Of the tenant of every test: each has a database of its own. */
+/** Every test uses this tenant id; each has its own database. */
 const tenantId = newId();
 
 export function keyOf(role: Role): Caller {
@@ -63,7 +63,7 @@ export function taskOf(run: string, lease = 1): Caller {
   return { kind: 'task', tenantId, run, lease };
 }
 
-function overhear(heard: string[], hub: WakeHub): Hints {
+function recordHints(heard: string[], hub: WakeHub): Hints {
   const real = postgresBroker(hub).hintsOf(tenantId);
   return {
     on: (kind, listener) => real.on(kind, listener),
@@ -74,7 +74,7 @@ function overhear(heard: string[], hub: WakeHub): Hints {
   };
 }
 
-/** `name` and `localTasks`: what the tenant is called, and which tenants may run processes. */
+/** `name`: name of the tenant; `localTasks`: the tenants that may run processes. */
 export async function makeTenantApi({ name = 'default', localTasks }: TenantOptions = {}): Promise<TenantApi> {
   const database = await makeTenantDatabase();
   const hub = new WakeHub(database.address, silent);
@@ -86,7 +86,7 @@ export async function makeTenantApi({ name = 'default', localTasks }: TenantOpti
   let ahead = 0;
   const now = (): number => Date.now() + ahead;
   const ctx: ApiContext = {
-    hints: overhear(heard, hub),
+    hints: recordHints(heard, hub),
     tenant: { id: tenantId, name },
     pool: database.pool,
     db: database.db,
@@ -122,7 +122,7 @@ export async function makeTenantApi({ name = 'default', localTasks }: TenantOpti
   );
   async function send(request: Request, caller: Caller | undefined): Promise<Response> {
     const answer = await route(request, ctx, caller);
-    // a fault of ours must show where it happened, not as a wrong status
+    // throw an internal error where it happened, rather than as a wrong status
     if (faults.length > 0) throw faults.pop();
     return answer ?? new Response('no such path', { status: 404 });
   }

@@ -1,4 +1,4 @@
-/** The endpoints of tenants called as over HTTP, on a life of a test; and the rows that a launcher and hosts would write. */
+/** Calls tenant endpoints as over HTTP, on the tenant life of a test; inserts rows that a launcher and hosts would write. */
 import type { Caller } from '../../src/contract/roles.ts';
 import { engineVersion } from '../../src/engine/engine.ts';
 import { tenantEndpointsOfGateway } from '../../src/gateway/tenants/endpoints.ts';
@@ -20,14 +20,19 @@ const route = makeRouter(tenantEndpointsOfGateway, tenantHandlers, (error) => {
   throw error;
 });
 
-export interface Told {
+export interface EndpointAnswer {
   readonly status: number | undefined;
   readonly text: string;
   readonly json: Record<string, never>;
 }
 
-/** `METHOD /path`, by root unless somebody else is named. */
-export async function askOf(life: TestLife, call: string, body?: object, caller: Caller = root): Promise<Told> {
+/** Sends `METHOD /path`, as root unless another caller is given. */
+export async function callEndpoint(
+  life: TestLife,
+  call: string,
+  body?: object,
+  caller: Caller = root,
+): Promise<EndpointAnswer> {
   const [method = '', path = ''] = call.split(' ');
   const sent =
     body === undefined ? {} : { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } };
@@ -50,7 +55,7 @@ export interface Entry {
   readonly waitOn?: string;
 }
 
-/** As the launcher writes it. */
+/** Inserts the launcher's row of a tenant. */
 export async function insertLaunch({ control }: TestLife, tenantId: string, entry: Entry): Promise<void> {
   const {
     state = 'DISABLED',
@@ -76,7 +81,7 @@ export async function insertHost({ control }: TestLife): Promise<string> {
   return hostId;
 }
 
-/** For a while, nobody holds the lease. */
+/** Runs the work while no launcher holds the lease. */
 export async function withoutLauncher(life: TestLife, work: () => Promise<void>): Promise<void> {
   await life.launcher.stop();
   await life.control.exec(sql`update launcher_lease set renewed_at = clock_timestamp() - interval '6 seconds'`);

@@ -1,4 +1,4 @@
-/** A tenant's database for one suite: a clone of the migrated template, gone when the suite is done. */
+/** A tenant's database for one suite: a clone of the migrated template, dropped at the end of the suite. */
 import { randomBytes } from 'node:crypto';
 import type { Pool } from 'pg';
 import { type Db, onPool } from '../../src/kernel/sql.ts';

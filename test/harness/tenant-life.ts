@@ -1,6 +1,6 @@
 /**
- * What tenant life stands on, for its tests: a control database, engines of several versions, and somebody who plays the
- * launcher: hears each message in turn, waits for its transaction, and says what came of it.
+ * Everything that tenant life needs in tests: a control database, engines of several versions, and a played launcher. The
+ * launcher settles one message at a time, after its transaction has ended.
  */
 import { randomBytes } from 'node:crypto';
 import { Client } from 'pg';
@@ -23,7 +23,7 @@ import { until } from './until.ts';
 
 export interface TestLife extends Life {
   readonly database: ControlDatabase;
-  /** A name that no other suite has, for a tenant and its database; dropped in the end. */
+  /** A unique name for a tenant and its database, which is dropped in the end. */
   name(): string;
   readonly launcher: Service;
   close(): Promise<void>;
@@ -32,7 +32,7 @@ export interface TestLife extends Life {
 export const baseSchema = await ownSchemaSource('tenant');
 export const baseMigrations: readonly Migration[] = baseSchema.migrations;
 
-/** An engine of another version, with more migrations. */
+/** An engine of another version with additional migrations. */
 export function engineOf(
   version: string,
   more: readonly string[] = [],
@@ -66,7 +66,7 @@ export async function makeTestLife(
   const have = engines.map(({ version }) => version).join(', ');
   const launcher = playedLauncher(database.db);
   await launcher.start();
-  await until('the launcher is there', () =>
+  await until('the launcher holds the lease', () =>
     database.db.maybeOne(sql`select from launcher_lease where holder is not null`),
   );
   return {
@@ -78,9 +78,7 @@ export async function makeTestLife(
     engines: {
       find: async (version) => {
         const found = engines.find((each) => each.version === version);
-        return found
-          ? { ok: true, engine: found }
-          : { ok: false, detail: `engine ${version} is not here, only ${have}` };
+        return found ? { ok: true, engine: found } : { ok: false, detail: `engine ${version} not found, only ${have}` };
       },
       list: async () =>
         engines.map(({ version, contract }) => ({
@@ -116,7 +114,7 @@ export async function makeTestLife(
   };
 }
 
-/** One message at a time; a restart settles when its transaction has ended. */
+/** Settles one message at a time, once its transaction has ended. */
 function playedLauncher(db: Db): Service {
   return every(
     10,
@@ -145,7 +143,7 @@ export interface Holder {
   close(): Promise<void>;
 }
 
-/** A connection as an engine holds it. With a hub it leaves at the hint, as ours do; without, it stays. */
+/** A connection that holds `drain` as an engine's does. With a hub it closes at the hint, as ours do; without, it stays. */
 export async function holdDrain(address: Address, hub?: WakeHub): Promise<Holder> {
   const client = new Client(clientConfig(address, 'a test that holds drain'));
   client.on('error', () => {});
@@ -163,7 +161,7 @@ export async function holdDrain(address: Address, hub?: WakeHub): Promise<Holder
   return { ended, isAlive: () => alive, close };
 }
 
-/** Of a tenant whose database bears its name. */
+/** Address of a tenant whose database has the tenant's name. */
 export function addressIn(life: Life, name: string): Address {
   return onDatabase(life.controlAddress, name);
 }
@@ -172,14 +170,14 @@ export function inDatabase<T>(life: Life, name: string, work: (db: Db, client: C
   return withClient(addressIn(life, name), (client) => work(onClient(client), client));
 }
 
-export interface Told {
+export interface StoredMessage {
   readonly kind: string;
   readonly cause: string;
   readonly waits: boolean;
 }
 
 /** Messages about a tenant, oldest first. */
-export function messagesAbout(life: Life, name: string): Promise<Told[]> {
+export function messagesAbout(life: Life, name: string): Promise<StoredMessage[]> {
   return life.control.rows(sql`
     select kind, cause, xid is not null as waits from message where tenant = ${name} order by id`);
 }

@@ -1,16 +1,16 @@
-/** Waits on a condition, not on a clock: looks again until it holds, and says what never came. */
+/** Waits for a condition rather than a time: polls every 20 ms until it holds, and names it if it never does. */
 import { setTimeout as sleep } from 'node:timers/promises';
 
 export async function until<T>(
   what: string,
-  look: () => Promise<T | undefined> | T | undefined,
+  poll: () => Promise<T | undefined> | T | undefined,
   withinMs = 40_000,
 ): Promise<T> {
   const deadline = performance.now() + withinMs;
   for (;;) {
-    const seen = await look();
-    if (seen !== undefined && seen !== false) return seen;
-    if (performance.now() > deadline) throw new Error(`waited ${withinMs} ms in vain: ${what}`);
+    const found = await poll();
+    if (found !== undefined && found !== false) return found;
+    if (performance.now() > deadline) throw new Error(`timed out after ${withinMs} ms waiting until: ${what}`);
     await sleep(20);
   }
 }

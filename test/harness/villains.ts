@@ -1,7 +1,7 @@
 /**
- * Four tenants with a trigger each second, and a villain: a fifth tenant of the same engine whose scheduler keeps the
- * process busy, ends it or fills its memory. Measured are the lateness of the four, which is the time between an instant and
- * the moment its run was queued, and how often their schedulers restart.
+ * Four tenants with one trigger per second, and a villain: a fifth tenant of the same engine whose scheduler blocks the
+ * process, ends it or fills its memory. Measures how often the schedulers of the four restart, and their lateness: the time
+ * between an instant and the moment its run was queued.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { sql } from '../../src/kernel/sql.ts';
@@ -10,7 +10,7 @@ import { TestInstallation } from './installation.ts';
 import { millrace } from './product.ts';
 import { until } from './until.ts';
 
-/** Tenants beside a villain are late by at most this, on a machine that is not busy. */
+/** Maximum lateness of tenants beside a villain, on a machine that is not busy. */
 export const latenessAimMs = 2_000;
 
 export const villains = [
@@ -24,19 +24,19 @@ export const villains = [
 export type Villain = (typeof villains)[number];
 
 export interface Harm {
-  /** The worst of the four, and the same for a while before the villain came. */
+  /** The worst lateness of the four, and the same measured before the villain starts. */
   readonly latenessMs: number;
   readonly controlMs: number;
-  /** How many hosts were lost until the villain had a host for itself. */
+  /** Hosts lost until the villain had a host for itself. */
   readonly losses: number;
-  /** Of the one among the four that was restarted most often. */
+  /** Restarts of the tenant among the four that restarted most often. */
   readonly restarts: number;
 }
 
 const version = '0.2.1-test.1';
 const names = ['a', 'b', 'c', 'd'] as const;
 const controlWindowMs = 5_000;
-/** The villain has to lose its host at most twice before it is alone. The slowest of them takes 15 s each time. */
+/** The villain loses its host at most twice before it is alone. The slowest takes 15 s each time. */
 const isolationMs = 90_000;
 
 interface LaunchRow {
@@ -72,7 +72,7 @@ export class Neighbourhood {
     return this.#world.close();
   }
 
-  /** Lets the villain loose until it has a host for itself, or none, and the four run elsewhere. */
+  /** Starts the villain and waits until it has a host for itself, or none, and the four run elsewhere. */
   async suffer(villain: Villain): Promise<Harm> {
     await until('a host stands by', () => this.#hasSpare(), isolationMs);
     const controlFrom = await this.#now();
@@ -118,7 +118,7 @@ export class Neighbourhood {
     await this.#world.started(name);
   }
 
-  /** From its next start on, which follows, the scheduler misbehaves. */
+  /** Restarts the scheduler, which misbehaves from then on. */
   async #corrupt(villain: Villain): Promise<void> {
     await this.#world.in(villain, (client) =>
       client.query('insert into millrace.build_mischief values ($1)', [villain]),
@@ -126,7 +126,7 @@ export class Neighbourhood {
     await this.#world.call('POST /api/tenants/{name}/restart', { params: { name: villain } });
   }
 
-  /** The villain is off, and nobody is suspected any more: the next one finds the four as this one did. */
+  /** Stops the villain and clears all suspicions, so that the next villain finds the same conditions. */
   async #forgive(villain: Villain): Promise<void> {
     await this.#world.call('POST /api/tenants/{name}/stop', { params: { name: villain } });
     await this.#world.inControl((db) => db.exec(sql`update launch set suspicion = 0, failures = 0`));
@@ -145,7 +145,7 @@ export class Neighbourhood {
     return new Map([...(await this.#launches())].map(([name, { orderNo }]) => [name, orderNo]));
   }
 
-  /** The villain is suspected and has a host for itself, or none; the four run. */
+  /** Returns the villain's row once it is suspected, has a host for itself or none, and the four run. */
   async #findAlone(villain: Villain): Promise<LaunchRow | undefined> {
     const launches = await this.#launches();
     const its = launches.get(villain);
@@ -184,7 +184,7 @@ export class Neighbourhood {
     return Math.max(...(await Promise.all(each)));
   }
 
-  /** Of the four, the one that is furthest behind. */
+  /** The newest instant of the tenant that is furthest behind. */
   async #lastInstant(): Promise<number> {
     const each = names.map((name) =>
       this.#world.in(name, async (client) => {

@@ -1,4 +1,4 @@
-/** Waterwheel as its users know it: a client that speaks its HTTP API as its own deploy script does, and sample documents. */
+/** Waterwheel's HTTP API as its users know it: a client that works like its own deploy script, and sample documents. */
 import { ask, bearer, type Reply } from './ask.ts';
 import type { Product } from './product.ts';
 import { until } from './until.ts';
@@ -16,14 +16,14 @@ export interface RunRow {
 
 export interface Waterwheel {
   get(path: string): Promise<Reply>;
-  /** The body of an answer that must be 200. */
+  /** Returns the body; the status must be 200. */
   read<T = unknown>(path: string): Promise<T>;
   send(method: string, path: string, body?: unknown): Promise<Reply>;
   /** Deploys a document: an object as JSON, text as YAML, each with the content type that its script sends. */
   deploy(document: object | string, method?: 'PUT' | 'POST'): Promise<Reply>;
   /** The ids of a job's tasks by name. */
   tasks(job: string): Promise<Readonly<Record<string, string>>>;
-  /** The runs of an instant, once as many as named have this state. */
+  /** Waits until all named tasks have a run of the instant in this state, or in any final state; returns all runs. */
   ended(job: string, instant: string, names: readonly string[], state?: string): Promise<RunRow[]>;
 }
 
@@ -57,19 +57,19 @@ export function waterwheel({ url, rootKey }: Pick<Product, 'url' | 'rootKey'>): 
     },
     ended: async (job, instant, names, state) => {
       let rows: RunRow[] = [];
-      const look = async (): Promise<RunRow[] | undefined> => {
+      const poll = async (): Promise<RunRow[] | undefined> => {
         rows = await read<RunRow[]>(`/api/jobs/${job}/runs/${instant}`);
         const done = rows.filter((row) => (state === undefined ? final.has(row.state) : row.state === state));
         return names.every((name) => done.some((row) => row.name === name)) ? rows : undefined;
       };
-      return until(`${names.join(', ')} of ${instant} ended`, look).catch((error: unknown) => {
-        throw new Error(`there are only ${JSON.stringify(rows)}`, { cause: error });
+      return until(`${names.join(', ')} of ${instant} ended`, poll).catch((error: unknown) => {
+        throw new Error(`the only runs are ${JSON.stringify(rows)}`, { cause: error });
       });
     },
   };
 }
 
-/** Fan-out and fan-in, a collector of failures, a cleanup on either path; stepD fails. */
+/** Fan-out and fan-in, a task for failures, and a cleanup after either path; stepD fails. */
 export const complexDag = (uuid: string): string => `
 uuid: '${uuid}'
 project: test_project
@@ -101,7 +101,7 @@ tasks:
   - {name: z3_cleanup, depends: [task/z1_failure, task/z2_success], threshold: 1}
 `;
 
-/** Each day waits for the day before; a trigger that fires once begins it. */
+/** Each day waits for the day before; a trigger that fires once starts the first day. */
 export const dependsOnPast = (uuid: string): string => `
 uuid: '${uuid}'
 project: test_project
@@ -143,7 +143,7 @@ export const offsets = (uuid: string): object => ({
   ],
 });
 
-/** One trigger for each way of catching up, over the same three instants. */
+/** One trigger per catch-up policy, over the same three instants. */
 export const catchups = (uuid: string): object => {
   const policies = ['none', 'latest', 'earliest', 'random', 'default'];
   const span = { start: '2022-01-01T00:00:00Z', end: '2022-01-01T03:00:00Z', period: '1h' };

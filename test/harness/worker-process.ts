@@ -1,4 +1,4 @@
-/** `millrace worker` as a process of its own, against a product that runs already. */
+/** `millrace worker` in a separate process, connected to a running product. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { type Product, productMain, productNode } from './product.ts';
@@ -6,9 +6,9 @@ import { until } from './until.ts';
 
 export interface WorkerProcess {
   readonly child: ChildProcess;
-  /** What it wrote. */
+  /** Everything it has printed. */
   output(): string;
-  /** Sends a signal and waits for the end; answers the exit code, or the signal that ended it. */
+  /** Sends a signal and waits for the end; returns the exit code, or the signal that ended it. */
   end(signal: NodeJS.Signals): Promise<number | string | null>;
 }
 
@@ -17,7 +17,7 @@ export interface WorkerProcessOptions {
   readonly env?: Readonly<Record<string, string>>;
 }
 
-/** Returns once it has begun to work. */
+/** Resolves once the worker is running. */
 export async function startWorkerProcess(
   { url, call }: Pick<Product, 'url' | 'call'>,
   options: WorkerProcessOptions = {},
@@ -29,8 +29,8 @@ export async function startWorkerProcess(
   });
   let output = '';
   for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk: Buffer) => (output += chunk.toString()));
-  await until('the worker says that it works', () => {
-    if (child.exitCode !== null) throw new Error(`the worker ended with ${child.exitCode}: ${output}`);
+  await until('the worker prints that it is running', () => {
+    if (child.exitCode !== null) throw new Error(`the worker exited with ${child.exitCode}: ${output}`);
     return output.includes('Millrace worker for') || undefined;
   });
   return {

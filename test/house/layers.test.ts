@@ -1,6 +1,6 @@
 /**
- * The house keeps its order: rooms whose imports point downwards, no cycles of imports, small folders and files, and files
- * that say what they are for.
+ * Checks the structure of the source tree: imports point downwards and form no cycles, folders and files are small, and
+ * each file begins with a comment about its purpose.
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -16,22 +16,22 @@ const rooms = [
   ['http', 'postgres', 'contract', 'kernel', 'errors.ts'],
 ].flat();
 
-/** Rooms that may not import all that is below them, and why. */
-const closed: Readonly<Record<string, { readonly to: RegExp; readonly why: string }>> = {
-  cli: { to: /^postgres$/, why: 'the command line speaks HTTP' },
-  'config.ts': { to: /^(?!kernel$|errors\.ts$)/, why: 'it is read before anything else exists' },
+/** Rooms that may not import everything below them, with the reason. */
+const restricted: Readonly<Record<string, { readonly to: RegExp; readonly why: string }>> = {
+  cli: { to: /^postgres$/, why: 'the command line uses HTTP only' },
+  'config.ts': { to: /^(?!kernel$|errors\.ts$)/, why: 'it is loaded before everything else' },
   http: { to: /^postgres$/, why: 'its client runs in browsers, too' },
-  worker: { to: /^postgres$/, why: 'a worker has no database access, ever' },
+  worker: { to: /^postgres$/, why: 'a worker never has database access' },
 };
 
-const walked = ['src', 'test', 'scripts', 'bench', 'ui/src', 'migrations'];
+const checkedFolders = ['src', 'test', 'scripts', 'bench', 'ui/src', 'migrations'];
 const buckets = /(^|\/)(utils?|helpers?|types|lib)(\.\w+)*(\/|$)/;
-/** The one module that both server and browser run, and the tables of endpoints that it is typed by. */
+/** The module that both server and browser run, and the endpoint tables that give its types. */
 const sharedClient = 'src/http/client.ts';
 const endpointTypes = /^src\/(api\/|gateway\/(installation|tenants)\/endpoints\.ts$)/;
-const longestFile = 400;
-const mostFilesInFolder = 30;
-/** A table's trigger depends on it, so the migration of the table creates it. */
+const maxFileLines = 400;
+const maxFilesInFolder = 30;
+/** A trigger depends on this function, so the table's migration creates it. */
 const triggerFunction = 'keep_former_name';
 
 interface SourceFile {
@@ -42,7 +42,7 @@ interface SourceFile {
 
 interface Import {
   readonly specifier: string;
-  /** The path it leads to; undefined for packages. */
+  /** The imported path; undefined for packages. */
   readonly target: string | undefined;
   readonly typeOnly: boolean;
 }
@@ -59,7 +59,7 @@ function importsOf(file: SourceFile): Import[] {
     }));
 }
 
-/** The room of a path in src/; undefined outside. */
+/** The room of a path in src/; undefined for other paths. */
 function roomOf(path: string): string | undefined {
   return path.startsWith('src/') ? path.split('/')[1]?.replace('.test.ts', '.ts') : undefined;
 }
@@ -71,23 +71,23 @@ function isTest(path: string): boolean {
 function upwardImports(file: SourceFile): string[] {
   const room = roomOf(file.path);
   if (room === undefined) return [];
-  if (!rooms.includes(room)) return [`${file.path}: src/${room} is no room`];
+  if (!rooms.includes(room)) return [`${file.path}: src/${room} is not a room`];
   return importsOf(file).flatMap(({ target }) => {
-    const why = target === undefined ? undefined : whyNot(file.path, room, target);
+    const why = target === undefined ? undefined : explainForbidden(file.path, room, target);
     return why === undefined ? [] : [`${file.path} imports ${target}: ${why}`];
   });
 }
 
-function whyNot(path: string, room: string, target: string): string | undefined {
+function explainForbidden(path: string, room: string, target: string): string | undefined {
   const other = roomOf(target);
   if (other === undefined) {
     return isTest(path) && target.startsWith('test/') ? undefined : 'src/ imports nothing outside of it';
   }
   if (room === other) return undefined;
-  if (!rooms.includes(other)) return 'it is no room';
-  // a test may set its scene with rooms above
+  if (!rooms.includes(other)) return `src/${other} is not a room`;
+  // tests may use rooms above for their setup
   if (rooms.indexOf(other) < rooms.indexOf(room) && !isTest(path)) return `${other} is above ${room}`;
-  return closed[room]?.to.test(other) ? closed[room].why : undefined;
+  return restricted[room]?.to.test(other) ? restricted[room].why : undefined;
 }
 
 function uiImports(file: SourceFile): string[] {
@@ -109,15 +109,15 @@ function bucketNames(file: SourceFile): string[] {
 
 function missingHeader(file: SourceFile): string[] {
   const named = /^(src|scripts|test\/harness|migrations)\//.test(file.path) && !isTest(file.path);
-  return !named || /^(#!.*\n)?(\/[/*]|-- )/.test(file.text) ? [] : [`${file.path} does not begin with what it is for`];
+  return !named || /^(#!.*\n)?(\/[/*]|-- )/.test(file.text) ? [] : [`${file.path} has no header comment`];
 }
 
 function tooLong(file: SourceFile): string[] {
   const lines = file.text.trimEnd().split('\n').length;
-  return lines > longestFile ? [`${file.path} has ${lines} lines`] : [];
+  return lines > maxFileLines ? [`${file.path} has ${lines} lines, at most ${maxFileLines} are allowed`] : [];
 }
 
-/** Functions stand in the `sql` folder of a room, migrations create tables. */
+/** Functions belong into the `sql` folder of a room; migrations create tables only. */
 function misplacedFunctions({ path, text }: SourceFile): string[] {
   if (!path.endsWith('.sql')) return [];
   const made = [...text.matchAll(/^\s*create (?:or replace )?function (\w+)/gm)].map(([, name]) => name);
@@ -125,19 +125,19 @@ function misplacedFunctions({ path, text }: SourceFile): string[] {
     return made.filter((name) => name !== triggerFunction).map((name) => `${path} creates ${name}`);
   const expected = /^src\/\w+\/sql\/(\w+)\.sql$/.exec(path)?.[1];
   const isRight = expected !== undefined && made.length > 0 && made.every((name) => name === expected);
-  return isRight ? [] : [`${path} is not the file of one function in src/<room>/sql`];
+  return isRight ? [] : [`${path} must define exactly one function, named like the file, in src/<room>/sql`];
 }
 
-/** Folders of code that hold too many files, tests included. */
+/** Source folders with too many files, tests included. */
 function crowdedFolders(files: readonly SourceFile[]): string[] {
   const folders = files.map(({ path }) => posix.dirname(path)).filter((folder) => /^(src|ui\/src)(\/|$)/.test(folder));
   return [...new Set(folders)]
     .map((folder) => ({ folder, size: folders.filter((each) => each === folder).length }))
-    .filter(({ size }) => size > mostFilesInFolder)
+    .filter(({ size }) => size > maxFilesInFolder)
     .map(({ folder, size }) => `${folder} has ${size} files`);
 }
 
-/** Files that import each other, types included: one line for each group. */
+/** Files that import each other, type imports included: one line per group. */
 function importCycles(files: readonly SourceFile[]): string[] {
   const targets = new Map(files.map((file) => [file.path, importsOf(file).flatMap(({ target }) => target ?? [])]));
   const reach = (from: string): Set<string> => {
@@ -161,7 +161,7 @@ function importCycles(files: readonly SourceFile[]): string[] {
 
 function sources(): SourceFile[] {
   const root = fileURLToPath(new URL('../../', import.meta.url));
-  return walked
+  return checkedFolders
     .filter((folder) => existsSync(root + folder))
     .flatMap((folder) =>
       readdirSync(root + folder, { recursive: true, encoding: 'utf8' }).map((name) => `${folder}/${name}`),
@@ -172,27 +172,27 @@ function sources(): SourceFile[] {
 
 const rules = { upwardImports, uiImports, bucketNames, missingHeader, misplacedFunctions };
 
-describe('the house', () => {
+describe('source tree', () => {
   const files = sources();
   const faults = (rule: (file: SourceFile) => string[]): string[] => files.flatMap(rule);
 
-  it('has sources to look at', () => expect(files.map((file) => file.path)).toContain('src/kernel/sql.ts'));
-  it('imports downwards only, by the order of its rooms', () => expect(faults(upwardImports)).toEqual([]));
-  it('gives its UI the typed client and the types of endpoints, nothing else', () =>
+  it('the check finds source files', () => expect(files.map((file) => file.path)).toContain('src/kernel/sql.ts'));
+  it('rooms import only rooms below them', () => expect(faults(upwardImports)).toEqual([]));
+  it('the UI imports nothing but the typed client and the types of endpoints', () =>
     expect(faults(uiImports)).toEqual([]));
-  it('has no files that import each other, types included', () =>
+  it('no files import each other, type imports included', () =>
     expect(importCycles(files.filter(({ path }) => /^(src|ui)\//.test(path) && !isTest(path)))).toEqual([]));
-  it(`has no folder of more than ${mostFilesInFolder} files`, () => expect(crowdedFolders(files)).toEqual([]));
-  it('has no buckets', () => expect(faults(bucketNames)).toEqual([]));
-  it('says at the top of each file what the file is for', () => expect(faults(missingHeader)).toEqual([]));
-  it('has one file per SQL function, in the room that calls it', () => {
+  it(`no folder has more than ${maxFilesInFolder} files`, () => expect(crowdedFolders(files)).toEqual([]));
+  it('no file or folder is called utils, helpers, types or lib', () => expect(faults(bucketNames)).toEqual([]));
+  it('each file begins with a comment about its purpose', () => expect(faults(missingHeader)).toEqual([]));
+  it('each SQL function has its own file, in the room that calls it', () => {
     expect(files.filter(({ path }) => path.endsWith('.sql')).length).toBeGreaterThan(60);
     expect(faults(misplacedFunctions)).toEqual([]);
   });
-  it(`has no file of more than ${longestFile} lines`, () => expect(faults(tooLong)).toEqual([]));
+  it(`no file has more than ${maxFileLines} lines`, () => expect(faults(tooLong)).toEqual([]));
 });
 
-describe('the rules of the house', () => {
+describe('rules', () => {
   const bad: [keyof typeof rules, string, string][] = [
     ['upwardImports', 'src/kernel/sql.ts', "import { pools } from '../postgres/pools.ts';"],
     ['upwardImports', 'src/events/log.ts', "import type { Job } from '../jobs/job.ts';"],
@@ -240,7 +240,7 @@ describe('the rules of the house', () => {
     expect(rules[rule]({ path, text })).toEqual([]);
   });
 
-  it('finds a cycle of imports, and files that are on no cycle are not named', () => {
+  it('importCycles names the files of a cycle and no others', () => {
     const file = (name: string, imported: string): SourceFile => ({
       path: `src/jobs/${name}.ts`,
       text: `import type { X } from './${imported}.ts';`,
@@ -250,16 +250,16 @@ describe('the rules of the house', () => {
     expect(importCycles([file('a', 'b'), file('b', 'c')])).toEqual([]);
   });
 
-  it('draws the line at the last allowed file of a folder', () => {
+  it('crowdedFolders reports a folder with one file more than allowed', () => {
     const folder = (size: number): SourceFile[] =>
       Array.from({ length: size }, (_, i) => ({ path: `src/jobs/${i}.ts`, text: '' }));
-    expect(crowdedFolders(folder(mostFilesInFolder))).toEqual([]);
-    expect(crowdedFolders(folder(mostFilesInFolder + 1))).toEqual([`src/jobs has ${mostFilesInFolder + 1} files`]);
+    expect(crowdedFolders(folder(maxFilesInFolder))).toEqual([]);
+    expect(crowdedFolders(folder(maxFilesInFolder + 1))).toEqual([`src/jobs has ${maxFilesInFolder + 1} files`]);
   });
 
-  it('draws the line at the last allowed line', () => {
+  it('tooLong reports a file with one line more than allowed', () => {
     const file = (lines: number): SourceFile => ({ path: 'src/jobs/job.ts', text: 'x;\n'.repeat(lines) });
-    expect(tooLong(file(longestFile))).toEqual([]);
-    expect(tooLong(file(longestFile + 1))).toEqual([`src/jobs/job.ts has ${longestFile + 1} lines`]);
+    expect(tooLong(file(maxFileLines))).toEqual([]);
+    expect(tooLong(file(maxFileLines + 1))).toHaveLength(1);
   });
 });

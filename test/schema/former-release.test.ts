@@ -1,4 +1,4 @@
-/** Upgrading a tenant of release 0.1.0: by the engine, by the script, by hand. */
+/** Upgrades of a tenant of release 0.1.0: by the engine, by the script and by hand. */
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { engine, engineVersion } from '../../src/engine/engine.ts';
 import { onClient, onPool, sql } from '../../src/kernel/sql.ts';
@@ -24,20 +24,20 @@ beforeEach(async () => {
 });
 afterEach(() => former.close());
 
-const applied = (): Promise<Migration[]> =>
+const readMigrations = (): Promise<Migration[]> =>
   withClient(former.address, (client) =>
     onClient(client).rows<Migration>(sql`select number, name, '' as text, checksum from millrace.migration order by 1`),
   );
 
-async function byScript(): Promise<void> {
-  const from = { version: '0.1.0', migrations: await applied() };
+async function upgradeByScript(): Promise<void> {
+  const from = { version: '0.1.0', migrations: await readMigrations() };
   const script = migrationScript({ from, to: { ...source, version: engineVersion } });
   await withClient(former.address, (client) => client.query(script));
 }
 
-/** As docs/operations.md tells: each pending file and its record, then the functions, then the version. */
-async function byHand(): Promise<void> {
-  const pending = source.migrations.slice((await applied()).length);
+/** Follows docs/operations.md: each pending file and its record, then the functions, then the version. */
+async function upgradeByHand(): Promise<void> {
+  const pending = source.migrations.slice((await readMigrations()).length);
   const steps = pending.map(
     ({ number, name, checksum, text }) => `
       set local search_path to millrace;
@@ -57,9 +57,9 @@ async function byHand(): Promise<void> {
 
 it.each([
   ['the engine', () => migrateTenant(former.address, engine)],
-  ['the script', byScript],
-  ['hand', byHand],
-])('A tenant of 0.1.0 that is upgraded by %s has the schema of a new one, and all its rows', async (_, upgrade) => {
+  ['the script', upgradeByScript],
+  ['hand', upgradeByHand],
+])('a tenant of 0.1.0 that is upgraded by %s has the schema of a new tenant, and all its rows', async (_, upgrade) => {
   const fresh = await makeInstalledTenant();
   const before = await withClient(former.address, digestTables);
   expect(before.get('live')).toMatch(/^32 /);
@@ -82,7 +82,7 @@ it.each([
   await fresh.close();
 });
 
-it('Runs of 0.1.0 in flight, in the queue and in retry finish after the upgrade', async () => {
+it('runs of 0.1.0 that are running, queued or waiting for a retry finish after the upgrade', async () => {
   await migrateTenant(former.address, engine);
   const pool = openPool({
     address: former.address,
@@ -115,7 +115,7 @@ it('Runs of 0.1.0 in flight, in the queue and in retry finish after the upgrade'
   time.advance(2 * hour);
   const worker = '01900000-0000-7000-8000-000000000001';
   await until('every run is finished', async () => {
-    // sweeps and backfills have their turn every few seconds
+    // sweeps and backfills run every few seconds
     time.advance(1_000);
     const lanes = await db.rows<{ lane: string }>(sql`select distinct lane from live`);
     const poll = { worker, incarnation: 1, free: 100, lanes: lanes.map(({ lane }) => lane) };

@@ -1,4 +1,4 @@
-/** SQL functions: every body is valid, and every file belongs to a set. */
+/** Checks SQL functions: every body is valid, and every file belongs to a set. */
 import { existsSync, readdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
@@ -9,7 +9,7 @@ import { ownSchemaSource } from '../../src/postgres/schema-source.ts';
 import { makeFreshDatabase } from '../harness/fresh-database.ts';
 
 it.each(['control', 'tenant'] as const)(
-  'The bodies of the %s functions are valid, each beside all others',
+  'the bodies of the %s functions are valid once all functions exist',
   async (set) => {
     const fresh = await makeFreshDatabase();
     const { functions, ...rest } = await ownSchemaSource(set);
@@ -18,14 +18,14 @@ it.each(['control', 'tenant'] as const)(
     expect(script).toContain(off);
     await withClient(fresh.address, async (client) => {
       await migrate(client, { ...rest, functions, version: engineVersion });
-      // SQL bodies are analysed when they are created, so now that all functions exist
+      // bodies are checked at creation, so the script is repeated now that all functions exist
       await client.query(`begin; ${script.replace(off, '')}; commit`);
     });
     await fresh.close();
   },
 );
 
-it('Every SQL file of src/ belongs to a set, and no two have the same name', async () => {
+it('every SQL file of src/ belongs to a set, and no two files have the same name', async () => {
   const src = fileURLToPath(new URL('../../src/', import.meta.url));
   const files = readdirSync(src)
     .filter((room) => existsSync(`${src}${room}/sql`))

@@ -1,4 +1,4 @@
-/** What is committed in `schema/` is what the code makes. `npm run schema` writes it anew. */
+/** Checks that the committed files in `schema/` match the code. `npm run schema` rewrites them. */
 import { readFile, writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
@@ -16,10 +16,10 @@ import { dumpSchema } from '../harness/schema-dump.ts';
 async function compare(file: string, made: string): Promise<void> {
   const path = fileURLToPath(new URL(`../../schema/${file}`, import.meta.url));
   if (process.env['MILLRACE_WRITE_SCHEMA'] === 'true') await writeFile(path, made);
-  expect(made, `schema/${file} is out of date: npm run schema`).toBe(await readFile(path, 'utf8'));
+  expect(made, `schema/${file} is out of date; run npm run schema`).toBe(await readFile(path, 'utf8'));
 }
 
-async function migrated(set: 'control' | 'tenant', schema: 'control' | 'millrace'): Promise<string> {
+async function dumpMigrated(set: 'control' | 'tenant', schema: 'control' | 'millrace'): Promise<string> {
   const address = onDatabase(serverAddress(), `schema_${set}_${newId().slice(-12)}`);
   await ensureDatabase(address);
   return withClient(address, async (client) => {
@@ -28,8 +28,9 @@ async function migrated(set: 'control' | 'tenant', schema: 'control' | 'millrace
   });
 }
 
-it('the control database is what schema/control.txt says', async () =>
-  compare('control.txt', await migrated('control', 'control')));
-it('a tenant is what schema/tenant.txt says', async () => compare('tenant.txt', await migrated('tenant', 'millrace')));
-it('a job document is what schema/job.schema.json says', async () =>
+it('the schema of the control database matches schema/control.txt', async () =>
+  compare('control.txt', await dumpMigrated('control', 'control')));
+it('the schema of a tenant matches schema/tenant.txt', async () =>
+  compare('tenant.txt', await dumpMigrated('tenant', 'millrace')));
+it('the JSON schema of a job document matches schema/job.schema.json', async () =>
   compare('job.schema.json', `${JSON.stringify(jobJsonSchema(), null, 2)}\n`));

@@ -1,9 +1,9 @@
-/** The oracle of what is counted minute by minute: at the end it must say the same as the runs. */
+/** The oracle of activity: at the end, the counts per minute must agree with the runs. */
 import { type Db, sql } from '../../src/kernel/sql.ts';
 
 type Ends = { at: Date; run: string; activity: string };
 
-/** The minutes of which both tell different things. */
+/** Returns a fault for each minute whose activity and runs differ. */
 export async function judgeActivity(db: Db): Promise<string[]> {
   const rows = await db.rows<Ends>(sql`
     select coalesce(r.at, a.at) as at, coalesce(r.ends, 'nothing') as run, coalesce(a.ends, 'nothing') as activity
@@ -23,6 +23,6 @@ export async function judgeActivity(db: Db): Promise<string[]> {
      where r.ends is distinct from a.ends
      order by 1`);
   return rows.map(
-    ({ at, run, activity }) => `of the minute ${at.toISOString()} runs say ${run}, and its activity ${activity}`,
+    ({ at, run, activity }) => `minute ${at.toISOString()}: the runs add up to ${run}, its activity to ${activity}`,
   );
 }

@@ -1,7 +1,7 @@
 /**
- * A database for simulations, one after the other: it keeps a journal, and may have had a rule of the product broken.
- * Ids and chance within it are the same whenever the same seed begins: the order in which PostgreSQL meets rows depends on
- * them.
+ * A database for simulations, used by one world after the other. It keeps a journal, and a rule of the product may be
+ * broken in it. The same seed always gets the same ids and random numbers, because the order in which PostgreSQL visits
+ * rows depends on them.
  */
 import type { PoolClient } from 'pg';
 import { type Db, onClient, sql } from '../../src/kernel/sql.ts';
@@ -11,7 +11,7 @@ import { installJournal } from './journal.ts';
 
 export interface Bench {
   readonly address: Address;
-  /** The one connection over which everything happens. */
+  /** The only connection; every statement of a world uses it. */
   readonly client: PoolClient;
   /** Empties the database for the next world. */
   wipe(seed: number): Promise<void>;
@@ -45,9 +45,9 @@ export async function makeBench(breakRule: (db: Db) => Promise<void> = async () 
 const vacuumEvery = 20;
 
 /**
- * Plans are made once, which is most of a small statement's time, and of ways that meet rows in the order of keys: where
- * rows lie, and how ids hash, depends on the worlds before. So do statistics, by which the product and PostgreSQL decide
- * when to vacuum.
+ * Generic plans, because planning is most of a small statement's time. Only plans that visit rows in key order, because
+ * the position of rows on disk and the hashes of ids depend on earlier worlds. No statistics, because they would decide
+ * when the product and PostgreSQL vacuum.
  */
 const settings = `
   set plan_cache_mode to force_generic_plan;
@@ -59,7 +59,7 @@ const settings = `
   set track_counts to off;
   set simulation.step to '0'`;
 
-/** What has a name gets its id from that, what has none from a counter. */
+/** Makes ids reproducible: tasks and triggers derive theirs from their name, other rows from a counter. */
 async function countIds(db: Db): Promise<void> {
   await db.exec(sql`create sequence simulation.id`);
   await db.exec(sql`
@@ -78,7 +78,7 @@ async function countIds(db: Db): Promise<void> {
   }
 }
 
-/** Every table but those that are filled from the beginning; those that refer to others first. */
+/** Deletes from every table but `topic`, which migrations fill; referring tables come first. */
 async function wipingOf(db: Db): Promise<string> {
   const tables = await db.rows<{ name: string; refers_to: string[] }>(sql`
     select c.relname as name,

@@ -1,14 +1,14 @@
 /**
- * The time of a simulated world: it stands still until the world moves it. Whoever sleeps on it wakes when it has been
- * moved far enough, also where the product sleeps on Node's own timers (a suite that simulates replaces those of
- * `node:timers/promises` by `sleepOnClock`).
+ * The time of a simulated world. It stands still until the world moves it. A sleeper wakes when the clock has been moved
+ * far enough. This includes product code that sleeps on Node's own timers: a suite that simulates replaces those of
+ * `node:timers/promises` by `sleepOnClock`.
  */
 import type { Time } from '../../src/kernel/time.ts';
 
 interface Sleeper {
   readonly atMs: number;
   readonly wake: () => void;
-  readonly wanted: () => boolean;
+  readonly isWanted: () => boolean;
 }
 
 export class VirtualClock {
@@ -23,30 +23,30 @@ export class VirtualClock {
     return this.#now;
   }
 
-  /** When the next sleeper that still lives wants to wake. */
+  /** The earliest time at which a sleeper of a living process wakes. */
   get nextWaking(): number | undefined {
     let next: number | undefined;
     for (const sleeper of this.#sleepers) {
-      if (!sleeper.wanted()) this.#sleepers.delete(sleeper);
+      if (!sleeper.isWanted()) this.#sleepers.delete(sleeper);
       else if (next === undefined || sleeper.atMs < next) next = sleeper.atMs;
     }
     return next;
   }
 
-  /** Forwards only. Sleepers wake in the order of their times. */
+  /** Moves forwards only. Sleepers wake in the order of their times. */
   moveTo(atMs: number): void {
     this.#now = Math.max(this.#now, atMs);
     const due = [...this.#sleepers].filter((sleeper) => sleeper.atMs <= this.#now);
-    for (const sleeper of due.sort((a, b) => a.atMs - b.atMs)) if (sleeper.wanted()) sleeper.wake();
+    for (const sleeper of due.sort((a, b) => a.atMs - b.atMs)) if (sleeper.isWanted()) sleeper.wake();
   }
 
-  /** The time as a process sees it; one that is dead never wakes again. */
+  /** The time as a process sees it. Sleepers of a dead process never wake. */
   timeOf(process: { readonly alive: boolean }): Time {
-    const wanted = (): boolean => process.alive;
-    return { now: () => this.#now, until: (atMs, signal) => this.until(atMs, signal, wanted) };
+    const isAlive = (): boolean => process.alive;
+    return { now: () => this.#now, until: (atMs, signal) => this.until(atMs, signal, isAlive) };
   }
 
-  async until(atMs: number, signal?: AbortSignal, wanted: () => boolean = () => true): Promise<void> {
+  async until(atMs: number, signal?: AbortSignal, isWanted: () => boolean = () => true): Promise<void> {
     if (atMs <= this.#now || signal?.aborted) return;
     await new Promise<void>((resolve) => {
       const wake = (): void => {
@@ -54,7 +54,7 @@ export class VirtualClock {
         signal?.removeEventListener('abort', wake);
         resolve();
       };
-      const sleeper = { atMs, wake, wanted };
+      const sleeper = { atMs, wake, isWanted };
       this.#sleepers.add(sleeper);
       signal?.addEventListener('abort', wake, { once: true });
     });
@@ -63,12 +63,12 @@ export class VirtualClock {
 
 let current: VirtualClock | undefined;
 
-/** From now on timers run on this clock; what sleeps on an earlier one never wakes. */
+/** Makes timers run on this clock from now on. Sleepers of an earlier clock never wake. */
 export function useClock(clock: VirtualClock): void {
   current = clock;
 }
 
-/** Stands in for `setTimeout` of `node:timers/promises`. */
+/** Replaces `setTimeout` of `node:timers/promises`. */
 export async function sleepOnClock(ms = 0, value?: unknown, options: { signal?: AbortSignal } = {}): Promise<unknown> {
   if (current === undefined) throw new Error('no world is being simulated');
   await current.until(current.now() + ms, options.signal);

@@ -1,6 +1,6 @@
 /**
- * Jobs made by chance: a few triggers and tasks, joined by edges of all kinds, and ways to change them. A `JobPlan` is
- * what the oracle reads; `documentOf` writes it as the document that the product is given.
+ * Random jobs: a few triggers and tasks, joined by edges of all kinds. The oracle reads a `JobPlan`; `documentOf` writes
+ * it as the document that the product receives.
  */
 import type { Random } from './random.ts';
 
@@ -20,7 +20,7 @@ export interface TriggerPlan {
 export interface EdgePlan {
   readonly kind: Kind;
   readonly job: string;
-  /** The name of a trigger, or of a task. */
+  /** Name of a trigger or of a task, depending on `kind`. */
   readonly parent: string;
   readonly offsetMs: number;
 }
@@ -37,7 +37,7 @@ export interface RetryPlan {
 export interface TaskPlan {
   readonly name: string;
   readonly edges: readonly EdgePlan[];
-  /** Undefined: as many as it has parents whose success, end or firing counts. */
+  /** Undefined: the default, the number of edges that are not of kind `failure`, at least 1. */
   readonly threshold: number | undefined;
   readonly retry: RetryPlan | undefined;
   readonly maxRunning: number | undefined;
@@ -48,17 +48,17 @@ export interface JobPlan {
   readonly name: string;
   readonly maxActiveInstants: number | undefined;
   readonly overlap: 'queue' | 'skip' | 'cancel_older' | undefined;
-  /** Undefined: the document does not say. */
+  /** Undefined: the document does not set it. */
   readonly paused: boolean | undefined;
   readonly triggers: readonly TriggerPlan[];
   readonly tasks: readonly TaskPlan[];
 }
 
 export const project = 'simulation';
-/** All tasks that are in a pool share this one. */
+/** The one pool, shared by all tasks that use a pool. */
 export const poolName = 'P';
 export const second = 1_000;
-/** Where a world's time begins, how long things go wrong in it, and when its last instant may be. */
+/** Start of a world's time, duration of the chaos, and the latest possible instant. */
 export const beginMs = Date.parse('2026-06-01T00:00:00Z');
 export const chaosMs = 90 * second;
 const lastInstantMs = beginMs + chaosMs + 30 * second;
@@ -123,7 +123,7 @@ export function someJobs(random: Random): JobPlan[] {
   return random.chance(0.5) ? [first] : [first, someJob(random, 'K', [first])];
 }
 
-/** Its triggers share a rhythm, and so do the offsets of its edges: else tokens would hardly ever meet. */
+/** A random job. Its triggers and the offsets of its edges share a rhythm; otherwise tokens would hardly ever meet. */
 function someJob(random: Random, name: string, others: readonly JobPlan[]): JobPlan {
   const beatMs = random.pick([5, 10, 10, 20]) * second;
   const triggers = Array.from({ length: random.int(1, 2) }, (_, i) => someTrigger(random, `t${i + 1}`, beatMs));
@@ -185,7 +185,7 @@ function someTask(random: Random, name: string, around: Surroundings): TaskPlan 
   };
 }
 
-/** No task may name the same edge twice; a task and a trigger of one name at one offset are different edges. */
+/** Adds an edge unless the task has it already: a document may name an edge only once. */
 function addEdge(edges: EdgePlan[], edge: EdgePlan | undefined): void {
   if (edge === undefined) return;
   const key = JSON.stringify(edge);
@@ -216,7 +216,7 @@ function someRetry(random: Random): RetryPlan {
   };
 }
 
-/** A task depends on its own past, or the first task on the last one's. Only by success, which can be ended. */
+/** Makes a task depend on its own past, or on that of the last task. Only by success, so that a failure ends the cycle. */
 function closeCycle(random: Random, job: string, tasks: TaskPlan[], beatMs: number): void {
   const child = random.int(0, tasks.length - 1);
   const parent = random.chance(0.5) ? child : tasks.length - 1;

@@ -1,7 +1,7 @@
 /**
- * The one door to PostgreSQL: statements of all simulated processes pass it one at a time, in the order that the world
- * chooses. A scheduler's statement waits here until it is let in; it may be lost before or after it took effect, and its
- * process may die at either moment, within a transaction too.
+ * The only way to PostgreSQL. Statements of all simulated processes pass the door one at a time, in the order that the
+ * world chooses. A scheduler's statement waits here until it is admitted. Its connection may break before or after it took
+ * effect, and its process may die at either moment, also within a transaction.
  */
 import type { Pool, PoolClient, QueryConfig } from 'pg';
 
@@ -10,25 +10,25 @@ export interface Process {
   alive: boolean;
 }
 
-/** `lost`: the connection breaks, `died`: the process ends; before or after the statement took effect. */
+/** `lost`: the connection breaks; `died`: the process ends. Both happen before or after the statement took effect. */
 export type Fate = 'served' | 'lost before' | 'lost after' | 'died before' | 'died after';
 
 type Statement = QueryConfig | string;
 type Run = (statement: Statement) => Promise<unknown>;
 
-/** A statement or transaction that waits to be let in. */
-export interface Asked {
+/** A statement or transaction that waits to be admitted. */
+export interface PendingStatement {
   readonly process: Process;
-  /** For people: what it is about. */
+  /** Short description for the trace. */
   readonly what: string;
-  /** When: that is what it takes for now. */
+  /** Time at which it was issued, which the product took for now. */
   readonly atMs: number;
-  /** Whether it plainly changes nothing. */
-  readonly reads: boolean;
+  /** Whether it only reads. */
+  readonly isRead: boolean;
   serve(fate: Fate): Promise<void>;
 }
 
-/** What a broken connection looks like to `pg`'s callers. */
+/** The error that `pg` throws for a broken connection. */
 function connectionLost(): Error {
   return new Error('Connection terminated unexpectedly');
 }
@@ -36,24 +36,24 @@ function connectionLost(): Error {
 export class Door {
   readonly #client: PoolClient;
   readonly #now: () => number;
-  readonly #waiting: Asked[] = [];
+  readonly #waiting: PendingStatement[] = [];
 
   constructor(client: PoolClient, now: () => number) {
     this.#client = client;
     this.#now = now;
   }
 
-  /** Of processes that live, in the order they came. */
-  get waiting(): readonly Asked[] {
+  /** Statements of living processes, in order of arrival. */
+  get waiting(): readonly PendingStatement[] {
     return this.#waiting.filter(({ process }) => process.alive);
   }
 
-  async serve(asked: Asked, fate: Fate): Promise<void> {
-    this.#waiting.splice(this.#waiting.indexOf(asked), 1);
-    await asked.serve(fate);
+  async serve(pending: PendingStatement, fate: Fate): Promise<void> {
+    this.#waiting.splice(this.#waiting.indexOf(pending), 1);
+    await pending.serve(fate);
   }
 
-  /** A pool whose statements wait to be let in. */
+  /** A pool whose statements wait to be admitted. */
   poolOf(process: Process): Pool {
     const query: Run = (statement) => this.#wait(process, statement, (fate) => this.#strike(process, statement, fate));
     const connect = (): Promise<unknown> =>
@@ -62,14 +62,14 @@ export class Door {
           process,
           what: 'transaction',
           atMs: this.#now(),
-          reads: false,
+          isRead: false,
           serve: (fate) => this.#transaction(process, fate, resolve),
         });
       });
     return { query, connect } as unknown as Pool;
   }
 
-  /** A pool whose statements pass at once, for a step that the world waits for. */
+  /** A pool whose statements pass at once, for a step that the world awaits. */
   get openPool(): Pool {
     const query: Run = (statement) => this.#run(statement);
     const connect = async (): Promise<unknown> => clientOf(query, () => {});
@@ -86,8 +86,8 @@ export class Door {
         process,
         what: nameOf(statement),
         atMs: this.#now(),
-        reads: isReading(statement),
-        // the world goes on once the statement is over, whatever its process makes of it
+        isRead: isReading(statement),
+        // resolves once the statement is over, whatever its process does with the result
         serve: async (fate) => {
           try {
             const result = await strike(fate);
@@ -110,7 +110,7 @@ export class Door {
     return result;
   }
 
-  /** Others wait until it is over. What is to go wrong goes wrong at its last statement, the commit, or at the one before. */
+  /** Runs a transaction as a whole; others wait. The fate strikes at its commit, or at the first statement after `begin`. */
   #transaction(process: Process, fate: Fate, connected: (client: unknown) => void): Promise<void> {
     return new Promise((over) => {
       let broken = false;
@@ -146,13 +146,13 @@ function clientOf(query: Run, release: () => void): object {
   return { query, release, on: () => {}, off: () => {} };
 }
 
-/** The stage that a statement calls, or the table it is about. */
+/** The SQL function that a statement calls, or the table it uses. */
 function nameOf(statement: Statement): string {
   const text = textOf(statement);
   return stage.exec(text)?.[1] ?? /\b(?:from|update|into)\s+(\w+)/.exec(text)?.[1] ?? text;
 }
 
-/** Stages have names of several words; PostgreSQL's own functions that stand in such a place have not. */
+/** Our SQL functions have names of several words, unlike PostgreSQL's own that occur in this position. */
 const stage = /\b(?:from|select)\s+(\w+_\w+)\s*\(/;
 
 function isReading(statement: Statement): boolean {

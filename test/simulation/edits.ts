@@ -1,11 +1,11 @@
-/** Changes that users make to a job: what they add, drop and set otherwise, one thing at a time. */
+/** Edits of a job by users. Each adds, drops or changes one thing. */
 import { type EdgePlan, type JobPlan, poolName, second, type TaskPlan, type TriggerPlan } from './documents.ts';
 import type { Random } from './random.ts';
 
 type Edit = (random: Random, job: JobPlan) => JobPlan;
 
-/** The job as it is, with one thing changed; now and then with none. */
-export function edited(random: Random, job: JobPlan): JobPlan {
+/** Returns the job with one random change, or occasionally with none. */
+export function editRandomly(random: Random, job: JobPlan): JobPlan {
   return random.pick(edits)(random, job);
 }
 
@@ -55,11 +55,11 @@ function editTask(random: Random, job: JobPlan, edit: (task: TaskPlan) => TaskPl
 function editTrigger(random: Random, job: JobPlan, edit: (trigger: TriggerPlan) => TriggerPlan): JobPlan {
   const chosen = random.maybe(job.triggers);
   const triggers = job.triggers.map((trigger) => (trigger === chosen ? edit(trigger) : trigger));
-  // one whose end would come before its start stays as it is
+  // a trigger whose end would precede its start stays as it is
   return triggers.some((trigger) => trigger.endMs <= trigger.startMs) ? job : { ...job, triggers };
 }
 
-/** From an earlier task, so that no cycle without an offset arises. */
+/** An edge from an earlier task, so that no cycle without an offset arises. */
 function moreEdges(random: Random, job: JobPlan, task: TaskPlan): TaskPlan['edges'] {
   const parent = random.maybe(job.tasks.slice(0, job.tasks.indexOf(task)));
   if (parent === undefined || task.edges.some((edge) => edge.parent === parent.name)) return [];
@@ -79,7 +79,7 @@ function dropTrigger(random: Random, job: JobPlan): JobPlan {
   return withoutEdges({ ...job, triggers }, 'trigger', gone.name);
 }
 
-/** What is gone from the job cannot be named in it. */
+/** Removes the edges that lead from a dropped task or trigger, since the document may no longer name it. */
 function withoutEdges(job: JobPlan, from: 'task' | 'trigger', name: string): JobPlan {
   const leadsFrom = (edge: EdgePlan): boolean =>
     (edge.kind === 'trigger') === (from === 'trigger') && edge.job === job.name && edge.parent === name;
@@ -87,7 +87,7 @@ function withoutEdges(job: JobPlan, from: 'task' | 'trigger', name: string): Job
   return { ...job, tasks };
 }
 
-/** One that was dropped before comes back under its old name. */
+/** Adds a task under the first free name, so that a dropped task comes back under its old name. */
 function addTask(_: Random, job: JobPlan): JobPlan {
   const name = ['a', 'b', 'c', 'd', 'e', 'f'].find((letter) => job.tasks.every((task) => task.name !== letter));
   if (name === undefined) return job;

@@ -1,22 +1,22 @@
 /**
- * The oracle of triggers (I1): works out by itself which instants of each trigger may have fired, and which must have,
- * by its catch-up policy and by what disturbed the world.
+ * The oracle of triggers (I1). It works out independently which instants of each trigger may have fired and which must
+ * have fired, given the catch-up policy and the disturbances of the world.
  *
- * With `earliest`, `latest` and `random` every instant of the trigger as it is at the end must have fired by then. With
- * `none`, `last` or a window an instant may be skipped, but only where something stood in its way: no scheduler that had
- * been up for a while, or a change of its job.
+ * With `earliest`, `latest` and `random`, every instant of the final version of the trigger must have fired by the end.
+ * With `none`, `last` or a window, an instant may be skipped, but only for a reason: no scheduler had been up for a while,
+ * or the job was changed.
  */
 import type { JobPlan, TriggerPlan } from './documents.ts';
 import type { FiredInstant } from './ledger.ts';
 import { clockTime, type Step } from './steps.ts';
 
-/** A trigger as one application of its job left it; none: it was taken out, or its job deleted. */
+/** A trigger after one change of its job. `plan` is undefined if the trigger was removed or its job deleted. */
 interface Version {
   readonly atMs: number;
   readonly plan: TriggerPlan | undefined;
 }
 
-/** Spans in which a scheduler was up, without a break and hearing its clock. */
+/** A span in which a scheduler was up without interruption. */
 export interface Uptime {
   readonly fromMs: number;
   toMs: number;
@@ -25,34 +25,34 @@ export interface Uptime {
 interface Backfill {
   readonly id: string;
   readonly atMs: number;
-  /** By trigger, what it is to fire: what was due by then, by the schedules of then. */
+  /** Instants to fire, by trigger: those that were due at `atMs` by the schedules of that time. */
   readonly instants: ReadonlyMap<string, ReadonlySet<number>>;
   readonly missing: boolean;
   cancelled: boolean;
 }
 
-/** What was missed for less than this has not been missed, whatever the policy. */
+/** An outage shorter than this misses nothing, under any policy. */
 const graceMs = 60_000;
 
 export class FiringsOracle {
   readonly #versions = new Map<string, Version[]>();
-  /** When something was done to a job as a whole. */
+  /** Times at which a job as a whole was changed. */
   readonly #touched = new Map<string, number[]>();
   readonly #backfills: Backfill[] = [];
 
-  /** What a step of the world means for triggers. */
+  /** Records the effect of a step on triggers. */
   take({ deed, atMs, refused }: Step): void {
     if (refused) return;
-    if (deed.kind === 'apply') this.#applied(deed.job, atMs);
-    if (deed.kind === 'delete') this.#applied({ name: deed.job, triggers: [] }, atMs);
+    if (deed.kind === 'apply') this.#recordVersions(deed.job, atMs);
+    if (deed.kind === 'delete') this.#recordVersions({ name: deed.job, triggers: [] }, atMs);
     if (deed.kind === 'pause') this.#touch(deed.job, atMs);
-    if (deed.kind === 'backfill') this.#backfill(deed, atMs);
+    if (deed.kind === 'backfill') this.#recordBackfill(deed, atMs);
     for (const backfill of this.#backfills) {
       if (deed.kind === 'cancel backfill' && backfill.id === deed.id) backfill.cancelled = true;
     }
   }
 
-  #backfill(deed: Step['deed'] & { kind: 'backfill' }, atMs: number): void {
+  #recordBackfill(deed: Step['deed'] & { kind: 'backfill' }, atMs: number): void {
     const instants = new Map<string, Set<number>>();
     for (const [trigger, versions] of this.#versions) {
       const plan = versions.at(-1)?.plan;
@@ -65,7 +65,7 @@ export class FiringsOracle {
     this.#backfills.push({ id: deed.id, atMs, instants, missing: deed.missing, cancelled: false });
   }
 
-  #applied(job: Pick<JobPlan, 'name' | 'triggers'>, atMs: number): void {
+  #recordVersions(job: Pick<JobPlan, 'name' | 'triggers'>, atMs: number): void {
     for (const [name, versions] of this.#versions) {
       const gone = name.startsWith(`${job.name}/`) && !job.triggers.some((t) => `${job.name}/${t.name}` === name);
       if (gone && versions.at(-1)?.plan !== undefined) versions.push({ atMs, plan: undefined });
@@ -86,21 +86,22 @@ export class FiringsOracle {
     const faults: string[] = [];
     for (const firing of fired) {
       const key = `${firing.trigger} ${firing.instantMs} ${firing.cause}`;
-      if (seen.has(key)) faults.push(`${told(firing)} fired twice (I1)`);
+      if (seen.has(key)) faults.push(`${formatFiring(firing)} fired twice (I1)`);
       seen.add(key);
-      if (!this.#mayFire(firing)) faults.push(`${told(firing)} fired at ${clockTime(firing.atMs)}, and must not (I1)`);
+      if (!this.#mayFire(firing))
+        faults.push(`${formatFiring(firing)} fired at ${clockTime(firing.atMs)}, and must not (I1)`);
     }
     for (const [trigger, versions] of this.#versions) {
-      for (const instantMs of this.#required(trigger, versions, uptimes, endMs)) {
+      for (const instantMs of this.#requiredInstants(trigger, versions, uptimes, endMs)) {
         if (!seen.has(`${trigger} ${instantMs} schedule`))
-          faults.push(`${told({ trigger, instantMs })} did not fire (I1)`);
+          faults.push(`${formatFiring({ trigger, instantMs })} did not fire (I1)`);
       }
     }
-    return [...faults, ...this.#backfills.flatMap((backfill) => this.#unfilled(backfill, fired))];
+    return [...faults, ...this.#backfills.flatMap((backfill) => this.#findUnfilled(backfill, fired))];
   }
 
-  /** What a backfill has not fired, of triggers that are still there; with `missing` any firing will do. */
-  #unfilled({ id, atMs, instants, missing, cancelled }: Backfill, fired: readonly FiredInstant[]): string[] {
+  /** Instants of a backfill that were not fired, for triggers that still exist. With `missing`, a firing of any cause counts. */
+  #findUnfilled({ id, atMs, instants, missing, cancelled }: Backfill, fired: readonly FiredInstant[]): string[] {
     if (cancelled) return [];
     return [...instants].flatMap(([trigger, wanted]) => {
       const versions = this.#versions.get(trigger) ?? [];
@@ -108,11 +109,11 @@ export class FiringsOracle {
       const have = fired.filter((firing) => firing.trigger === trigger && (missing || firing.cause === id));
       const left = new Set(wanted);
       for (const { instantMs } of have) left.delete(instantMs);
-      return [...left].map((instantMs) => `${told({ trigger, instantMs })} was not backfilled (I1)`);
+      return [...left].map((instantMs) => `${formatFiring({ trigger, instantMs })} was not backfilled (I1)`);
     });
   }
 
-  /** On the schedule of some version that was there by then, and not before its due time. */
+  /** An instant may fire if some version of that time schedules it, and not before it is due. */
   #mayFire({ trigger, instantMs, atMs, cause }: FiredInstant): boolean {
     if (cause !== 'schedule') {
       return this.#backfills.some(({ id, instants }) => id === cause && instants.get(trigger)?.has(instantMs));
@@ -123,11 +124,16 @@ export class FiringsOracle {
     );
   }
 
-  #required(trigger: string, versions: readonly Version[], uptimes: readonly Uptime[], endMs: number): number[] {
+  #requiredInstants(
+    trigger: string,
+    versions: readonly Version[],
+    uptimes: readonly Uptime[],
+    endMs: number,
+  ): number[] {
     const plan = versions.at(-1)?.plan;
     if (plan === undefined) return [];
     const due = instantsOf(plan).filter((instantMs) => instantMs + plan.offsetMs <= endMs);
-    // what lay behind an end that was brought forward is not caught up when the end is moved on again
+    // instants behind an end that was brought forward are not caught up when the end is moved back
     const endedMs = Math.min(...versions.map((version) => version.plan?.endMs ?? 0));
     if (versions.every((version) => catchesUpAll(version.plan))) return due.filter((instantMs) => instantMs < endedMs);
     const touched = this.#touched.get(trigger.split('/')[0] ?? '') ?? [];
@@ -137,7 +143,7 @@ export class FiringsOracle {
   }
 }
 
-/** One that was out of its document for a while is not caught up with what it had missed until then. */
+/** False for a removed trigger: instants missed while it was out of its document are not caught up. */
 function catchesUpAll(plan: TriggerPlan | undefined): boolean {
   return plan?.windowMs === undefined && ['earliest', 'latest', 'random'].includes(plan?.catchup ?? '');
 }
@@ -146,7 +152,7 @@ function catchesUpNewest(plan: TriggerPlan | undefined): boolean {
   return plan?.windowMs === undefined && plan?.catchup === 'last';
 }
 
-/** A scheduler was up well before and well after, and nobody touched the job meanwhile. */
+/** Whether a scheduler was up well before and after the due time, and the job was not changed meanwhile. */
 function isUndisturbed(dueMs: number, touched: readonly number[], uptimes: readonly Uptime[]): boolean {
   const [fromMs, toMs] = [dueMs - 5_000, dueMs + graceMs + 5_000];
   if (touched.some((atMs) => atMs >= dueMs - graceMs && atMs <= toMs)) return false;
@@ -161,6 +167,6 @@ function instantsOf({ startMs, endMs, periodMs }: TriggerPlan): number[] {
   return Array.from({ length: Math.ceil((endMs - startMs) / periodMs) }, (_, i) => startMs + i * periodMs);
 }
 
-function told({ trigger, instantMs }: { trigger: string; instantMs: number }): string {
+function formatFiring({ trigger, instantMs }: { trigger: string; instantMs: number }): string {
   return `${trigger} for ${clockTime(instantMs)}`;
 }

@@ -1,6 +1,6 @@
 /**
- * The simulated gateway: polls wait at its desk and are claimed for together, reports that come close to each other are
- * applied together. It calls the real engine. It may die between any two steps, and whatever waited in it is gone.
+ * The simulated gateway. Polls wait and are claimed for together; reports that arrive close to each other are applied
+ * together. It calls the real engine. It may die between any two steps and then loses all waiting polls and reports.
  */
 import type { Heartbeat, Poll } from '../../src/contract/engine.ts';
 import type { ClaimedRun, HeldRun, Report } from '../../src/contract/wire.ts';
@@ -14,7 +14,7 @@ interface Waiting {
 }
 
 const lanes = ['none:default'];
-const longestPollMs = 20 * second;
+const maxPollMs = 20 * second;
 
 export class Gateway {
   readonly #world: World;
@@ -28,7 +28,7 @@ export class Gateway {
   }
 
   die(): void {
-    this.#world.tell('gateway', 'dies and comes back');
+    this.#world.log('gateway', 'dies and comes back');
     this.#polls = [];
     this.#reports = [];
   }
@@ -36,7 +36,7 @@ export class Gateway {
   poll(poll: Omit<Poll, 'lanes'>, answer: Waiting['answer']): void {
     const waiting = { poll: { ...poll, lanes }, answer };
     this.#polls.push(waiting);
-    this.#world.after(longestPollMs, () => {
+    this.#world.after(maxPollMs, () => {
       if (this.#polls.includes(waiting)) answer([]);
       this.#polls = this.#polls.filter((other) => other !== waiting);
     });
@@ -56,9 +56,9 @@ export class Gateway {
     const deed = { kind: 'claim' as const, polls: waiting.map(({ poll }) => poll), answer: [] as ClaimedRun[][] };
     await this.#world.step('gateway', `claims for ${waiting.length}`, deed, async () => {
       const lists = await engine.runs.claim(this.#world.ctx, deed.polls);
-      // within a list any order will do
+      // the order within a list is not defined
       deed.answer = lists.map((runs) => runs.toSorted((a, b) => (a.run < b.run ? -1 : 1)));
-      for (const run of deed.answer.flat()) this.#world.tell('gateway', `hands out ${this.#world.nameRun(run)}`);
+      for (const run of deed.answer.flat()) this.#world.log('gateway', `hands out ${this.#world.nameRun(run)}`);
     });
     waiting.forEach((one, i) => {
       const runs = deed.answer[i] ?? [];
@@ -77,7 +77,7 @@ export class Gateway {
     if (batch.length === 0) return;
     const reports = batch.flatMap((item) => item.reports);
     const deed = { kind: 'report' as const, reports };
-    await this.#world.step('gateway', `applies ${this.#told(reports)}`, deed, () =>
+    await this.#world.step('gateway', `applies ${this.#formatReports(reports)}`, deed, () =>
       engine.runs.report(this.#world.ctx, reports),
     );
     for (const { acknowledge } of batch) acknowledge();
@@ -95,7 +95,7 @@ export class Gateway {
     answer(signals?.[0]?.lost ?? [], signals?.[0]?.cancel ?? []);
   }
 
-  #told(reports: readonly Report[]): string {
+  #formatReports(reports: readonly Report[]): string {
     return reports.map(({ run, lease, state }) => `${state} of ${this.#world.runName(run)}/${lease}`).join(', ');
   }
 }

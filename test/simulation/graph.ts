@@ -1,6 +1,6 @@
 /**
- * The graph as the documents say it should be, kept by a plain model: which tasks there are, what each waits for, whether
- * it may run. Written from docs/jobs.md and docs/states.md, without a look at the product's tables.
+ * A plain model of the graph that the documents describe: the tasks, what each waits for, and whether it may run. It is
+ * written from docs/jobs.md and docs/states.md, independently of the product's tables.
  */
 import { type EdgePlan, type JobPlan, type RetryPlan, thresholdOf } from './documents.ts';
 
@@ -8,7 +8,7 @@ export interface ModelTask {
   readonly job: string;
   threshold: number;
   retry: RetryPlan | undefined;
-  /** While set it makes no runs by tokens, and none of its runs is handed out. */
+  /** A paused task makes no runs from tokens, and none of its runs is handed out. */
   paused: boolean;
   removed: boolean;
 }
@@ -21,7 +21,7 @@ const endOfTimeMs = Date.UTC(10_000, 0, 1);
 
 export type FinalState = 'success' | 'failure' | 'timeout' | 'error' | 'cancelled';
 
-/** A count that reaches a task at an instant. */
+/** A count that a task receives for an instant. */
 export interface Arrival {
   readonly task: string;
   readonly instantMs: number;
@@ -34,7 +34,7 @@ export class Graph {
 
   task(name: string): ModelTask {
     const task = this.tasks.get(name);
-    if (task === undefined) throw new Error(`the model knows no task ${name}`);
+    if (task === undefined) throw new Error(`the model has no task ${name}`);
     return task;
   }
 
@@ -78,12 +78,12 @@ export class Graph {
     for (const task of this.tasks.values()) if (task.job === job && !task.removed) task.paused = paused;
   }
 
-  fired(trigger: string, instantMs: number): Arrival[] {
+  arrivalsOfFiring(trigger: string, instantMs: number): Arrival[] {
     return this.#arrivals((edge) => edge.kind === 'trigger' && `${edge.job}/${edge.parent}` === trigger, instantMs);
   }
 
-  /** The table "what fires what" of docs/states.md, for a run after which no attempt is left. */
-  ended(task: string, instantMs: number, state: FinalState): Arrival[] {
+  /** Implements the table "what fires what" of docs/states.md, for a run that is not retried. */
+  arrivalsOfEnd(task: string, instantMs: number, state: FinalState): Arrival[] {
     if (state === 'cancelled') return [];
     const kinds = state === 'success' ? ['success', 'done'] : ['failure', 'done'];
     return this.#arrivals((edge) => kinds.includes(edge.kind) && `${edge.job}/${edge.parent}` === task, instantMs);
@@ -96,7 +96,7 @@ export class Graph {
       .filter(({ instantMs }) => instantMs < endOfTimeMs);
   }
 
-  /** Tasks that a job run by hand begins with. */
+  /** The tasks that a manual run of the job starts. */
   entries(job: string): string[] {
     const mine = [...this.tasks].filter(([, task]) => task.job === job && !task.removed).map(([name]) => name);
     const parents = (child: string): ModelEdge[] =>

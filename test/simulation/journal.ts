@@ -1,6 +1,6 @@
 /**
- * The journal: what really happened to the graph, row by row, written by triggers of the database itself in the order
- * of the commits. It trusts none of the product's functions, so that an oracle can judge them by it.
+ * The journal: every changed row of the graph, in commit order, written by triggers of the database itself. It uses none
+ * of the product's functions, so that oracles can judge them by it.
  */
 import { type Db, sql } from '../../src/kernel/sql.ts';
 
@@ -11,20 +11,20 @@ export interface Change {
   readonly after: Row | undefined;
 }
 
-/** Columns as JSON has them: times are texts. */
+/** Columns as in JSON; times are strings. */
 export type Row = Readonly<Record<string, unknown>>;
 
 export const textOf = (row: Row | undefined, column: string): string => String(row?.[column]);
 export const numberOf = (row: Row | undefined, column: string): number => Number(row?.[column]);
 export const timeOf = (row: Row | undefined, column: string): number => Date.parse(textOf(row, column));
 
-/** What one commit changed, in which step of the world. */
+/** The changes of one commit, and the step of the world that made it. */
 export interface Commit {
   readonly step: number;
   readonly changes: readonly Change[];
 }
 
-/** Installed once in a database of simulations. Nothing but the world's own steps may happen there. */
+/** Installed once per database. Only steps of the world may write there afterwards. */
 export async function installJournal(db: Db): Promise<void> {
   await db.exec(sql`create schema simulation`);
   await db.exec(sql`

@@ -1,10 +1,11 @@
 /**
- * When a run may be called lost (I4), from what its worker has let be heard: nothing for a lease's length, a newer life of
- * the same worker, or a heartbeat well after the claim that does not name the run.
+ * The model of leases: when a run may count as lost (I4). Either its worker was silent for the length of a lease, or it
+ * has a newer incarnation, or one of its heartbeats well after the claim does not list the run.
  */
 import type { Heartbeat } from '../../src/contract/engine.ts';
 
 const leaseMs = 30_000;
+/** A heartbeat must list a run only this long after its claim. */
 const unlistedMs = 10_000;
 
 interface Contact {
@@ -24,14 +25,14 @@ export interface HandedOut {
 export class Leases {
   readonly #contacts = new Map<string, Contact>();
 
-  claimed(worker: string, incarnation: number, atMs: number): void {
+  recordClaim(worker: string, incarnation: number, atMs: number): void {
     const known = this.#contacts.get(worker) ?? { untilMs: 0, incarnation: 0, beatMs: 0, holds: new Set() };
     const untilMs = Math.max(known.untilMs, atMs + leaseMs);
     this.#contacts.set(worker, { ...known, untilMs, incarnation: Math.max(known.incarnation, incarnation) });
   }
 
-  /** One of an earlier life says nothing. */
-  renewed({ worker, incarnation, holds }: Heartbeat, atMs: number): void {
+  /** Heartbeats of an earlier incarnation are ignored. */
+  recordHeartbeat({ worker, incarnation, holds }: Heartbeat, atMs: number): void {
     if ((this.#contacts.get(worker)?.incarnation ?? 0) > incarnation) return;
     const named = new Set(holds.map((held) => held.run));
     this.#contacts.set(worker, { untilMs: atMs + leaseMs, incarnation, beatMs: atMs, holds: named });

@@ -1,14 +1,14 @@
 /**
- * The oracle of runs, tokens and limits (I2, I3, I4): goes through the journal commit by commit and works out by itself
- * what must follow from each firing, result and wish: which counts, which runs, which retries, which events. Whatever the
- * product did beyond it, or left undone, is a fault.
+ * The oracle of runs, tokens and limits (I2, I3, I4). It reads the journal commit by commit and works out independently
+ * what must follow from each firing, result and request: counts, runs, retries and events. Anything that the product did
+ * beyond that, or failed to do, is a fault.
  */
 import { type FinalState, Graph } from './graph.ts';
 import { type Change, type Commit, numberOf, type Row, textOf, timeOf } from './journal.ts';
 import { Leases } from './leases.ts';
 import { jobOf, Limits } from './limits.ts';
 import { RetryBook } from './retry-book.ts';
-import { type Fault, type Names, placeOf, type Step, tell } from './steps.ts';
+import { type Fault, formatPlace, type Names, placeOf, type Step } from './steps.ts';
 import { type Caused, TokenBook } from './token-book.ts';
 
 interface ModelRun {
@@ -35,7 +35,7 @@ export interface FiredInstant {
 
 export class Ledger {
   readonly fired: FiredInstant[] = [];
-  /** What was wrong, in which step; empty: nothing. */
+  /** Faults with the step they occurred in; empty if there were none. */
   readonly faults: { readonly step: number; readonly message: string }[] = [];
   readonly runs = new Map<string, ModelRun>();
   readonly #names: Names;
@@ -45,7 +45,7 @@ export class Ledger {
   readonly #leases = new Leases();
   readonly #limits = new Limits();
   readonly #handedOut = new Set<string>();
-  /** Jobs of which a backfill was cancelled: what is queued or waits of it may be called off, now or later. */
+  /** Jobs with a cancelled backfill: its queued runs and waiting retries may be cancelled at any time. */
   readonly #calledOff = new Set<string>();
   #lastSeq = 0;
 
@@ -54,28 +54,28 @@ export class Ledger {
     this.#tokens = new TokenBook(this.#graph, names);
   }
 
-  /** One step of the world with what it committed. */
+  /** Judges one step of the world by its commits. */
   take(step: Step, commits: readonly Commit[]): void {
     const fault = (message: string): void => void this.faults.push({ step: step.number, message });
     if (step.refused) {
-      if (commits.length > 0) fault('was refused, and yet something changed');
+      if (commits.length > 0) fault('a refused request changed something');
       return;
     }
     const awaited = this.#awaitedReports(step);
     this.#begin(step);
     for (const commit of commits) this.#judge(step, commit, fault);
     for (const run of awaited) {
-      if (run.phase === 'running') fault(`${tellRun(run)} was reported under its lease, without effect (I3)`);
+      if (run.phase === 'running') fault(`${formatRun(run)} was reported under its lease, without effect (I3)`);
     }
     if (step.deed.kind === 'claim') compareAnswer(step.deed, commits, fault);
   }
 
-  /** What must be over when nothing more happens. */
+  /** Returns a fault for everything that is unfinished at the end. */
   end(): string[] {
     return [
-      ...this.#open().map((run) => `${tellRun(run)} was left behind ${run.phase} (I4)`),
-      ...this.#retries.leftBehind(),
-      ...this.#tokens.leftBehind(),
+      ...this.#open().map((run) => `${formatRun(run)} was left behind ${run.phase} (I4)`),
+      ...this.#retries.findLeftBehind(),
+      ...this.#tokens.findLeftBehind(),
     ];
   }
 
@@ -83,11 +83,11 @@ export class Ledger {
     return [...this.runs.values()].filter((run) => run.phase !== 'finished');
   }
 
-  /** What a deed means before anything follows from it. */
+  /** Updates the model with the deed itself, before judging its consequences. */
   #begin({ deed, atMs }: Step): void {
     if (deed.kind === 'apply') {
       this.#graph.apply(deed.job);
-      this.#limits.applied(deed.job);
+      this.#limits.recordApply(deed.job);
     }
     if (deed.kind === 'delete') this.#graph.remove(deed.job);
     if (deed.kind === 'apply' || deed.kind === 'delete') {
@@ -97,7 +97,7 @@ export class Ledger {
     if (deed.kind === 'cancel backfill') this.#calledOff.add(deed.job);
     if (deed.kind === 'pool') this.#limits.setPool(deed.name, deed.places);
     if (deed.kind === 'pause') this.#graph.pause(deed.job, deed.paused);
-    if (deed.kind === 'renew') for (const beat of deed.beats) this.#leases.renewed(beat, atMs);
+    if (deed.kind === 'renew') for (const beat of deed.beats) this.#leases.recordHeartbeat(beat, atMs);
     if (deed.kind === 'cancel') this.#retries.callOff((_, run) => run === deed.run);
     if (deed.kind === 'activate' || deed.kind === 'run') {
       const places = this.#activated(deed);
@@ -126,7 +126,7 @@ export class Ledger {
     const gone = of('live').flatMap(({ after, before }) => (after ? [] : [textOf(before, 'id')]));
     for (const row of made) this.#make(row, fault);
     for (const { before, after } of of('live')) if (before && after) this.#move(step, before, after, fault);
-    if (!sameMembers(gone, idsOf(finished))) fault('runs left the queue without a result');
+    if (!sameMembers(gone, idsOf(finished))) fault('a run left the queue without a result');
     const arrivals = [
       ...of('firing').flatMap(({ after }) => (after ? this.#fire(step, after) : [])),
       ...this.#finish(step, finished, of('retry'), fault),
@@ -153,38 +153,38 @@ export class Ledger {
     const instantMs = timeOf(row, 'instant');
     this.fired.push({ trigger, instantMs, cause: textOf(row, 'cause'), atMs });
     const cause = textOf(row, 'trigger_id');
-    return this.#graph.fired(trigger, instantMs).map((arrival) => ({ ...arrival, cause }));
+    return this.#graph.arrivalsOfFiring(trigger, instantMs).map((arrival) => ({ ...arrival, cause }));
   }
 
-  /** A run that is not finished has changed hands, was parked, or is to be cancelled. */
+  /** An unfinished run was handed out, taken back, parked or marked for cancellation. */
   #move(step: Step, before: Row, after: Row, fault: Fault): void {
     const run = this.runs.get(textOf(after, 'id'));
-    if (run === undefined) return fault('a run changed that was never made');
+    if (run === undefined) return fault('an unknown run changed');
     const [held, holds] = [before['worker_id'] !== null, after['worker_id'] !== null];
     if (!held && holds) this.#handOut(step, run, after, fault);
     else if (held && !holds) this.#takeBack(step, run, after, fault);
-    else if (before['worker_id'] !== after['worker_id']) fault(`${tellRun(run)} went from worker to worker (I4)`);
-    if (numberOf(after, 'lease') !== run.lease) fault(`${tellRun(run)} has lease ${textOf(after, 'lease')} (I4)`);
+    else if (before['worker_id'] !== after['worker_id']) fault(`${formatRun(run)} went from worker to worker (I4)`);
+    if (numberOf(after, 'lease') !== run.lease) fault(`${formatRun(run)} has lease ${textOf(after, 'lease')} (I4)`);
     const { paused } = this.#graph.task(run.task);
     if (before['parked'] !== after['parked'] && after['parked'] !== paused) {
-      fault(`${tellRun(run)} was ${paused ? 'un' : ''}parked while its job was ${paused ? '' : 'not '}paused`);
+      fault(`${formatRun(run)} was ${paused ? 'un' : ''}parked while its job was ${paused ? '' : 'not '}paused`);
     }
     if (before['cancel'] !== after['cancel']) this.#markCancelled(step, run, after, fault);
   }
 
   #handOut({ deed, atMs }: Step, run: ModelRun, row: Row, fault: Fault): void {
-    if (deed.kind !== 'claim') fault(`${tellRun(run)} was handed out, though nobody claimed`);
-    if (run.phase !== 'queued') fault(`${tellRun(run)} was handed out while it was ${run.phase} (I4)`);
-    if (this.#graph.task(run.task).paused) fault(`${tellRun(run)} was handed out while its job was paused`);
+    if (deed.kind !== 'claim') fault(`${formatRun(run)} was handed out without a claim`);
+    if (run.phase !== 'queued') fault(`${formatRun(run)} was handed out while it was ${run.phase} (I4)`);
+    if (this.#graph.task(run.task).paused) fault(`${formatRun(run)} was handed out while its job was paused`);
     run.lease += 1;
     const hand = `${run.id} ${numberOf(row, 'lease')}`;
-    if (this.#handedOut.has(hand)) fault(`${tellRun(run)} was handed out twice under one lease (I4)`);
+    if (this.#handedOut.has(hand)) fault(`${formatRun(run)} was handed out twice under one lease (I4)`);
     this.#handedOut.add(hand);
     run.phase = 'running';
     run.worker = textOf(row, 'worker_id');
     run.incarnation = numberOf(row, 'incarnation');
     run.claimedMs = atMs;
-    this.#leases.claimed(run.worker, run.incarnation, atMs);
+    this.#leases.recordClaim(run.worker, run.incarnation, atMs);
     this.#limits.judge(run, this.#open(), fault);
   }
 
@@ -194,10 +194,10 @@ export class Ledger {
     const returned = reports.some(({ state }) => state === 'returned');
     const reportedLost = reports.some(({ state }) => state === 'lost');
     if (lost && !reportedLost && !this.#leases.isLost(run, atMs))
-      fault(`${tellRun(run)} was taken from a worker that lives (I4)`);
-    if (!lost && !returned) fault(`${tellRun(run)} came back without being returned or lost (I4)`);
-    if (lost && run.losses === 2) fault(`${tellRun(run)} was lost three times and came back (I4)`);
-    if (run.cancel) fault(`${tellRun(run)} came back though it was to be cancelled`);
+      fault(`${formatRun(run)} was taken from a worker that lives (I4)`);
+    if (!lost && !returned) fault(`${formatRun(run)} came back without being returned or lost (I4)`);
+    if (lost && run.losses === 2) fault(`${formatRun(run)} was lost three times and came back (I4)`);
+    if (run.cancel) fault(`${formatRun(run)} came back though it was to be cancelled`);
     if (lost) run.losses += 1;
     run.phase = 'queued';
   }
@@ -207,24 +207,26 @@ export class Ledger {
     const wished = deed.kind === 'cancel' ? deed.run === run.id : deed.kind === 'delete' && deed.job === job;
     run.cancel = row['cancel'] === true;
     if (!run.cancel || !(wished || this.#limits.mayGiveWay(run))) {
-      fault(`${tellRun(run)} was marked to be cancelled unasked`);
+      fault(`${formatRun(run)} was marked for cancellation without a reason`);
     }
   }
 
-  /** Results that took effect: each must be one that may (I3); answers what they count. */
+  /** Checks that each result may take effect (I3). Returns the counts that follow. */
   #finish(step: Step, rows: readonly Row[], retries: readonly Change[], fault: Fault): Caused[] {
     return rows.flatMap((row) => {
       const run = this.runs.get(textOf(row, 'id'));
       const state = textOf(row, 'state') as FinalState;
       if (run === undefined || run.phase === 'finished') {
-        fault(`a run ended twice, or was never made (I3)`);
+        fault(`a run ended twice, or never existed (I3)`);
         return [];
       }
-      if (!this.#mayEnd(step, run, state)) fault(`${tellRun(run)} must not end in ${state} here (I3)`);
+      if (!this.#mayEnd(step, run, state)) fault(`${formatRun(run)} must not end in ${state} here (I3)`);
       run.phase = 'finished';
       const end = { run, state, atMs: step.atMs };
-      if (this.#retries.follows(end, this.#graph.task(run.task), retries, fault)) return [];
-      return this.#graph.ended(run.task, run.instantMs, state).map((arrival) => ({ ...arrival, cause: run.id }));
+      if (this.#retries.checkRetry(end, this.#graph.task(run.task), retries, fault)) return [];
+      return this.#graph
+        .arrivalsOfEnd(run.task, run.instantMs, state)
+        .map((arrival) => ({ ...arrival, cause: run.id }));
     });
   }
 
@@ -246,7 +248,7 @@ export class Ledger {
     return run.cancel ? state === 'cancelled' : run.losses === 2 && state === 'error';
   }
 
-  /** For the sake of another instant, or with its backfill. */
+  /** Whether a run or retry may be cancelled in favour of another instant, or with its backfill. */
   #mayBeCalledOff(one: Parameters<Limits['mayGiveWay']>[0]): boolean {
     return this.#limits.mayGiveWay(one) || (one.priority === 'backfill' && this.#calledOff.has(jobOf(one.task)));
   }
@@ -257,7 +259,7 @@ export class Ledger {
     return new Set(this.#graph.entries(deed.job).map((task) => placeOf(task, deed.instantMs)));
   }
 
-  /** Retries of an instant that gives way to another, or of a backfill. */
+  /** Removes cancelled retries of an instant that gave way to another, or of a backfill. */
   #callOff(changes: readonly Change[], made: readonly Row[]): void {
     const causes = new Set(made.map((row) => textOf(row, 'cause')));
     const gone = new Set(changes.flatMap(({ before, after }) => (before && !after ? [textOf(before, 'run_id')] : [])));
@@ -267,10 +269,10 @@ export class Ledger {
   #isOver(job: string, instantMs: number): boolean {
     const isHere = (at: { task: string; instantMs: number }): boolean =>
       at.instantMs === instantMs && jobOf(at.task) === job;
-    return !this.#open().some(isHere) && !this.#retries.isAwaited(isHere);
+    return !this.#open().some(isHere) && !this.#retries.has(isHere);
   }
 
-  /** Each run is told once when it is made and once when it ends, in the same commit, under growing numbers. */
+  /** Each run has one event when it is made and one when it ends, in the same commit and with increasing numbers. */
   #judgeEvents(
     changes: readonly Change[],
     runs: { made: readonly Row[]; finished: readonly Row[] },
@@ -284,9 +286,9 @@ export class Ledger {
     const subjects = (type: string): string[] =>
       events.filter((event) => event['type'] === type).map((event) => textOf(event, 'subject'));
     if (!sameMembers(subjects('run.created'), idsOf(runs.made)))
-      fault('the events tell otherwise which runs were made');
+      fault('the run.created events do not match the created runs');
     if (!sameMembers(subjects('run.finished'), idsOf(runs.finished)))
-      fault('the events tell otherwise which runs ended');
+      fault('the run.finished events do not match the ended runs');
   }
 
   #nameOf(row: Row, column: string): string {
@@ -294,25 +296,25 @@ export class Ledger {
   }
 }
 
-/** What a claim answered is what it handed out, to whom, and no more than there were places. */
+/** A claim must return exactly the runs it handed out, to the right worker, and no more than there were places. */
 function compareAnswer(deed: Step['deed'] & { kind: 'claim' }, commits: readonly Commit[], fault: Fault): void {
   const { polls, answer } = deed;
-  const told = answer.flatMap((runs, i) => runs.map((run) => `${run.run} ${run.lease} ${polls[i]?.worker}`));
+  const answered = answer.flatMap((runs, i) => runs.map((run) => `${run.run} ${run.lease} ${polls[i]?.worker}`));
   const handed = commits
     .flatMap(({ changes }) => changes)
     .filter(({ table, before }) => table === 'live' && before?.['worker_id'] === null)
     .filter(({ after }) => after !== undefined && after['worker_id'] !== null)
     .map(({ after }) => `${textOf(after, 'id')} ${textOf(after, 'lease')} ${textOf(after, 'worker_id')}`);
-  if (!sameMembers(told, handed)) fault('a claim answered something else than it handed out (I4)');
-  if (answer.some((runs, i) => runs.length > (polls[i]?.free ?? 0))) fault('a claim gave more than there were places');
+  if (!sameMembers(answered, handed)) fault('a claim did not answer the runs it handed out (I4)');
+  if (answer.some((runs, i) => runs.length > (polls[i]?.free ?? 0))) fault('a claim answered more runs than places');
 }
 
 function isFor(run: ModelRun, report: { readonly run: string; readonly lease: number }): boolean {
   return report.run === run.id && report.lease === run.lease;
 }
 
-function tellRun(run: ModelRun): string {
-  return `attempt ${run.attempt} of ${tell(run)}`;
+function formatRun(run: ModelRun): string {
+  return `attempt ${run.attempt} of ${formatPlace(run)}`;
 }
 
 function idsOf(rows: readonly Row[]): string[] {

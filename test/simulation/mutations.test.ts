@@ -1,12 +1,12 @@
-/** The invariants; `npm run chaos` breaks every other rule as well. */
+/** Breaks the rules of the numbered invariants; `npm run chaos` breaks every other rule as well. */
 import { promisify } from 'node:util';
 import { vi } from 'vitest';
 import { mutations } from './mutations.ts';
-import { describeNoticed } from './noticed.ts';
+import { testMutations } from './mutation-suite.ts';
 
 vi.mock('node:timers/promises', async () => ({
   setTimeout: (await import('./clock.ts')).sleepOnClock,
   setImmediate: promisify(setImmediate),
 }));
 
-describeNoticed(mutations.filter(({ name }) => /^I\d/.test(name)));
+testMutations(mutations.filter(({ name }) => /^I\d/.test(name)));

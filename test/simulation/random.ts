@@ -1,6 +1,6 @@
 /**
- * Chance that can be repeated: every choice of a simulation comes from a generator that is seeded by a text, so the same
- * text gives the same choices. Streams with texts of their own do not disturb each other.
+ * Repeatable randomness: every choice of a simulation comes from a generator that is seeded by a text, so the same text
+ * gives the same choices. Streams with different texts are independent of each other.
  */
 
 export class Random {
@@ -20,22 +20,22 @@ export class Random {
     return this.next() < probability;
   }
 
-  /** Both ends inclusive. */
-  int(least: number, most: number): number {
-    return least + Math.floor(this.next() * (most - least + 1));
+  /** Both bounds are inclusive. */
+  int(min: number, max: number): number {
+    return min + Math.floor(this.next() * (max - min + 1));
   }
 
   pick<T>(items: readonly T[]): T {
-    if (items.length === 0) throw new Error('there is nothing to pick from');
+    if (items.length === 0) throw new Error('cannot pick from an empty list');
     return items[this.int(0, items.length - 1)] as T;
   }
 
-  /** Undefined where there is nothing to pick from. */
+  /** Picks an item, or returns undefined if there is none. */
   maybe<T>(items: readonly T[]): T | undefined {
     return items.length === 0 ? undefined : this.pick(items);
   }
 
-  /** One of the keys, each as likely as its weight says. */
+  /** Picks a key with a probability proportional to its weight. */
   weighted<K extends string>(weights: Readonly<Record<K, number>>): K {
     const entries = Object.entries<number>(weights) as [K, number][];
     let left = this.next() * entries.reduce((sum, [, weight]) => sum + weight, 0);
@@ -43,7 +43,7 @@ export class Random {
       left -= weight;
       if (left < 0) return key;
     }
-    throw new Error('weights add up to nothing');
+    throw new Error('the weights add up to 0');
   }
 
   /** sfc32: small, fast, and passes the usual tests of randomness. */
@@ -55,7 +55,7 @@ export class Random {
   }
 }
 
-/** FNV-1a over the text, begun differently for each number. */
+/** FNV-1a over the text, with a different start value for each number. */
 function hash(text: string, number: number): number {
   let value = 0x811c9dc5 ^ Math.imul(number, 0x9e3779b1);
   for (let i = 0; i < text.length; i++) value = Math.imul(value ^ text.charCodeAt(i), 0x01000193);

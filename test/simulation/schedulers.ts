@@ -1,6 +1,6 @@
 /**
- * The schedulers of a world: real ones, in processes that may die at any statement. There is meant to be one at a time;
- * now and then there are two (I5), or none for a while.
+ * The schedulers of a world: real ones, in simulated processes that may die at any statement. Normally one runs at a
+ * time; occasionally there are two (I5), or none for a while.
  */
 import type { Service } from '../../src/kernel/service.ts';
 import { makeScheduler } from '../../src/scheduler/scheduler.ts';
@@ -11,7 +11,7 @@ import type { World } from './world.ts';
 
 interface Running extends Process {
   readonly service: Service;
-  /** Since when it has been up; undefined: it is starting or stopping. */
+  /** The current span of being up; undefined while it starts or stops. */
   uptime: Uptime | undefined;
 }
 
@@ -20,14 +20,14 @@ export class Schedulers {
   readonly #world: World;
   #running: Running[] = [];
   #count = 0;
-  /** When the next one starts, where none is left. */
+  /** When the next scheduler starts, if none is left. */
   #startMs: number | undefined;
 
   constructor(world: World) {
     this.#world = world;
   }
 
-  /** What becomes of the next statement: mostly nothing. Those that died are followed by others, sooner or later. */
+  /** Draws the fate of the next statement. A dead scheduler is replaced sooner or later (see `tend`). */
   readonly fate = (): Fate => {
     if (!this.#world.chaos) return 'served';
     return this.#world.random.weighted<Fate>({
@@ -45,30 +45,30 @@ export class Schedulers {
     const service = makeScheduler(world.contextOf(process, world.door.poolOf(process)));
     const running = Object.assign(process, { service, uptime: undefined });
     this.#running.push(running);
-    world.tell(process.name, 'starts');
+    world.log(process.name, 'starts');
     service.start().then(
       () => this.#begin(running),
       () => this.#end(running),
     );
   }
 
-  /** Ends one: it stops as it should, or no part of it moves any more, as after kill -9. */
+  /** Ends one scheduler: by an orderly stop, or at once as after kill -9. */
   end(): void {
     const { random } = this.#world;
     const chosen = random.maybe(this.#running.filter(({ alive }) => alive));
     if (chosen === undefined) return;
     if (random.chance(0.6)) return this.#end(chosen);
-    this.#world.tell(chosen.name, 'stops');
+    this.#world.log(chosen.name, 'stops');
     chosen.uptime = undefined;
     void chosen.service.stop().finally(() => this.#end(chosen));
   }
 
-  /** Whether one has been up for that long. */
+  /** Whether a scheduler has been up for that long. */
   isUpFor(ms: number): boolean {
     return this.#running.some(({ uptime }) => uptime !== undefined && this.#world.now - uptime.fromMs >= ms);
   }
 
-  /** Looks after them: counts the time they were up, and starts another where none is left, in the calm at once. */
+  /** Records uptimes, and replaces the last scheduler after it died: at once in the calm, after a delay in the chaos. */
   tend(): void {
     const { now, chaos, random } = this.#world;
     for (const process of this.#running.filter(({ alive }) => !alive)) this.#end(process);
@@ -78,8 +78,8 @@ export class Schedulers {
     else this.#startMs ??= now + random.pick([0, 1, 5, 30, 80]) * second;
   }
 
-  /** Everybody slept: whatever was up was not up through it. */
-  overslept(): void {
+  /** The machine slept, so the current spans of being up end here. */
+  restartUptimes(): void {
     for (const process of this.#running) if (process.uptime) this.#begin(process);
   }
 
@@ -90,7 +90,7 @@ export class Schedulers {
   }
 
   #end(process: Running): void {
-    this.#world.tell(process.name, 'is dead');
+    this.#world.log(process.name, 'is dead');
     process.alive = false;
     this.#running = this.#running.filter((other) => other !== process);
   }

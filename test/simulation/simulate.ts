@@ -1,6 +1,6 @@
 /**
- * One world from beginning to end: some jobs, workers and schedulers; a time in which everything goes wrong; a time in
- * which nothing does, until all is done; and the verdict of the oracles.
+ * One world from beginning to end: jobs, workers and schedulers; a time of chaos, in which everything goes wrong; a calm,
+ * in which nothing does, until all work is done; and the verdict of the oracles.
  */
 import { sql } from '../../src/kernel/sql.ts';
 import { judgeActivity } from './activity.ts';
@@ -17,15 +17,15 @@ import { SimulatedWorker } from './worker.ts';
 import { World } from './world.ts';
 
 export interface Verdict {
-  /** None: all promises were kept. */
+  /** Empty if all promises were kept. */
   readonly faults: readonly string[];
-  /** What happened, a line each. */
+  /** One line per event. */
   readonly trace: readonly string[];
 }
 
-/** Beyond these something goes round in circles. */
-const mostSteps = 4_000;
-const longestCalmMs = 1_200 * second;
+/** A world that exceeds these is stuck in a cycle. */
+const maxSteps = 4_000;
+const maxCalmMs = 1_200 * second;
 
 export async function simulate(bench: Bench, seed: number): Promise<Verdict> {
   await bench.wipe(seed);
@@ -35,7 +35,7 @@ export async function simulate(bench: Bench, seed: number): Promise<Verdict> {
   try {
     await life.live();
     const faults = await judge(world, life.schedulers);
-    const met = world.faults.map((fault) => `the product met a fault: ${fault.message}`);
+    const met = world.faults.map((fault) => `the product reported a fault: ${fault.message}`);
     return { faults: [...met, ...faults], trace: world.trace };
   } catch (error) {
     return { faults: [`step ${world.steps.length - 1}: ${String(error)}`], trace: world.trace };
@@ -79,7 +79,7 @@ class Life {
     }
   }
 
-  /** What goes wrong, and what users do, in the time of chaos. */
+  /** Schedules the faults and the users' actions of the chaos. */
   #plan(): void {
     const { random } = this.#world;
     this.#sometime(random.int(2, 7), () => this.#users.act());
@@ -103,24 +103,24 @@ class Life {
     }
   }
 
-  /** The whole machine, with all that is on it. */
+  /** Puts the whole machine to sleep. */
   #sleep(ms: number): void {
-    this.#world.tell('world', `sleeps for ${ms / second} s`);
+    this.#world.log('world', `sleeps for ${ms / second} s`);
     this.#world.clock.moveTo(this.#world.now + ms);
-    this.schedulers.overslept();
+    this.schedulers.restartUptimes();
   }
 
-  /** Everybody is well and nobody pauses anything: now all must come to an end. */
+  /** Ends the chaos: every process works and no job is paused, so all work must come to an end. */
   async #calmDown(): Promise<void> {
-    this.#world.tell('world', 'is calm');
+    this.#world.log('world', 'is calm');
     this.#world.chaos = false;
     for (const worker of this.#workers) worker.start();
     await this.#users.unpauseAll();
     const dues = this.#users.jobs.flatMap((job) => job.triggers.map(({ endMs, offsetMs }) => endMs + offsetMs));
-    const lastMs = this.#world.now + longestCalmMs;
+    const lastMs = this.#world.now + maxCalmMs;
     await this.#until(Math.max(this.#world.now, ...dues) + 10 * second);
     while (!this.schedulers.isUpFor(10 * second) || !(await this.#isIdle())) {
-      if (this.#world.steps.length > mostSteps || this.#world.now > lastMs) return;
+      if (this.#world.steps.length > maxSteps || this.#world.now > lastMs) return;
       await this.#until(this.#world.now + 5 * second);
     }
   }
@@ -143,7 +143,7 @@ async function judge(world: World, schedulers: Schedulers): Promise<string[]> {
   for (const step of world.steps) {
     firings.take(step);
     ledger.take(step, byStep.get(step.number) ?? []);
-    // the first fault is the one to look at: others may follow from it
+    // only the first fault matters: others may follow from it
     if (ledger.faults.length > 0) return ledger.faults.map((fault) => `step ${fault.step}: ${fault.message}`);
   }
   return [

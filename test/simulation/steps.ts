@@ -1,9 +1,9 @@
-/** What is done in a world, step by step: the log that the oracles read beside the journal. */
+/** The steps of a world: the log that the oracles read together with the journal. */
 import type { Heartbeat, Poll } from '../../src/contract/engine.ts';
 import type { ClaimedRun, Report } from '../../src/contract/wire.ts';
 import type { JobPlan } from './documents.ts';
 
-/** What a user, a worker or the gateway asked for; `statement` is one of a scheduler's own. */
+/** A request of a user, a worker or the gateway; `statement` is a statement of a scheduler. */
 export type Deed =
   | { readonly kind: 'statement' }
   | { readonly kind: 'claim'; readonly polls: readonly Poll[]; answer: readonly (readonly ClaimedRun[])[] }
@@ -29,24 +29,24 @@ export type Deed =
 
 export interface Step {
   readonly number: number;
-  /** What whoever did it took for now: a statement may have waited since. */
+  /** The time that the actor took for now; a statement may have waited since. */
   readonly atMs: number;
   readonly deed: Deed;
-  /** The product said no: nothing may have changed. */
+  /** The product rejected the request, so nothing may have changed. */
   refused: boolean;
 }
 
 /** Names of tasks and triggers (`job/name`) by their ids. */
 export type Names = ReadonlyMap<string, string>;
 
-/** A token's place in the graph. */
+/** The key of a token. */
 export const placeOf = (task: string, instantMs: number): string => `${task}@${instantMs}`;
 
-/** Says that something was not as it must be. */
+/** Reports a fault. */
 export type Fault = (message: string) => void;
 
-/** A task at an instant, for people. */
-export function tell({ task, instantMs }: { readonly task: string; readonly instantMs: number }): string {
+/** Formats a task at an instant for messages. */
+export function formatPlace({ task, instantMs }: { readonly task: string; readonly instantMs: number }): string {
   return `${task} at ${clockTime(instantMs)}`;
 }
 

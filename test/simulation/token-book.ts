@@ -1,29 +1,29 @@
 /**
- * The counts of all tokens as they should be (I2): what arrives, what is taken off and what runs is in balance for every
- * token that a commit touches, and no token that could run is left behind.
+ * The model of all tokens' counts (I2). For every token that a commit touches, arrivals, consumed counts and runs must
+ * balance. No token that could run may be left behind.
  */
 import type { Arrival, Graph } from './graph.ts';
 import { type Change, numberOf, type Row, textOf, timeOf } from './journal.ts';
-import { type Fault, type Names, placeOf, tell } from './steps.ts';
+import { type Fault, formatPlace, type Names, placeOf } from './steps.ts';
 
-/** A count that arrives, and what made it. */
+/** A count that arrives, with its cause. */
 export type Caused = Arrival & { readonly cause: string };
 
 interface Token {
   readonly task: string;
   readonly instantMs: number;
   count: number;
-  /** Its task was taken out while it was full: should the task come back, it waits for its next count. */
+  /** Its task was removed while it was full. If the task comes back, the token waits for its next count. */
   dropped: boolean;
 }
 
-/** What one commit did about tokens. */
+/** The changes of one commit that concern tokens. */
 export interface TokenChanges {
   readonly arrivals: readonly Caused[];
   /** Runs of the first attempt. */
   readonly made: readonly Row[];
   readonly tokens: readonly Change[];
-  /** Places that somebody activated by hand. */
+  /** Places that a user activated. */
   readonly activated: ReadonlySet<string>;
 }
 
@@ -49,18 +49,18 @@ export class TokenBook {
     for (const token of this.#tokens.values()) if (isCleared(token)) token.count = 0;
   }
 
-  /** Tasks were taken out. */
+  /** Marks the tokens of removed tasks. */
   drop(): void {
     for (const token of this.#tokens.values()) if (this.#graph.task(token.task).removed) token.dropped = true;
   }
 
-  leftBehind(): string[] {
+  findLeftBehind(): string[] {
     return [...this.#tokens.values()]
       .filter(({ task, count, dropped }) => {
         const { threshold, paused } = this.#graph.task(task);
         return !paused && !dropped && count >= threshold;
       })
-      .map((token) => `${tell(token)} has ${token.count} counts and did not run (I2)`);
+      .map((token) => `${formatPlace(token)} has ${token.count} counts and did not run (I2)`);
   }
 
   judge(changes: TokenChanges, fault: Fault): void {
@@ -69,8 +69,8 @@ export class TokenBook {
     for (const [place, at] of touched) {
       const token = this.#tokens.get(place) ?? { task: at.task, instantMs: at.instantMs, count: 0, dropped: false };
       this.#tokens.set(place, token);
-      const looks = at.arrivals.length > 0 || at.made.length > 0;
-      const runs = changes.activated.has(place) ? activate(token) : this.#count(token, at.arrivals.length, looks);
+      const releases = at.arrivals.length > 0 || at.made.length > 0;
+      const runs = changes.activated.has(place) ? activate(token) : this.#count(token, at.arrivals.length, releases);
       compare(token, at, runs, fault);
     }
   }
@@ -90,11 +90,11 @@ export class TokenBook {
     return touched;
   }
 
-  /** Counts up, and takes off what is released; answers how many runs that makes. A paused task's tokens only collect. */
-  #count(token: Token, arrived: number, looks: boolean): number {
+  /** Adds arrivals and consumes full thresholds; returns the number of runs. Tokens of a paused task only collect. */
+  #count(token: Token, arrived: number, releases: boolean): number {
     const { threshold, paused } = this.#graph.task(token.task);
     token.count += arrived;
-    if (paused || !looks) return 0;
+    if (paused || !releases) return 0;
     const runs = Math.floor(token.count / threshold);
     token.count %= threshold;
     token.dropped = false;
@@ -102,7 +102,7 @@ export class TokenBook {
   }
 }
 
-/** A token that is activated starts again from nothing, as if it had been full. */
+/** An activated token runs once and starts again from 0. */
 function activate(token: Token): number {
   token.count = 0;
   token.dropped = false;
@@ -110,14 +110,14 @@ function activate(token: Token): number {
 }
 
 function compare(token: Token, { arrivals, made, written }: Touched, runs: number, fault: Fault): void {
-  if (made.length !== runs) fault(`${tell(token)} made ${made.length} runs instead of ${runs} (I2)`);
+  if (made.length !== runs) fault(`${formatPlace(token)} made ${made.length} runs instead of ${runs} (I2)`);
   const causes = new Set(arrivals.map((arrival) => arrival.cause));
   if (causes.size > 0 && !made.every((row) => causes.has(textOf(row, 'cause')))) {
-    fault(`${tell(token)} ran by a cause that did not count for it`);
+    fault(`${formatPlace(token)} ran for a cause that did not count for it`);
   }
   if (written === undefined) {
-    if (arrivals.length + made.length > 0) fault(`${tell(token)} was not written (I2)`);
+    if (arrivals.length + made.length > 0) fault(`${formatPlace(token)} was not written (I2)`);
   } else if (numberOf(written, 'count') !== token.count) {
-    fault(`${tell(token)} was left with ${numberOf(written, 'count')} instead of ${token.count} (I2)`);
+    fault(`${formatPlace(token)} was left with ${numberOf(written, 'count')} instead of ${token.count} (I2)`);
   }
 }

@@ -1,11 +1,11 @@
-/** The users of a world: they apply and edit documents, pause, activate, clear, cancel, run and delete, over the real API. */
+/** The users of a world: they apply and edit documents, pause, activate, clear, cancel, run and delete through the real API. */
 import type { TenantEndpoints } from '../../src/api/endpoints.ts';
 import { engine } from '../../src/engine/engine.ts';
 import { type Client, makeClient } from '../../src/http/client.ts';
 import { sql } from '../../src/kernel/sql.ts';
 import { keyOf } from '../harness/tenant-api.ts';
 import { documentOf, type JobPlan, poolName, project, second } from './documents.ts';
-import { edited } from './edits.ts';
+import { editRandomly } from './edits.ts';
 import { clockTime } from './steps.ts';
 import type { World } from './world.ts';
 
@@ -23,7 +23,7 @@ export class Users {
     this.#call = makeClient<TenantEndpoints>({ base: 'http://tenant', fetch });
   }
 
-  /** The jobs that there are, as they were last applied. */
+  /** The existing jobs, as last applied. */
   get jobs(): readonly JobPlan[] {
     return [...this.#plans.values()];
   }
@@ -34,7 +34,7 @@ export class Users {
     for (const job of jobs) await this.apply(job);
   }
 
-  /** Does something, at random. */
+  /** Performs a random action. */
   async act(): Promise<void> {
     const { random } = this.#world;
     const job = random.maybe(this.jobs);
@@ -52,7 +52,7 @@ export class Users {
     };
     switch (random.weighted(wishes)) {
       case 'edit':
-        return this.apply(edited(random, job));
+        return this.apply(editRandomly(random, job));
       case 'pause':
         return this.pause(job.name, !this.#paused.has(job.name));
       case 'activate':
@@ -96,7 +96,7 @@ export class Users {
     await this.#learnNames(applied.id, job.name);
   }
 
-  /** With those that the document no longer names: their past goes on being told. */
+  /** Includes tasks and triggers that the document no longer names, because their runs still appear in the trace. */
   async #learnNames(id: string, job: string): Promise<void> {
     const rows = await this.#world.db.rows<{ id: string; name: string }>(sql`
       select id, name from task where job_id = ${id} union all select id, name from trigger where job_id = ${id}`);
@@ -133,7 +133,7 @@ export class Users {
     );
   }
 
-  /** Of the runs that are not over, or wait to be tried again. */
+  /** Cancels a random run that is unfinished or waits for its retry. */
   async #cancel(): Promise<void> {
     const open = await this.#world.db.rows<{ id: string }>(sql`
       select id from (
@@ -191,7 +191,7 @@ export class Users {
     );
   }
 
-  /** One at which something of the job waits, or that its triggers fire for about now. */
+  /** A random instant: one at which the job has something waiting, or one near now by its triggers. */
   async #someInstant(job: JobPlan): Promise<number> {
     const { random, now, db } = this.#world;
     const busy = await db.rows<{ instant: Date }>(sql`
@@ -212,11 +212,11 @@ export class Users {
     return startMs + (Math.floor((now - startMs) / periodMs) - random.int(-1, 3)) * periodMs;
   }
 
-  /** Of a job, a task (`job/task`) or a trigger. */
+  /** Id of a job, of a task (`job/task`) or of a trigger. */
   #idOf(name: string): string {
     const part = [...this.#world.names].find(([, known]) => known === name)?.[0];
     const id = this.#ids.get(name) ?? part;
-    if (id === undefined) throw new Error(`nothing is called ${name}`);
+    if (id === undefined) throw new Error(`no job, task or trigger is called ${name}`);
     return id;
   }
 }

@@ -1,6 +1,6 @@
 /**
- * A simulated worker, as the gateway sees one: it polls, runs for a while, reports until it is heard, and tells what it
- * holds. It may die, freeze and come back with what it held, or be shut down and give its runs back.
+ * A simulated worker as the gateway sees it: it polls, runs tasks for a while, repeats reports until they are acknowledged
+ * and lists its runs in heartbeats. It may die, freeze and continue with its runs, or shut down and return them.
  */
 import type { ClaimedRun, HeldRun, ReportState } from '../../src/contract/wire.ts';
 import { second } from './documents.ts';
@@ -9,13 +9,13 @@ import type { Gateway } from './gateway.ts';
 import type { World } from './world.ts';
 
 interface Held extends HeldRun {
-  /** How it ended; undefined: it still runs. */
+  /** Result of the run; undefined while it runs. */
   state: ReportState | undefined;
 }
 
 const pollAgainMs = 25 * second;
 const reportAgainMs = 3 * second;
-/** Rarer than a real one's, so that a world takes fewer steps: three still fit into a lease. */
+/** Longer than a real worker's interval, so that a world takes fewer steps; three heartbeats still fit into a lease. */
 const beatMs = 9 * second;
 
 export class SimulatedWorker {
@@ -45,33 +45,33 @@ export class SimulatedWorker {
     if (this.#alive) return;
     this.#alive = true;
     this.#incarnation = this.#world.now;
-    this.#world.tell(this.name, `starts with ${this.#places} places`);
+    this.#world.log(this.name, `starts with ${this.#places} places`);
     this.#ask();
     this.#beat();
   }
 
-  /** Everything it held is forgotten. */
+  /** Dies and forgets its runs. */
   die(): void {
-    this.#world.tell(this.name, 'dies');
+    this.#world.log(this.name, 'dies');
     this.#alive = false;
     this.#polling = false;
     this.#holds.clear();
   }
 
-  /** Nothing of it moves for a while; then it goes on as if no time had passed. */
+  /** Stands still for a while, then continues as if no time had passed. */
   freeze(ms: number): void {
-    this.#world.tell(this.name, `freezes for ${ms / second} s`);
+    this.#world.log(this.name, `freezes for ${ms / second} s`);
     this.#frozenUntilMs = this.#world.now + ms;
   }
 
-  /** Gives back what still runs, and is gone. */
+  /** Returns its running runs and ends. */
   leave(): void {
     for (const held of this.#holds.values()) held.state ??= 'returned';
     this.#report();
     this.die();
   }
 
-  /** In this life of the worker, and not while it is frozen. */
+  /** Schedules an action for this incarnation; it is delayed while the worker is frozen. */
   #later(ms: number, happen: () => void): void {
     const life = this.#incarnation;
     const attempt = (): void => {
@@ -83,8 +83,8 @@ export class SimulatedWorker {
     this.#world.after(ms, attempt);
   }
 
-  /** Hears an answer, if this life of it is still there to hear. */
-  #hear(happen: () => void): () => void {
+  /** Wraps the handling of an answer so that it happens only in the incarnation that asked. */
+  #onAnswer(happen: () => void): () => void {
     const life = this.#incarnation;
     return () => {
       if (this.#alive && this.#incarnation === life) this.#later(0, happen);
@@ -98,12 +98,12 @@ export class SimulatedWorker {
     const number = ++this.#poll;
     const poll = { worker: this.id, incarnation: this.#incarnation, free };
     const answered = (runs: readonly ClaimedRun[]): void =>
-      this.#world.send(this.#hear(() => this.#take(number, runs)));
+      this.#world.send(this.#onAnswer(() => this.#take(number, runs)));
     this.#world.send(() => this.#gateway.poll(poll, answered));
     this.#later(pollAgainMs, () => this.#take(number, []));
   }
 
-  /** The answer to a poll that was given up is not heard. */
+  /** Ignores the answer to a poll that was given up. */
   #take(number: number, runs: readonly ClaimedRun[]): void {
     if (number !== this.#poll || !this.#polling) return;
     this.#polling = false;
@@ -125,7 +125,7 @@ export class SimulatedWorker {
     this.#report();
   }
 
-  /** Everything that has ended and nobody has acknowledged. */
+  /** Reports every ended run that is not acknowledged yet. */
   #report(): void {
     const ended = [...this.#holds.values()].filter((held) => held.state !== undefined);
     if (ended.length === 0) return;
@@ -138,7 +138,7 @@ export class SimulatedWorker {
       exit_code: null,
       started_at: null,
     }));
-    const acknowledged = (): void => this.#world.send(this.#hear(() => this.#forget(ended)));
+    const acknowledged = (): void => this.#world.send(this.#onAnswer(() => this.#forget(ended)));
     this.#world.send(() => this.#gateway.report(reports, acknowledged));
     this.#later(reportAgainMs, () => this.#report());
   }
@@ -152,7 +152,7 @@ export class SimulatedWorker {
     const holds = Array.from(this.#holds.values(), ({ tenant, run, lease }) => ({ tenant, run, lease }));
     const beat = { worker: this.id, incarnation: this.#incarnation, holds };
     const answered = (lost: readonly HeldRun[], cancel: readonly HeldRun[]): void =>
-      this.#world.send(this.#hear(() => this.#obey(lost, cancel)));
+      this.#world.send(this.#onAnswer(() => this.#obey(lost, cancel)));
     this.#world.send(() => this.#gateway.beat(beat, answered));
     this.#later(beatMs, () => this.#beat());
   }

@@ -1,6 +1,6 @@
 /**
- * A simulated world: its clock, what is to happen when, the messages under way, and the log of what was done. Everything
- * happens one thing at a time, in an order that chance decides; the database is the only thing in it that is real.
+ * A simulated world: its clock, its agenda, the messages under way and the log of its steps. One thing happens at a time,
+ * in a random order. Everything but the product and its database is simulated.
  */
 import type { HintKind, Hints } from '../../src/contract/channels.ts';
 import type { EngineContext } from '../../src/contract/context.ts';
@@ -11,7 +11,7 @@ import { makeContext } from '../harness/engine-context.ts';
 import type { Bench } from './bench.ts';
 import { useClock, VirtualClock } from './clock.ts';
 import { beginMs, second } from './documents.ts';
-import { type Asked, Door, type Fate, type Process } from './door.ts';
+import { Door, type Fate, type PendingStatement, type Process } from './door.ts';
 import { markStep } from './journal.ts';
 import { Random } from './random.ts';
 import { clockTime, type Deed, type Step } from './steps.ts';
@@ -21,8 +21,8 @@ interface Planned {
   readonly happen: () => Promise<void> | void;
 }
 
-/** A scheduler's statements wait no longer than this while time goes on. */
-const longestWaitMs = 10 * second;
+/** After a scheduler's statement has waited this long, time stands still until it is served. */
+const maxWaitMs = 10 * second;
 const tenant = { id: '00000000-0000-7000-8000-000000000001', name: 'default' };
 
 export class World {
@@ -30,16 +30,16 @@ export class World {
   readonly random: Random;
   readonly clock = new VirtualClock(beginMs);
   readonly door: Door;
-  /** Straight to the database, for a step that is under way and for looking. */
+  /** Direct access to the database, for the current step and for reading. */
   readonly db: Db;
-  /** What the gateway, and whoever speaks through it, gives an engine. */
+  /** The engine context of the gateway and its callers. */
   readonly ctx: EngineContext;
   readonly steps: Step[] = [];
-  /** What happened, in words. */
+  /** A readable log, one line per event. */
   readonly trace: string[] = [];
-  /** While set things go wrong: messages are lost, processes die. */
+  /** While true, things go wrong: messages are lost, processes die. */
   chaos = true;
-  /** Tasks and triggers by id. */
+  /** Names of tasks and triggers, by id. */
   readonly names = new Map<string, string>();
   readonly #runNames = new Map<string, string>();
   readonly #bench: Bench;
@@ -58,7 +58,7 @@ export class World {
     this.ctx = this.contextOf({ name: 'gateway', alive: true }, this.door.openPool);
   }
 
-  /** What else the product takes chance and time from; answers how to give them back. */
+  /** Replaces the other sources of randomness and time that the product uses; returns a function that restores them. */
   replaceGlobals(): () => void {
     const chance = new Random(`Math ${this.seed}`);
     const random = Math.random;
@@ -75,12 +75,12 @@ export class World {
     return this.clock.now();
   }
 
-  /** What the product itself called a fault; broken connections are none. */
+  /** Faults that the product itself reported. Broken connections do not count. */
   get faults(): Error[] {
     return this.#contexts.flatMap(({ faults }) => faults.filter((fault) => fault instanceof Error));
   }
 
-  /** Runs are told by what they are for: ids differ from one replay to the next. */
+  /** Runs are named after task, instant and attempt, because their ids differ between replays. */
   nameRun({ run, task, instant, attempt, lease }: ClaimedRun): string {
     const place = `${this.names.get(task ?? '')} ${instant?.slice(11, 19)} #${attempt}`;
     if (!this.#runNames.has(run)) {
@@ -98,23 +98,23 @@ export class World {
     return this.#runNames.get(run) ?? 'a run';
   }
 
-  tell(who: string, what: string): void {
+  log(who: string, what: string): void {
     this.trace.push(`${clockTime(this.now)} ${who}: ${what}`);
   }
 
-  /** What an engine is given in a process of this world. */
+  /** The engine context of a process of this world. */
   contextOf(process: Process, pool: EngineContext['pool']): EngineContext {
     const base = makeContext({ address: this.#bench.address, pool, time: this.clock.timeOf(process) });
     this.#contexts.push(base);
     return { ...base, tenant, hints: this.#hintsOf(process) };
   }
 
-  /** Hints: each listener gets them by a message of its own, or not at all. */
+  /** Sends a hint to each listener by a message of its own, which may be lost. */
   #hintsOf(process: Process): Hints {
     return {
       send: (kind) => {
-        for (const heard of this.#listeners) {
-          if (heard.kind === kind) this.send(() => void (heard.process.alive && heard.listener()));
+        for (const entry of this.#listeners) {
+          if (entry.kind === kind) this.send(() => void (entry.process.alive && entry.listener()));
         }
       },
       on: (kind, listener) => this.on(process, kind, listener),
@@ -127,12 +127,12 @@ export class World {
     return () => void this.#listeners.delete(entry);
   }
 
-  /** Happens once that time has come, in any order with what else is due. */
+  /** Schedules an action. Actions that are due at the same time happen in any order. */
   after(ms: number, happen: Planned['happen']): void {
     this.#agenda.push({ atMs: this.now + ms, happen });
   }
 
-  /** A message: in times of chaos it may be lost, come twice, or come late, overtaken by others. */
+  /** Sends a message. During the chaos it may be lost, duplicated, delayed or overtaken. */
   send(deliver: Planned['happen']): void {
     const { random } = this;
     if (!this.chaos) return this.after(random.int(0, 20), deliver);
@@ -145,7 +145,7 @@ export class World {
     return pace === 'quick' ? 0 : pace === 'slow' ? this.random.int(1, 300) : this.random.int(1, 20) * second;
   }
 
-  /** Does one thing to the product, which nothing else comes between. A refusal is the product's good right. */
+  /** Performs one uninterrupted action on the product. The product may reject it with a status below 500. */
   async step<T>(who: string, what: string, deed: Deed, work: () => Promise<T>): Promise<T | undefined> {
     const step = await this.#begin(who, what, deed);
     try {
@@ -153,7 +153,7 @@ export class World {
     } catch (error) {
       if (!(error instanceof CallFailed) || error.status >= 500) throw error;
       step.refused = true;
-      this.tell(who, `refused: ${error.message}`);
+      this.log(who, `refused: ${error.message}`);
       return undefined;
     }
   }
@@ -167,40 +167,40 @@ export class World {
   #note(who: string, what: string, deed: Deed, atMs: number): Step {
     const step = { number: this.steps.length, atMs, deed, refused: false };
     this.steps.push(step);
-    this.tell(who, `${what} (step ${step.number})`);
+    this.log(who, `${what} (step ${step.number})`);
     return step;
   }
 
-  /** Lets one thing happen, or time go on. `fate` says what becomes of a scheduler's statement. */
+  /** Lets one thing happen, or moves the clock. `fate` decides what happens to a scheduler's statement. */
   async turn(fate: () => Fate): Promise<void> {
-    // whoever was answered or woken goes on until it waits for the world again
+    // code that was answered or woken runs on until it waits for the world again
     await new Promise((resolve) => setImmediate(resolve));
     const { waiting } = this.door;
     const due = this.#agenda.filter(({ atMs }) => atMs <= this.now);
     this.#busySinceMs = waiting.length === 0 ? undefined : (this.#busySinceMs ?? this.now);
-    const late = this.#busySinceMs !== undefined && this.now - this.#busySinceMs > longestWaitMs;
+    const late = this.#busySinceMs !== undefined && this.now - this.#busySinceMs > maxWaitMs;
     const idles = due.length === 0 && !late && this.random.chance(0.05);
     if (waiting.length + due.length === 0 || idles) return this.#advance();
     const chosen = this.random.int(0, waiting.length + due.length - 1);
-    const asked = waiting[chosen];
-    if (asked !== undefined) return this.#serve(asked, fate());
+    const pending = waiting[chosen];
+    if (pending !== undefined) return this.#serve(pending, fate());
     const planned = due[chosen - waiting.length];
     if (planned === undefined) throw new Error('nothing to choose from');
     this.#agenda.splice(this.#agenda.indexOf(planned), 1);
     await planned.happen();
   }
 
-  /** A statement that only reads leaves nothing in the journal, and needs no mark in it. */
-  async #serve(asked: Asked, fate: Fate): Promise<void> {
-    const { process, what, atMs, reads } = asked;
-    const told = fate === 'served' ? what : `${what}, ${fate}`;
+  /** A statement that only reads leaves nothing in the journal, so its step needs no mark there. */
+  async #serve(pending: PendingStatement, fate: Fate): Promise<void> {
+    const { process, what, atMs, isRead } = pending;
+    const description = fate === 'served' ? what : `${what}, ${fate}`;
     const deed = { kind: 'statement' } as const;
-    if (reads) this.#note(process.name, told, deed, atMs);
-    else await this.#begin(process.name, told, deed, atMs);
-    await this.door.serve(asked, fate);
+    if (isRead) this.#note(process.name, description, deed, atMs);
+    else await this.#begin(process.name, description, deed, atMs);
+    await this.door.serve(pending, fate);
   }
 
-  /** To the next thing planned, which lets sleepers oversleep a little, or to the next sleeper. */
+  /** Moves the clock to the next planned action, which lets sleepers oversleep a little, or to the next sleeper. */
   #advance(): void {
     const planned = Math.min(...this.#agenda.map(({ atMs }) => atMs));
     const waking = this.clock.nextWaking ?? planned;

@@ -1,7 +1,7 @@
 /** What callers are told of a tenant that is changed under an open gateway by somebody who takes no lock. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { textWith } from '../../../test/harness/expected.ts';
-import { type Fleet, makeFleet, opened, sayScheduler, type TestTenant } from '../../../test/harness/fleet.ts';
+import { type Fleet, makeFleet, opened, writeSchedulerStatus, type TestTenant } from '../../../test/harness/fleet.ts';
 import { type FreshDatabase, makeFreshDatabase } from '../../../test/harness/fresh-database.ts';
 import { makeTestGateway, type TestGateway } from '../../../test/harness/gateway.ts';
 import { administer } from '../../../test/harness/postgres-server.ts';
@@ -139,14 +139,14 @@ describe('claims of a tenant that cannot be served', () => {
   }
 
   it('are made once for each hint, and nothing is logged', async () => {
-    await Promise.all(fleet.tenants.map((tenant) => sayScheduler(fleet, tenant, { ready: false })));
+    await Promise.all(fleet.tenants.map((tenant) => writeSchedulerStatus(fleet, tenant, { ready: false })));
     const row = { id: newId(), name: 'bare', database: bare.address.database };
     await registerTenant(fleet.control.db, { ...row, at: new Date() });
     await fleet.control.db.exec(sql`
       insert into launch (tenant_id, state, code, reason, changed_at)
       values (${row.id}, 'DISABLED', 'not_installed', 'not installed', now())`);
     // a scheduler that was there before has left its last word
-    await sayScheduler(fleet, { row: { ...row, desired: 'on' } }, { ready: true });
+    await writeSchedulerStatus(fleet, { row: { ...row, desired: 'on' } }, { ready: true });
     const opened: string[] = [];
     const loader = fleet.newLoader({
       addressOf: ({ name, database }) => {

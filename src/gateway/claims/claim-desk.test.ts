@@ -1,5 +1,11 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { type Fleet, makeFleet, sayScheduler, setDesired, type TestTenant } from '../../../test/harness/fleet.ts';
+import {
+  type Fleet,
+  makeFleet,
+  writeSchedulerStatus,
+  setDesired,
+  type TestTenant,
+} from '../../../test/harness/fleet.ts';
 import { until } from '../../../test/harness/until.ts';
 import type { ClaimedRun, ClaimRequest } from '../../contract/wire.ts';
 import { newId } from '../../kernel/id.ts';
@@ -60,7 +66,7 @@ function poll(
   return desk.claim({ ...request, ...more }, signal);
 }
 /** It has nothing, and is known to: a tenant whose scheduler is silent has its share of the places. */
-const quiet = (tenant: TestTenant) => sayScheduler(fleet, tenant, { ready: false });
+const quiet = (tenant: TestTenant) => writeSchedulerStatus(fleet, tenant, { ready: false });
 /** Until a claim has found nothing for whoever waits. */
 const asked = (times: number) => until('it was asked', () => fleet.asked.length >= times || undefined);
 const tenantsOf = (runs: readonly ClaimedRun[]): string[] => runs.map((run) => run.tenant_name);

@@ -1,6 +1,12 @@
 /** How tenants share the polls of workers, on real databases. Which tenant is asked for how much: `choose.test.ts`. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { type Fleet, makeFleet, sayScheduler, setDesired, type TestTenant } from '../../../test/harness/fleet.ts';
+import {
+  type Fleet,
+  makeFleet,
+  writeSchedulerStatus,
+  setDesired,
+  type TestTenant,
+} from '../../../test/harness/fleet.ts';
 import { until } from '../../../test/harness/until.ts';
 import type { ClaimedRun, ClaimRequest } from '../../contract/wire.ts';
 import { newId } from '../../kernel/id.ts';
@@ -85,7 +91,8 @@ function holdBack(line: string): () => void {
   return () => open();
 }
 
-const say = (tenant: TestTenant, ready: boolean, beatAt = new Date()) => sayScheduler(fleet, tenant, { ready, beatAt });
+const say = (tenant: TestTenant, ready: boolean, beatAt = new Date()) =>
+  writeSchedulerStatus(fleet, tenant, { ready, beatAt });
 const countOf = (runs: readonly ClaimedRun[], tenant: string): number =>
   runs.filter((run) => run.tenant_name === tenant).length;
 

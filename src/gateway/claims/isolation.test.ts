@@ -5,7 +5,7 @@
 import { createServer, type Server, type Socket } from 'node:net';
 import { Client } from 'pg';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
-import { type Fleet, makeFleet, sayScheduler, type TestTenant } from '../../../test/harness/fleet.ts';
+import { type Fleet, makeFleet, writeSchedulerStatus, type TestTenant } from '../../../test/harness/fleet.ts';
 import { newId } from '../../kernel/id.ts';
 import { silent } from '../../kernel/log.ts';
 import { sql } from '../../kernel/sql.ts';
@@ -25,7 +25,10 @@ let desk: ClaimDesk | undefined;
 beforeAll(async () => {
   fleet = await makeFleet(['a', 'b']);
   [a, b] = fleet.tenants as [TestTenant, TestTenant];
-  await Promise.all([sayScheduler(fleet, a, { ready: false }), sayScheduler(fleet, b, { ready: false })]);
+  await Promise.all([
+    writeSchedulerStatus(fleet, a, { ready: false }),
+    writeSchedulerStatus(fleet, b, { ready: false }),
+  ]);
 });
 afterEach(() => desk?.service.stop());
 afterAll(() => fleet.close());

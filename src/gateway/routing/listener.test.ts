@@ -28,7 +28,7 @@ async function answersTo(...requests: string[]): Promise<string[]> {
   const connection = openRaw(listener.url());
   for (const [i, request] of requests.entries()) {
     connection.send(request);
-    await connection.answered(i + 1);
+    await connection.waitForAnswers(i + 1);
   }
   connection.socket.destroy();
   return connection.text().split('HTTP/1.1 ').slice(1);

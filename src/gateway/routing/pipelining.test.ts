@@ -54,7 +54,7 @@ it('pipelined requests are handled one after the other, and answered in order', 
     expect(open).toHaveLength(1);
     open.shift()?.end(`answer ${path}`);
   }
-  await client.answered(3);
+  await client.waitForAnswers(3);
   expect(client.text()).toMatch(/answer \/0[^]*answer \/1[^]*answer \/2/);
   expect(client.isClosed()).toBe(false);
 });
@@ -84,7 +84,7 @@ it('a client that sends thousands of requests at once is cut off, and causes the
 it('a client that sends a hundred requests at once gets a hundred answers', async () => {
   answersAtOnce = true;
   client.send(requests(maxWaiting));
-  await client.answered(maxWaiting);
+  await client.waitForAnswers(maxWaiting);
   expect(client.answers()).toBe(maxWaiting);
 });
 

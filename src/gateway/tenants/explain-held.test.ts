@@ -1,6 +1,6 @@
 /** Explanations of an upgrade that waits, a database that was dropped by half, and a clock that was set. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { askOf, type Entry, insertHost, insertLaunch } from '../../../test/harness/tenant-calls.ts';
+import { callEndpoint, type Entry, insertHost, insertLaunch } from '../../../test/harness/tenant-calls.ts';
 import { engineOf, inDatabase, makeTestLife, type TestLife } from '../../../test/harness/tenant-life.ts';
 import { until } from '../../../test/harness/until.ts';
 import { engine } from '../../engine/engine.ts';
@@ -16,17 +16,17 @@ afterAll(() => life.close());
 
 async function make(): Promise<{ readonly name: string; readonly launched: (entry: Entry) => Promise<void> }> {
   const name = life.name();
-  const made = (await askOf(life, 'POST /api/tenants', { name })).json as { tenant?: { id: string } };
+  const made = (await callEndpoint(life, 'POST /api/tenants', { name })).json as { tenant?: { id: string } };
   return { name, launched: (entry) => insertLaunch(life, made.tenant?.id ?? '', entry) };
 }
-const explained = async (name: string) => (await askOf(life, `GET /api/explain/tenant/${name}`)).json;
+const explained = async (name: string) => (await callEndpoint(life, `GET /api/explain/tenant/${name}`)).json;
 
 it('names whoever keeps an upgrade from the tables that it changes, and how to end that', async () => {
   const { name, launched } = await make();
   await inDatabase(life, name, async (db, client) => {
     await client.query("set application_name to 'a report'; begin; select count(*) from millrace.job");
     const { pid } = await db.one<{ pid: number }>(sql`select pg_backend_pid() as pid`);
-    const upgrading = askOf(life, `POST /api/tenants/${name}/upgrade`, { to: newer.version });
+    const upgrading = callEndpoint(life, `POST /api/tenants/${name}/upgrade`, { to: newer.version });
     const { xid } = await until('the upgrade waits', () =>
       life.control.maybeOne<{ xid: string }>(sql`
         select xid::text from message
@@ -63,7 +63,7 @@ it('A step of the clock of the server is named beside a tenant that runs', async
   const { name, launched } = await make();
   await launched({ state: 'STARTED', hostId: await insertHost(life) });
   const clockFault = () => "the database server's clock was set back by 60 s";
-  const { json } = await askOf({ ...life, clockFault }, `GET /api/explain/tenant/${name}`);
+  const { json } = await callEndpoint({ ...life, clockFault }, `GET /api/explain/tenant/${name}`);
   expect(json).toMatchObject({
     summary: `runs, but ${clockFault()}`,
     sentence: expect.stringMatching(

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { until } from '../../../test/harness/until.ts';
-import { askOf, type Entry, insertHost, insertLaunch } from '../../../test/harness/tenant-calls.ts';
-import { type Told, viewerOf } from '../../../test/harness/tenant-calls.ts';
+import { callEndpoint, type Entry, insertHost, insertLaunch } from '../../../test/harness/tenant-calls.ts';
+import { type EndpointAnswer, viewerOf } from '../../../test/harness/tenant-calls.ts';
 import { engineOf, inDatabase, makeTestLife, type TestLife } from '../../../test/harness/tenant-life.ts';
 import type { Caller } from '../../contract/roles.ts';
 import { engine } from '../../engine/engine.ts';
@@ -38,7 +38,8 @@ beforeEach(async () => {
   await insertTenant(life.control, { id, name, database: name, ownHost: false, at: new Date() });
 });
 
-const ask = (call: string, body?: object, caller?: Caller): Promise<Told> => askOf(life, call, body, caller);
+const ask = (call: string, body?: object, caller?: Caller): Promise<EndpointAnswer> =>
+  callEndpoint(life, call, body, caller);
 const launched = (entry: Entry): Promise<void> => insertLaunch(life, id, entry);
 const host = (): Promise<string> => insertHost(life);
 

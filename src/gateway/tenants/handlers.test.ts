@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import {
-  askOf,
+  callEndpoint,
   type Entry,
   insertHost,
   insertLaunch,
-  type Told,
+  type EndpointAnswer,
   withoutLauncher,
 } from '../../../test/harness/tenant-calls.ts';
 import { engineOf, inDatabase, makeTestLife, type TestLife } from '../../../test/harness/tenant-life.ts';
@@ -32,7 +32,8 @@ beforeEach(async () => {
   await insertTenant(life.control, { id, name, database: name, ownHost: false, at: new Date() });
 });
 
-const ask = (call: string, body?: object, caller?: Caller): Promise<Told> => askOf(life, call, body, caller);
+const ask = (call: string, body?: object, caller?: Caller): Promise<EndpointAnswer> =>
+  callEndpoint(life, call, body, caller);
 const launched = (entry: Entry): Promise<void> => insertLaunch(life, id, entry);
 const host = (): Promise<string> => insertHost(life);
 

@@ -1,6 +1,6 @@
 /** Lists of the installation come in pages, and reading all pages gives the whole list. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { askOf, insertHost, insertLaunch } from '../../../test/harness/tenant-calls.ts';
+import { callEndpoint, insertHost, insertLaunch } from '../../../test/harness/tenant-calls.ts';
 import { makeTestLife, type TestLife } from '../../../test/harness/tenant-life.ts';
 import { findWorker, seenWorkers, workerPage } from '../../control/queries.ts';
 import { engine, engineVersion } from '../../engine/engine.ts';
@@ -46,7 +46,7 @@ async function readAll(path: string, limit: number, field = 'items'): Promise<{ 
   const all = await collectPages<unknown>(async (cursor) => {
     pages += 1;
     const query = new URLSearchParams({ limit: String(limit), ...(cursor === undefined ? {} : { cursor }) });
-    const { json, status } = await askOf(life, `GET ${path}?${query}`);
+    const { json, status } = await callEndpoint(life, `GET ${path}?${query}`);
     expect(status).toBe(200);
     const page = json as unknown as Answer & Record<string, Answer['items']>;
     return { items: page[field] ?? [], next: page.next };
@@ -62,7 +62,7 @@ describe('the list of tenants', () => {
   });
 
   it('has fewer on a page where reasons are very long', async () => {
-    const answer = await askOf(life, 'GET /api/tenants');
+    const answer = await callEndpoint(life, 'GET /api/tenants');
     const { items, next } = answer.json as unknown as Answer;
     expect(answer.text.length).toBeLessThan(2 * 1024 * 1024);
     expect(items.length).toBeLessThan(count);
@@ -73,15 +73,18 @@ describe('the list of tenants', () => {
 
 describe('the other lists', () => {
   it('of slots goes through those that are taken, then the line, and counts all on every page', async () => {
-    const whole = (await askOf(life, 'GET /api/slots')).json as unknown as Answer & { taken: number; waiting: number };
+    const whole = (await callEndpoint(life, 'GET /api/slots')).json as unknown as Answer & {
+      taken: number;
+      waiting: number;
+    };
     const { all } = await readAll('/api/slots', 1);
     expect(all).toEqual(whole.items);
     expect(whole.taken + whole.waiting).toBe(whole.items.length);
-    expect((await askOf(life, 'GET /api/slots?limit=1')).json).toMatchObject({
+    expect((await callEndpoint(life, 'GET /api/slots?limit=1')).json).toMatchObject({
       taken: whole.taken,
       waiting: whole.waiting,
     });
-    expect((await askOf(life, 'GET /api/slots?cursor=nonsense')).status).toBe(400);
+    expect((await callEndpoint(life, 'GET /api/slots?cursor=nonsense')).status).toBe(400);
   });
 
   it('of hosts is complete', async () => {
@@ -90,7 +93,7 @@ describe('the other lists', () => {
   });
 
   it("of engines names some of an engine's tenants and counts all", async () => {
-    const { items } = (await askOf(life, 'GET /api/engines')).json as unknown as Answer;
+    const { items } = (await callEndpoint(life, 'GET /api/engines')).json as unknown as Answer;
     const own = items.find(({ version }) => version === engineVersion);
     expect(own?.['tenant_count']).toBeGreaterThanOrEqual(count);
   });

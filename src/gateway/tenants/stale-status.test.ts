@@ -1,5 +1,11 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { askOf, insertHost, insertLaunch, type Told, withoutLauncher } from '../../../test/harness/tenant-calls.ts';
+import {
+  callEndpoint,
+  insertHost,
+  insertLaunch,
+  type EndpointAnswer,
+  withoutLauncher,
+} from '../../../test/harness/tenant-calls.ts';
 import { makeTestLife, type TestLife } from '../../../test/harness/tenant-life.ts';
 import { engineVersion } from '../../engine/engine.ts';
 import { newId } from '../../kernel/id.ts';
@@ -27,7 +33,7 @@ beforeEach(async () => {
   await insertLaunch(life, id, { state: 'STARTED', version: engineVersion, hostId });
 });
 
-const ask = (call: string): Promise<Told> => askOf(life, call);
+const ask = (call: string): Promise<EndpointAnswer> => callEndpoint(life, call);
 const shown = async () => (await ask(`GET /api/tenants/${name}`)).json;
 const why = async () => (await ask(`GET /api/explain/tenant/${name}`)).json;
 const like = (pattern: RegExp): unknown => expect.stringMatching(pattern);

@@ -2,14 +2,14 @@ import { rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { Worker } from 'node:worker_threads';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { bundled } from '../../../test/harness/bundled.ts';
+import { bundleModule } from '../../../test/harness/bundled.ts';
 import { DocumentParser, type ParseRequest, type ParserLimits } from './parser.ts';
 import { parseJobText } from './parse-job.ts';
 
 let program: string;
 
 beforeAll(async () => {
-  program = await bundled('jobs/document/thread.ts');
+  program = await bundleModule('jobs/document/thread.ts');
 });
 
 afterAll(() => rm(dirname(program), { recursive: true }));

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { rmSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { expect, it } from 'vitest';
-import { bundled } from '../../../test/harness/bundled.ts';
+import { bundleModule } from '../../../test/harness/bundled.ts';
 import { eraseEnvironment, valuesIn } from './erase-environment.ts';
 
 it('the values of named variables are found in a block, and no others', () => {
@@ -16,7 +16,7 @@ it('a variable that is not set costs nothing', () => {
 });
 
 it.skipIf(process.platform !== 'linux')('an erased variable is in neither the process nor /proc', async () => {
-  const file = await bundled('kernel/process/erase-environment.ts');
+  const file = await bundleModule('kernel/process/erase-environment.ts');
   const script = `
     import { readFileSync } from 'node:fs';
     import { eraseEnvironment } from ${JSON.stringify(file)};

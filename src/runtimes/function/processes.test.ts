@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { makeTask, Recorder } from '../../../test/conformance/task.ts';
-import { bundled } from '../../../test/harness/bundled.ts';
+import { bundleModule } from '../../../test/harness/bundled.ts';
 import { isProcessRunning } from '../../kernel/process/process-stat.ts';
 import type { Outcome, Output } from '../contract.ts';
 import { type FunctionFileOptions, functionProcesses } from './processes.ts';
@@ -68,7 +68,7 @@ let program = '';
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'millrace-functions-'));
   await writeFile(join(folder, 'functions.mjs'), source);
-  program = await bundled('runtimes/function/host.ts');
+  program = await bundleModule('runtimes/function/host.ts');
 });
 afterEach(async () => {
   await Promise.all(runtimes.splice(0).map((each) => each.service.stop()));

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { makeTask, Recorder } from '../../../test/conformance/task.ts';
-import { bundled } from '../../../test/harness/bundled.ts';
+import { bundleModule } from '../../../test/harness/bundled.ts';
 import { isProcessRunning } from '../../kernel/process/process-stat.ts';
 import type { Outcome, Output } from '../contract.ts';
 import { processRuntime } from './process.ts';
@@ -348,7 +348,7 @@ describe('when the worker dies', () => {
 
   let built: string;
   beforeAll(async () => {
-    built = await bundled('runtimes/process/process.ts');
+    built = await bundleModule('runtimes/process/process.ts');
   });
   afterAll(() => rm(dirname(built), { recursive: true, force: true }));
 

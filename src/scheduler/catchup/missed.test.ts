@@ -111,7 +111,7 @@ describe('missed instants', () => {
     // more than may fire while no worker claims their runs, so that the catch-up cannot be over before the stop
     const job = await all.triggered({ start: after(-6_499 * minute), end: after(minute), catchup: 'random' });
     await all.start();
-    await all.someFired(job);
+    await all.waitForSomeFiring(job);
     await all.stop();
     expect((await all.fired(job)).length).toBeLessThan(6_500);
     await all.start();
@@ -137,7 +137,7 @@ describe('missed instants', () => {
     const long = await all.triggered({ start: after(-20_000 * minute) });
     const live = await all.triggered({ start: after(minute) });
     await all.start();
-    await all.someFired(long);
+    await all.waitForSomeFiring(long);
     all.line.time.moveTo(after(minute));
     await all.firedAre(live, [after(minute)]);
     expect((await all.fired(long)).length).toBeLessThan(20_000);
@@ -181,7 +181,7 @@ describe('missed instants', () => {
     const job = await all.triggered({ start: after(0), period: '10s', catchup: 'none' });
     await all.start();
     all.line.time.advance(10_000);
-    await all.someFired(job);
+    await all.waitForSomeFiring(job);
     const before = await all.fired(job);
     await all.stop();
     all.line.time.advance(45_000);

@@ -32,12 +32,12 @@ describe('a catch-up', () => {
   it('a catch-up waits while thousands of its runs are unclaimed, and resumes when they are claimed', async () => {
     const job = await all.triggered(minutesAgo(5_999));
     await all.start();
-    await all.heldBack();
+    await all.waitUntilHeldBack();
     const first = await countFired(job);
     expect(first).toBeGreaterThanOrEqual(5_000);
     expect(first).toBeLessThan(6_000);
     await runQueued(job);
-    await all.caughtUp(job);
+    await all.waitUntilCaughtUp(job);
     expect(await countFired(job)).toBe(6_000);
   });
 
@@ -46,10 +46,10 @@ describe('a catch-up', () => {
     const [held, free] = [await all.triggered(minutesAgo(50)), await all.triggered(minutesAgo(50))];
     await dam.hold(held.trigger('t'));
     await all.start();
-    await all.firedCount(free, 51);
+    await all.waitForFiringCount(free, 51);
     expect(await countFired(held)).toBe(0);
     await dam.letGo(held.trigger('t'));
-    await all.caughtUp(held);
+    await all.waitUntilCaughtUp(held);
     expect(await countFired(held)).toBe(51);
   });
 
@@ -58,17 +58,17 @@ describe('a catch-up', () => {
     const jobs = [await all.triggered(minutesAgo(50)), await all.triggered(minutesAgo(50))] as const;
     for (const job of jobs) await dam.hold(job.trigger('t'));
     await all.start();
-    for (const job of jobs) await all.noted(job);
+    for (const job of jobs) await all.waitUntilNoted(job);
     const [bad, good] = jobs;
     await all.line.db.exec(sql`update trigger set period_ms = null, cron = 'nonsense' where id = ${bad.trigger('t')}`);
     for (const job of jobs) await dam.letGo(job.trigger('t'));
-    await all.caughtUp(good);
+    await all.waitUntilCaughtUp(good);
     expect(await countFired(good)).toBe(51);
     await until('it is told', () => all.ctx.faults.length > 0 || undefined);
     expect(await countFired(bad)).toBe(0);
     await all.line.db.exec(sql`update trigger set period_ms = 60000, cron = null where id = ${bad.trigger('t')}`);
     all.line.time.advance(30_000);
-    await all.caughtUp(bad);
+    await all.waitUntilCaughtUp(bad);
     expect(await countFired(bad)).toBe(51);
   });
 
@@ -83,12 +83,12 @@ describe('a catch-up', () => {
       create trigger refuse before insert on firing for each row when (new.trigger_id = '${bad.trigger('t')}')
       execute function refuse()`);
     await all.start();
-    for (const job of good) await all.firedCount(job, 21);
+    for (const job of good) await all.waitForFiringCount(job, 21);
     expect(await countFired(bad)).toBe(0);
     expect(all.ctx.faults).toHaveLength(1);
     await all.line.db.exec(sql`drop trigger refuse on firing`);
     all.line.time.advance(30_000);
-    await all.caughtUp(bad);
+    await all.waitUntilCaughtUp(bad);
     expect(await countFired(bad)).toBe(21);
   });
 
@@ -108,7 +108,7 @@ describe('a catch-up', () => {
       expect(before).toBeLessThan(3_000);
       await all.line.db.exec(sql`drop trigger refuse on catchup`);
       await all.start();
-      await all.caughtUp(job);
+      await all.waitUntilCaughtUp(job);
       expect(await countFired(job)).toBe(3_000);
       expect(await runsOf(all.line, job.task('a'))).toBe(3_000);
     },
@@ -127,7 +127,7 @@ describe('a catch-up', () => {
     const tasks = Array.from({ length: 60 }, (_, n) => ({ name: n === 0 ? 'a' : `a${n}`, depends: ['trigger/t'] }));
     const wide = await all.triggered(minutesAgo(49), { tasks });
     all.tell(wide);
-    await all.firedCount(wide, 50);
+    await all.waitForFiringCount(wide, 50);
     await until('the last is told', () => commits.reduce((sum, runs) => sum + runs, 0) === 3_000 || undefined);
     expect(Math.max(...commits)).toBeLessThanOrEqual(1_000);
   });

@@ -1,7 +1,7 @@
-/** Every way in which a scheduler misbehaves. */
-import { describeMisbehaving } from '../misbehaving.ts';
+/** Every kind of misbehaving scheduler. */
+import { testMisbehaving } from '../misbehaving.ts';
 
-describeMisbehaving(
+testMisbehaving(
   [
     ['throws', /crashed: .*mischief: it will not start/],
     ['never-starts', /crashed:/],

@@ -1,4 +1,4 @@
 import { villains } from '../../harness/villains.ts';
-import { describeNeighbours } from '../neighbours.ts';
+import { testNeighbours } from '../neighbours.ts';
 
-describeNeighbours(villains);
+testNeighbours(villains);

@@ -1,7 +1,7 @@
-/** Death at every checkpoint of tenant life and of the launcher, over and over. */
+/** Processes die at every checkpoint of tenant life and of the launcher, five times over. */
 import { expect, it } from 'vitest';
 import { tenantWalk } from '../tenant-walk.ts';
 
-it('whatever is cut short is completed by the same call again (I5, I6)', async () => {
+it('a request that was cut short is completed by the same request again (I5, I6)', async () => {
   expect((await tenantWalk({ rounds: 5 })).faults).toEqual([]);
 });

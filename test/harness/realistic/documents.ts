@@ -1,4 +1,4 @@
-/** The jobs of an invented company, such as people have: a shop, its warehouse of data, its bills, its machines. */
+/** Jobs of an invented company that look real: a shop, a data warehouse, billing, operations. */
 
 const start = '2026-01-01T00:00:00Z';
 const every = (period: string) => [{ name: `every ${period}`, start, period, catchup: 'none' }];
@@ -6,8 +6,8 @@ const cron = (name: string, text: string, timezone?: string) => [
   { name, start, cron: text, catchup: 'none', ...(timezone === undefined ? {} : { timezone }) },
 ];
 
-/** A task that says something and takes its time. */
-function says(seconds: number, ...lines: readonly string[]) {
+/** A task that prints lines and takes a while. */
+function printAndSleep(seconds: number, ...lines: readonly string[]) {
   const script = lines.map((line) => `printf '%b\\n' '${line}'`).join('; ');
   return { process: { command: ['sh', '-c', `${script}; sleep ${seconds}`] } };
 }
@@ -38,18 +38,26 @@ const shop = [
     triggers: cron('at two', '0 2 * * *', 'Europe/Berlin'),
     params: { recipients: 'sales@example.com', currency: 'EUR' },
     tasks: [
-      { name: 'export orders', depends: ['trigger/at two'], ...says(2, dim('connecting'), 'read 48213 orders') },
-      { name: 'export customers', depends: ['trigger/at two'], ...says(1, 'read 9120 customers') },
+      {
+        name: 'export orders',
+        depends: ['trigger/at two'],
+        ...printAndSleep(2, dim('connecting'), 'read 48213 orders'),
+      },
+      { name: 'export customers', depends: ['trigger/at two'], ...printAndSleep(1, 'read 9120 customers') },
       {
         name: 'join',
         depends: ['task/export orders', 'task/export customers'],
         retry: { max_attempts: 3, delay: '1m' },
-        ...says(2, 'joining', green('48213 rows, 0 orphans')),
+        ...printAndSleep(2, 'joining', green('48213 rows, 0 orphans')),
       },
-      { name: 'render', depends: ['task/join'], ...says(1, 'wrote report.pdf') },
-      { name: 'mail', depends: ['task/render'], ...says(1, 'sent to {{params.recipients}}') },
-      { name: 'alert', depends_failure: ['task/join', 'task/render'], ...says(0, red('told whoever is on call')) },
-      { name: 'clean up', depends_done: ['task/mail'], ...says(0, 'removed 3 files') },
+      { name: 'render', depends: ['task/join'], ...printAndSleep(1, 'wrote report.pdf') },
+      { name: 'mail', depends: ['task/render'], ...printAndSleep(1, 'sent to {{params.recipients}}') },
+      {
+        name: 'alert',
+        depends_failure: ['task/join', 'task/render'],
+        ...printAndSleep(0, red('told whoever is on call')),
+      },
+      { name: 'clean up', depends_done: ['task/mail'], ...printAndSleep(0, 'removed 3 files') },
     ],
   },
   {
@@ -58,9 +66,9 @@ const shop = [
     description: 'Stock of all shops, every five minutes',
     triggers: every('5m'),
     tasks: [
-      { name: 'fetch', depends: ['trigger/every 5m'], ...says(1, '14 shops answered') },
-      { name: 'reconcile', depends: ['task/fetch'], ...says(1, 'moved 27 items') },
-      { name: 'publish', depends: ['task/reconcile'], ...says(0, 'published') },
+      { name: 'fetch', depends: ['trigger/every 5m'], ...printAndSleep(1, '14 shops answered') },
+      { name: 'reconcile', depends: ['task/fetch'], ...printAndSleep(1, 'moved 27 items') },
+      { name: 'publish', depends: ['task/reconcile'], ...printAndSleep(0, 'published') },
     ],
   },
   {
@@ -69,13 +77,13 @@ const shop = [
     description: 'Prices for the comparison sites',
     triggers: every('15m'),
     tasks: [
-      { name: 'collect', depends: ['trigger/every 15m'], ...says(1, 'collected 12480 prices') },
+      { name: 'collect', depends: ['trigger/every 15m'], ...printAndSleep(1, 'collected 12480 prices') },
       {
         name: 'parse',
         depends: ['task/collect'],
         process: { command: ['sh', '-c', 'echo parsing; echo "line 8121: price is not a number" >&2; exit 2'] },
       },
-      { name: 'upload', depends: ['task/parse'], ...says(1, 'uploaded') },
+      { name: 'upload', depends: ['task/parse'], ...printAndSleep(1, 'uploaded') },
     ],
   },
 ];
@@ -92,16 +100,20 @@ const warehouse = [
         name: `extract ${source}`,
         depends: ['trigger/every 1h'],
         pool: 'lake',
-        ...says(3, `extracting ${source}`, green('done')),
+        ...printAndSleep(3, `extracting ${source}`, green('done')),
       })),
       ...sources.map((source) => ({
         name: `load ${source}`,
         depends: [`task/extract ${source}`],
-        ...says(2, `loading ${source}`),
+        ...printAndSleep(2, `loading ${source}`),
       })),
-      { name: 'check', depends: sources.map((source) => `task/load ${source}`), ...says(1, '0 of 214 checks failed') },
-      { name: 'publish', depends: ['task/check'], ...says(1, 'published') },
-      { name: 'quarantine', depends_failure: ['task/check'], ...says(0, 'moved to quarantine') },
+      {
+        name: 'check',
+        depends: sources.map((source) => `task/load ${source}`),
+        ...printAndSleep(1, '0 of 214 checks failed'),
+      },
+      { name: 'publish', depends: ['task/check'], ...printAndSleep(1, 'published') },
+      { name: 'quarantine', depends_failure: ['task/check'], ...printAndSleep(0, 'moved to quarantine') },
     ],
   },
   {
@@ -109,13 +121,13 @@ const warehouse = [
     name: 'marts',
     description: 'Tables for the analysts, once the lake is fresh',
     tasks: [
-      { name: 'refresh dimensions', depends: ['ingest/task/publish'], ...says(2, 'refreshed 31 dimensions') },
+      { name: 'refresh dimensions', depends: ['ingest/task/publish'], ...printAndSleep(2, 'refreshed 31 dimensions') },
       ...marts.flatMap((mart) => [
-        { name: `${mart} facts`, depends: ['task/refresh dimensions'], ...says(2, `facts of ${mart}`) },
-        { name: `${mart} sums`, depends: [`task/${mart} facts`], ...says(1, `sums of ${mart}`) },
-        { name: `${mart} tests`, depends: [`task/${mart} sums`], ...says(1, green('all tests pass')) },
+        { name: `${mart} facts`, depends: ['task/refresh dimensions'], ...printAndSleep(2, `facts of ${mart}`) },
+        { name: `${mart} sums`, depends: [`task/${mart} facts`], ...printAndSleep(1, `sums of ${mart}`) },
+        { name: `${mart} tests`, depends: [`task/${mart} sums`], ...printAndSleep(1, green('all tests pass')) },
       ]),
-      { name: 'release', depends: marts.map((mart) => `task/${mart} tests`), ...says(1, 'released') },
+      { name: 'release', depends: marts.map((mart) => `task/${mart} tests`), ...printAndSleep(1, 'released') },
     ],
   },
   {
@@ -124,8 +136,8 @@ const warehouse = [
     description: 'Needs the big machine, which is away for repair',
     triggers: cron('on sunday', '0 4 * * 0'),
     tasks: [
-      { name: 'prepare', depends: ['trigger/on sunday'], ...says(1, 'prepared') },
-      { name: 'train', depends: ['task/prepare'], queue: 'gpu', ...says(1, 'trained') },
+      { name: 'prepare', depends: ['trigger/on sunday'], ...printAndSleep(1, 'prepared') },
+      { name: 'train', depends: ['task/prepare'], queue: 'gpu', ...printAndSleep(1, 'trained') },
     ],
   },
 ];
@@ -137,8 +149,8 @@ const rest = [
     description: 'Payments from the bank, every minute',
     triggers: every('1m'),
     tasks: [
-      { name: 'fetch', depends: ['trigger/every 1m'], ...says(1, 'fetched 11 payments') },
-      { name: 'book', depends: ['task/fetch'], ...says(1, 'booked 11 payments') },
+      { name: 'fetch', depends: ['trigger/every 1m'], ...printAndSleep(1, 'fetched 11 payments') },
+      { name: 'book', depends: ['task/fetch'], ...printAndSleep(1, 'booked 11 payments') },
     ],
   },
   {
@@ -148,8 +160,8 @@ const rest = [
     paused: true,
     triggers: cron('monthly', '0 5 1 * *', 'Europe/Berlin'),
     tasks: [
-      { name: 'collect', depends: ['trigger/monthly'], ...says(1, 'collected') },
-      { name: 'print', depends: ['task/collect'], ...says(1, 'printed') },
+      { name: 'collect', depends: ['trigger/monthly'], ...printAndSleep(1, 'collected') },
+      { name: 'print', depends: ['task/collect'], ...printAndSleep(1, 'printed') },
     ],
   },
   {
@@ -157,7 +169,7 @@ const rest = [
     name: 'reminders',
     description: 'Friendly first, then less so',
     triggers: cron('on workdays', '30 8 * * 1-5', 'Europe/Berlin'),
-    tasks: [{ name: 'send', depends: ['trigger/on workdays'], ...says(1, 'sent 14 reminders') }],
+    tasks: [{ name: 'send', depends: ['trigger/on workdays'], ...printAndSleep(1, 'sent 14 reminders') }],
   },
   {
     project: 'ops',
@@ -165,9 +177,9 @@ const rest = [
     description: 'Every night, and once a week we try to restore it',
     triggers: cron('at three', '0 3 * * *'),
     tasks: [
-      { name: 'dump', depends: ['trigger/at three'], ...says(2, 'dumped 41 GB') },
-      { name: 'upload', depends: ['task/dump'], ...says(2, 'uploaded') },
-      { name: 'verify', depends: ['task/upload'], ...says(1, green('verified')) },
+      { name: 'dump', depends: ['trigger/at three'], ...printAndSleep(2, 'dumped 41 GB') },
+      { name: 'upload', depends: ['task/dump'], ...printAndSleep(2, 'uploaded') },
+      { name: 'verify', depends: ['task/upload'], ...printAndSleep(1, green('verified')) },
     ],
   },
   {
@@ -175,14 +187,14 @@ const rest = [
     name: 'certificates',
     description: 'Renewed when less than thirty days are left',
     triggers: cron('daily', '15 6 * * *'),
-    tasks: [{ name: 'renew', depends: ['trigger/daily'], ...says(1, 'nothing to renew') }],
+    tasks: [{ name: 'renew', depends: ['trigger/daily'], ...printAndSleep(1, 'nothing to renew') }],
   },
   {
     project: 'ops',
     name: 'sweep',
     description: 'Temporary files, every ten minutes',
     triggers: every('10m'),
-    tasks: [{ name: 'sweep', depends: ['trigger/every 10m'], ...says(1, 'removed 120 files') }],
+    tasks: [{ name: 'sweep', depends: ['trigger/every 10m'], ...printAndSleep(1, 'removed 120 files') }],
   },
 ];
 

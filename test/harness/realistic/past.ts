@@ -1,6 +1,6 @@
 /**
- * Two weeks of the invented company's past, written as rows: at each instant of each trigger the tasks run in the order
- * of the graph, some longer than others, a few badly. The numbers come from a seed, so every picture shows the same past.
+ * Two weeks of the invented company's past, inserted as rows: at each instant of each trigger the tasks run in graph order,
+ * with varying durations and a few failures. The numbers come from a seed, so that every screenshot shows the same past.
  */
 import { randomBytes } from 'node:crypto';
 import type { Client } from 'pg';
@@ -8,7 +8,7 @@ import type { Product } from '../product.ts';
 
 const dayMs = 24 * 3_600_000;
 const pastMs = 14 * dayMs;
-const mostInstants = 1_500;
+const maxInstants = 1_500;
 
 interface Row {
   readonly id: string;
@@ -22,7 +22,7 @@ interface Row {
   readonly finished: Date;
 }
 
-/** Numbers between 0 and 1 that are the same every time (mulberry32). */
+/** A generator of repeatable numbers between 0 and 1 (mulberry32). */
 function numbers(seed: number): () => number {
   let state = seed;
   return () => {
@@ -33,7 +33,7 @@ function numbers(seed: number): () => number {
   };
 }
 
-/** As the database makes them: the time first, so that the order of ids is that of time. */
+/** An id as the database makes it: it begins with the time, so that ids sort by time. */
 function idAt(at: Date): string {
   const hex = at.getTime().toString(16).padStart(12, '0') + randomBytes(10).toString('hex');
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-7${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20, 32)}`;
@@ -45,10 +45,10 @@ interface Task {
   readonly parents: readonly { readonly id: string; readonly kind: string }[];
 }
 
-/** How long it takes as a rule, in milliseconds; and how often it goes wrong. */
-function habitsOf(task: Task, random: () => number): { readonly ms: number; readonly wrong: number } {
+/** Typical duration of a task in milliseconds, and its failure rate. */
+function habitsOf(task: Task, random: () => number): { readonly ms: number; readonly failureRate: number } {
   const ms = 800 + random() * 40_000;
-  return { ms, wrong: task.name === 'parse' ? 1 : random() < 0.25 ? 0.03 : 0.002 };
+  return { ms, failureRate: task.name === 'parse' ? 1 : random() < 0.25 ? 0.03 : 0.002 };
 }
 
 export async function writePast(product: Product, client: Client): Promise<void> {
@@ -83,7 +83,7 @@ async function hourly(): Promise<Date[]> {
   return Array.from({ length: pastMs / hour }, (_, n) => new Date(last - n * hour));
 }
 
-/** Of a period or a cron line that is met once a day, near enough for a picture. */
+/** Instants of a period, or of a cron expression treated as daily, which is close enough for screenshots. */
 async function instantsOf(client: Client, trigger: string): Promise<Date[]> {
   const { rows } = await client.query<{ period_ms: string | null; cron: string | null }>(
     'select period_ms, cron from trigger where id = $1',
@@ -93,12 +93,12 @@ async function instantsOf(client: Client, trigger: string): Promise<Date[]> {
   const hour = Number(/^\d+ (\d+)/.exec(rows[0]?.cron ?? '')?.[1] ?? 0);
   const offset = rows[0]?.period_ms === null ? hour * 3_600_000 : 0;
   const last = Math.floor((Date.now() - offset) / period) * period + offset;
-  const count = Math.min(mostInstants, Math.floor(pastMs / period));
-  // the present belongs to the scheduler
+  const count = Math.min(maxInstants, Math.floor(pastMs / period));
+  // the newest instant is left to the scheduler
   return Array.from({ length: count }, (_, n) => new Date(last - (n + 1) * period));
 }
 
-/** What comes first stands first. */
+/** The tasks of a job in topological order. */
 async function tasksOf(product: Product, job: string): Promise<Task[]> {
   const { nodes, edges } = await product.call('GET /api/jobs/{id}/graph', { params: { id: job } });
   const own = new Set(nodes.filter((node) => node.kind === 'task' && node.job_id === job).map((node) => node.id));
@@ -120,7 +120,7 @@ function runsAt(instant: Date, tasks: readonly Task[], random: () => number): Ro
   const habits = numbers(tasks.length);
   const done = new Map<string, Row>();
   for (const task of tasks) {
-    const { ms, wrong } = habitsOf(task, habits);
+    const { ms, failureRate } = habitsOf(task, habits);
     const parents = task.parents.map((parent) => ({ ...parent, row: done.get(parent.id) }));
     const fits = parents.filter(({ kind, row }) => row !== undefined && isMet(kind, row.state));
     const isDue = task.parents.some(({ kind }) => kind === 'failure')
@@ -130,7 +130,7 @@ function runsAt(instant: Date, tasks: readonly Task[], random: () => number): Ro
     const queued = new Date(Math.max(instant.getTime() + 20, ...fits.map(({ row }) => row?.finished.getTime() ?? 0)));
     const started = new Date(queued.getTime() + 5 + random() * 400);
     const finished = new Date(started.getTime() + ms * (0.6 + 0.8 * random()));
-    const isWrong = random() < wrong;
+    const isWrong = random() < failureRate;
     done.set(task.id, {
       id: idAt(queued),
       task: task.id,

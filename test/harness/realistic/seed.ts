@@ -1,6 +1,6 @@
 /**
- * An installation as one finds it on a working day: two weeks of past, jobs under way, one that fails, one that nobody can
- * run, one at its limit, a backfill half done, keys, and a worker that has fallen silent.
+ * An installation as on a working day: two weeks of past, jobs that are running, one that fails, one that no worker can
+ * run, one at its limit, an unfinished backfill, keys, and a silent worker.
  */
 import { newId } from '../../../src/kernel/id.ts';
 import { onDatabase } from '../../../src/postgres/address.ts';
@@ -13,13 +13,13 @@ import { documents, projects } from './documents.ts';
 import { writePast } from './past.ts';
 
 export interface Seeded {
-  /** By `project/name`. */
+  /** Ids by `project/name`. */
   readonly jobs: ReadonlyMap<string, string>;
-  /** A run of `price feed/parse` that failed, with a log. */
+  /** A failed run of `price feed/parse`, with a log. */
   readonly failed: string;
-  /** One that waits for a worker which nobody has. */
+  /** A run that waits for a queue that no worker serves. */
   readonly waiting: string;
-  /** By name. */
+  /** Ids by name. */
   readonly projects: ReadonlyMap<string, string>;
   readonly worker: string;
 }
@@ -81,7 +81,7 @@ export async function seed(product: Product): Promise<Seeded> {
   return { jobs, failed, waiting, projects: projectIds, worker };
 }
 
-/** Another version, for the diff. */
+/** Applies a changed document, so that there is a diff. */
 async function change(anna: Product['call'], job: string): Promise<void> {
   const { raw_definition: text } = await anna('GET /api/jobs/{id}', { params: { id: job } });
   const document = JSON.parse(text) as { tasks: { name: string; timeout?: string }[] };

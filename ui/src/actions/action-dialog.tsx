@@ -1,6 +1,6 @@
 /**
- * The button of an action and the dialog it opens. The dialog hangs below the page and not beside its button, so that a
- * table or a graph around the button does not dress it. A role that may not act is offered nothing.
+ * The button of an action and the dialog it opens. The dialog is rendered at the end of the page, not beside its button, so
+ * that the styles of a table or graph around the button do not apply to it. Viewers see no button.
  */
 import { type ReactNode, useLayoutEffect, useRef, useState } from 'react';
 import { createPortal } from 'react-dom';
@@ -13,7 +13,7 @@ interface Props {
   readonly title: string;
   readonly kind?: 'primary' | 'danger' | undefined;
   readonly wide?: boolean;
-  /** Else there is no button; a dialog that is open stays. */
+  /** Without it there is no button; an open dialog stays open. */
   readonly offered?: boolean;
   readonly children: (close: () => void) => ReactNode;
 }
@@ -48,14 +48,14 @@ export function ActionDialog({ label, title, kind, wide = false, offered = true,
 
 interface FootProps {
   readonly close: () => void;
-  /** What the button that does it says; left out when it is done. */
+  /** Label of the submit button; left out once the action is done. */
   readonly act?: string;
   readonly kind?: 'primary' | 'danger';
   readonly disabled?: boolean;
   readonly children?: ReactNode;
 }
 
-/** The end of a dialog: what went wrong or came of it, the way out, and the button that submits the form around it. */
+/** The end of a dialog: errors or results, the button that closes it, and the button that submits the form. */
 export function ActionFoot({ close, act, kind = 'primary', disabled = false, children }: FootProps) {
   return (
     <footer className="dialog-foot">
@@ -77,12 +77,12 @@ interface FormProps {
   readonly children: ReactNode;
 }
 
-/** Return submits, wherever the cursor stands; it begins in the first field. */
+/** Return submits the form from any field; the first field has the focus. */
 export function ActionForm({ submit, children }: FormProps) {
   const form = useRef<HTMLFormElement>(null);
   useLayoutEffect(() => {
     const field = form.current?.querySelector<HTMLElement>('input:not([type="checkbox"]), select, textarea');
-    // the attribute is for a dialog that is about to open, the call for one that is open already
+    // the attribute is for a dialog that is about to open, the call for one that is already open
     field?.setAttribute('autofocus', '');
     field?.focus();
   }, []);

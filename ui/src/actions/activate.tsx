@@ -31,10 +31,12 @@ function Activate({ job, task, instant, close }: Props & { readonly close: () =>
     <ActionForm submit={() => run.mutate()}>
       <div className="preview">
         <p>
-          <strong>{task.name}</strong> gets a new run at <Instant at={instant} />, at once and whatever it waits for.
+          <strong>{task.name}</strong> gets a new run at <Instant at={instant} /> at once, whatever it is waiting for.
         </p>
-        <p>Its end counts for the tasks that depend on it, as ever: one that waits for it alone follows.</p>
-        <p className="muted">A retry that waits gives way to it.</p>
+        <p>
+          Its result counts for the tasks that depend on it, as usual. A task that waits only for this one runs next.
+        </p>
+        <p className="muted">It replaces a retry that is waiting.</p>
       </div>
       {job.paused ? <p className="note warned">The job is paused: the run waits until it is unpaused.</p> : null}
       <ActionFoot close={close} act={run.isPending ? 'Starting…' : 'Run task'} disabled={run.isPending}>
@@ -48,7 +50,7 @@ function Done({ runs, close }: { readonly runs: readonly string[]; readonly clos
   const [id] = runs;
   return (
     <div className="action-form">
-      <p role="status">It is queued.</p>
+      <p role="status">The run is queued.</p>
       <ActionFoot close={close}>
         {id === undefined ? null : (
           <Link href={`/runs/${id}`} className="button primary" onClick={close}>

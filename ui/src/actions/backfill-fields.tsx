@@ -1,4 +1,4 @@
-/** The fields of a backfill, and what they come to. */
+/** The fields of a backfill, and the plan they result in. */
 import { Field, SelectField } from '../kit/field.tsx';
 import { type Priority, PriorityField } from './priority-field.tsx';
 import { parseRange, type Range, RangeFields, rangeOfLast } from './range-fields.tsx';
@@ -10,7 +10,7 @@ export interface BackfillDraft {
   readonly priority: Priority;
   readonly onlyMissing: boolean;
   readonly name: string;
-  /** Empty: all. */
+  /** Empty for all triggers. */
   readonly triggers: readonly string[];
 }
 
@@ -21,7 +21,7 @@ export function startingDraft(nowMs: number): BackfillDraft {
   return { range, order: 'earliest', priority: 'backfill', onlyMissing: false, name: '', triggers: [] };
 }
 
-/** Undefined while the range is none. */
+/** Undefined while the range is invalid. */
 export function planOf({
   range,
   order,
@@ -68,7 +68,7 @@ export function BackfillFields({ draft, change, triggers }: Props) {
           change={(order) => change({ ...draft, order })}
         />
         <PriorityField value={draft.priority} change={(priority) => change({ ...draft, priority })} />
-        <Field label="Name" hint="Optional; the same name is never begun twice">
+        <Field label="Name" hint="Optional; a second backfill with the same name is not started">
           {(wiring) => (
             <input
               {...wiring}
@@ -97,7 +97,7 @@ function TriggerChecks({ draft, change, triggers }: Props) {
   const isChosen = (name: string) => draft.triggers.length === 0 || draft.triggers.includes(name);
   const toggle = (name: string) => {
     const chosen = triggers.filter((each) => (each === name ? !isChosen(each) : isChosen(each)));
-    // none at all would fire nothing, and all is what an empty list means
+    // an empty list means all triggers
     change({ ...draft, triggers: chosen.length === triggers.length ? [] : chosen });
   };
   return (

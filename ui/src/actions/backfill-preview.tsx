@@ -1,17 +1,17 @@
-/** What a backfill would fire: how many instants, and the first of them. */
+/** A preview of a backfill: the number of instants, and the first of them. */
 import { Answer } from '../kit/answer.tsx';
 import { Instant } from '../time/times.tsx';
 import type { useBackfillPreview } from './use-backfill.ts';
 
 interface Props {
   readonly query: ReturnType<typeof useBackfillPreview>;
-  /** False while an answer to what stands in the form is on its way. */
+  /** False while the answer for the current form is pending. */
   readonly isCurrent: boolean;
   readonly isPossible: boolean;
 }
 
 export function BackfillPreview({ query, isCurrent, isPossible }: Props) {
-  if (!isPossible) return <p className="note">Give a range to see what it would fire.</p>;
+  if (!isPossible) return <p className="note">Enter a range to see which instants would fire.</p>;
   return (
     <Answer of={query} what="Counting instants">
       {({ instants: { total }, items }) => (
@@ -29,7 +29,9 @@ export function BackfillPreview({ query, isCurrent, isPossible }: Props) {
             {items.map(({ instant }) => (
               <Instant key={instant} at={instant} />
             ))}
-            {total > items.length ? <span className="muted">… and so on</span> : null}
+            {total > items.length ? (
+              <span className="muted">… and {(total - items.length).toLocaleString('en')} more</span>
+            ) : null}
           </p>
         </div>
       )}

@@ -1,4 +1,4 @@
-/** A backfill on its way: how many instants have fired, how its runs stand, and the way to stop it. Live. */
+/** The live progress of a backfill: fired instants, states of its runs, and the button that cancels it. */
 import type { ReactNode } from 'react';
 import { Answer } from '../kit/answer.tsx';
 import { InlineFailure } from '../kit/failure.tsx';
@@ -11,7 +11,7 @@ import { type Backfill, useBackfill, useCancelBackfill } from './use-backfill.ts
 interface Props {
   readonly job: string;
   readonly id: string;
-  /** What stands beside the way to stop it. */
+  /** Shown beside the cancel button. */
   readonly children?: ReactNode;
 }
 
@@ -52,13 +52,13 @@ export function BackfillBar({ backfill: { instants } }: { readonly backfill: Out
   );
 }
 
-/** Of the runs it has made so far: those that are over, and how. */
+/** The finished runs of those created so far, by result. */
 function RunsBar({ runs }: { readonly runs: Backfill['runs'] }) {
   const total = Object.values(runs).reduce((sum, count) => sum + count, 0);
   const wrong = runs.failure + runs.timeout + runs.error;
   return (
     <Progress
-      label="Runs over"
+      label="Runs finished"
       total={total}
       parts={[
         { name: 'succeeded', count: runs.success, state: 'success' },
@@ -71,11 +71,11 @@ function RunsBar({ runs }: { readonly runs: Backfill['runs'] }) {
 
 function sentenceOf({ state, instants }: Outline): string {
   const { total, fired, skipped } = instants;
-  const left = skipped === 0 ? '' : `, ${skipped.toLocaleString('en')} left out because they had fired before`;
-  const told = `${fired.toLocaleString('en')} of ${total.toLocaleString('en')} instants fired${left}`;
-  if (state === 'cancelled') return `Cancelled: ${told}.`;
-  if (state === 'done') return `Done: ${told}, and nothing of it is left to run.`;
-  return fired + skipped < total ? `${told}.` : `${told}; its runs are not over yet.`;
+  const left = skipped === 0 ? '' : `, ${skipped.toLocaleString('en')} skipped because they had fired before`;
+  const progress = `${fired.toLocaleString('en')} of ${total.toLocaleString('en')} instants fired${left}`;
+  if (state === 'cancelled') return `Cancelled: ${progress}.`;
+  if (state === 'done') return `Done: ${progress}, and all its runs have finished.`;
+  return fired + skipped < total ? `${progress}.` : `${progress}; some of its runs have not finished yet.`;
 }
 
 function RunCounts({ runs, isComplete }: { readonly runs: Backfill['runs']; readonly isComplete: boolean }) {
@@ -111,8 +111,8 @@ function Cancelling({ job, id, close }: CancellingProps) {
   return (
     <ActionForm submit={() => cancel.mutate(undefined, { onSuccess: close })}>
       <p className="preview">
-        It fires nothing more, and those of its runs that wait are cancelled. What runs now finishes, and what has ended
-        stays as it is.
+        It fires no more instants, and its waiting runs are cancelled. Runs that are running finish, and finished runs
+        stay as they are.
       </p>
       <ActionFoot close={close} act="Cancel backfill" kind="danger" disabled={cancel.isPending}>
         <InlineFailure error={cancel.error} />

@@ -1,4 +1,4 @@
-/** Fires a range of instants again: what it would fire stands below the form, and then how far it has come. */
+/** Fires a range of instants again: shows a preview below the form, then the progress. */
 import { useState } from 'react';
 import { Link } from 'wouter';
 import { tenant } from '../client.ts';
@@ -29,7 +29,7 @@ export function BackfillAction({ job }: Props) {
   );
 }
 
-/** First the question, then the progress. */
+/** First the form, then the progress. */
 function BackfillSteps({ job, close }: InnerProps) {
   const [made, setMade] = useState<string>();
   if (made === undefined) return <BackfillForm job={job} close={close} onMade={setMade} />;
@@ -63,7 +63,7 @@ function BackfillForm({ job, close, onMade }: InnerProps & { readonly onMade: (i
     outdates: [keys.backfills],
     act: async (wanted: BackfillPlan) => {
       const answer = await tenant('POST /api/jobs/{id}/backfill', { params: { id: job.id }, body: wanted });
-      if (!('id' in answer)) throw new Error('the server only told what would be');
+      if (!('id' in answer)) throw new Error('the server answered with a dry run instead of a backfill');
       return answer.id;
     },
     onDone: onMade,

@@ -20,9 +20,9 @@ export function CancelRunAction(props: Props) {
 }
 
 const outcomes = {
-  cancelled: 'It is cancelled.',
-  cancelling: 'Its worker has been told to end it; that takes a few seconds.',
-  finished: 'It had already ended: nothing was changed.',
+  cancelled: 'The run is cancelled.',
+  cancelling: 'Its worker is ending it, which takes a few seconds.',
+  finished: 'The run had already ended; nothing was changed.',
 } as const;
 
 function Cancel({ run, close }: Props & { readonly close: () => void }) {
@@ -57,7 +57,7 @@ function Cancel({ run, close }: Props & { readonly close: () => void }) {
                 </>
               )}
             </p>
-            <p className="muted">It is not tried again, and no task that depends on it follows.</p>
+            <p className="muted">It is not retried, and tasks that depend on it do not run.</p>
           </div>
         )}
       </Answer>

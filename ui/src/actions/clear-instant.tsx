@@ -1,4 +1,4 @@
-/** Clears an instant: its tokens start again from nothing. */
+/** Clears an instant: sets the counts of its tokens to 0. */
 import { tenant } from '../client.ts';
 import { useTokensAt } from '../job/use-job.ts';
 import { Answer } from '../kit/answer.tsx';
@@ -39,15 +39,15 @@ function Clear({ job, instant, close }: Props & { readonly close: () => void }) 
   return (
     <ActionForm submit={() => clear.mutate()}>
       <p className="note">
-        Counts start again from nothing, and retries that wait are dropped. Nothing runs by this: a task runs again when
-        it is activated, or when what it waits for comes again. What is queued or running goes on, and its end counts.
+        Counts go back to 0, and waiting retries are dropped. This runs nothing: a task runs again when it is activated,
+        or when its dependencies complete again. Queued and running runs continue, and their results count.
       </p>
       <Answer of={tokens} what="Reading tokens">
         {(data) => (
           <div className="preview">
             <p>
               <strong>{data.length === 1 ? '1 token' : `${data.length} tokens`}</strong>
-              {data.length === 0 ? ': there is nothing to clear' : ' will be cleared:'}
+              {data.length === 0 ? ': there is nothing to clear.' : ' will be cleared:'}
             </p>
             <TokenList
               total={data.length}

@@ -24,7 +24,7 @@ function Delete({ job, close }: Props & { readonly close: () => void }) {
   const [typed, setTyped] = useState('');
   const [, go] = useLocation();
   const remove = useAction({
-    // its own answers would only be read again to be told that it is gone
+    // reading its data again would only result in 404
     job: undefined,
     outdates: [keys.projects, keys.backfills],
     act: () => tenant('DELETE /api/jobs/{id}', { params: { id: job.id } }),
@@ -33,11 +33,11 @@ function Delete({ job, close }: Props & { readonly close: () => void }) {
   return (
     <ActionForm submit={() => remove.mutate()}>
       <div className="preview">
-        <p>Its triggers stop. What is queued is cancelled, and what runs is killed.</p>
-        <p>The history of its runs, with their logs, stays readable for as long as runs are kept.</p>
-        <p>A task of another job that depends on it may wait in vain. This cannot be taken back.</p>
+        <p>Its triggers stop. Queued runs are cancelled, and running tasks are killed.</p>
+        <p>The history of its runs, with their logs, stays readable until retention removes it.</p>
+        <p>Tasks of other jobs that depend on this job may wait for ever. This cannot be undone.</p>
       </div>
-      <Field label={`Type the name of the job to go on: ${job.name}`}>
+      <Field label={`Type the name of the job to continue: ${job.name}`}>
         {(wiring) => (
           <input
             {...wiring}

@@ -1,4 +1,4 @@
-/** Which tasks of a job come first: those that `run now` starts, because they wait for no other task of the job. */
+/** The tasks that `run now` starts, because they wait for no other task of the job. */
 import type { TenantAnswer } from '../client.ts';
 
 type Graph = TenantAnswer<'GET /api/jobs/{id}/graph'>;

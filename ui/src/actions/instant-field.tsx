@@ -1,18 +1,18 @@
-/** A field for an instant. What is typed is UTC; below it stands what that is on the reader's own clock. */
+/** A field for an instant in UTC. The hint below shows it in the browser's time zone. */
 import { Field } from '../kit/field.tsx';
 import { formatLocal } from '../time/format.ts';
 import { parseInstant } from './instant-text.ts';
 
-/** Who lives in UTC need not be told twice. */
+/** No hint for a browser in UTC. */
 function localHint(at: string): string | undefined {
-  return new Date(at).getTimezoneOffset() === 0 ? undefined : `${formatLocal(at)} where you are`;
+  return new Date(at).getTimezoneOffset() === 0 ? undefined : `${formatLocal(at)} local time`;
 }
 
 interface Props {
   readonly label: string;
   readonly value: string;
   readonly change: (value: string) => void;
-  /** What an empty field means; without it a time must be given. */
+  /** The meaning of an empty field; without it a time is required. */
   readonly empty?: string;
   readonly fault?: string | undefined;
 }
@@ -26,7 +26,7 @@ export function InstantField({ label, value, change, empty, fault }: Props) {
     <Field
       label={`${label} (UTC)`}
       hint={hint}
-      fault={fault ?? (wrong ? 'Write a time such as 2026-01-31 06:00' : undefined)}
+      fault={fault ?? (wrong ? 'Enter a time such as 2026-01-31 06:00' : undefined)}
     >
       {(wiring) => (
         <input

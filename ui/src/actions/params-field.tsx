@@ -1,4 +1,4 @@
-/** Parameters of a run: a line for each that the document has a value for, and room for others as JSON. */
+/** Parameters of a run: one field for each parameter of the document, and one for others as JSON. */
 import { Field } from '../kit/field.tsx';
 import { type ParamsDraft, faultOf, type Json } from './params.ts';
 
@@ -27,7 +27,7 @@ export function ParamsField({ standard, draft, change }: Props) {
       )}
       <Field
         label={names.length === 0 ? 'Parameters, as JSON' : 'Other parameters, as JSON'}
-        hint="For {{params.x}} in the tasks of the job; nothing is needed"
+        hint="Optional; used for {{params.x}} in the tasks of the job"
         fault={faultOf(draft.others)}
       >
         {(wiring) => (

@@ -1,12 +1,12 @@
 /**
- * Parameters as a person fills them in. Where the document's value is text, what is typed is text; where it is anything
- * else, what is typed is JSON, so that a number stays a number.
+ * Parameters as a user enters them. If the document's value is a string, the input is taken as a string. Otherwise it is
+ * parsed as JSON, so that a number stays a number.
  */
 export type Json = string | number | boolean | null | readonly Json[] | { readonly [key: string]: Json };
 type Values = Readonly<Record<string, Json>>;
 
 export interface ParamsDraft {
-  /** By name, for those that the document has a value for. */
+  /** Input by name, for parameters that the document defines. */
   readonly known: Readonly<Record<string, string>>;
   /** An object as JSON; may be empty. */
   readonly others: string;
@@ -19,11 +19,11 @@ export function paramsOf(document: string): Values {
 }
 
 export function draftOf(standard: Values): ParamsDraft {
-  const known = Object.entries(standard).map(([name, value]) => [name, shown(value)] as const);
+  const known = Object.entries(standard).map(([name, value]) => [name, formatValue(value)] as const);
   return { known: Object.fromEntries(known), others: '' };
 }
 
-function shown(value: Json): string {
+function formatValue(value: Json): string {
   return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
@@ -32,18 +32,18 @@ export function faultOf(text: string, kind: 'object' | 'any' = 'object'): string
   try {
     const value: unknown = JSON.parse(text);
     const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
-    return kind === 'any' || isObject ? undefined : 'Write an object, such as {"region": "north"}';
+    return kind === 'any' || isObject ? undefined : 'Enter an object, such as {"region": "north"}';
   } catch {
-    return kind === 'any' ? 'Not JSON; a text stands in "quotes"' : 'Not JSON';
+    return kind === 'any' ? 'Not valid JSON; put text in "quotes"' : 'Not valid JSON';
   }
 }
 
-/** What to send: all that differs from the document, or undefined while something is not JSON. */
+/** Returns the parameters that differ from the document, or undefined while some input is not valid JSON. */
 export function paramsToSend(standard: Values, draft: ParamsDraft): Values | undefined {
   try {
     const known = Object.entries(standard).flatMap(([name, value]) => {
-      const text = draft.known[name] ?? shown(value);
-      if (text === shown(value)) return [];
+      const text = draft.known[name] ?? formatValue(value);
+      if (text === formatValue(value)) return [];
       return [[name, typeof value === 'string' ? text : (JSON.parse(text) as Json)] as const];
     });
     if (faultOf(draft.others) !== undefined) return undefined;

@@ -1,6 +1,6 @@
 /**
- * Pauses or unpauses a job. Pausing asks nothing. Unpausing asks the server first what it would set off: where instants
- * were missed, they are shown before they are fired.
+ * Pauses or unpauses a job. Pausing asks for no confirmation. Unpausing first asks the server which missed instants would
+ * fire; if there are any, they are shown for confirmation.
  */
 import { useState } from 'react';
 import { createPortal } from 'react-dom';
@@ -18,7 +18,7 @@ interface Props {
   readonly job: { readonly id: string; readonly name: string; readonly paused: boolean };
 }
 
-/** What unpausing would set off; undefined where nothing would, or where the server cannot say. */
+/** The instants that unpausing would fire; undefined if there are none, or if the server cannot tell. */
 async function missedBy(job: string): Promise<Outlook | undefined> {
   try {
     const { raw_definition: raw } = await tenant('GET /api/jobs/{id}', { params: { id: job } });
@@ -27,12 +27,12 @@ async function missedBy(job: string): Promise<Outlook | undefined> {
     const { applied } = await tenant('POST /api/jobs/check', { body });
     return applied?.outlook !== undefined && setsOff(applied.outlook) ? applied.outlook : undefined;
   } catch {
-    // a document that no longer passes must not keep its job from being unpaused
+    // a document that no longer passes its checks must not prevent unpausing
     return undefined;
   }
 }
 
-/** What was on the button when it was pressed: meanwhile somebody else may have paused or unpaused. */
+/** What the pressed button said, because another user may have paused or unpaused meanwhile. */
 interface Wish {
   readonly paused: boolean;
   readonly isSure: boolean;
@@ -70,7 +70,7 @@ export function PauseAction({ job }: Props) {
         : createPortal(
             <Dialog title={`Unpause ${job.name}`} close={() => setMissed(undefined)}>
               <ActionForm submit={() => mutate({ paused: false, isSure: true })}>
-                <p className="note">While it was paused instants were missed. As its triggers say about catching up:</p>
+                <p className="note">Instants were missed while the job was paused. Its triggers catch up as follows:</p>
                 <SetOff outlook={missed} />
                 <ActionFoot close={() => setMissed(undefined)} act="Unpause" disabled={isPending}>
                   <InlineFailure error={error} />

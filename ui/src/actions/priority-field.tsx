@@ -1,4 +1,4 @@
-/** How soon runs get a place where places are scarce. */
+/** The priority of runs when places are scarce. */
 import { SelectField } from '../kit/field.tsx';
 
 export type Priority = 'backfill' | 'low' | 'normal' | 'high';

@@ -1,4 +1,4 @@
-/** From one instant to another, both inclusive, with the usual ranges one click away. */
+/** A range of instants, both ends inclusive, with presets. */
 import { Choice } from '../kit/choice.tsx';
 import { InstantField } from './instant-field.tsx';
 import { instantText, parseInstant } from './instant-text.ts';
@@ -19,7 +19,7 @@ export function rangeOfLast(hours: number, nowMs: number): Range {
   return { first: instantText(nowMs - hours * hourMs), last: instantText(nowMs) };
 }
 
-/** Undefined while the two do not make a range. */
+/** Undefined while the two fields do not form a range. */
 export function parseRange({ first, last }: Range): Range | undefined {
   const [from, to] = [parseInstant(first), parseInstant(last)];
   return from === undefined || to === undefined || from > to ? undefined : { first: from, last: to };
@@ -40,7 +40,7 @@ export function RangeFields({ range, change }: Props) {
   return (
     <>
       <Choice
-        label="Usual ranges"
+        label="Presets"
         options={presets}
         value={chosen?.value ?? ''}
         change={(hours) => change(rangeOfLast(Number(hours), Date.now()))}
@@ -51,7 +51,7 @@ export function RangeFields({ range, change }: Props) {
           label="Last instant"
           value={range.last}
           change={(text) => change({ ...range, last: text })}
-          fault={isBackwards ? 'Lies before the first' : undefined}
+          fault={isBackwards ? 'Must not be before the first instant' : undefined}
         />
       </div>
     </>

@@ -1,4 +1,4 @@
-/** Runs again what failed: every token whose last run ended in failure, timeout or error. */
+/** Re-runs every token whose last run ended in failure, timeout or error. */
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { tenant } from '../client.ts';
@@ -13,14 +13,14 @@ import { useAction } from './use-action.ts';
 
 interface Props {
   readonly job: { readonly id: string; readonly name: string; readonly paused: boolean };
-  /** Only of this instant; without one, of all that are found. */
+  /** Only this instant; without it, all instants within the chosen span. */
   readonly instant?: string;
 }
 
 export function RerunFailedAction(props: Props) {
   const of = props.instant === undefined ? props.job.name : formatInstant(props.instant);
   return (
-    <ActionDialog label="Re-run failed" title={`Run again what failed · ${of}`}>
+    <ActionDialog label="Re-run failed" title={`Re-run failed tasks · ${of}`}>
       {(close) => <Rerun {...props} close={close} />}
     </ActionDialog>
   );
@@ -36,8 +36,8 @@ const spans = [
 const failed = ['failure', 'timeout', 'error'] as const;
 const hourMs = 3_600_000;
 
-/** Which instants, as the API wants it. The end is open: what failed just now is meant, too. */
-function wanted(instant: string | undefined, hours: string, openedAtMs: number) {
+/** The instants as the API expects them. The end is open, to include the newest failures. */
+function instantFilter(instant: string | undefined, hours: string, openedAtMs: number) {
   if (instant !== undefined) return { instants: [instant] };
   return hours === '' ? {} : { first: new Date(openedAtMs - Number(hours) * hourMs).toISOString() };
 }
@@ -46,7 +46,7 @@ function Rerun({ job, instant, close }: Props & { readonly close: () => void }) 
   const [openedAtMs] = useState(() => Date.now());
   const [hours, setHours] = useState<string>('24');
   const [priority, setPriority] = useState<Priority>('normal');
-  const filter = { states: [...failed], ...wanted(instant, hours, openedAtMs) };
+  const filter = { states: [...failed], ...instantFilter(instant, hours, openedAtMs) };
   const ask = (more: { dry_run?: boolean; priority?: Priority }, signal?: AbortSignal) =>
     tenant('POST /api/jobs/{id}/activate', {
       params: { id: job.id },
@@ -72,16 +72,16 @@ function Rerun({ job, instant, close }: Props & { readonly close: () => void }) 
   return (
     <ActionForm submit={() => rerun.mutate()}>
       {instant === undefined ? <Choice label="Which instants" options={spans} value={hours} change={setHours} /> : null}
-      <Answer of={preview} what="Looking for what failed">
+      <Answer of={preview} what="Looking for failed tasks">
         {(data) => (
           <div className="preview">
             <p>
               {data.tokens === 0 ? (
-                'Nothing failed there that has not succeeded since.'
+                'No failed tasks there, or all have succeeded since.'
               ) : (
                 <>
                   <strong>{data.tokens.toLocaleString('en')}</strong> {data.tokens === 1 ? 'task runs' : 'tasks run'}{' '}
-                  again; what depends on {data.tokens === 1 ? 'it' : 'them'} follows.
+                  again; tasks that depend on {data.tokens === 1 ? 'it' : 'them'} follow.
                 </>
               )}
             </p>

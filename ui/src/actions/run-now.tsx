@@ -60,7 +60,7 @@ function RunForm({ job, standard, close }: InnerProps & { readonly standard: Rea
     <ActionForm submit={() => run.mutate()}>
       <ParamsField standard={standard} draft={draft} change={setDraft} />
       <div className="fields">
-        <InstantField label="Instant" value={at} change={setAt} empty="Left empty: now" />
+        <InstantField label="Instant" value={at} change={setAt} empty="Leave empty for now" />
         <PriorityField value={priority} change={setPriority} />
       </div>
       <WillStart job={job} />
@@ -71,11 +71,11 @@ function RunForm({ job, standard, close }: InnerProps & { readonly standard: Rea
   );
 }
 
-const mostNamed = 12;
+const maxNamed = 12;
 
 function WillStart({ job }: Props) {
   const graph = useGraph(job.id);
-  if (job.paused) return <p className="note warned">The job is paused: it cannot be run before it is unpaused.</p>;
+  if (job.paused) return <p className="note warned">The job is paused. Unpause it to run it.</p>;
   return (
     <Answer of={graph} what="Reading the graph">
       {(data) => {
@@ -85,10 +85,10 @@ function WillStart({ job }: Props) {
           <div className="preview">
             <p>{tasks.length === 1 ? 'This task starts' : `These ${tasks.length} tasks start`} at once:</p>
             <p className="preview-list">
-              {tasks.slice(0, mostNamed).map((name) => (
+              {tasks.slice(0, maxNamed).map((name) => (
                 <strong key={name}>{name}</strong>
               ))}
-              {tasks.length > mostNamed ? <span>… and {tasks.length - mostNamed} more</span> : null}
+              {tasks.length > maxNamed ? <span>… and {tasks.length - maxNamed} more</span> : null}
             </p>
             <p className="muted">The others follow as they do when a trigger fires.</p>
           </div>

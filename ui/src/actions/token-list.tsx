@@ -1,4 +1,4 @@
-/** Tokens that an action is about to touch: which task, which instant, and how they stand now. */
+/** The tokens that an action will change: task, instant and current state. */
 import type { State as StateName } from '../../../src/api/shapes.ts';
 import { State } from '../kit/state.tsx';
 import { formatInstant } from '../time/format.ts';
@@ -9,14 +9,14 @@ interface Token {
   readonly state: StateName | 'ready';
 }
 
-/** As many as a person would look at. */
-const mostListed = 200;
+/** A longer list would not be read. */
+const maxListed = 200;
 
 export function TokenList({ tokens, total }: { readonly tokens: readonly Token[]; readonly total: number }) {
-  const listed = tokens.slice(0, mostListed);
+  const listed = tokens.slice(0, maxListed);
   return (
     <>
-      {/* scrolls, so it must be within reach of the keyboard */}
+      {/* it scrolls, so the keyboard must be able to reach it */}
       <ul className="preview-rows" tabIndex={0} aria-label="Tokens">
         {listed.map(({ task, instant, state }) => (
           <li key={`${task} ${instant}`}>

@@ -1,4 +1,4 @@
-/** One thing that is done to a job. When it is done, whatever shows the job is read again. */
+/** An action on a job. Afterwards all queries that show the job are read again. */
 import { type QueryKey, useMutation, useQueryClient } from '@tanstack/react-query';
 import { useOnce } from '../kit/once.ts';
 import { keys } from '../queries.ts';
@@ -6,7 +6,7 @@ import { keys } from '../queries.ts';
 interface Options<I, O> {
   readonly job: string | undefined;
   readonly act: (input: I) => Promise<O>;
-  /** Names beyond those of the job's state and the lists that count it. */
+  /** Query keys to invalidate, besides the job's state and the lists that count it. */
   readonly outdates?: readonly QueryKey[];
   readonly onDone?: (answer: O) => void;
 }

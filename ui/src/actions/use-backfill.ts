@@ -1,4 +1,4 @@
-/** Data of backfills: one, kept as it stands by what its runs do; a job's; and what a new one would fire. */
+/** Queries of backfills: one backfill, the backfills of a job, and a preview of a new one. */
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { type TenantAnswer, tenant } from '../client.ts';
 import { keys } from '../queries.ts';
@@ -34,7 +34,7 @@ export function useBackfills(job: string, limit: number) {
 
 const listed = 12;
 
-/** Not under the job's names: a busy job must not have it asked again and again while somebody reads it. */
+/** Its key is outside of the job's keys, so that events of a busy job do not repeat it while a user reads it. */
 export function useBackfillPreview(job: string, plan: BackfillPlan | undefined) {
   return useQuery({
     queryKey: ['backfill preview', job, plan],
@@ -46,7 +46,7 @@ export function useBackfillPreview(job: string, plan: BackfillPlan | undefined) 
         body: { ...unnamed, dry_run: true, limit: listed },
         signal,
       });
-      if (!('dry_run' in answer)) throw new Error('asked for a dry run');
+      if (!('dry_run' in answer)) throw new Error('the server did not answer with a dry run');
       return answer;
     },
     enabled: plan !== undefined,

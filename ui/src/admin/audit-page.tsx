@@ -1,4 +1,4 @@
-/** Who did what, newest first. What to see is in the address: of whom, about what, and whether machines count. */
+/** The audit log, newest first. The address holds the filters: actor, log, and whether machines are included. */
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { gateway, tenant } from '../client.ts';
 import { Answer } from '../kit/answer.tsx';
@@ -13,9 +13,9 @@ import './admin.css';
 import { AuditTable } from './audit-table.tsx';
 
 const firstRows = 50;
-const mostRows = 1_000;
+const maxRows = 1_000;
 
-/** What is asked of whom: the tenant's log, or that of the installation, which only root may read. */
+/** The tenant's log, with or without machines, and the log of the installation, which only root may read. */
 const logs = [
   { value: 'people', label: 'People' },
   { value: 'everything', label: 'Everything' },
@@ -40,7 +40,7 @@ export default function AuditPage() {
   const isRoot = useIsRoot();
   const [asked, choose] = useUrlState('log', 'people');
   const [actor, setActor] = useUrlState('actor');
-  const [shown, showMore] = useShown(firstRows, mostRows);
+  const [shown, showMore] = useShown(firstRows, maxRows);
   const offered = logs.filter((log) => isRoot || !('isRoot' in log));
   const log = offered.find(({ value }) => value === asked)?.value ?? 'people';
   const audit = useAudit(log, actor, shown);
@@ -48,25 +48,25 @@ export default function AuditPage() {
     <>
       <header className="page-head">
         <h1>Audit</h1>
-        <SearchField label="Of whom, exactly" value={actor} change={setActor} />
+        <SearchField label="Exact name of the actor" value={actor} change={setActor} />
       </header>
       <div className="bar">
         <Choice label="Which log" options={offered} value={log} change={choose} />
         {log === 'installation' ? (
-          // it is in another database, of which no stream tells
+          // it is in the control database, which sends no live changes
           <button type="button" className="button" onClick={() => void audit.refetch()}>
-            Read again
+            Refresh
           </button>
         ) : null}
       </div>
       <Answer of={audit} what="Reading the audit">
         {({ items, next }) =>
           items.length === 0 ? (
-            <Empty title={actor === '' ? 'Nobody has done anything yet' : `Nothing by “${actor}”`} />
+            <Empty title={actor === '' ? 'No entries yet' : `No entries by “${actor}”`} />
           ) : (
             <>
               <AuditTable entries={items} choose={setActor} />
-              {next === null || shown === mostRows ? null : (
+              {next === null || shown === maxRows ? null : (
                 <button type="button" className="button more" onClick={showMore}>
                   Show older
                 </button>

@@ -1,4 +1,4 @@
-/** What was done, by whom, to what; each in one line, with all of it on demand. */
+/** The audit log as a table: one line per entry, with all details on demand. */
 import { Link } from 'wouter';
 import type { TenantAnswer } from '../client.ts';
 import { formatInstant } from '../time/format.ts';
@@ -8,7 +8,7 @@ type Entry = TenantAnswer<'GET /api/audit'>['items'][number];
 
 interface Props {
   readonly entries: readonly Entry[];
-  /** To see only what this one did. */
+  /** Shows only entries of this actor. */
   readonly choose: (actor: string) => void;
 }
 
@@ -27,7 +27,7 @@ export function AuditTable({ entries, choose }: Props) {
         </tr>
       </thead>
       <tbody>
-        {grouped(entries).map(({ entry, more }) => (
+        {groupEntries(entries).map(({ entry, more }) => (
           <Row key={entry.seq} entry={entry} more={more} choose={choose} />
         ))}
       </tbody>
@@ -37,12 +37,12 @@ export function AuditTable({ entries, choose }: Props) {
 
 interface Group {
   readonly entry: Entry;
-  /** More of the kind that were done at the same moment. */
+  /** Further entries of the same type, actor and time. */
   readonly more: readonly Entry[];
 }
 
-/** What one act did to many stands in one line. */
-function grouped(entries: readonly Entry[]): readonly Group[] {
+/** Groups the entries of one action that affected many subjects. */
+function groupEntries(entries: readonly Entry[]): readonly Group[] {
   const groups: Group[] = [];
   for (const entry of entries) {
     const last = groups.at(-1);
@@ -64,7 +64,7 @@ function Row({ entry, more, choose }: Group & { readonly choose: Props['choose']
         {actor === null ? (
           '–'
         ) : (
-          <button type="button" className="link-button" title="Show only theirs" onClick={() => choose(actor)}>
+          <button type="button" className="link-button" title="Show only their entries" onClick={() => choose(actor)}>
             {actor}
           </button>
         )}
@@ -99,7 +99,7 @@ function Subject({ entry: { subject, name, page } }: { readonly entry: Entry }) 
   return <Link href={`${paths[page.kind]}${page.id}`}>{label}</Link>;
 }
 
-/** Plain fields in a line, the whole on demand. */
+/** Plain fields in one line, the whole body on demand. */
 function Details({ body }: { readonly body: unknown }) {
   if (typeof body !== 'object' || body === null) return null;
   const plain = Object.entries(body).filter(
@@ -110,7 +110,7 @@ function Details({ body }: { readonly body: unknown }) {
   );
   return (
     <details className="audit-details">
-      <summary>{line.length > 0 ? line.join(' · ') : 'all of it'}</summary>
+      <summary>{line.length > 0 ? line.join(' · ') : 'show details'}</summary>
       {/* a region that scrolls must be reachable by keyboard */}
       <pre tabIndex={0}>{JSON.stringify(body, null, 2)}</pre>
     </details>

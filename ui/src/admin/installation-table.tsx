@@ -1,4 +1,4 @@
-/** What runs here, and how it is configured. Settings are shown, not changed: they belong to the process's environment. */
+/** Version and settings of the installation. They cannot be changed here, because they come from the process's environment. */
 import type { GatewayAnswer } from '../client.ts';
 
 type Installation = GatewayAnswer<'GET /api/installation'>;

@@ -1,4 +1,4 @@
-/** The keys of the installation and the sessions opened with them. Only root comes here. */
+/** The keys of the installation and their sessions. For root only. */
 import { useQuery } from '@tanstack/react-query';
 import { type GatewayAnswer, gateway, listAll } from '../client.ts';
 import { ActionDialog, ActionFoot, ActionForm } from '../actions/action-dialog.tsx';
@@ -40,7 +40,8 @@ function Keys() {
         </div>
       </header>
       <p className="lede">
-        A key is a name, a role and a secret. The secret is shown once, when the key is made; only its hash is kept.
+        A key is a name, a role and a secret. The secret is shown only once, when the key is created; only its hash is
+        stored.
       </p>
       <Answer of={list} what="Reading keys">
         {({ items }) => <KeysTable items={items} />}
@@ -57,9 +58,9 @@ function KeysTable({ items }: { readonly items: readonly Key[] }) {
         <tr>
           <th scope="col">Name</th>
           <th scope="col">Role</th>
-          <th scope="col">Opens</th>
+          <th scope="col">Access to</th>
           <th scope="col" className="wide">
-            Made
+            Created
           </th>
           <th scope="col" className="wide">
             By
@@ -74,7 +75,7 @@ function KeysTable({ items }: { readonly items: readonly Key[] }) {
           <tr key={key.id}>
             <th scope="row">{key.name}</th>
             <td>{key.role}</td>
-            <td className="key-opens muted">{key.tenant ?? 'everything'}</td>
+            <td className="key-opens muted">{key.tenant ?? 'all tenants'}</td>
             <td className="wide muted">
               <Age at={key.created_at} />
             </td>
@@ -97,7 +98,7 @@ function KeysTable({ items }: { readonly items: readonly Key[] }) {
   );
 }
 
-/** The installation's own key is given from outside, and replaced there. */
+/** The installation's own key comes from its environment or home, and is replaced there. */
 function HowToReplace({ close }: { readonly close: () => void }) {
   return (
     <ActionForm submit={close}>
@@ -105,7 +106,7 @@ function HowToReplace({ close }: { readonly close: () => void }) {
         <p>
           This is the installation’s own root key, which the command line on that machine uses. To replace it, set{' '}
           <code>MILLRACE_ROOT_KEY</code> to another key, or remove the file <code>root-key</code> from the home, and
-          restart the server. All sessions and sign-in links end then.
+          restart the server. This ends all sessions and sign-in links.
         </p>
       </div>
       <ActionFoot close={close} />
@@ -123,8 +124,8 @@ function Revoke({ item, close }: { readonly item: Key; readonly close: () => voi
     <ActionForm submit={() => revoke.mutate()}>
       <div className="preview">
         <p>
-          Whoever uses <strong>{item.name}</strong> is refused from now on, and browsers signed in with it are signed
-          out. A revoked key cannot be brought back.
+          Requests with <strong>{item.name}</strong> are rejected from now on, and browsers signed in with it are signed
+          out. A revoked key cannot be restored.
         </p>
       </div>
       <ActionFoot close={close} act="Revoke" kind="danger" disabled={revoke.isPending}>

@@ -1,4 +1,4 @@
-/** Makes a key, and shows its secret the one time that it can be seen. */
+/** Creates a key and shows its secret, which is the only time it can be seen. */
 import { useState } from 'react';
 import { type GatewayAnswer, gateway, tenantName } from '../client.ts';
 import { ActionFoot, ActionForm } from '../actions/action-dialog.tsx';
@@ -10,26 +10,26 @@ import { useChange } from './use-change.ts';
 
 type Role = GatewayAnswer<'GET /api/keys'>['items'][number]['role'];
 
-/** A worker's key serves all tenants, or the one whose pages one looks at. */
+/** A worker's key serves all tenants, or only the current one. */
 type Kind = Role | 'worker of this tenant';
 
 const kinds: readonly { readonly value: Kind; readonly label: string }[] = [
-  { value: 'viewer', label: 'viewer: sees everything, changes nothing' },
-  { value: 'operator', label: 'operator: runs, pauses, edits' },
+  { value: 'viewer', label: 'viewer: may see everything and change nothing' },
+  { value: 'operator', label: 'operator: may also run, pause and edit' },
   { value: 'worker', label: 'worker: runs tasks of all tenants' },
   { value: 'worker of this tenant', label: 'worker: runs tasks of this tenant only' },
-  { value: 'root', label: 'root: everything, keys as well' },
+  { value: 'root', label: 'root: may do everything, including managing keys' },
 ];
 
-/** What to ask for: a viewer's or operator's key opens the tenant whose pages one looks at. */
+/** The request for a kind. Keys of viewers and operators belong to the current tenant. */
 function bodyOf(kind: Kind): { role: Role; tenant?: string } {
   if (kind === 'worker of this tenant') return { role: 'worker', tenant: tenantName };
   return kind === 'viewer' || kind === 'operator' ? { role: kind, tenant: tenantName } : { role: kind };
 }
 
-function opens(kind: Kind): string {
+function describeAccess(kind: Kind): string {
   const { tenant } = bodyOf(kind);
-  return tenant === undefined ? 'It opens all tenants.' : `It opens the tenant ${tenant}, whose pages these are.`;
+  return tenant === undefined ? 'Gives access to all tenants.' : `Gives access to the current tenant, ${tenant}.`;
 }
 
 export function NewKey({ close }: { readonly close: () => void }) {
@@ -55,8 +55,8 @@ export function NewKey({ close }: { readonly close: () => void }) {
           />
         )}
       </Field>
-      <SelectField label="Role" hint={opens(kind)} value={kind} options={kinds} change={setKind} />
-      <ActionFoot close={close} act="Make key" disabled={make.isPending || name.trim() === ''}>
+      <SelectField label="Role" hint={describeAccess(kind)} value={kind} options={kinds} change={setKind} />
+      <ActionFoot close={close} act="Create key" disabled={make.isPending || name.trim() === ''}>
         <InlineFailure error={make.error} />
       </ActionFoot>
     </ActionForm>
@@ -73,7 +73,7 @@ function Made({ secret, name, close }: MadeProps) {
   return (
     <div className="action-form">
       <p role="status">
-        The key <strong>{name}</strong> is made. Copy its secret now: it cannot be shown again.
+        The key <strong>{name}</strong> was created. Copy its secret now; it cannot be shown again.
       </p>
       <p className="new-secret">
         <code>{secret}</code>

@@ -1,4 +1,4 @@
-/** Pools: places that tasks of several jobs share. An operator changes how many there are. */
+/** Pools: places shared by tasks of several jobs. Operators change their number. */
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { listAll, type TenantAnswer, tenant } from '../client.ts';
@@ -27,7 +27,7 @@ export function Pools() {
       <Answer of={pools} what="Reading pools">
         {({ items }) =>
           items.length === 0 ? (
-            <p className="muted">None. A task that names a pool starts only when the pool has a free place.</p>
+            <p className="muted">No pools yet. A task that names a pool starts only when the pool has a free place.</p>
           ) : (
             <PoolsTable items={items} />
           )
@@ -79,7 +79,7 @@ function PoolsTable({ items }: { readonly items: readonly Pool[] }) {
   );
 }
 
-/** A new one, or other places for one. */
+/** The form for a new pool, or for the places of an existing one. */
 function PoolForm({ pool, close }: { readonly pool?: Pool; readonly close: () => void }) {
   const [name, setName] = useState(pool?.name ?? '');
   const [places, setPlaces] = useState(String(pool?.places ?? 1));
@@ -103,8 +103,8 @@ function PoolForm({ pool, close }: { readonly pool?: Pool; readonly close: () =>
       ) : null}
       <Field
         label="Places"
-        hint="So many runs at a time. With none, nothing that needs the pool begins; what runs goes on."
-        fault={wanted === undefined ? 'A whole number.' : undefined}
+        hint="Maximum number of runs at a time. With 0, no run that needs the pool starts; running ones continue."
+        fault={wanted === undefined ? 'Enter a whole number.' : undefined}
       >
         {(wiring) => (
           <input
@@ -127,7 +127,7 @@ function PoolDeletion({ name, close }: { readonly name: string; readonly close: 
   const remove = usePoolChange(close, () => tenant('DELETE /api/pools/{name}', { params: { name } }));
   return (
     <ActionForm submit={() => remove.mutate()}>
-      <p className="preview">A pool that a task still names cannot be deleted; the server says so then.</p>
+      <p className="preview">A pool that a task still names cannot be deleted.</p>
       <ActionFoot close={close} act="Delete pool" kind="danger" disabled={remove.isPending}>
         <InlineFailure error={remove.error} />
       </ActionFoot>

@@ -1,4 +1,4 @@
-/** Browsers that are signed in, each with the key it is signed in by. Ending a session signs its browser out at once. */
+/** Signed-in browsers, each with its key. Ending a session signs its browser out at once. */
 import { useQuery } from '@tanstack/react-query';
 import { type GatewayAnswer, gateway, listAll } from '../client.ts';
 import { ActionDialog, ActionFoot, ActionForm } from '../actions/action-dialog.tsx';
@@ -12,8 +12,8 @@ import { useChange } from './use-change.ts';
 
 type Session = GatewayAnswer<'GET /api/sessions'>['items'][number];
 
-/** No stream tells of the control database. */
-const readAgainMs = 10_000;
+/** The control database sends no live changes, so the list is polled. */
+const refetchMs = 10_000;
 
 /** The last used first. */
 async function fetchSessions(signal: AbortSignal) {
@@ -38,9 +38,9 @@ export function Sessions() {
           {(close) => <EndOthers close={close} />}
         </ActionDialog>
       </header>
-      <p className="muted">Browsers that are signed in. A session ends twelve hours after its last use.</p>
+      <p className="muted">Signed-in browsers. A session ends twelve hours after its last use.</p>
       <Answer of={list} what="Reading sessions">
-        {({ items }) => (items.length === 0 ? <Empty title="Nobody is signed in" /> : <SessionsTable items={items} />)}
+        {({ items }) => (items.length === 0 ? <Empty title="No sessions" /> : <SessionsTable items={items} />)}
       </Answer>
     </section>
   );
@@ -54,7 +54,7 @@ function SessionsTable({ items }: { readonly items: readonly Session[] }) {
           <th scope="col">Key</th>
           <th scope="col">Role</th>
           <th scope="col" className="wide">
-            Opens
+            Access to
           </th>
           <th scope="col" className="wide">
             Since
@@ -87,7 +87,7 @@ function SessionRow({ session }: { readonly session: Session }) {
         {current ? <span className="tag">this browser</span> : null}
       </th>
       <td>{role}</td>
-      <td className="key-opens wide muted">{tenant ?? 'everything'}</td>
+      <td className="key-opens wide muted">{tenant ?? 'all tenants'}</td>
       <td className="wide muted">
         <Age at={created_at} />
       </td>

@@ -1,4 +1,4 @@
-/** Settings: how this browser shows things, the pools and stash of the tenant, and how the installation is configured. */
+/** Settings: the appearance in this browser, the tenant's pools and stash, and the configuration of the installation. */
 import { useQuery } from '@tanstack/react-query';
 import { gateway } from '../client.ts';
 import { Answer } from '../kit/answer.tsx';
@@ -12,7 +12,7 @@ import { Stash } from './stash.tsx';
 import { chooseTheme, useTheme } from '../kit/theme.ts';
 
 const looks = [
-  { value: 'system', label: 'As the system' },
+  { value: 'system', label: 'Same as system' },
   { value: 'light', label: 'Light' },
   { value: 'dark', label: 'Dark' },
 ] as const;
@@ -31,8 +31,8 @@ export default function SettingsPage() {
       </header>
       <div className="settings">
         <section aria-labelledby="look">
-          <h2 id="look">Look of this browser</h2>
-          <Choice label="Look" options={looks} value={theme} change={chooseTheme} />
+          <h2 id="look">Appearance in this browser</h2>
+          <Choice label="Appearance" options={looks} value={theme} change={chooseTheme} />
         </section>
         <Pools />
         <Stash />

@@ -1,4 +1,4 @@
-/** A stash, that of one project or the one that all share: names to see, values to put in, never to read. */
+/** A stash, of one project or the global one. Names are listed and values can be stored, but never read. */
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { pageIn } from '../../../src/http/client.ts';
@@ -12,7 +12,7 @@ import './admin.css';
 import { useChange } from './use-change.ts';
 
 interface Owner {
-  /** Left out: the stash of all projects. */
+  /** Without it: the global stash. */
   readonly project?: string | undefined;
 }
 
@@ -39,11 +39,11 @@ export function Stash({ project }: Owner) {
     <section aria-labelledby="stash">
       <header className="settings-head">
         <h2 id="stash">Stash</h2>
-        <ActionDialog label="New entry" title="New entry of the stash">
+        <ActionDialog label="New entry" title="New stash entry">
           {(close) => <NewEntry project={project} close={close} />}
         </ActionDialog>
       </header>
-      <p className="muted">Secrets for tasks, encrypted. Values are never shown, here or anywhere.</p>
+      <p className="muted">Encrypted secrets for tasks. Values are never shown, here or anywhere else.</p>
       <Answer of={names} what="Reading the stash">
         {(items) => (
           <ul className="stash-names">
@@ -81,14 +81,14 @@ function NewEntry({ project, close }: Inner) {
   });
   return (
     <ActionForm submit={() => save.mutate()}>
-      <Field label="Name" hint="An entry of that name is replaced.">
+      <Field label="Name" hint="An existing entry of this name is replaced.">
         {(wiring) => (
           <input {...wiring} className="input" value={name} onChange={(event) => setName(event.currentTarget.value)} />
         )}
       </Field>
       <Field label="Value">
         {(wiring) => (
-          // more than one line, as certificates have
+          // multi-line, for certificates
           <textarea
             {...wiring}
             className="input"
@@ -115,7 +115,7 @@ function Removal({ project, name, close }: Inner & { readonly name: string }) {
   );
   return (
     <ActionForm submit={() => remove.mutate()}>
-      <p className="preview">Tasks that name it will fail to start. The value cannot be brought back.</p>
+      <p className="preview">Tasks that use it will fail to start. The value cannot be restored.</p>
       <ActionFoot close={close} act="Remove" kind="danger" disabled={remove.isPending}>
         <InlineFailure error={remove.error} />
       </ActionFoot>

@@ -1,4 +1,4 @@
-/** One thing that is changed here. What it outdates is read again, and a double click asks once. */
+/** A mutation that invalidates queries afterwards. A double click sends one request. */
 import { type MutationKey, type QueryKey, useMutation, useQueryClient } from '@tanstack/react-query';
 import { useOnce } from '../kit/once.ts';
 
@@ -6,7 +6,7 @@ interface Options<O> {
   readonly outdates: QueryKey;
   readonly change: () => Promise<O>;
   readonly onDone?: () => void;
-  /** Under which others see that it is under way; what they have asked for then is not waited for. */
+  /** Key under which others can see that the change is pending; their queries under it are cancelled meanwhile. */
   readonly key?: MutationKey;
 }
 

@@ -3,7 +3,7 @@ import { adviceOf } from './advice.ts';
 
 const shown = (next: string) => adviceOf(next).map(({ kind, text }) => (kind === 'command' ? `[${text}]` : text));
 
-test('commands are told from the words around them', () => {
+test('adviceOf separates commands from the words around them', () => {
   expect(shown('start one: millrace worker --queue gpu')).toEqual(['Start one: ', '[millrace worker --queue gpu]']);
   expect(shown('millrace activate shop/a b 2026-01-01T00:00:00Z runs it again')).toEqual([
     '[millrace activate shop/a b 2026-01-01T00:00:00Z]',
@@ -18,7 +18,7 @@ test('commands are told from the words around them', () => {
   expect(shown('it starts when a place is free')).toEqual(['It starts when a place is free.']);
 });
 
-test('a command between backticks ends there', () => {
+test('a command in backticks ends at the closing backtick', () => {
   expect(shown('`millrace slots` shows who has them; `millrace slots --limit 65` makes room')).toEqual([
     '[millrace slots]',
     ' shows who has them; ',

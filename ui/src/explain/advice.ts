@@ -1,4 +1,4 @@
-/** What an explanation advises, cut into words and the commands to type that stand among them. */
+/** Splits the advice of an explanation into words and commands to type. */
 import { sentence } from './sentence.ts';
 
 export interface AdvicePart {
@@ -6,7 +6,7 @@ export interface AdvicePart {
   readonly text: string;
 }
 
-/** Between backticks; or, without, up to where the sentence about it goes on. */
+/** A command is in backticks; without them, it ends where the sentence continues. */
 const command = /`([^`]+)`|millrace .+?(?= runs it\b| says\b| starts one\b|;|$)/g;
 
 export function adviceOf(next: string): readonly AdvicePart[] {

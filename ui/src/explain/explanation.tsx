@@ -1,6 +1,6 @@
 /**
- * Why something ran, fired or waits, as the server explains it: one sentence, what can be done, the reasons, and back to
- * where it all began. In a panel it is brief: no chain, no headings.
+ * The server's explanation of why something ran, fired or waits: a summary, advice, the reasons, and the chain of causes.
+ * In a panel it is brief: without chain and headings.
  */
 import { Link } from 'wouter';
 import { Command } from '../kit/command.tsx';
@@ -11,12 +11,12 @@ import './explanation.css';
 import { sentence } from './sentence.ts';
 import { linkOf, reasonLinks, type Why } from './why-links.ts';
 
-/** Tokens and triggers are explained in the same shape. */
+/** Tokens and triggers are explained in the same form. */
 type Reason = Why['reasons'][number];
 
 interface Props {
   readonly why: Why;
-  /** Whether it has not started: then what is in its way matters most. */
+  /** Whether it has not started: then the obstacle matters most. */
   readonly waits: boolean;
 }
 
@@ -38,7 +38,7 @@ export function Explanation({ why, waits }: Props) {
   );
 }
 
-/** Where its subject is named already: the first reason says the most in the fewest words. */
+/** For a place that already names the subject: the first reason is the shortest summary. */
 export function BriefExplanation({ why: { summary, reasons, next } }: Pick<Props, 'why'>) {
   const [first, ...rest] = reasons;
   return (
@@ -50,12 +50,12 @@ export function BriefExplanation({ why: { summary, reasons, next } }: Pick<Props
   );
 }
 
-/** The page has named the run and its instant already; what stands in its way is the first reason. */
+/** The page already names the run and its instant; the first reason is the obstacle. */
 function whyItWaits({ reasons: [first], summary }: Why): string {
   return first === undefined ? sentence(summary) : `It has not started: ${sentence(first.message, false)}`;
 }
 
-/** What to do, with the commands to type set apart. */
+/** The advice, with commands set apart. */
 export function Next({ next, label }: { readonly next: string; readonly label?: string }) {
   return (
     <p className="why-next">
@@ -71,7 +71,7 @@ function Reasons({ reasons }: { readonly reasons: readonly Reason[] }) {
   return (
     <ul className="why-reasons">
       {reasons.map((reason, index) => (
-        // two reasons may be worded alike
+        // two reasons may have the same text
         <li key={index}>
           <ReasonText reason={reason} />
         </li>

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { sentence } from './sentence.ts';
 
-test('a clause becomes a sentence; names stay as they are', () => {
+test('a clause becomes a sentence, and names keep their case', () => {
   expect(sentence('no worker serves it')).toBe('No worker serves it.');
   expect(sentence('queued: it is due')).toBe('Queued: it is due.');
   expect(sentence('shop/nightly/task/load has not run')).toBe('shop/nightly/task/load has not run.');

@@ -1,6 +1,6 @@
 /**
- * The server writes clauses, so that they can be joined. Alone a clause begins large, unless it begins with a name
- * (`shop/nightly`, `key:root`), and ends with a stop.
+ * Turns a clause of the server into a sentence: capitalizes it, unless it begins with a name (`shop/nightly`,
+ * `key:root`), and adds a full stop. The server sends clauses so that they can be joined.
  */
 export function sentence(clause: string, isBeginning = true, stop = '.'): string {
   const isWord = /^[a-z]+(?:[ ,]|: )/.test(clause);

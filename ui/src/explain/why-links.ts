@@ -1,4 +1,4 @@
-/** Which page shows what an explanation speaks of. */
+/** Links from an explanation to the pages of what it mentions. */
 import type { TenantAnswer } from '../client.ts';
 
 export type Why = TenantAnswer<'GET /api/explain/run/{id}'>;
@@ -16,7 +16,7 @@ const pages: Readonly<Record<Link['what'], (id: string, job: string | null) => s
   more: () => undefined,
 };
 
-/** `job` is the one that the explanation is about; what a chain names is mostly of the same. */
+/** `job` is the job that the explanation is about; a chain mostly mentions the same job. */
 export function linkOf({ what, id }: Link, job: string | null): string | undefined {
   return id === null ? undefined : pages[what](id, job);
 }
@@ -26,7 +26,7 @@ interface LabelledLink {
   readonly label: string;
 }
 
-/** Data that has a page of its own. */
+/** Fields of a reason's data that have a page. */
 const named: readonly (readonly [name: string, label: string, page: (id: string) => string])[] = [
   ['run', 'That run', (id) => `/runs/${id}`],
   ['worker', 'That worker', (id) => `/workers/${id}`],

@@ -1,4 +1,4 @@
-/** How many of a worker's places are taken, in figures and as a bar. */
+/** The taken places of a worker, in figures and as a bar. */
 import './fleet.css';
 
 export function Places({ taken, all }: { readonly taken: number; readonly all: number }) {

@@ -1,4 +1,4 @@
-/** Whether somebody is there: a shape, a word and a colour. */
+/** Whether a worker or scheduler is up: a shape, a word and a colour. */
 import { Age } from '../time/times.tsx';
 import './fleet.css';
 

@@ -1,4 +1,4 @@
-/** This tenant's schedulers of the last hour: who decides when things run, and what for each waits next. */
+/** The schedulers of this tenant in the last hour, with the next trigger of each. */
 import { Link } from 'wouter';
 import { Answer } from '../kit/answer.tsx';
 import { Command } from '../kit/command.tsx';
@@ -81,9 +81,10 @@ function NamedTrigger({ job, trigger }: { readonly job: string; readonly trigger
 
 function NoSchedulers() {
   return (
-    <Empty title="No scheduler has been here in the last hour">
+    <Empty title="No scheduler in the last hour">
       <p>
-        No trigger fires until one comes. It runs within the server; start that with <Command>millrace up</Command>.
+        No trigger fires without one. The scheduler runs within the server; start it with <Command>millrace up</Command>
+        .
       </p>
     </Empty>
   );

@@ -1,4 +1,4 @@
-/** Data of those who do the work: workers, one of them with its runs, and schedulers. */
+/** Queries of workers, of one worker with its runs, and of schedulers. */
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { pageIn } from '../../../src/http/client.ts';
 import { listAll, type TenantAnswer, tenant } from '../client.ts';
@@ -20,7 +20,7 @@ export function useWorkers() {
   });
 }
 
-/** A worker with its last runs, of some states or of all. */
+/** A worker with its latest runs, of the given states or of all. */
 export function useWorker(id: string, state: string | undefined) {
   return useQuery({
     queryKey: [...keys.fleet, 'worker', id, state],
@@ -36,7 +36,7 @@ export function useSchedulers() {
   });
 }
 
-/** What a trigger is called; that changes only with the job's document. */
+/** The full name of a trigger; it changes only with the job's document. */
 export function useTriggerName(job: string, trigger: string) {
   return useQuery({
     queryKey: keys.jobWritten(job, 'trigger name', trigger),

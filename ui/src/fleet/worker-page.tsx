@@ -1,4 +1,4 @@
-/** One worker: what it serves, what it holds now, and its last runs. Which of these is in the address (`?state=`). */
+/** One worker: what it serves, its current runs, and its latest runs, filtered by `?state=` in the address. */
 import { Link } from 'wouter';
 import { Answer } from '../kit/answer.tsx';
 import { Choice } from '../kit/choice.tsx';
@@ -44,9 +44,9 @@ export default function WorkerPage({ id }: { readonly id: string }) {
           </header>
           <WorkerFacts worker={worker} />
           <section className="worker-part" aria-labelledby="worker-held">
-            <h2 id="worker-held">Holds now</h2>
+            <h2 id="worker-held">Running now</h2>
             {worker.tasks.length === 0 ? (
-              <p className="muted">Nothing of this tenant.</p>
+              <p className="muted">No runs of this tenant.</p>
             ) : (
               <WorkerRuns runs={worker.tasks} />
             )}
@@ -92,7 +92,7 @@ function LastRuns({ id }: { readonly id: string }) {
       <Answer of={worker} what="Reading its runs">
         {({ tasks }) => {
           if (tasks.length > 0) return <WorkerRuns runs={tasks} />;
-          return <Empty title={choice === '' ? 'It has ended no run of this tenant yet' : 'No such runs'} />;
+          return <Empty title={choice === '' ? 'It has finished no run of this tenant yet' : 'No such runs'} />;
         }}
       </Answer>
     </section>

@@ -1,4 +1,4 @@
-/** All workers seen in the last day: who is there, how full they are, what they serve. */
+/** All workers of the last day: whether they are up, their taken places, and what they serve. */
 import { Link } from 'wouter';
 import { Answer } from '../kit/answer.tsx';
 import { Choice } from '../kit/choice.tsx';
@@ -110,8 +110,8 @@ function WorkersTable({ workers }: { readonly workers: readonly Worker[] }) {
 
 function NoWorkers() {
   return (
-    <Empty title="No worker has been here in the last day">
-      <p>Runs wait until one comes. Start one on any machine that can reach this server:</p>
+    <Empty title="No worker in the last day">
+      <p>Runs wait until a worker connects. Start one on any machine that can reach this server:</p>
       <p>
         <Command>millrace worker</Command>
       </p>

@@ -1,4 +1,4 @@
-/** Runs per minute by how they ended; how late triggers fired; and how long runs waited until a worker took them. */
+/** Charts of runs per minute by result, of the lateness of triggers, and of how long runs waited for a worker. */
 import { useMemo } from 'react';
 import { Answer } from '../kit/answer.tsx';
 import '../kit/chart/chart.css';
@@ -70,7 +70,7 @@ function Charts({ activity: { step, items } }: { readonly activity: Activity }) 
   );
 }
 
-/** As fine as it must be for two ticks to differ. */
+/** As precise as needed for two ticks to differ. */
 function span(ms: number): string {
   return ms < 10 && !Number.isInteger(ms) ? `${ms.toFixed(1)}ms` : formatSpan(ms);
 }

@@ -1,4 +1,4 @@
-/** What needs a look: tasks that fail, what is late, and what comes next. Each line leads to where one can do something. */
+/** Lists of what needs attention: failing tasks, late runs and triggers, and what fires next. Each line links to a page. */
 import type { ReactNode } from 'react';
 import { Link } from 'wouter';
 import { State } from '../kit/state.tsx';
@@ -8,7 +8,7 @@ import type { Overview } from './use-home.ts';
 interface ListProps {
   readonly title: string;
   readonly id: string;
-  /** What is said where there is nothing. */
+  /** Shown if the list is empty. */
   readonly none: string;
   readonly more?: ReactNode;
   readonly children: readonly ReactNode[];
@@ -43,7 +43,7 @@ function Of({ job }: { readonly job: JobName }) {
 export function Failing({ items }: { readonly items: Overview['failing'] }) {
   const more = <Link href="/jobs?show=failing">All failing jobs</Link>;
   return (
-    <List title="Failing" id="failing" none="Nothing fails." more={more}>
+    <List title="Failing" id="failing" none="Nothing is failing." more={more}>
       {items.map(({ run, state, job, task, finished_at, reason }) => (
         <li key={run}>
           <State state={state} />

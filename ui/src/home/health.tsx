@@ -1,4 +1,4 @@
-/** Whether the database, the schedulers and the workers are well: in words, with what is wrong where something is. */
+/** The health of the database, the schedulers and the workers, with what is wrong. */
 import type { ReactNode } from 'react';
 import { Link } from 'wouter';
 import { useAccess } from '../tenants/access.tsx';
@@ -26,21 +26,21 @@ export function Health({ health: { database, schedulers, workers } }: { readonly
         <Line name={<Link href="/schedulers">Scheduler</Link>} isWell={schedulers.up > 0 && isRunning(why)}>
           {schedulers.up > 0
             ? `up, ${schedulers.queued_triggers.toLocaleString('en')} triggers scheduled`
-            : 'none is up: nothing fires'}
+            : 'none is up, so no trigger fires'}
           {isRunning(why) ? null : `; the tenant ${sentenceWords(why?.summary ?? '')}`}
         </Line>
         <Line name={<Link href="/workers">Workers</Link>} isWell={workers.up > 0}>
           {workers.up > 0
             ? `${workers.up} up, ${workers.taken} of ${workers.places} places taken`
-            : 'none is up: nothing runs'}
-          {workers.gone > 0 ? `, ${workers.gone} gone` : ''}
+            : 'none is up, so no task runs'}
+          {workers.gone > 0 ? `, ${workers.gone} silent` : ''}
         </Line>
       </ul>
     </section>
   );
 }
 
-/** Without a fault. While nothing is known of the tenant, nothing is known to be wrong. */
+/** Whether the tenant runs without a fault. An unknown tenant state counts as running. */
 function isRunning(why: TenantWhy | undefined): boolean {
   return why === undefined || why.summary === 'runs';
 }
@@ -58,7 +58,7 @@ function Line({ name, isWell, children }: LineProps) {
         <svg className="icon" viewBox="0 0 16 16" aria-hidden="true">
           <path d={isWell ? 'm3 8.6 3.4 3.4L13 4.5' : 'M8 2.5 14 13H2ZM8 6.6v2.8M8 11.2h.01'} />
         </svg>
-        <span className="unseen">{isWell ? 'well' : 'in trouble'}</span>
+        <span className="unseen">{isWell ? 'healthy' : 'unhealthy'}</span>
       </span>
       <span className="home-what">
         <strong>{name}</strong> <span className="muted">{children}</span>

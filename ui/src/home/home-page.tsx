@@ -1,4 +1,4 @@
-/** Home: what runs, is late, fails and comes next; how it went; and whether everything is well. */
+/** Home: what is running, late, failing and next; recent activity; and health. */
 import { Answer } from '../kit/answer.tsx';
 import { Choice } from '../kit/choice.tsx';
 import { useTitle } from '../kit/title.ts';

@@ -1,4 +1,4 @@
-/** What is under way, as numbers that lead to the runs. */
+/** Numbers of current runs, with links to them. */
 import type { ReactNode } from 'react';
 import { Link } from 'wouter';
 import type { Overview } from './use-home.ts';
@@ -10,8 +10,14 @@ export function NowFigures({ overview }: { readonly overview: Overview }) {
     { label: 'running', value: count(running), to: '/runs?state=running', about: 'a worker runs them now' },
     { label: 'ready', value: count(ready), to: '/runs?state=active', about: 'wait for a free place' },
     { label: 'held', value: count(held), to: '/runs?state=active', about: 'wait for a limit or a pause' },
-    { label: 'to be retried', value: count(retry), to: '/runs?state=failed', about: 'failed, and will be tried again' },
-    { label: 'late', value: more(late), to: '#late', bad: late.length > 0, about: 'should have happened by now' },
+    { label: 'to be retried', value: count(retry), to: '/runs?state=failed', about: 'failed and will be retried' },
+    {
+      label: 'late',
+      value: more(late),
+      to: '#late',
+      bad: late.length > 0,
+      about: 'should have started or fired by now',
+    },
     { label: 'failing', value: more(failing), to: '/jobs?show=failing', bad: failing.length > 0, about: 'tasks' },
   ];
   return (
@@ -33,7 +39,7 @@ interface LeadingProps {
   readonly children: ReactNode;
 }
 
-/** To another page, or further down on this one. */
+/** A link to another page, or to a place on this one. */
 function Leading({ to, title, children }: LeadingProps) {
   if (!to.startsWith('#')) {
     return (
@@ -49,8 +55,8 @@ function Leading({ to, title, children }: LeadingProps) {
   );
 }
 
-/** The lists end at ten. */
-const longest = 10;
+/** The server returns at most this many items per list. */
+const maxItems = 10;
 function more(items: readonly unknown[]): string {
-  return items.length < longest ? String(items.length) : `${longest}+`;
+  return items.length < maxItems ? String(items.length) : `${maxItems}+`;
 }

@@ -1,4 +1,4 @@
-/** Data of the home page: how things stand, and how they went. */
+/** Queries of the home page. */
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { type TenantAnswer, tenant } from '../client.ts';
 import { keys } from '../queries.ts';

@@ -1,4 +1,4 @@
-/** A job's backfills, newest first, each with how far it has come; `?backfill=` opens one. */
+/** The backfills of a job with their progress, newest first; `?backfill=` opens one. */
 import { BackfillAction } from '../../actions/backfill.tsx';
 import { BackfillBar, BackfillProgress } from '../../actions/backfill-progress.tsx';
 import { useBackfills } from '../../actions/use-backfill.ts';
@@ -13,12 +13,12 @@ import './backfills.css';
 type Outline = TenantAnswer<'GET /api/jobs/{id}/backfills'>['items'][number];
 
 const firstRows = 25;
-const mostRows = 1_000;
-/** Of those under way so many show how their runs stand: each is read by itself. */
-const mostDetailed = 3;
+const maxRows = 1_000;
+/** Number of running backfills that show their runs; each needs a request of its own. */
+const maxDetailed = 3;
 
 export default function BackfillsView({ job }: JobViewProps) {
-  const [shown, showMore] = useShown(firstRows, mostRows);
+  const [shown, showMore] = useShown(firstRows, maxRows);
   const [opened, open] = useUrlState('backfill');
   const backfills = useBackfills(job.id, shown);
   return (
@@ -33,16 +33,16 @@ export default function BackfillsView({ job }: JobViewProps) {
                 job={job.id}
                 backfill={backfill}
                 isOpen={backfill.id === opened}
-                isDetailed={backfill.state === 'running' && i < mostDetailed}
+                isDetailed={backfill.state === 'running' && i < maxDetailed}
                 toggle={() => open(backfill.id === opened ? '' : backfill.id)}
               />
             ))}
           </ul>
-          {/* an old one, or one of a job with very many: the list need not reach so far for its link to work */}
+          {/* a link to a backfill works even if the list does not reach it */}
           {opened === '' || items.some(({ id }) => id === opened) ? null : (
             <BackfillProgress job={job.id} id={opened} />
           )}
-          {next === null || shown === mostRows ? null : (
+          {next === null || shown === maxRows ? null : (
             <button type="button" className="button more" onClick={showMore}>
               Show older backfills
             </button>
@@ -56,7 +56,7 @@ export default function BackfillsView({ job }: JobViewProps) {
 function NoBackfills({ job }: JobViewProps) {
   return (
     <Empty title="No backfills yet">
-      <p>A backfill fires a range of instants again: after a fix, or for days before the job was there.</p>
+      <p>A backfill fires a range of instants again: after a fix, or for days before the job existed.</p>
       <BackfillAction job={job} />
     </Empty>
   );

@@ -1,4 +1,4 @@
-/** The editor as a part of a page. What is typed goes out by `change`; another text that comes in is shown. */
+/** The editor as a component. `change` reports typed text; a different `text` from outside replaces the content. */
 import { type Ref, useEffect, useEffectEvent, useImperativeHandle, useRef } from 'react';
 import { type Editor, openEditor } from './editor.ts';
 import type { PlacedFault } from './fault-places.ts';
@@ -24,14 +24,14 @@ export function CodeEditor({ label, text, isReadOnly, faults, warnings, schema, 
   const host = useRef<HTMLDivElement>(null);
   const editor = useRef<Editor>(undefined);
   const current = useEffectEvent(() => ({ text, schema, faults, warnings }));
-  // what was typed and has not come back as `text` yet: on a busy page more is typed before it does, and must not be undone
-  const told = useRef<readonly string[]>([]);
-  const changed = useEffectEvent((next: string) => {
+  // typed text that has not come back as `text` yet: on a busy page more is typed before it does, and must not be undone
+  const reported = useRef<readonly string[]>([]);
+  const handleChange = useEffectEvent((next: string) => {
     if (next === text) return;
-    told.current = [...told.current, next];
+    reported.current = [...reported.current, next];
     change(next);
   });
-  const saved = useEffectEvent(() => save());
+  const handleSave = useEffectEvent(() => save());
   useEffect(() => {
     const { current: element } = host;
     if (element === null) return undefined;
@@ -40,8 +40,8 @@ export function CodeEditor({ label, text, isReadOnly, faults, warnings, schema, 
       text: current().text,
       isReadOnly,
       schema: () => current().schema,
-      changed: (next) => changed(next),
-      save: () => saved(),
+      changed: (next) => handleChange(next),
+      save: () => handleSave(),
     });
     opened.mark(current().faults, current().warnings);
     editor.current = opened;
@@ -51,8 +51,8 @@ export function CodeEditor({ label, text, isReadOnly, faults, warnings, schema, 
     };
   }, [label, isReadOnly]);
   useEffect(() => {
-    const at = told.current.lastIndexOf(text);
-    told.current = at === -1 ? [] : told.current.slice(at + 1);
+    const at = reported.current.lastIndexOf(text);
+    reported.current = at === -1 ? [] : reported.current.slice(at + 1);
     if (at === -1) editor.current?.show(text);
   }, [text]);
   useEffect(() => editor.current?.mark(faults, warnings), [faults, warnings]);

@@ -1,6 +1,6 @@
 /**
- * A job's document: to read for who may only look, to edit for who may change it. Unsaved text is kept as a draft;
- * `?restore=3` begins one from an old version.
+ * A job's document, read-only for viewers and editable for operators. Unsaved text is kept as a draft; `?restore=3` starts a
+ * draft from an old version.
  */
 import { useEffect, useMemo } from 'react';
 import { Link, useLocation } from 'wouter';
@@ -49,11 +49,11 @@ function Definition({ job, document }: JobViewProps & { readonly document: strin
 }
 
 interface EditingProps extends JobViewProps {
-  /** The text as it is kept. */
+  /** The saved text. */
   readonly base: string;
 }
 
-/** The text under work. It is a draft only while it differs from what is kept. */
+/** The text being edited. It is a draft only while it differs from the saved text. */
 function useText({ job, base }: EditingProps) {
   const [draft, setDraft] = useDraft(job.id);
   const [restore, setRestore] = useUrlState('restore');
@@ -76,7 +76,7 @@ interface RestoringProps {
   readonly of: ReturnType<typeof useVersion>;
 }
 
-/** Why the version that the address asks for is not in the editor. */
+/** Explains why the version in the address is not in the editor. */
 function Restoring({ version, of: { data, error, refetch, fetchStatus } }: RestoringProps) {
   if (error !== null) return <Failure error={error} retry={refetch} />;
   if (data === null || (data === undefined && fetchStatus === 'idle')) {
@@ -99,7 +99,7 @@ function Editing({ job, base }: EditingProps) {
   });
   const { answer } = check;
   const isOther = answer !== undefined && answer.id !== job.id;
-  // another job is edited on its own page, where one sees what one replaces
+  // another job is edited on its own page, which shows what is replaced
   const isMine = !isOther || answer.outcome === 'created';
   const isPossible =
     isMine && check.isCurrent && check.faults.length === 0 && answer !== undefined && answer.outcome !== 'unchanged';
@@ -121,7 +121,7 @@ function Editing({ job, base }: EditingProps) {
             {restoring}
             {draft === undefined || draft.version === job.version ? null : (
               <p className="note warned">
-                This text was begun from version {draft.version}; the job is at version {job.version} now. Saving
+                This draft is based on version {draft.version}, but the job is now at version {job.version}. Saving
                 replaces <Link href={`/jobs/${job.id}/versions?from=${draft.version}`}>what changed since</Link>.
               </p>
             )}
@@ -142,12 +142,12 @@ function Editing({ job, base }: EditingProps) {
   );
 }
 
-/** A document is known by its project and name, unless it has a uuid: with another name it is another job. */
+/** A document without a uuid is identified by project and name: with another name it is another job. */
 function OtherJob({ id, outcome, other }: { readonly id: string; readonly outcome: string; readonly other: string }) {
   return (
     <p className="note warned">
       {outcome === 'created' ? (
-        'This is the name of a new job: saving creates it and leaves this one as it is. '
+        'This is the name of a new job: saving creates it and leaves this job unchanged. '
       ) : (
         <>
           This is the name of <Link href={`/jobs/${other}`}>another job</Link>, which is edited on its own page.{' '}

@@ -1,4 +1,4 @@
-/** A document under work: the editor, what is wrong with it, what saving would do, and the button that saves. */
+/** The editor of a document with its faults, a preview of saving, and the save button. */
 import { type ReactNode, useRef } from 'react';
 import { Failure, InlineFailure } from '../../kit/failure.tsx';
 import { CodeEditor, type CodeEditorHandle } from './code-editor.tsx';
@@ -18,9 +18,9 @@ interface Props {
     readonly error: Error | null;
     readonly save: () => void;
   };
-  /** Stands above the preview: what a person should know before saving. */
+  /** Shown above the preview: what a user should know before saving. */
   readonly notes?: ReactNode;
-  /** Further buttons beside the one that saves. */
+  /** Further buttons beside the save button. */
   readonly children?: ReactNode;
 }
 

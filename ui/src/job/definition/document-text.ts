@@ -1,17 +1,17 @@
-/** A job's document as text to read and write: YAML, made from the JSON that is kept. */
+/** A job's document as YAML for editing, made from the stored JSON. */
 import { Document, isScalar, visit } from 'yaml';
 
-/** The order in which people write a document; what is not named keeps its place after these. */
+/** The usual order of fields; other fields follow in their own order. */
 const fieldOrder = ['uuid', 'project', 'name', 'description', 'paused', 'params'];
 
-/** Lists of plain values that are no longer than this stand on one line, as people write commands and dependencies. */
-const shortList = 80;
+/** Lists of plain values up to this length are written on one line, as people write commands and dependencies. */
+const maxInlineLength = 80;
 
 export function yamlOf(document: unknown): string {
   const made = new Document(inOrder(document), { aliasDuplicateObjects: false });
   visit(made, {
     Seq: (_, list) => {
-      list.flow = list.items.every(isScalar) && JSON.stringify(list.items).length <= shortList;
+      list.flow = list.items.every(isScalar) && JSON.stringify(list.items).length <= maxInlineLength;
     },
   });
   return made.toString({ lineWidth: 110, flowCollectionPadding: false });
@@ -27,7 +27,7 @@ function inOrder(document: unknown): unknown {
   ]);
 }
 
-/** The same of a document that is JSON text. */
+/** The same for a document given as JSON text. */
 export function yamlOfJson(json: string): string {
   return yamlOf(JSON.parse(json));
 }

@@ -1,10 +1,10 @@
-/** Unsaved text of a document, kept for as long as the browser's tab lives: a look at another page loses nothing. */
+/** Unsaved text of a document, kept as long as the browser's tab, so that visiting another page loses nothing. */
 import { useCallback, useEffect, useState } from 'react';
 import { tenantBase } from '../../client.ts';
 
 interface Draft {
   readonly text: string;
-  /** The version it was begun from; 0 for a new job. */
+  /** The version it is based on; 0 for a new job. */
   readonly version: number;
 }
 
@@ -24,11 +24,11 @@ function keepDraft(subject: string, draft: Draft | undefined): void {
     if (draft === undefined) sessionStorage.removeItem(nameOf(subject));
     else sessionStorage.setItem(nameOf(subject), JSON.stringify(draft));
   } catch {
-    // storage may be full or forbidden: then a draft lives only as long as its page
+    // storage may be full or blocked: then the draft lasts only as long as the page
   }
 }
 
-/** The draft, and how to set or drop it (`undefined`). While there is one, leaving the site asks first. */
+/** The draft and a function that sets or drops it (`undefined`). While there is a draft, leaving the site asks first. */
 export function useDraft(subject: string): [Draft | undefined, (draft: Draft | undefined) => void] {
   const [draft, setDraft] = useState(() => readDraft(subject));
   const set = useCallback(

@@ -1,11 +1,11 @@
-/** What saving would do, in words: what changes in the document, and what fires at once. */
+/** Describes what saving would do: changes of the document, and what fires at once. */
 import { SetOff } from '../../actions/set-off.tsx';
 import type { Applied } from './use-check.ts';
 
 type Change = Applied['changes'][number];
 
 const marks = { added: '+', removed: '−', changed: '~' } as const;
-const mostChanges = 60;
+const maxChanges = 60;
 
 function headline({ outcome, changes, version }: Applied): string {
   if (outcome === 'created') return 'A new job';
@@ -20,10 +20,10 @@ export function DryRun({ answer, isCurrent }: { readonly answer: Applied; readon
       <h2>{headline(answer)}</h2>
       {outcome === 'changed' ? (
         <ul className="changes">
-          {changes.slice(0, mostChanges).map((change) => (
+          {changes.slice(0, maxChanges).map((change) => (
             <ChangeLine key={`${change.change} ${change.path}`} change={change} />
           ))}
-          {changes.length > mostChanges ? <li className="muted">… and {changes.length - mostChanges} more</li> : null}
+          {changes.length > maxChanges ? <li className="muted">… and {changes.length - maxChanges} more</li> : null}
         </ul>
       ) : null}
       {outlook === undefined ? null : (
@@ -42,16 +42,16 @@ function ChangeLine({ change: { path, change, before, after } }: { readonly chan
       <span aria-hidden="true">{marks[change]}</span>
       <span>
         <span className="unseen">{change} </span>
-        <code>{path}</code> {before === undefined ? null : <del>{short(before)}</del>}{' '}
-        {after === undefined ? null : <ins>{short(after)}</ins>}
+        <code>{path}</code> {before === undefined ? null : <del>{shorten(before)}</del>}{' '}
+        {after === undefined ? null : <ins>{shorten(after)}</ins>}
       </span>
     </li>
   );
 }
 
-const longest = 120;
+const maxLength = 120;
 
-function short(value: unknown): string {
+function shorten(value: unknown): string {
   const text = typeof value === 'string' ? value : JSON.stringify(value);
-  return text.length > longest ? `${text.slice(0, longest)}…` : text;
+  return text.length > maxLength ? `${text.slice(0, maxLength)}…` : text;
 }

@@ -1,4 +1,4 @@
-/** Help while writing a document: completion of fields, words and references, and what a field means on hover. */
+/** Help for writing a document: completion of fields, words and references, and descriptions of fields on hover. */
 import {
   autocompletion,
   type Completion,
@@ -79,7 +79,7 @@ function wordResult(words: readonly string[], context: CompletionContext): Compl
   return { from: typed.from, options: words.map((label) => ({ label })), validFor: /^\w*$/ };
 }
 
-/** Names under `triggers:` and `tasks:`, as references to them. */
+/** Completes references to the names under `triggers:` and `tasks:`. */
 function referenceResult(lines: readonly string[], context: CompletionContext): CompletionResult | null {
   const typed = context.matchBefore(/[^\s[\],-][^[\],]*$|$/);
   if (typed === null) return null;

@@ -1,6 +1,6 @@
 /**
- * How the editor looks: the tokens of tokens.css, which reach into its shadow root. The marks of lint are drawn with
- * text instead of the pictures that come with it, which would be data: addresses.
+ * The theme of the editor. It uses the custom properties of tokens.css, which reach into its shadow root. Lint marks are
+ * drawn as text, because CodeMirror's images are data: URLs.
  */
 import { HighlightStyle } from '@codemirror/language';
 import { EditorView } from '@codemirror/view';
@@ -8,7 +8,7 @@ import { tags } from '@lezer/highlight';
 
 export const editorTheme = EditorView.theme({
   '&': { backgroundColor: 'var(--paper)', color: 'var(--ink)', height: '100%', fontSize: 'var(--size-text)' },
-  // the frame around it shows the focus
+  // the frame around the editor shows the focus
   '&.cm-focused': { outline: 'none' },
   '.cm-scroller': { fontFamily: 'var(--face-mono)', lineHeight: '1.55' },
   '.cm-content': { caretColor: 'var(--ink)', padding: 'var(--gap-2) 0' },

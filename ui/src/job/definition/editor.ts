@@ -1,6 +1,6 @@
 /**
- * The editor itself, without React: CodeMirror in a shadow root. There it brings its styles as constructed sheets, where
- * in the page it would write a style element, which the content security policy forbids.
+ * The editor itself, without React: CodeMirror in a shadow root. There it adds its styles as constructed style sheets. In
+ * the page it would add a style element, which the content security policy forbids.
  */
 import { closeBrackets, closeBracketsKeymap, completionKeymap } from '@codemirror/autocomplete';
 import { defaultKeymap, history, historyKeymap, indentWithTab } from '@codemirror/commands';
@@ -34,7 +34,7 @@ export interface EditorOptions {
 export interface Editor {
   readonly show: (text: string) => void;
   readonly mark: (faults: readonly PlacedFault[], warnings: readonly PlacedFault[]) => void;
-  /** Puts the cursor there and the focus into the editor. */
+  /** Moves the cursor there and focuses the editor. */
   readonly goTo: (at: number) => void;
   readonly destroy: () => void;
 }
@@ -50,7 +50,7 @@ export function openEditor(host: HTMLElement, options: EditorOptions): Editor {
     mark: (faults, warnings) => {
       const { length } = view.state.doc;
       const found = [...faults.map((f) => diagnostic(f, 'error')), ...warnings.map((w) => diagnostic(w, 'warning'))];
-      // the text may have grown shorter while the server looked at it
+      // the text may have become shorter while the server checked it
       view.dispatch(
         setDiagnostics(
           view.state,
@@ -91,7 +91,7 @@ function stateOf({ label, text, isReadOnly, schema, changed, save }: EditorOptio
     highlightActiveLine(),
     highlightActiveLineGutter(),
     editorHelp(schema),
-    // what is editable can be reached anyway; this says so to tools that look for it
+    // editable content has the focus anyway; the attribute tells accessibility tools
     EditorView.contentAttributes.of({ 'aria-label': label, tabindex: '0' }),
     EditorView.updateListener.of((update) => update.docChanged && changed(update.state.doc.toString())),
     keymap.of([
@@ -107,7 +107,7 @@ function stateOf({ label, text, isReadOnly, schema, changed, save }: EditorOptio
   const reading: Extension = [
     EditorState.readOnly.of(true),
     EditorView.editable.of(false),
-    // not editable it would be out of reach of the keyboard, and could not be scrolled
+    // without a tabindex, read-only content could not be reached or scrolled with the keyboard
     EditorView.contentAttributes.of({ 'aria-label': label, tabindex: '0', 'aria-readonly': 'true' }),
   ];
   return EditorState.create({ doc: text, extensions: [shared, isReadOnly ? reading : writing] });

@@ -1,4 +1,4 @@
-/** Faults or warnings below the editor; each leads to its line. */
+/** Faults or warnings beside the editor; each links to its line. */
 import type { PlacedFault } from './fault-places.ts';
 
 interface Props {

@@ -20,39 +20,39 @@ function shown(path: string): [line: number, text: string] {
   return [line, text.slice(from, to)];
 }
 
-test('a path is read as the server writes it', () => {
+test('parsePath reads paths as the server writes them', () => {
   expect(parsePath('tasks[2].depends[0]')).toEqual(['tasks', 2, 'depends', 0]);
   expect(parsePath('tasks[0].env["A \\"B\\" ]"].x-y')).toEqual(['tasks', 0, 'env', 'A "B" ]', 'x-y']);
   expect(parsePath('')).toEqual([]);
 });
 
-describe('a fault stands', () => {
-  test('at the value it names', () => {
+describe('placeFault', () => {
+  test('a fault is placed at the value it names', () => {
     expect(shown('name')).toEqual([2, 'nightly']);
     expect(shown('tasks[0].depends[1]')).toEqual([5, 'task/none']);
     expect(shown('tasks[0].env["A B"]')).toEqual([7, '3']);
     expect(shown('tasks[1].process.command[1]')).toEqual([12, '7']);
   });
 
-  test('at the name of a list or mapping', () => {
+  test('a fault of a list or mapping is placed at its name', () => {
     expect(shown('tasks')).toEqual([3, 'tasks']);
     expect(shown('tasks[1].process')).toEqual([9, 'process']);
   });
 
-  test('where it should be, when it is missing', () => {
+  test('a fault of a missing field is placed where the field should be', () => {
     expect(shown('tasks[1].process.cwd.x')).toEqual([9, 'process']);
     expect(shown('tasks[0].nothing')).toEqual([4, 'name: export']);
     expect(shown('nothing')).toEqual([1, 'p']);
   });
 
-  test('at a key that was cut in the path', () => {
+  test('a fault is placed at a key that was shortened in the path', () => {
     const long = `params:\n  ${'k'.repeat(70)}: 1\n`;
     const { line } = placeFault(long, readText(long).document, { path: `params.${'k'.repeat(60)}…`, message: '' });
     expect(line).toBe(2);
   });
 });
 
-test('text that is no YAML says where', () => {
+test('readText reports where a text is not valid YAML', () => {
   const { faults } = readText('name: a\ntasks: [1, 2\nother: {');
   expect(faults.length).toBeGreaterThan(0);
   expect(faults.every((fault) => fault.line >= 2 && fault.message !== '')).toBe(true);

@@ -1,6 +1,6 @@
 /**
- * Where in the text a fault stands. The server names faults by path (`tasks[2].depends[0]`, `env["A B"]`); the parsed
- * YAML knows where each value lies. What is not there, such as a field that is missing, is shown at what should hold it.
+ * Finds the place of a fault in the text. The server names faults by path (`tasks[2].depends[0]`, `env["A B"]`); the parsed
+ * YAML knows the position of each value. A missing field is reported at the mapping that should contain it.
  */
 import { type Document, isMap, isNode, isScalar, isSeq, type Node, type Pair, parseDocument } from 'yaml';
 
@@ -10,7 +10,7 @@ interface Place {
 }
 
 export interface PlacedFault extends Place {
-  /** From 1. */
+  /** Line number, from 1. */
   readonly line: number;
   /** Empty for a fault of the text itself. */
   readonly path: string;
@@ -28,19 +28,21 @@ export function parsePath(path: string): readonly Step[] {
   });
 }
 
-/** What the text is made of, and what keeps it from being YAML. */
+/** Parses the text and returns its syntax errors as faults. */
 export function readText(text: string): { readonly document: Document; readonly faults: readonly PlacedFault[] } {
   const document = parseDocument(text, { prettyErrors: false });
-  const faults = document.errors.map(({ pos: [from], message }) => placed(text, { from, to: from + 1 }, '', message));
+  const faults = document.errors.map(({ pos: [from], message }) =>
+    makeFault(text, { from, to: from + 1 }, '', message),
+  );
   return { document, faults };
 }
 
 export function placeFault(text: string, document: Document, fault: { path: string; message: string }): PlacedFault {
-  return placed(text, placeOf(document, parsePath(fault.path)), fault.path, fault.message);
+  return makeFault(text, placeOf(document, parsePath(fault.path)), fault.path, fault.message);
 }
 
-/** Never beyond the line it begins on: a whole list underlined says nothing. */
-function placed(text: string, { from, to }: Place, path: string, message: string): PlacedFault {
+/** Cuts the place at the end of its first line, because underlining a whole list does not help. */
+function makeFault(text: string, { from, to }: Place, path: string, message: string): PlacedFault {
   const begin = Math.min(Math.max(0, from), text.length);
   const newline = text.indexOf('\n', begin);
   const end = Math.max(begin, Math.min(to, newline === -1 ? text.length : newline));
@@ -69,12 +71,12 @@ function stepInto(node: unknown, step: Step): { place: Place; node: unknown } | 
   return pair === undefined ? undefined : { place: placeOfPair(pair), node: pair.value };
 }
 
-/** Long keys are cut in paths. */
+/** Long keys are shortened in paths. */
 function isNamed(key: string, step: string): boolean {
   return key === step || (step.endsWith('…') && key.startsWith(step.slice(0, -1)));
 }
 
-/** A plain value is what is wrong; of a list or mapping its name is shown. */
+/** A plain value is marked itself; a list or mapping is marked at its name. */
 function placeOfPair({ key, value }: Pair): Place {
   const isWritten =
     isScalar(value) && value.range !== undefined && value.range !== null && value.range[0] < value.range[1];

@@ -3,7 +3,7 @@ import { parse } from 'yaml';
 import { exampleDocument, projectIn, withProject } from './new-document.ts';
 import { yamlOf } from './document-text.ts';
 
-test('the example is YAML, whatever the project is called', () => {
+test('the example is valid YAML with any project name', () => {
   expect(parse(exampleDocument('shop: a', '2026-01-31'))).toMatchObject({
     project: 'shop: a',
     triggers: [{ start: '2026-01-31T00:00:00Z' }],
@@ -11,7 +11,7 @@ test('the example is YAML, whatever the project is called', () => {
   });
 });
 
-test('another project leaves the rest of the text alone', () => {
+test('withProject leaves the rest of the text unchanged', () => {
   const text = '# mine\nname: x\nproject: "old"   # why\ntasks: []\n';
   expect(withProject(text, 'new one')).toBe('# mine\nname: x\nproject: new one   # why\ntasks: []\n');
   expect(projectIn(withProject(text, 'a: b'))).toBe('a: b');
@@ -19,7 +19,7 @@ test('another project leaves the rest of the text alone', () => {
   expect(projectIn('[')).toBe('');
 });
 
-test('a document comes back from YAML as it was', () => {
+test('a document converted to YAML parses to the same document', () => {
   const document = {
     tasks: [{ name: 'yes', process: { command: ['a\nb', '07', ' x ', 'null', '2026-01-01T00:00:00Z'] } }],
     params: { n: 1e21, on: true },

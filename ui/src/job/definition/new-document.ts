@@ -1,7 +1,7 @@
-/** The text that a new job begins with, and its project as a part of the text. */
+/** The initial text of a new job, and functions that read and replace its project. */
 import { isMap, isScalar, parseDocument, stringify } from 'yaml';
 
-/** Small, and shows what there is: a trigger, a command with a placeholder, one task after another. */
+/** A small example of the main features: a trigger, a command with a placeholder, one task after another. */
 export function exampleDocument(project: string, day: string): string {
   return `project: ${stringify(project).trim()}
 name: my job
@@ -29,7 +29,7 @@ export function projectIn(text: string): string {
   return typeof value === 'string' ? value : '';
 }
 
-/** The same text with another project; all else stays to the letter. */
+/** Replaces the project; the rest of the text stays exactly the same. */
 export function withProject(text: string, project: string): string {
   const { contents } = parseDocument(text);
   const written = stringify(project).trim();

@@ -1,4 +1,4 @@
-/** Makes a new job: an example to start from, the project it is for, and the same editor as for jobs that are there. */
+/** Creates a new job: an example to start from, its project, and the same editor as for existing jobs. */
 import { useState } from 'react';
 import { Link, useLocation } from 'wouter';
 import { Empty } from '../../kit/empty.tsx';
@@ -16,7 +16,7 @@ import { useSave } from './use-save.ts';
 export default function NewJobPage() {
   useTitle('New job');
   if (useMayOperate()) return <NewJob />;
-  return <Empty title="Your role may look at jobs, but not make them" />;
+  return <Empty title="Your role may view jobs, but not create them" />;
 }
 
 const dayMs = 86_400_000;
@@ -25,7 +25,7 @@ function useNewText() {
   const [wanted] = useUrlState('project');
   const projects = useProjectNames();
   const names = projects.data;
-  // tomorrow: an example that begins today would have missed its first instant already
+  // tomorrow, because an example that starts today would already have missed its first instant
   const [tomorrow] = useState(() => new Date(Date.now() + dayMs).toISOString().slice(0, 10));
   const [draft, setDraft] = useDraft('new job');
   const example = exampleDocument(wanted || names?.[0] || 'demo', tomorrow);
@@ -84,8 +84,8 @@ function NewJob() {
         notes={
           isTaken ? (
             <p className="note warned">
-              The project has <Link href={`/jobs/${answer.id}/definition`}>a job of that name</Link> already: choose
-              another name, or edit that one.
+              The project already has <Link href={`/jobs/${answer.id}/definition`}>a job of that name</Link>. Choose
+              another name, or edit that job.
             </p>
           ) : null
         }

@@ -1,4 +1,4 @@
-/** Which project a new job is for. One that is not there yet is made on the spot. */
+/** The project of a new job. A project that does not exist can be created here. */
 import { useQuery } from '@tanstack/react-query';
 import { useAction } from '../../actions/use-action.ts';
 import { tenant } from '../../client.ts';
@@ -17,7 +17,7 @@ export function useProjectNames() {
 interface Props {
   readonly value: string;
   readonly names: readonly string[] | undefined;
-  /** The projects are about to be known, and with them the one that is proposed: it must not change under somebody's hands. */
+  /** The projects are still loading: the field is disabled, so that the proposed project does not change while typing. */
   readonly isWaiting: boolean;
   readonly change: (name: string) => void;
 }
@@ -26,7 +26,7 @@ export function ProjectField({ value, names, isWaiting, change }: Props) {
   const isMissing = value !== '' && names !== undefined && !names.includes(value);
   return (
     <div className="project-field">
-      <Field label="Project" hint={isMissing ? 'There is no project of that name yet.' : 'Also the document says it'}>
+      <Field label="Project" hint={isMissing ? 'This project does not exist yet.' : 'The same as in the document'}>
         {(wiring) => (
           <>
             <input

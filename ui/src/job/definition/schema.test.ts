@@ -16,7 +16,7 @@ triggers:
 - name: daily
   catchup: none`.split('\n');
 
-test('a line knows what it belongs to', () => {
+test('wayTo finds the fields that a line belongs to', () => {
   expect(wayTo(lines, 0)).toEqual([]);
   expect(wayTo(lines, 2)).toEqual(['tasks', '-']);
   expect(wayTo(lines, 3)).toEqual(['tasks', '-']);
@@ -27,18 +27,18 @@ test('a line knows what it belongs to', () => {
   expect(wayTo(lines, 11)).toEqual([]);
 });
 
-test('a list may stand as far in as its field', () => {
+test('a list may have the same indentation as its field', () => {
   expect(wayTo(lines, 12)).toEqual(['triggers', '-']);
   expect(wayTo(lines, 13)).toEqual(['triggers', '-']);
 });
 
-test('an empty line belongs to what its column says', () => {
+test('an empty line belongs to the fields that its indentation implies', () => {
   expect(wayTo([...lines.slice(0, 11), '      '], 11)).toEqual(['tasks', '-', 'retry']);
   expect(wayTo([...lines.slice(0, 11), '    '], 11)).toEqual(['tasks', '-']);
   expect(wayTo([...lines.slice(0, 11), ''], 11)).toEqual([]);
 });
 
-test('words are those of every shape that fits', () => {
+test('wordsOf returns the words of every schema that fits', () => {
   const root: Schema = {
     properties: {
       triggers: { items: { properties: { catchup: { enum: ['none', 'last', null] } } } },

@@ -1,6 +1,6 @@
 /**
- * What a document may hold, from the server's own JSON Schema: which fields, which words, and what each means. It knows
- * where in a document a line stands by the indentation of what is above it.
+ * The fields and words that a document may contain, with their descriptions, from the server's JSON Schema. The position of
+ * a line in the document is derived from the indentation of the lines above it.
  */
 export interface Schema {
   readonly description?: string;
@@ -13,13 +13,13 @@ export interface Schema {
   readonly examples?: readonly unknown[];
 }
 
-/** Field names from the outside in; `-` for an item of a list. */
+/** Field names from the outside in; `-` stands for a list item. */
 export type Way = readonly string[];
 
 const linePattern = /^(?<space>\s*)(?<dashes>(?:-\s+)*)(?:(?<key>[\w-]+)\s*:)?/;
 
 interface Read {
-  /** How far in its key stands. */
+  /** Indentation of its key. */
   readonly column: number;
   readonly dashColumns: readonly number[];
   readonly key: string | undefined;
@@ -31,12 +31,12 @@ function readLine(line: string): Read {
   return { column: space.length + dashes.length, dashColumns, key };
 }
 
-/** What the place at that line and column belongs to: the fields around it, not that of the line itself. */
+/** The fields around a line and column, without the field of the line itself. */
 export function wayTo(lines: readonly string[], at: number, column?: number): Way {
   const here = readLine(lines[at] ?? '');
   const way: string[] = here.dashColumns.map(() => '-');
   let limit = here.dashColumns[0] ?? column ?? here.column;
-  // a list may stand as far in as the field that holds it
+  // a list may have the same indentation as its field
   let isItem = here.dashColumns.length > 0;
   for (let i = at - 1; i >= 0 && (limit > 0 || isItem); i--) {
     const line = lines[i] ?? '';
@@ -61,7 +61,7 @@ export function keyOf(line: string): string | undefined {
   return readLine(line).key;
 }
 
-/** Every shape that a place may have; several where the schema leaves a choice. */
+/** Every schema that applies at a place; several if the schema offers a choice. */
 export function schemasAt(root: Schema, way: Way): readonly Schema[] {
   return way.reduce<readonly Schema[]>((schemas, step) => schemas.flatMap((schema) => into(schema, step)), open(root));
 }
@@ -77,7 +77,7 @@ function open(schema: Schema): readonly Schema[] {
   return [schema, ...(schema.anyOf ?? []).flatMap(open)];
 }
 
-/** The words that a value may be: of an enum, and both of a flag. */
+/** The possible words of a value: those of an enum, or true and false. */
 export function wordsOf(schemas: readonly Schema[]): readonly string[] {
   return schemas.flatMap((schema) => {
     if (schema.enum !== undefined) return schema.enum.filter((word) => typeof word === 'string');

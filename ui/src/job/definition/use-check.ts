@@ -1,6 +1,6 @@
 /**
- * What is wrong with a text, and what saving it would do. Whether it is YAML is seen here, at once; everything else the
- * server says by a dry run, as soon as nobody has typed for a moment. A question that is out of date is given up.
+ * Checks a text and previews saving it. YAML syntax is checked here at once; the server checks everything else by a dry run,
+ * 300 ms after the last change. A request that is out of date is aborted.
  */
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { useDeferredValue, useMemo } from 'react';
@@ -14,11 +14,11 @@ export type Applied = TenantAnswer<'POST /api/jobs'>;
 export interface Check {
   readonly faults: readonly PlacedFault[];
   readonly warnings: readonly PlacedFault[];
-  /** What the last text that had no faults would do. */
+  /** The result of saving the last text without faults. */
   readonly answer: Applied | undefined;
-  /** Whether all of this is about the text as it stands. */
+  /** Whether all of this is about the current text. */
   readonly isCurrent: boolean;
-  /** Why the server could not tell, when it is not the document's fault. */
+  /** Why the check failed, if not because of the document. */
   readonly error: Error | undefined;
 }
 
@@ -29,7 +29,7 @@ export const yamlHeaders = { 'content-type': 'application/yaml' };
 interface Wanted {
   readonly text: string;
   readonly isOn: boolean;
-  /** What the answer depends on besides the text, such as the job's version. */
+  /** What the answer depends on besides the text, for example the job's version. */
   readonly on: string | number;
 }
 
@@ -52,7 +52,7 @@ export function useCheck({ text, isOn, on }: Wanted): Check {
       faults.map(place).sort((a, b) => a.from - b.from);
     return { faults: inOrder(data?.faults), warnings: inOrder(data?.applied?.warnings) };
   }, [settled, data]);
-  // that it is being asked again changes nothing: a button must not give way under the finger
+  // a repeated request does not count as pending, so that the button stays enabled
   const isAnswered = !query.isPlaceholderData && (data !== undefined || error !== null);
   const isCurrent = settled === text && seen === text && isAnswered;
   const isBroken = syntax.faults.length > 0;
