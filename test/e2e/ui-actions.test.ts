@@ -84,7 +84,7 @@ describe.skipIf(!needs('chromium'))('actions in the web interface', () => {
     await button('Unpause report').waitFor();
     expect((await stored()).paused).toBe(true);
     await button('Run now').click();
-    await dialog().getByText('cannot be run before it is unpaused').waitFor();
+    await dialog().getByText('Unpause it to run it').waitFor();
     expect(await dialog().getByRole('button', { name: 'Run now' }).isDisabled()).toBe(true);
     await page.keyboard.press('Escape');
     expect(await page.locator(':focus').textContent()).toBe('Run now');
