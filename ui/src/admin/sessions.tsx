@@ -27,7 +27,7 @@ export function Sessions() {
   const list = useQuery({
     queryKey: keys.sessions,
     queryFn: ({ signal }) => fetchSessions(signal),
-    refetchInterval: readAgainMs,
+    refetchInterval: refetchMs,
   });
   const others = list.data?.items.filter(({ current }) => !current).length ?? 0;
   return (
