@@ -45,7 +45,7 @@ export async function rejectIncomplete(client: ClientBase, functions: readonly s
   const missing = await findMissingParts(client, functions);
   if (missing.length === 0) return;
   const more = missing.length > maxNamedParts ? ` and ${missing.length - maxNamedParts} more` : '';
-  const message = `parts are missing (${missing.slice(0, maxNamedParts).join(', ')}${more}): it is still being restored, or somebody has dropped or remaxNamedParts them`;
+  const message = `parts are missing (${missing.slice(0, maxNamedParts).join(', ')}${more}): a restore is still under way, or they were dropped or renamed`;
   throw new MillraceError('bad_configuration', message, { faults: [{ path: missingPartsPath, message }] });
 }
 

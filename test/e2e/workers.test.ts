@@ -189,7 +189,7 @@ describe('functions of a file', () => {
     const file = join(folder, 'broken.mjs');
     await writeFile(file, 'export const = 1');
     await expect(worker({ args: ['--functions', file] })).rejects.toThrow(
-      /ended with 1: .*broken\.mjs cannot be used/s,
+      /exited with 1: .*broken\.mjs cannot be used/s,
     );
   });
 

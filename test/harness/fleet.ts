@@ -58,7 +58,7 @@ function sourceOf(engines: readonly Engine[] | EngineSource): EngineSource {
   return {
     async find(version) {
       const found = engines.find((candidate) => candidate.version === version);
-      return found === undefined ? { ok: false, detail: 'not found' } : { ok: true, engine: found };
+      return found === undefined ? { ok: false, detail: 'it is not here' } : { ok: true, engine: found };
     },
   };
 }

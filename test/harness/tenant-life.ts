@@ -78,7 +78,9 @@ export async function makeTestLife(
     engines: {
       find: async (version) => {
         const found = engines.find((each) => each.version === version);
-        return found ? { ok: true, engine: found } : { ok: false, detail: `engine ${version} not found, only ${have}` };
+        return found
+          ? { ok: true, engine: found }
+          : { ok: false, detail: `engine ${version} is not here, only ${have}` };
       },
       list: async () =>
         engines.map(({ version, contract }) => ({
