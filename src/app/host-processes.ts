@@ -13,7 +13,7 @@ import type { Log } from '../kernel/log.ts';
 import { blockedSignal } from '../kernel/process/loop-watchdog.ts';
 import { machine } from '../kernel/process/machine.ts';
 import { isProcessRunning, readProcessStat } from '../kernel/process/process-stat.ts';
-import { Seldom } from '../kernel/log-throttle.ts';
+import { LogThrottle } from '../kernel/log-throttle.ts';
 import type { Service } from '../kernel/service.ts';
 import type { HostProcess, HostsPort } from '../launcher/hosts/spawning.ts';
 import { hostMemory } from './host-memory.ts';
@@ -140,11 +140,11 @@ export function detachedHosts(options: HostProcessOptions, onExit: OnExit): Host
 
 /** Somebody else starts them. */
 export function hostsElsewhere({ log }: HostProcessOptions): HostsPort {
-  const seldom = new Seldom();
+  const throttle = new LogThrottle();
   return {
     spawn(version) {
       // it is asked for again and again until somebody does
-      if (seldom.isDue(version, 'wanted'))
+      if (throttle.isDue(version, 'wanted'))
         log.warn({ engine: version }, 'one more host is wanted: `millrace host --engine` with this version');
       return undefined;
     },

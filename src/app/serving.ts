@@ -26,7 +26,7 @@ import { WorkerAccess } from '../gateway/access/worker-access.ts';
 import { leaseTimes } from '../contract/lease-times.ts';
 import { openApi } from '../http/openapi.ts';
 import { newId } from '../kernel/id.ts';
-import { Seldom } from '../kernel/log-throttle.ts';
+import { LogThrottle } from '../kernel/log-throttle.ts';
 import { packageFile } from '../kernel/process/package-files.ts';
 import { all, every, type Service } from '../kernel/service.ts';
 import { proveDiskSpace } from '../postgres/disk-space.ts';
@@ -87,7 +87,7 @@ export function makeServing(options: ServingOptions): Serving {
     desks: makeTenantDesks(loader),
     servings,
     workers: new WorkerAccess(control, time),
-    seldom: new Seldom(),
+    throttle: new LogThrottle(),
     signals: new SignalDesk(loader, log),
     leaseMs: config.leaseMs,
     publicUrl: () => config.publicUrl ?? listener.url(),

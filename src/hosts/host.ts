@@ -18,7 +18,7 @@ import type { Log } from '../kernel/log.ts';
 import { machine } from '../kernel/process/machine.ts';
 import { all, every, type Service, steady, within } from '../kernel/service.ts';
 import type { Db } from '../kernel/sql.ts';
-import { Seldom } from '../kernel/log-throttle.ts';
+import { LogThrottle } from '../kernel/log-throttle.ts';
 import type { Telemetry } from '../kernel/telemetry.ts';
 import { runningTime } from '../kernel/time.ts';
 import type { Address } from '../postgres/address.ts';
@@ -121,7 +121,7 @@ class RunningHost {
   readonly #words: Words;
   readonly #tallies: Tallies;
   readonly #pace = new BeatPace();
-  readonly #seldom = new Seldom();
+  readonly #throttle = new LogThrottle();
   readonly #housekeeping = new Housekeeping();
   readonly #patience: HostPatience;
   #unsubscribe = (): void => {};
@@ -169,7 +169,7 @@ class RunningHost {
 
   #onError(doing: string): (error: unknown) => void {
     return (error) => {
-      if (this.#seldom.isDue(doing, error))
+      if (this.#throttle.isDue(doing, error))
         this.#options.log.warn({ err: error, doing }, 'the host could not do its part; trying again');
     };
   }

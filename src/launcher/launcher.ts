@@ -13,7 +13,7 @@ import { Bell } from '../kernel/bell.ts';
 import { checkpoint } from '../kernel/checkpoint.ts';
 import { newId } from '../kernel/id.ts';
 import type { Log } from '../kernel/log.ts';
-import { Seldom } from '../kernel/log-throttle.ts';
+import { LogThrottle } from '../kernel/log-throttle.ts';
 import { all, pause, type Service, steady } from '../kernel/service.ts';
 import { type Db, onPool } from '../kernel/sql.ts';
 import { runningTime } from '../kernel/time.ts';
@@ -117,15 +117,13 @@ class Launcher {
   #turns = 0;
   #tenantOids: ReadonlySet<number | null> = new Set();
   #isWaitedFor = false;
-  /** Backends that may not be ended, as was told. */
-  #left: ReadonlySet<number> = new Set();
   /** What was in sight in the last turn, and whose. */
   readonly #known = new Map<string, string | null>();
   #isNew = true;
   /** The control database was out of reach, and has not been read since. */
   #isAway = false;
   #recoveredMs = Number.NEGATIVE_INFINITY;
-  readonly #seldom = new Seldom();
+  readonly #throttle = new LogThrottle();
   readonly #spareSince = new Map<string, number>();
   readonly service: Service;
 
@@ -186,7 +184,7 @@ class Launcher {
     return (error) => {
       if (isConnectionLoss(error)) this.#isAway = true;
       if (isTakenOver(error)) this.#lease.lose();
-      else if (this.#seldom.isDue(doing, error))
+      else if (this.#throttle.isDue(doing, error))
         this.#options.log.warn({ err: error, doing }, 'the launcher could not do its part; trying again');
     };
   }
@@ -218,13 +216,11 @@ class Launcher {
     await pause(this.#isWaitedFor ? watchWaitedForMs : watchEveryMs, signal);
   }
 
-  /** Once of each: somebody waits for them, and looks again and again. */
+  /** Throttled: a migration waits for them, so the launcher tries to end them again and again. */
   #tellOfLeft({ left }: Pick<Terminated, 'left'>): void {
-    const untold = left.filter((pid) => !this.#left.has(pid));
-    this.#left = new Set(left);
-    if (untold.length > 0)
+    if (left.length > 0 && this.#throttle.isDue('ending connections of engines', left.toSorted().join()))
       this.#options.log.warn(
-        { backends: untold },
+        { backends: left },
         'connections of engines are of another role, which may not be ended',
       );
   }

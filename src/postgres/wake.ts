@@ -13,7 +13,7 @@ import { isConnectionLoss } from '../errors.ts';
 import { delayMs, reconnect } from '../kernel/backoff.ts';
 import { newId } from '../kernel/id.ts';
 import type { Log } from '../kernel/log.ts';
-import { loop, pause, type Service } from '../kernel/service.ts';
+import { loop, pause, type Service, within } from '../kernel/service.ts';
 import { type Address, clientConfig } from './address.ts';
 
 const channel = 'millrace_wake';
@@ -160,7 +160,7 @@ export class WakeHub implements WakeUps {
       name: 'wake',
       start: async () => {
         await listening.start();
-        await Promise.race([connected.given, pause(longestStartMs)]);
+        await within(longestStartMs, connected.given);
       },
       stop: async () => {
         await listening.stop();

@@ -1,40 +1,38 @@
 /**
- * Says that the API cannot be reached: once, then once a minute, and once when it is back. Never an end (design §7). The
- * same for an API that answers, but will not take what this worker says.
+ * Logs that the API cannot be reached: once, then once a minute, and once when it is back. An outage never ends the worker
+ * (design §7). The same for an API that answers, but rejects what this worker sends.
  */
 import type { Log } from '../kernel/log.ts';
+import { LogThrottle } from '../kernel/log-throttle.ts';
 
 export class Outage {
   readonly #log: Log;
   readonly #now: () => number;
+  readonly #throttle: LogThrottle;
   #sinceMs: number | undefined;
-  #saidMs = 0;
-  #refusalSaidMs = 0;
 
   constructor(log: Log, now: () => number) {
     this.#log = log;
     this.#now = now;
+    this.#throttle = new LogThrottle({ clock: now });
   }
 
   failed(error: unknown): void {
     const nowMs = this.#now();
     this.#sinceMs ??= nowMs;
-    if (this.#saidMs > 0 && nowMs - this.#saidMs < 60_000) return;
-    this.#saidMs = nowMs;
-    this.#log.warn({ err: error, forMs: nowMs - this.#sinceMs }, 'The API does not answer; running tasks go on');
+    if (this.#throttle.isDue('outage', 'no answer'))
+      this.#log.warn({ err: error, forMs: nowMs - this.#sinceMs }, 'The API does not answer; running tasks go on');
   }
 
   refused(error: unknown): void {
-    const nowMs = this.#now();
-    if (this.#refusalSaidMs > 0 && nowMs - this.#refusalSaidMs < 60_000) return;
-    this.#refusalSaidMs = nowMs;
-    this.#log.error({ err: error }, 'The API refuses what this worker says; are they of the same version?');
+    if (this.#throttle.isDue('rejection', 'rejected'))
+      this.#log.error({ err: error }, 'The API refuses what this worker says; are they of the same version?');
   }
 
   worked(): void {
     if (this.#sinceMs === undefined) return;
     this.#log.info({ forMs: this.#now() - this.#sinceMs }, 'The API answers again');
     this.#sinceMs = undefined;
-    this.#saidMs = 0;
+    this.#throttle.clear('outage');
   }
 }

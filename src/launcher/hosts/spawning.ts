@@ -6,7 +6,7 @@ import { checkpoint } from '../../kernel/checkpoint.ts';
 import { performance } from 'node:perf_hooks';
 import type { Log } from '../../kernel/log.ts';
 import { machine } from '../../kernel/process/machine.ts';
-import { Seldom } from '../../kernel/log-throttle.ts';
+import { LogThrottle } from '../../kernel/log-throttle.ts';
 import type { LaunchHost } from '../launch-queries.ts';
 import { retryDelayMs } from '../retry-backoff.ts';
 
@@ -75,7 +75,7 @@ export class Spawning {
   readonly #hosts: HostsPort;
   readonly #log: Log;
   readonly #clock: () => number;
-  readonly #seldom: Seldom;
+  readonly #throttle: LogThrottle;
   readonly #asked = new Set<Asked>();
   /** Hosts that are what was asked for without knowing the process. */
   #credited = new Set<string>();
@@ -88,7 +88,7 @@ export class Spawning {
     this.#log = log;
     this.#diagnose = diagnose;
     this.#clock = clock;
-    this.#seldom = new Seldom(clock);
+    this.#throttle = new LogThrottle({ clock });
   }
 
   /** By engine. */
@@ -159,7 +159,7 @@ export class Spawning {
   }
 
   #spawn(engine: string, at: Date): void {
-    if (this.#seldom.isDue(engine, 'wanted')) this.#log.info({ engine }, 'one more host is wanted');
+    if (this.#throttle.isDue(engine, 'wanted')) this.#log.info({ engine }, 'one more host is wanted');
     const asked: Asked = { engine, at, sinceMs: this.#clock() };
     this.#asked.add(asked);
     asked.pid = this.#hosts.spawn(engine, (how) => this.#failed(asked, how));

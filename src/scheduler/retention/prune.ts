@@ -9,6 +9,7 @@ import type { EngineContext } from '../../contract/context.ts';
 import { pruneEvents } from '../../events/prune.ts';
 import { dayMs } from '../../kernel/text/duration.ts';
 import { checkpoint } from '../../kernel/checkpoint.ts';
+import { LogThrottle } from '../../kernel/log-throttle.ts';
 import { pause, type Service } from '../../kernel/service.ts';
 import { type Db, onPool } from '../../kernel/sql.ts';
 import { JobCounts } from './job-counts.ts';
@@ -83,7 +84,7 @@ class Pruner {
   #task = queries.first.id;
   #job = queries.first.id;
   readonly #walks = { tokens: queries.first, firings: queries.first, instants: queries.first };
-  #toldMs = 0;
+  readonly #throttle = new LogThrottle({ everyMs: dayMs });
 
   constructor(ctx: EngineContext, { whole }: { whole: boolean }) {
     this.#ctx = ctx;
@@ -275,8 +276,7 @@ class Pruner {
   }
 
   #tellReader(reader: string): void {
-    if (this.#toldMs > performance.now() - dayMs && this.#toldMs > 0) return;
-    this.#toldMs = performance.now();
+    if (!this.#throttle.isDue('event retention', reader)) return;
     this.#ctx.log.warn({ reader }, 'events that are old are kept because a reader has not come that far');
   }
 }
