@@ -8,7 +8,7 @@ import type { Client, Pool } from 'pg';
 import type { EngineContext } from '../contract/context.ts';
 import type { Engine, Scheduler } from '../contract/engine.ts';
 import { isConnectionLoss, isMissingRight } from '../errors.ts';
-import { checkpoint } from '../kernel/checkpoint.ts';
+import { checkpoint } from './checkpoints.ts';
 import { pause, within } from '../kernel/service.ts';
 import type { ConnectionBudget } from '../postgres/pool/connection-budget.ts';
 import { type Db, onPool, sql } from '../kernel/sql.ts';

@@ -10,7 +10,7 @@ import type { Pool } from 'pg';
 import { everyone } from '../contract/channels.ts';
 import { isConnectionLoss } from '../errors.ts';
 import { Bell } from '../kernel/bell.ts';
-import { checkpoint } from '../kernel/checkpoint.ts';
+import { checkpoint } from './checkpoints.ts';
 import { newId } from '../kernel/id.ts';
 import type { Log } from '../kernel/log.ts';
 import { LogThrottle } from '../kernel/log-throttle.ts';
@@ -219,10 +219,7 @@ class Launcher {
   /** Throttled: a migration waits for them, so the launcher tries to end them again and again. */
   #tellOfLeft({ left }: Pick<Terminated, 'left'>): void {
     if (left.length > 0 && this.#throttle.isDue('ending connections of engines', left.toSorted().join()))
-      this.#options.log.warn(
-        { backends: left },
-        'connections of engines are of another role, which may not be ended',
-      );
+      this.#options.log.warn({ backends: left }, 'connections of engines are of another role, which may not be ended');
   }
 
   async #pass(signal: AbortSignal): Promise<void> {

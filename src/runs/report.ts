@@ -5,10 +5,11 @@
 import type { EngineContext } from '../contract/context.ts';
 import type { FromWorker, Reported } from '../contract/engine.ts';
 import type { Report } from '../contract/wire.ts';
-import { checkpoint } from '../kernel/checkpoint.ts';
+import { checkpoint } from './checkpoints.ts';
 import { type Db, onPool, sql } from '../kernel/sql.ts';
 import { tellKilled } from './claim.ts';
 import { heldLeases, returnRuns } from './return-runs.ts';
+import { reported } from './telemetry.ts';
 
 export async function applyReports(ctx: EngineContext, reports: readonly FromWorker<Report>[]): Promise<Reported> {
   const db = onPool(ctx.pool);
@@ -23,7 +24,7 @@ export async function applyReports(ctx: EngineContext, reports: readonly FromWor
   if (done.applied > 0) ctx.hints.send('events');
   // their workers hear of it with a heartbeat otherwise
   if (done.killed > 0) await tellKilled(ctx);
-  ctx.telemetry.emit('reported', { runs: reports.length, applied: done.applied + back, created: done.created });
+  reported.emit(ctx.telemetry, { runs: reports.length, applied: done.applied + back, created: done.created });
   return { applied: done.applied + back, created: done.created };
 }
 

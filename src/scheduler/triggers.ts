@@ -7,7 +7,7 @@
 import type { SchedulerStatus } from '../contract/context.ts';
 import { compileSchedule, nextInstant, type Schedule } from '../calendar/schedule.ts';
 import { isRowRejection } from '../errors.ts';
-import { checkpoint } from '../kernel/checkpoint.ts';
+import { checkpoint } from './checkpoints.ts';
 import { isolateRejected } from '../kernel/isolate-rejected.ts';
 import { pause, type Service } from '../kernel/service.ts';
 import { splitInto } from '../kernel/split-into.ts';
@@ -18,6 +18,7 @@ import { activeTriggers, type Firing, fireTriggers, skipInstants, type TriggerRo
 import type { Part, Progress } from './part-faults.ts';
 import type { Scheduling, Wait } from './scheduling.ts';
 import { specOf } from './spec.ts';
+import { triggersFired } from './telemetry.ts';
 import { type Due, TriggerQueue } from './trigger-queue.ts';
 
 interface Trigger {
@@ -213,7 +214,7 @@ export class TriggerProcessor {
       });
       const firedAt = time.now();
       const latenessMs = due.map(({ dueMs }) => firedAt - dueMs);
-      ctx.telemetry.emit('fired', { tenant: ctx.tenant.id, triggers: fired, runs: created, latenessMs });
+      triggersFired.emit(ctx.telemetry, { tenant: ctx.tenant.id, triggers: fired, runs: created, latenessMs });
     } catch (error) {
       for (const entry of onTime) this.#putBack(entry);
       throw error;

@@ -18,19 +18,18 @@ import {
   type Signals,
   type TaskDefinition,
 } from '../contract/wire.ts';
-import { checkpoint } from '../kernel/checkpoint.ts';
+import { checkpoint } from './checkpoints.ts';
 import { newId } from '../kernel/id.ts';
 import { all, type Service, within } from '../kernel/service.ts';
 import { failed, faulty, success } from '../runtimes/contract.ts';
 import { Claimer } from './claimer.ts';
-import { Client, forAMoment, isTenantAway, isWorkerRefused } from './client.ts';
+import { Client, forAMoment, isTenantAway, isWorkerRefused, Outage } from './client.ts';
 import { DefinitionCache } from './definition-cache.ts';
 import { Executor, reportOf } from './executor.ts';
 import { makeHeart } from './heartbeat.ts';
 import { type Hold, Holdings } from './holdings.ts';
 import { LogShippers } from './log-shippers.ts';
 import { News } from './cache-invalidation.ts';
-import { Outage } from './outage.ts';
 import { Reporter } from './reporter.ts';
 import type { WorkerSettings } from './settings.ts';
 

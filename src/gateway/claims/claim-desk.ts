@@ -13,7 +13,7 @@ import { laneOf } from '../../contract/lane.ts';
 import { leaseTimes } from '../../contract/lease-times.ts';
 import type { LocalTasks } from '../../contract/local-tasks.ts';
 import type { ClaimedRun, Report } from '../../contract/wire.ts';
-import { checkpoint } from '../../kernel/checkpoint.ts';
+import { checkpoint } from '../checkpoints.ts';
 import { groupBy } from '../../kernel/group-by.ts';
 import type { Log } from '../../kernel/log.ts';
 import { every, type Service, within } from '../../kernel/service.ts';

@@ -4,7 +4,7 @@ import type { HeartbeatRequest, HeldRun } from '../../contract/wire.ts';
 import { knownError, MillraceError } from '../../errors.ts';
 import type { Handlers } from '../../http/endpoint.ts';
 import { hasNoRuns } from '../../loader/loader.ts';
-import { checkpoint } from '../../kernel/checkpoint.ts';
+import { checkpoint } from '../checkpoints.ts';
 import { groupBy } from '../../kernel/group-by.ts';
 import { noteForeignWorker, noteWorker } from '../installation/queries.ts';
 import { DefinitionsAnswer } from './definitions-answer.ts';

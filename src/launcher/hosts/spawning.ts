@@ -2,7 +2,7 @@
  * Hosts that were asked for and are not there yet: no more are asked for than are missing. Where they end before they are
  * there, the next one is asked for after a growing pause, and whoever waits for one is told.
  */
-import { checkpoint } from '../../kernel/checkpoint.ts';
+import { checkpoint } from '../checkpoints.ts';
 import { performance } from 'node:perf_hooks';
 import type { Log } from '../../kernel/log.ts';
 import { machine } from '../../kernel/process/machine.ts';

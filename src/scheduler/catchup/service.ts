@@ -9,7 +9,7 @@
  */
 import { isRowRejection } from '../../errors.ts';
 import { compileSchedule } from '../../calendar/schedule.ts';
-import { checkpoint } from '../../kernel/checkpoint.ts';
+import { checkpoint } from '../checkpoints.ts';
 import { groupBy } from '../../kernel/group-by.ts';
 import type { Service } from '../../kernel/service.ts';
 import { type NewCatchup, pieceInstantsOf, planOf, recut } from './catchup.ts';
@@ -17,6 +17,7 @@ import { advanceCatchups, type CatchupWork, dropRemovedCatchups, nextCatchups, r
 import { type CatchupRow, fireTriggers } from '../queries.ts';
 import type { Scheduling, Wait } from '../scheduling.ts';
 import { specOf } from '../spec.ts';
+import { instantsCaughtUp } from '../telemetry.ts';
 
 /** With so many runs that nobody has taken, a trigger is held back. */
 const mostWaiting = 5_000;
@@ -158,7 +159,7 @@ class CatchingUp {
     const { fired, created, killed, lanes } = await fireTriggers(db, firings, { priority: 'backfill', order, at });
     ready(created, lanes);
     await tell(killed);
-    ctx.telemetry.emit('caught_up', { tenant: ctx.tenant.id, triggers: fired, runs: created });
+    instantsCaughtUp.emit(ctx.telemetry, { tenant: ctx.tenant.id, triggers: fired, runs: created });
   }
 
   #break(row: CatchupWork, error: unknown): void {

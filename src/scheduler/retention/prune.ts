@@ -8,7 +8,7 @@
 import type { EngineContext } from '../../contract/context.ts';
 import { pruneEvents } from '../../events/prune.ts';
 import { dayMs } from '../../kernel/text/duration.ts';
-import { checkpoint } from '../../kernel/checkpoint.ts';
+import { checkpoint } from '../checkpoints.ts';
 import { LogThrottle } from '../../kernel/log-throttle.ts';
 import { pause, type Service } from '../../kernel/service.ts';
 import { type Db, onPool } from '../../kernel/sql.ts';
