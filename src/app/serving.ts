@@ -111,6 +111,7 @@ export function makeServing(options: ServingOptions): Serving {
     watching,
     wakeUps(installation, context),
     context.claims.service,
+    polls(context),
     context.streams.service,
     context.rejectedCredentials.service,
     rootKey(options),
@@ -118,9 +119,7 @@ export function makeServing(options: ServingOptions): Serving {
     announcement(installation, { url: () => listener.url(), vitals }),
   ]);
   return {
-    name: 'api',
-    start: services.start,
-    stop: services.stop,
+    ...services,
     gateway,
     url: () => listener.url(),
     signInLink: async () => (await newLink(context, hashOf(options.rootKey))).url,
@@ -158,6 +157,11 @@ function wakeUps({ hub, broker }: Installation, { claims, signals, callers, stre
       for (const stop of undo.splice(0)) stop();
     },
   };
+}
+
+/** Quiet, the gateway answers long polls at once: workers need not wait for the end of this process to ask another. */
+function polls({ signals }: GatewayContext): Service {
+  return { name: 'polls', start: async () => {}, quiet: () => signals.quiet(), stop: async () => {} };
 }
 
 function rootKey({ installation, rootKey: secret }: ServingOptions): Service {

@@ -7,7 +7,7 @@ import { performance } from 'node:perf_hooks';
 import { isStatementRejection } from '../errors.ts';
 import type { Bell } from '../kernel/bell.ts';
 import { isolateRejected } from '../kernel/isolate-rejected.ts';
-import { type Service, steady } from '../kernel/service.ts';
+import { growingTo, loop, type Service } from '../kernel/service.ts';
 import type { Word } from './host-queries.ts';
 
 export interface WordsOptions {
@@ -31,15 +31,17 @@ export class Words {
 
   constructor(options: WordsOptions) {
     this.#options = options;
-    this.service = steady(
+    // never quiet before its stop: schedulers that stop still have something to report
+    const { name, start, stop } = loop(
       'words',
       async (signal) => {
         await options.bell.wait(longestWaitMs, signal);
         await this.flush();
       },
       options.onError,
-      longestWaitMs,
+      growingTo(longestWaitMs),
     );
+    this.service = { name, start, stop };
   }
 
   say(word: Word): void {

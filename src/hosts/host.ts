@@ -16,7 +16,7 @@ import { newId } from '../kernel/id.ts';
 import { isolateRejected } from '../kernel/isolate-rejected.ts';
 import type { Log } from '../kernel/log.ts';
 import { machine } from '../kernel/process/machine.ts';
-import { all, every, type Service, steady, within } from '../kernel/service.ts';
+import { all, every, growingTo, loop, type Service, within } from '../kernel/service.ts';
 import type { Db } from '../kernel/sql.ts';
 import { LogThrottle } from '../kernel/log-throttle.ts';
 import type { Telemetry } from '../kernel/telemetry.ts';
@@ -111,7 +111,7 @@ const nothing: SchedulerStatus = { queuedTriggers: 0, nextTriggerId: null, nextT
 
 export function makeHost(options: HostOptions): Host {
   const host = new RunningHost(options);
-  return { name: 'host', start: host.service.start, stop: host.service.stop, id: () => host.id, ended: host.ended };
+  return { ...host.service, id: () => host.id, ended: host.ended };
 }
 
 class RunningHost {
@@ -162,7 +162,7 @@ class RunningHost {
       this.#words.service,
       this.#heapWatch(),
       { name: 'schedulers', start: async () => {}, stop: () => this.#attempts.stopAll() },
-      steady('orders', (signal) => this.#follow(signal), this.#onError('reading its orders'), beatEveryMs),
+      loop('orders', (signal) => this.#follow(signal), this.#onError('reading its orders'), growingTo(beatEveryMs)),
       { name: 'leave-taking', start: async () => {}, stop: () => this.#takeLeave() },
     ]);
   }

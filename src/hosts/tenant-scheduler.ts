@@ -9,7 +9,7 @@ import type { EngineContext } from '../contract/context.ts';
 import type { Engine, Scheduler } from '../contract/engine.ts';
 import { isConnectionLoss, isMissingRight } from '../errors.ts';
 import { checkpoint } from './checkpoints.ts';
-import { pause, within } from '../kernel/service.ts';
+import { deadlineIn, pause, within } from '../kernel/service.ts';
 import type { ConnectionBudget } from '../postgres/pool/connection-budget.ts';
 import { type Db, onPool, sql } from '../kernel/sql.ts';
 import { type KeptPool, keptPool } from '../postgres/pool/kept-pool.ts';
@@ -271,9 +271,9 @@ async function windDown(
   kept: KeptPool,
   ending: Ending,
 ): Promise<Ending> {
-  const stopping = scheduler?.stop().then(
+  const stopping = scheduler?.stop(deadlineIn(limits.stopMs)).then(
     () => true,
-    () => true,
+    () => false,
   );
   const ended = stopping === undefined || (await within(limits.stopMs, stopping)) === true;
   if (ended) {

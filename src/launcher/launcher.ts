@@ -14,7 +14,7 @@ import { checkpoint } from './checkpoints.ts';
 import { newId } from '../kernel/id.ts';
 import type { Log } from '../kernel/log.ts';
 import { LogThrottle } from '../kernel/log-throttle.ts';
-import { all, pause, type Service, steady } from '../kernel/service.ts';
+import { all, growingTo, loop, pause, type Service } from '../kernel/service.ts';
 import { type Db, onPool } from '../kernel/sql.ts';
 import { runningTime } from '../kernel/time.ts';
 import type { Address } from '../postgres/address.ts';
@@ -96,6 +96,8 @@ const locked = '1s';
 /** After an outage, hosts need as long to say which schedulers have ended. */
 const recoveryMs = 10_000;
 
+const pauses = growingTo(longestSleepMs);
+
 export function makeLauncher(options: LauncherOptions): Service {
   return new Launcher(options).service;
 }
@@ -147,17 +149,16 @@ class Launcher {
       onChange: () => this.#bell.ring(),
       onError: this.#warn('renewing its lease'),
     });
-    const { name, start, stop } = all('launcher', [
+    const { stop, ...service } = all('launcher', [
       this.#lease.service,
       this.#wakeUps(),
-      steady('watch', (signal) => this.#look(signal), this.#warn('watching for transactions'), longestSleepMs),
-      steady('turns', (signal) => this.#pass(signal), this.#warn('taking a turn'), longestSleepMs),
+      loop('watch', (signal) => this.#look(signal), this.#warn('watching for transactions'), pauses),
+      loop('turns', (signal) => this.#pass(signal), this.#warn('taking a turn'), pauses),
     ]);
     this.service = {
-      name,
-      start,
-      stop: async () => {
-        await stop();
+      ...service,
+      stop: async (deadlineMs) => {
+        await stop(deadlineMs);
         await this.#pool?.end().catch(() => {});
       },
     };

@@ -53,5 +53,5 @@ export class RejectedTenants {
 }
 
 function subjectOf(whose: Whose): string {
-  return whose ?? 'what is no tenant\'s';
+  return whose ?? "what is no tenant's";
 }

@@ -24,9 +24,10 @@ export function makeWorker(options: WorkerOptions): Service {
         await incarnation.start();
         current = incarnation;
       }),
-    stop: () =>
+    quiet: () => current?.quiet(),
+    stop: (deadlineMs) =>
       inTurn(async () => {
-        await current?.stop();
+        await current?.stop(deadlineMs);
         current = undefined;
       }),
   };

@@ -7,6 +7,7 @@
  * it has cached when it hears of it, and counts from there.
  */
 import type { HeldRun, Invalidation, Seen } from '../../contract/wire.ts';
+import { MillraceError } from '../../errors.ts';
 import { groupBy } from '../../kernel/group-by.ts';
 import { newId } from '../../kernel/id.ts';
 import type { Log } from '../../kernel/log.ts';
@@ -34,6 +35,7 @@ export class SignalDesk {
   /** Tenants that are to be looked at, and looks that are under way. */
   readonly #wanted = new Set<string>();
   readonly #looking = new Map<string, Promise<void>>();
+  #isQuiet = false;
   readonly #invalidations: Invalidation[] = [];
   /** The number of the newest invalidation. */
   #newest = 0;
@@ -84,8 +86,15 @@ export class SignalDesk {
     poll.abort();
   }
 
+  /** Ends all polls at once, and takes no more: workers ask another gateway, or this one after its restart. */
+  quiet(): void {
+    this.#isQuiet = true;
+    for (const polls of this.#polls.values()) for (const poll of polls) poll.abort();
+  }
+
   /** Aborts when there is a run for this worker to kill; of several polls one is enough to tell it. */
   poll(worker: string): AbortController {
+    if (this.#isQuiet) throw new MillraceError('stopping', 'this gateway is stopping and takes no more polls');
     const control = new AbortController();
     this.#polls.set(worker, (this.#polls.get(worker) ?? new Set()).add(control));
     if (this.#cancels.has(worker)) control.abort();
