@@ -2,7 +2,7 @@
  * `up` assembled within the benchmark's own process, from the same parts, so that traffic between its worker and its
  * gateway can be timed to the microsecond. The host is a process of its own, as under `up`.
  */
-import { childHosts } from '../src/app/host-processes.ts';
+import { ChildHosts } from '../src/app/child-hosts.ts';
 import { openInstallation } from '../src/app/installation.ts';
 import { prepareDatabases } from '../src/app/preparation.ts';
 import { hostProcessesOf, launcherOf, onHostExit } from '../src/app/launcher-role.ts';
@@ -35,7 +35,7 @@ export async function startInProcess(home: string, control: Address): Promise<In
     poolSize: 10,
   });
   const ending = new AbortController();
-  const hosts = childHosts({
+  const hosts = new ChildHosts({
     ...hostProcessesOf(installation),
     firstVersion: engineVersion,
     ending: ending.signal,

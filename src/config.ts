@@ -2,7 +2,7 @@
 import { resolve } from 'node:path';
 import { z } from 'zod';
 import { type Fault, MillraceError } from './errors.ts';
-import { type Armed, parseCheckpoint } from './kernel/checkpoint.ts';
+import { type Armed, parseArmed } from './kernel/checkpoint.ts';
 import { parseDuration } from './kernel/text/duration.ts';
 import { findRootKeyFault, findSecretKeyFault } from './kernel/text/secret-text.ts';
 import { faultWords, shapeFaults } from './kernel/text/shape-faults.ts';
@@ -48,9 +48,12 @@ const keptCount = z
   .regex(/^([1-9]\d{0,11}|forever)$/, 'must be a whole number of at least 1, or forever')
   .transform((value) => (value === 'forever' ? null : Number(value)));
 const checkpoint = z.string().transform((value, context) => {
-  const parsed = parseCheckpoint(value);
+  const parsed = parseArmed(value);
   if (parsed !== undefined) return parsed;
-  context.addIssue({ code: 'custom', message: 'there is no such checkpoint; src/kernel/checkpoint.ts has them all' });
+  context.addIssue({
+    code: 'custom',
+    message: 'must be the name of a checkpoint, such as triggers.fire, or triggers.fire:2 for its second passage',
+  });
   return z.NEVER;
 });
 const emptySecret = 'is empty: set a key, or unset the variable to use the file in the home';

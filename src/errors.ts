@@ -30,6 +30,7 @@ const table = {
   tenant_unavailable: [503, 'The tenant cannot be served now'],
   tenant_stopped: [503, 'The tenant was stopped by a person'],
   database_unavailable: [503, 'The database cannot be used now'],
+  stopping: [503, 'This process is stopping'],
   embedded_postgres: [500, 'The embedded PostgreSQL did not start'],
   already_running: [409, 'Another one is running'],
   bad_configuration: [400, 'The configuration has faults'],

@@ -4,9 +4,9 @@ import { readFileSync } from 'node:fs';
 import type { RoleCommands } from './cli/commands/server/role-commands.ts';
 import { runCli } from './cli/program.ts';
 import { readConfig, secretVariables } from './config.ts';
-import { arm } from './kernel/checkpoint.ts';
 import { eraseEnvironment } from './kernel/process/erase-environment.ts';
 import { closeInheritedFiles } from './kernel/process/inherited-files.ts';
+import { armCheckpoint } from './app/checkpoints.ts';
 import type { HostOrder } from './app/host-order.ts';
 import type { Role } from './app/role.ts';
 
@@ -64,7 +64,7 @@ function roleFor(flags: {
   const config = readConfig({ ...process.env, ...set });
   eraseEnvironment(secretVariables);
   closeInheritedFiles();
-  if (config.checkpoint !== undefined) arm(config.checkpoint);
+  if (config.checkpoint !== undefined) armCheckpoint(config.checkpoint);
   return { config, signal: ending.signal, say };
 }
 

@@ -2,8 +2,12 @@
 import { makeLog } from '../kernel/log.ts';
 import { externalAddress, openExternal, readRootKey, readSecretKeys } from './opening.ts';
 import { prepareDatabases } from './preparation.ts';
-import { type Role, unlessAborted, untilAborted } from './role.ts';
+import { type Role, RoleEnd, unlessAborted, untilAborted } from './role.ts';
 import { makeServing } from './serving.ts';
+
+/** From SIGTERM to the end of the process; and what of it is left to close connections. */
+const stopMs = 5_000;
+const closeMs = 500;
 
 export async function runApi({ config, signal, say }: Role): Promise<void> {
   const log = makeLog({ level: config.logLevel, role: 'api' });
@@ -14,12 +18,13 @@ export async function runApi({ config, signal, say }: Role): Promise<void> {
   const installation = await unlessAborted(signal, openExternal(config, log, { role: 'api', secretKeys }));
   if (installation === undefined) return;
   const serving = makeServing({ installation, rootKey });
+  const end = new RoleEnd(signal, stopMs, log);
   try {
     await serving.start();
     say(`Millrace API at ${serving.url()}`);
     await untilAborted(signal);
   } finally {
-    await serving.stop();
-    await installation.close();
+    await end.stop(serving, closeMs);
+    await end.finish('closing connections', installation.close());
   }
 }

@@ -7,7 +7,8 @@ import { until } from '../../test/harness/until.ts';
 import { type Log, silent } from '../kernel/log.ts';
 import { machine } from '../kernel/process/machine.ts';
 import { pause, within } from '../kernel/service.ts';
-import { type ChildHosts, childHosts, detachedHosts } from './host-processes.ts';
+import { ChildHosts } from './child-hosts.ts';
+import { detachedHosts } from './host-processes.ts';
 
 const children: ChildProcess[] = [];
 afterEach(() => {
@@ -91,7 +92,7 @@ describe('a host that cannot be started', () => {
   const faults: unknown[] = [];
   const log = { ...silent, error: (fields: { err?: unknown }) => void faults.push(fields.err) } as unknown as Log;
   const hostsWith = (env: Record<string, string>): ChildHosts =>
-    childHosts({
+    new ChildHosts({
       main: '/nowhere/main.js',
       log,
       memoryMb: 64,
@@ -134,7 +135,7 @@ describe('a host that cannot be started', () => {
 it('the host that was started early is kept for its own version', async () => {
   const started: string[] = [];
   const log = { ...silent, error: (fields: { engine?: string }) => void started.push(fields.engine ?? '') };
-  const children = childHosts({
+  const children = new ChildHosts({
     main: '/nowhere/main.js',
     log,
     memoryMb: 64,

@@ -2,9 +2,8 @@
  * Hosts as processes: started when the launcher asks for one, ended when it has written one off. Their logs go to our
  * standard error, not through us.
  *
- * Under `up` they are children that end with it: through their channel they are told when and where the database is ready,
- * and hear that we are gone, even by kill -9. The first one loads while the database starts. Beside a `launcher` they are on
- * their own, in a session of their own: neither its end nor a signal to its group reaches them, and its successor adopts them.
+ * Under `up` they are children that end with it (`child-hosts.ts`). Beside a `launcher` they are on their own, in a session of
+ * their own: neither its end nor a signal to its group reaches them, and its successor adopts them.
  */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
@@ -13,11 +12,9 @@ import type { Log } from '../kernel/log.ts';
 import { blockedSignal } from '../kernel/process/loop-watchdog.ts';
 import { machine } from '../kernel/process/machine.ts';
 import { isProcessRunning, readProcessStat } from '../kernel/process/process-stat.ts';
-import { Seldom } from '../kernel/log-throttle.ts';
-import type { Service } from '../kernel/service.ts';
+import { LogThrottle } from '../kernel/log-throttle.ts';
 import type { HostProcess, HostsPort } from '../launcher/hosts/spawning.ts';
 import { hostMemory } from './host-memory.ts';
-import { type HostOrder, registered } from './host-order.ts';
 
 export interface HostProcessOptions {
   readonly main: string;
@@ -29,9 +26,13 @@ export interface HostProcessOptions {
 }
 
 /** A process that is known to be gone need not be missed first. */
-type OnExit = (pid: number) => void;
+export type OnExit = (pid: number) => void;
 
-function start({ main, memoryMb, env }: HostProcessOptions, version: string, beside: 'child' | 'alone'): ChildProcess {
+export function startHost(
+  { main, memoryMb, env }: HostProcessOptions,
+  version: string,
+  beside: 'child' | 'alone',
+): ChildProcess {
   const heap = `--max-old-space-size=${hostMemory(memoryMb).abortAtMb}`;
   return spawn(process.execPath, [heap, main, 'host', '--engine', version, '--on-demand'], {
     env: { ...process.env, ...env },
@@ -72,17 +73,21 @@ function formatFate(code: number | null, killedBy: NodeJS.Signals | null, memory
 }
 
 /** How a host of this machine has ended. Undefined while a process has its number, which may be another process by now. */
-function fateOf({ machine: where, pid }: HostProcess): string | undefined {
+export function fateOf({ machine: where, pid }: HostProcess): string | undefined {
   if (where !== machine || pid === process.pid || isProcessRunning(pid)) return undefined;
   return ends.of(pid) ?? 'is gone: there is no such process any more';
 }
 
-function watch(
-  child: ChildProcess,
-  { version, memoryMb, log }: { readonly version: string; readonly memoryMb: number; readonly log: Log },
-  onExit: OnExit,
-  missed = (): boolean => true,
-): void {
+interface Watching {
+  readonly version: string;
+  readonly memoryMb: number;
+  readonly log: Log;
+  readonly onExit: OnExit;
+  /** Whether its end is unwanted; default: always. */
+  readonly isMissed?: () => boolean;
+}
+
+export function watch(child: ChildProcess, { version, memoryMb, log, onExit, isMissed = () => true }: Watching): void {
   // for all its life: one that cannot be started says so twice, and unheard it would end us
   child.on('error', (error) => {
     if (child.pid === undefined) log.error({ err: error, engine: version }, notStarted);
@@ -90,7 +95,7 @@ function watch(
   });
   child.once('exit', (code, killedBy) => {
     const fields = { host: child.pid, engine: version, code: killedBy ?? code };
-    if (code === 0 || !missed()) log.debug(fields, 'a host has ended');
+    if (code === 0 || !isMissed()) log.debug(fields, 'a host has ended');
     else log.error(fields, 'a host has ended unasked');
     if (child.pid === undefined) return;
     ends.note(child.pid, formatFate(code, killedBy, memoryMb));
@@ -98,15 +103,15 @@ function watch(
   });
 }
 
-type OnEnd = (how: string) => void;
+export type OnEnd = (how: string) => void;
 
-function tellEnd(child: ChildProcess, onEnd: OnEnd): void {
+export function notifyEnd(child: ChildProcess, onEnd: OnEnd): void {
   child.once('exit', (code, killedBy) => onEnd(killedBy ?? `exit ${code}`));
   child.once('error', (error) => child.pid === undefined && onEnd(error.message));
 }
 
-/** Some faults of the system, such as too little memory, are thrown at once and not told as an event. */
-function orTold(
+/** Some faults of the system, such as too little memory, are thrown at once and not emitted as an event: both are logged. */
+export function tryToStart(
   log: Log,
   version: string,
   work: () => ChildProcess,
@@ -114,7 +119,7 @@ function orTold(
 ): ChildProcess | undefined {
   try {
     const child = work();
-    tellEnd(child, onEnd);
+    notifyEnd(child, onEnd);
     return child;
   } catch (error) {
     log.error({ err: error, engine: version }, notStarted);
@@ -126,13 +131,13 @@ function orTold(
 /** Hosts that outlive us. */
 export function detachedHosts(options: HostProcessOptions, onExit: OnExit): HostsPort {
   const begin = (version: string): ChildProcess => {
-    const child = start(options, version, 'alone');
-    watch(child, { ...options, version }, onExit);
+    const child = startHost(options, version, 'alone');
+    watch(child, { ...options, version, onExit });
     child.unref();
     return child;
   };
   return {
-    spawn: (version, onEnd) => orTold(options.log, version, () => begin(version), onEnd)?.pid,
+    spawn: (version, onEnd) => tryToStart(options.log, version, () => begin(version), onEnd)?.pid,
     kill: (host) => void killHost(host, options.log),
     fate: fateOf,
   };
@@ -140,11 +145,11 @@ export function detachedHosts(options: HostProcessOptions, onExit: OnExit): Host
 
 /** Somebody else starts them. */
 export function hostsElsewhere({ log }: HostProcessOptions): HostsPort {
-  const seldom = new Seldom();
+  const throttle = new LogThrottle();
   return {
     spawn(version) {
       // it is asked for again and again until somebody does
-      if (seldom.isDue(version, 'wanted'))
+      if (throttle.isDue(version, 'wanted'))
         log.warn({ engine: version }, 'one more host is wanted: `millrace host --engine` with this version');
       return undefined;
     },
@@ -153,95 +158,11 @@ export function hostsElsewhere({ log }: HostProcessOptions): HostsPort {
   };
 }
 
-export interface ChildHosts extends HostsPort, Service {
-  /** The control database is there, and migrated. */
-  tell(order: HostOrder, onExit: OnExit): void;
-}
-
-export interface ChildHostOptions extends HostProcessOptions {
-  readonly firstVersion: string;
-  /** Aborts when all is to end: a host that goes then, by the same signal perhaps, is not missed. */
-  readonly ending: AbortSignal;
-}
-
-const killAfterMs = 4_000;
-/** A host that is registered is seen by the launcher by then. */
-const noticedMs = 3_000;
-
-/** Hosts that end with us. The first, of the release's own engine, is there before anybody asks for it. */
-export function childHosts(options: ChildHostOptions): ChildHosts {
-  const { firstVersion } = options;
-  const children = new Set<ChildProcess>();
-  let told: { readonly order: HostOrder; readonly onExit: OnExit } | undefined;
-  let spare: ChildProcess | undefined;
-  let stopping = false;
-  const isEnding = (): boolean => stopping || options.ending.aborted;
-  const begin = (version: string): ChildProcess => {
-    const child = start(options, version, 'child');
-    children.add(child);
-    const onExit = (pid: number): void => told?.onExit(pid);
-    watch(child, { ...options, version }, onExit, () => !isEnding());
-    const notSpare = (): void => {
-      if (spare === child) spare = undefined;
-    };
-    const gone = (): void => {
-      children.delete(child);
-      notSpare();
-    };
-    child.once('exit', gone);
-    child.once('error', () => child.pid === undefined && gone());
-    child.on('message', (word) => {
-      // a launcher that asks now may have looked for hosts a moment before
-      if (word === registered) setTimeout(notSpare, noticedMs).unref();
-    });
-    if (told !== undefined) send(child, told.order);
-    return child;
-  };
-  return {
-    name: 'hosts',
-    async start() {
-      spare = orTold(options.log, firstVersion, () => begin(firstVersion));
-    },
-    async stop() {
-      stopping = true;
-      await Promise.all([...children].map(end));
-    },
-    spawn(version, onEnd) {
-      if (isEnding()) return undefined;
-      const ready = version === firstVersion ? spare : undefined;
-      if (ready === undefined) return orTold(options.log, version, () => begin(version), onEnd)?.pid;
-      spare = undefined;
-      tellEnd(ready, onEnd);
-      return ready.pid;
-    },
-    kill: (host) => void killHost(host, options.log),
-    fate: fateOf,
-    tell(order, onExit) {
-      told = { order, onExit };
-      for (const child of children) send(child, order);
-    },
-  };
-}
-
-/** One that has gone meanwhile is told of by its exit. */
-function send(child: ChildProcess, order: HostOrder): void {
-  if (child.connected) child.send(order, () => {});
-}
-
-async function end(child: ChildProcess): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null || child.pid === undefined) return;
-  const gone = new Promise<void>((resolve) => child.once('exit', () => resolve()));
-  child.kill('SIGTERM');
-  const insist = setTimeout(() => child.kill('SIGKILL'), killAfterMs);
-  await gone;
-  clearTimeout(insist);
-}
-
 /**
  * By its pid, if that is (still) the host's: the number may have been given to another process by now. After the restart of
  * a container to another host, even: the system gives it the numbers of the one before.
  */
-async function killHost({ machine: where, pid, ageMs = 0 }: HostProcess, log: Log): Promise<void> {
+export async function killHost({ machine: where, pid, ageMs = 0 }: HostProcess, log: Log): Promise<void> {
   if (where !== machine || pid === process.pid) return;
   if (!isHost(await commandOf(pid)) || (ageOf(pid) ?? ageMs) < ageMs - inaccuracyMs) return;
   try {

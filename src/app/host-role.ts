@@ -12,7 +12,7 @@ import { type HostOrder, registered } from './host-order.ts';
 import { budgetOf, isElsewhere } from './installation.ts';
 import { externalAddress, openExternal, readSecretKeys } from './opening.ts';
 import { prepareControl } from './preparation.ts';
-import { type Role, unlessAborted, untilAborted } from './role.ts';
+import { type Role, RoleEnd, unlessAborted, untilAborted } from './role.ts';
 
 /** Without an answer for so long, the network is gone: on to a new connection. */
 const lostMs = 10_000;
@@ -28,6 +28,10 @@ const busyShare = 1 / 40;
  */
 const blockedMs = 250;
 const blockedMsPerTenant = 2;
+
+/** From SIGTERM to the end of the process: a scheduler has 5 s of it to stop. And what is left to close connections. */
+const stopMs = 8_000;
+const closeMs = 500;
 
 /** Under `up`, the order says where the database is, and that it is ready. */
 export async function runHost(
@@ -55,6 +59,7 @@ export async function runHost(
     signal,
     onTenants: endWhenBlocked(),
   });
+  const end = new RoleEnd(signal, stopMs, log);
   try {
     await awaitEngine(installation.engines, version, { waits: !onDemand, signal, log });
     if (signal.aborted) return;
@@ -63,12 +68,12 @@ export async function runHost(
     });
     if (signal.aborted) return;
     process.send?.(registered);
-    const end = await Promise.race([host.ended, untilAborted(signal)]);
-    if (end?.asked) log.info({ host: host.id() }, `the host ends: ${end.reason}`);
-    else if (end !== undefined) throw new MillraceError('internal', `the host ended: ${end.reason}`);
+    const cause = await Promise.race([host.ended, untilAborted(signal)]);
+    if (cause?.asked) log.info({ host: host.id() }, `the host ends: ${cause.reason}`);
+    else if (cause !== undefined) throw new MillraceError('internal', `the host ended: ${cause.reason}`);
   } finally {
-    await host.stop();
-    await installation.close();
+    await end.stop(host, closeMs);
+    await end.finish('closing connections', installation.close());
   }
 }
 

@@ -6,7 +6,7 @@ import { makeLog } from '../kernel/log.ts';
 import { machine } from '../kernel/process/machine.ts';
 import { packageFile } from '../kernel/process/package-files.ts';
 import { memoryBytes } from '../kernel/process/machine-memory.ts';
-import { all, type Service } from '../kernel/service.ts';
+import { all, leftUntil, type Service } from '../kernel/service.ts';
 import { controlRetention } from '../control/retention.ts';
 import { hostIsLost } from '../hosts/host-queries.ts';
 import { makeLauncher } from '../launcher/launcher.ts';
@@ -16,10 +16,15 @@ import { detachedHosts, type HostProcessOptions, hostsElsewhere } from './host-p
 import { type Installation, isElsewhere } from './installation.ts';
 import { externalAddress, openExternal, readSecretKeys } from './opening.ts';
 import { prepareDatabases } from './preparation.ts';
-import { type Role, unlessAborted, untilAborted } from './role.ts';
+import { type Role, RoleEnd, unlessAborted, untilAborted } from './role.ts';
 
-/** Without a launcher to follow, hosts are given so long to leave. */
+/**
+ * From SIGTERM to the end of the process. Without a launcher to follow, hosts have `retireMs` of it to leave; the rest is for
+ * the launcher itself, and to close connections. Below the 10 s that Docker allows.
+ */
+const stopMs = 9_500;
 const retireMs = 8_000;
+const closeMs = 500;
 
 export async function runLauncher({ config, signal, say }: Role, options: LauncherOptions): Promise<void> {
   const log = makeLog({ level: config.logLevel, role: 'launcher' });
@@ -33,16 +38,17 @@ export async function runLauncher({ config, signal, say }: Role, options: Launch
   const processes = hostProcessesOf(installation);
   const hosts = options.hosts ? detachedHosts(processes, onHostExit(installation)) : hostsElsewhere(processes);
   const launcher = launcherOf(installation, { hosts, keepsSpares: options.hosts });
+  const end = new RoleEnd(signal, stopMs, log);
   try {
     await launcher.start();
     say('Millrace launcher');
     await untilAborted(signal);
   } finally {
-    await launcher.stop();
-    const gone = await retireHosts(control, hub, retireMs).catch(() => false);
-    if (gone) await restEntries(control).catch(() => {});
+    await end.stop(launcher, retireMs);
+    const gone = await retireHosts(control, hub, leftUntil(end.deadlineBefore(closeMs))).catch(() => false);
+    if (gone) await end.finish('noting that all tenants rest', restEntries(control));
     else log.warn('hosts are left behind; the next launcher adopts them');
-    await installation.close();
+    await end.finish('closing connections', installation.close());
   }
 }
 

@@ -26,7 +26,7 @@ import { WorkerAccess } from '../gateway/access/worker-access.ts';
 import { leaseTimes } from '../contract/lease-times.ts';
 import { makeOpenApi } from '../http/openapi.ts';
 import { newId } from '../kernel/id.ts';
-import { Seldom } from '../kernel/log-throttle.ts';
+import { LogThrottle } from '../kernel/log-throttle.ts';
 import { packageFile } from '../kernel/process/package-files.ts';
 import { all, every, type Service } from '../kernel/service.ts';
 import { proveDiskSpace } from '../postgres/disk-space.ts';
@@ -87,7 +87,7 @@ export function makeServing(options: ServingOptions): Serving {
     desks: makeTenantDesks(loader),
     servings,
     workers: new WorkerAccess(control, time),
-    seldom: new Seldom(),
+    throttle: new LogThrottle(),
     signals: new SignalDesk(loader, log),
     leaseMs: config.leaseMs,
     publicUrl: () => config.publicUrl ?? listener.url(),
@@ -111,6 +111,7 @@ export function makeServing(options: ServingOptions): Serving {
     watching,
     wakeUps(installation, context),
     context.claims.service,
+    polls(context),
     context.streams.service,
     context.rejectedCredentials.service,
     rootKey(options),
@@ -118,9 +119,7 @@ export function makeServing(options: ServingOptions): Serving {
     announcement(installation, { url: () => listener.url(), vitals }),
   ]);
   return {
-    name: 'api',
-    start: services.start,
-    stop: services.stop,
+    ...services,
     gateway,
     url: () => listener.url(),
     signInLink: async () => (await makeLink(context, hashOf(options.rootKey))).url,
@@ -156,6 +155,11 @@ function wakeUps({ hub, broker }: Installation, { claims, signals, callers, stre
       for (const stop of undo.splice(0)) stop();
     },
   };
+}
+
+/** Quiet, the gateway answers long polls at once: workers need not wait for the end of this process to ask another. */
+function polls({ signals }: GatewayContext): Service {
+  return { name: 'polls', start: async () => {}, quiet: () => signals.quiet(), stop: async () => {} };
 }
 
 function rootKey({ installation, rootKey: secret }: ServingOptions): Service {

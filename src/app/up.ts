@@ -10,7 +10,7 @@ import type { Config } from '../config.ts';
 import { engineVersion } from '../engine/engine.ts';
 import { inProcessCaller } from '../gateway/access/worker-access.ts';
 import { type Log, makeLog } from '../kernel/log.ts';
-import { all, type Service } from '../kernel/service.ts';
+import { all, endingEarlier, type Service, together } from '../kernel/service.ts';
 import { isStarted } from '../control/queries.ts';
 import { forgetProcesses, restEntries } from '../launcher/hosts/host-shutdown.ts';
 import { type Address, addressOfSocket, addressOfUrl } from '../postgres/address.ts';
@@ -21,9 +21,9 @@ import { makeRuntimes } from '../runtimes/runtimes.ts';
 import { TaskUsers } from '../runtimes/users/task-users.ts';
 import { inProcess } from '../worker/carrier.ts';
 import { makeWorker } from '../worker/worker.ts';
-import { type ChildHosts, childHosts } from './host-processes.ts';
+import { ChildHosts } from './child-hosts.ts';
 import { type Installation, openInstallation } from './installation.ts';
-import { type Role, unlessAborted, untilAborted } from './role.ts';
+import { type Role, RoleEnd, unlessAborted, untilAborted } from './role.ts';
 import { hostProcessesOf, launcherOf, onHostExit } from './launcher-role.ts';
 import { readRootKey, readSecretKeys } from './opening.ts';
 import { prepareDatabases } from './preparation.ts';
@@ -32,8 +32,13 @@ import { makeServing, type Serving } from './serving.ts';
 import { keepIdentity, nextIdentity } from './worker-identity.ts';
 
 const controlDatabase = 'millrace';
-/** From when it is to end: so long until PostgreSQL is ended without a checkpoint; and at least so long for that. */
-const endMs = { all: 7_000, least: 2_000 } as const;
+/**
+ * How `up` ends: within the drain and `afterDrainMs`, 8 s by default. Each figure is what is left of that for the steps which
+ * follow: worker and hosts stop first, side by side; then the API and the launcher; then connections are closed; PostgreSQL is
+ * last. It has written a checkpoint meanwhile; if the second one is not over in time, the next start recovers.
+ */
+const afterDrainMs = 3_000;
+const reserveMs = { work: 300, services: 900, close: 700, database: 200 } as const;
 
 export async function runUp(role: Role, options: UpOptions): Promise<void> {
   const log = makeLog({ level: role.config.logLevel, role: 'up' });
@@ -42,14 +47,16 @@ export async function runUp(role: Role, options: UpOptions): Promise<void> {
   const stopped = new AbortController();
   const claim = await claimHome(home, () => stopped.abort());
   const ending = AbortSignal.any([role.signal, stopped.signal]);
-  const hosts = childHosts({ ...hostProcessesOf({ config, log }), firstVersion: engineVersion, ending });
+  const hosts = new ChildHosts({ ...hostProcessesOf({ config, log }), firstVersion: engineVersion, ending });
+  const end = new RoleEnd(ending, config.drainMs + afterDrainMs, log);
   try {
     const secrets = { secretKeys: await readSecretKeys(config), rootKey: await readRootKey(config) };
     await hosts.start();
     const serving = { ...role, config, signal: ending };
-    await withDatabase(serving, log, (address) => serve(serving, options, { log, address, hosts, ...secrets }));
+    const work = (address: Address): Promise<void> => serve(serving, options, { log, address, hosts, end, ...secrets });
+    await withDatabase(serving, { log, end }, work);
   } finally {
-    await hosts.stop();
+    await end.stop(hosts);
     await claim.release();
   }
 }
@@ -57,15 +64,13 @@ export async function runUp(role: Role, options: UpOptions): Promise<void> {
 /** The database that is configured, or the embedded one for as long as the work lasts. */
 async function withDatabase(
   { config, say, signal }: Role,
-  log: Log,
+  { log, end }: Pick<Ground, 'log' | 'end'>,
   work: (address: Address) => Promise<void>,
 ): Promise<void> {
   if (config.databaseUrl !== undefined) return work(addressOfUrl(config.databaseUrl));
   const embedded = supervised({ home: config.home, log });
   await embedded.start();
-  let endingAt: number | undefined;
   const begin = (): void => {
-    endingAt = performance.now();
     // while running tasks end, PostgreSQL writes what its own end would have to
     void embedded
       .server()
@@ -79,8 +84,8 @@ async function withDatabase(
     await work(addressOfSocket(server.connection, controlDatabase));
   } finally {
     signal.removeEventListener('abort', begin);
-    const spentMs = endingAt === undefined ? 0 : performance.now() - endingAt;
-    await embedded.stop('fast', Math.max(endMs.least, endMs.all - spentMs));
+    // not by `end.stop`: the process may not end before PostgreSQL has, and that takes a moment beyond the deadline at most
+    await embedded.stop(end.deadlineBefore(reserveMs.database));
   }
 }
 
@@ -88,13 +93,14 @@ interface Ground {
   readonly log: Log;
   readonly address: Address;
   readonly hosts: ChildHosts;
+  readonly end: RoleEnd;
   readonly secretKeys: readonly [string, ...string[]];
   readonly rootKey: string;
 }
 
 async function serve(role: Role, options: UpOptions, ground: Ground): Promise<void> {
   const { config, signal } = role;
-  const { log, address, hosts, secretKeys } = ground;
+  const { log, address, hosts, end, secretKeys } = ground;
   const onUpgrade = embedded(config) ? upgraded(role.say) : undefined;
   await unlessAborted(signal, prepareDatabases(config, address, { log, onUpgrade }));
   if (signal.aborted) return;
@@ -114,9 +120,9 @@ async function serve(role: Role, options: UpOptions, ground: Ground): Promise<vo
     hosts.tell({ databaseUrl: address.url }, onHostExit(installation));
     await serveInstallation(role, options, installation, ground);
   } finally {
-    await hosts.stop();
-    await restEntries(installation.control).catch(() => {});
-    await installation.close();
+    await end.stop(hosts, reserveMs.services);
+    await end.finish('noting that all tenants rest', restEntries(installation.control), reserveMs.close);
+    await end.finish('closing connections', installation.close(), reserveMs.close);
   }
 }
 
@@ -135,7 +141,7 @@ async function serveInstallation(
   role: Role,
   options: UpOptions,
   installation: Installation,
-  { hosts, rootKey }: Pick<Ground, 'hosts' | 'rootKey'>,
+  { hosts, end, rootKey }: Pick<Ground, 'hosts' | 'end' | 'rootKey'>,
 ): Promise<void> {
   const { config, control, log } = installation;
   const users = new TaskUsers({ wish: config.taskUser, log });
@@ -143,15 +149,17 @@ async function serveInstallation(
   const healthy = (): Promise<boolean> => isStarted(control, defaultTenant);
   const serving = makeServing({ installation, rootKey, healthy });
   const worker = options.worker ? [inProcessWorker(installation, serving, users)] : [];
+  const work = together('work', [hosts, ...worker]);
   const launcher = launcherOf(installation, { hosts, alone: embedded(config) });
-  const services = all('up', [launcher, serving, announced(installation, serving), ...worker]);
+  const announcement = announced(installation, serving);
+  const services = all('up', [launcher, serving, announcement, endingEarlier(reserveMs.work, work)]);
   try {
     await services.start();
     await greet(role, serving, separation?.about);
     await untilAborted(role.signal);
     role.say('Stopping; running tasks may take a few seconds to end.');
   } finally {
-    await services.stop();
+    await end.stop(services, reserveMs.services);
   }
 }
 
@@ -175,8 +183,9 @@ function inProcessWorker(installation: Installation, serving: Serving, users: Ta
       worker ??= await makeInProcessWorker(installation, serving, users);
       await worker.start();
     },
-    async stop() {
-      await worker?.stop();
+    quiet: () => worker?.quiet?.(),
+    async stop(deadlineMs) {
+      await worker?.stop(deadlineMs);
       await users.stop();
     },
   };

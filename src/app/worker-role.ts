@@ -13,7 +13,7 @@ import { findMissing, makeRuntimes } from '../runtimes/runtimes.ts';
 import { TaskUsers } from '../runtimes/users/task-users.ts';
 import { checkHome } from '../postgres/embedded/home.ts';
 import { makeWorker } from '../worker/worker.ts';
-import { type Role, untilAborted } from './role.ts';
+import { type Role, RoleEnd, untilAborted } from './role.ts';
 import { checkSecretFiles } from './secret-files.ts';
 
 /** A key that will never do is told at once; a server that does not answer yet is waited for. */
@@ -33,6 +33,9 @@ function checkRuntimes(wished: readonly WorkKind[], options: Omit<RuntimeOptions
   const faults = missing.map(({ kind, reason }) => `--runtime ${kind}: ${reason}`);
   throw new MillraceError('bad_configuration', faults.join('; '));
 }
+
+/** After the drain: tasks that go on are killed, their runs given back, and reports acknowledged. */
+const afterDrainMs = 3_000;
 
 export async function runWorker({ config, signal, say }: Role, options: WorkerOptions): Promise<void> {
   const log = makeLog({ level: config.logLevel, role: 'worker' });
@@ -64,10 +67,11 @@ export async function runWorker({ config, signal, say }: Role, options: WorkerOp
     drainMs: config.drainMs,
     logLimitBytes: config.logLimitBytes,
   });
+  const end = new RoleEnd(signal, config.drainMs + afterDrainMs, log);
   await worker.start();
   say(`Millrace worker for ${options.url}`);
   if (kinds.some((kind) => findKind(kind)?.isLocal)) say(`  tasks     ${about}`);
   await untilAborted(signal);
-  await worker.stop();
-  await users.stop();
+  await end.stop(worker);
+  await end.finish('ending the shells of task users', users.stop());
 }

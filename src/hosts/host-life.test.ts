@@ -21,6 +21,7 @@ import { locks } from '../postgres/locks.ts';
 import { openPool } from '../postgres/pool/pool.ts';
 import { makeDirectory } from '../control/directory.ts';
 import type { Host, HostOptions } from './host.ts';
+import { instantsCaughtUp, triggersFired, leasesLost, retried } from '../scheduler/telemetry.ts';
 import { usualLimits } from './tenant-scheduler.ts';
 
 let fleet: Fleet;
@@ -238,10 +239,10 @@ describe('a host’s beats', () => {
     const host = await startHost();
     for (const tenant of [a, b])
       await launcher.waitForReport(tenant, await launcher.order(tenant, host.id(), engineVersion), 'running');
-    hosting.telemetry.emit('fired', { tenant: a, triggers: 3, runs: 2, latenessMs: [4, 80, 70_000] });
-    hosting.telemetry.emit('caught_up', { tenant: a, triggers: 5, runs: 5 });
-    hosting.telemetry.emit('retried', { tenant: a, runs: 7 });
-    hosting.telemetry.emit('leases_lost', { tenant: a, runs: 9 });
+    triggersFired.emit(hosting.telemetry, { tenant: a, triggers: 3, runs: 2, latenessMs: [4, 80, 70_000] });
+    instantsCaughtUp.emit(hosting.telemetry, { tenant: a, triggers: 5, runs: 5 });
+    retried.emit(hosting.telemetry, { tenant: a, runs: 7 });
+    leasesLost.emit(hosting.telemetry, { tenant: a, runs: 9 });
     const lateness = { buckets: [1, 0, 0, 1, 0, 0, 0, 0, 0, 1], seconds: 70.084 };
     const done = { fired: 3, caught_up: 5, runs: 7, retries: 7, leases_lost: 9, lateness };
     const tallies = () =>

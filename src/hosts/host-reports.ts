@@ -6,7 +6,7 @@ import { performance } from 'node:perf_hooks';
 import { isStatementRejection } from '../errors.ts';
 import type { Bell } from '../kernel/bell.ts';
 import { isolateRejected } from '../kernel/isolate-rejected.ts';
-import { type Service, steady } from '../kernel/service.ts';
+import { growingTo, loop, type Service } from '../kernel/service.ts';
 import type { HostReport } from './host-queries.ts';
 
 export interface HostReportsOptions {
@@ -30,15 +30,17 @@ export class HostReports {
 
   constructor(options: HostReportsOptions) {
     this.#options = options;
-    this.service = steady(
+    // never quiet before its stop: schedulers that stop still have something to report
+    const { name, start, stop } = loop(
       'reports',
       async (signal) => {
         await options.bell.wait(maxWaitMs, signal);
         await this.flush();
       },
       options.onError,
-      maxWaitMs,
+      growingTo(maxWaitMs),
     );
+    this.service = { name, start, stop };
   }
 
   add(report: HostReport): void {

@@ -17,9 +17,9 @@ import { newId } from '../kernel/id.ts';
 import { isolateRejected } from '../kernel/isolate-rejected.ts';
 import type { Log } from '../kernel/log.ts';
 import { machine } from '../kernel/process/machine.ts';
-import { all, every, type Service, steady, within } from '../kernel/service.ts';
+import { all, every, growingTo, loop, type Service, within } from '../kernel/service.ts';
 import type { Db } from '../kernel/sql.ts';
-import { Seldom } from '../kernel/log-throttle.ts';
+import { LogThrottle } from '../kernel/log-throttle.ts';
 import type { Telemetry } from '../kernel/telemetry.ts';
 import { runningTime } from '../kernel/time.ts';
 import type { Address } from '../postgres/address.ts';
@@ -111,7 +111,7 @@ const nothing: SchedulerStatus = { queuedTriggers: 0, nextTriggerId: null, nextT
 
 export function makeHost(options: HostOptions): Host {
   const host = new RunningHost(options);
-  return { name: 'host', start: host.service.start, stop: host.service.stop, id: () => host.id, ended: host.ended };
+  return { ...host.service, id: () => host.id, ended: host.ended };
 }
 
 class RunningHost {
@@ -121,7 +121,7 @@ class RunningHost {
   readonly #reports: HostReports;
   readonly #tallies: Tallies;
   readonly #pace = new BeatPace();
-  readonly #seldom = new Seldom();
+  readonly #throttle = new LogThrottle();
   readonly #housekeeping = new Housekeeping();
   readonly #patience: HostPatience;
   #unsubscribe = (): void => {};
@@ -167,14 +167,15 @@ class RunningHost {
       this.#reports.service,
       this.#heapWatch(),
       { name: 'schedulers', start: async () => {}, stop: () => this.#attempts.stopAll() },
-      steady('orders', (signal) => this.#follow(signal), this.#onError('reading its orders'), beatEveryMs),
+      loop('orders', (signal) => this.#follow(signal), this.#onError('reading its orders'), growingTo(beatEveryMs)),
       { name: 'leave-taking', start: async () => {}, stop: () => this.#takeLeave() },
     ]);
   }
 
   #onError(doing: string): (error: unknown) => void {
     return (error) => {
-      if (this.#seldom.isDue(doing, error)) this.#options.log.warn({ err: error, doing }, 'host step failed, retrying');
+      if (this.#throttle.isDue(doing, error))
+        this.#options.log.warn({ err: error, doing }, 'host step failed, retrying');
     };
   }
 

@@ -6,6 +6,7 @@
  */
 import type { EngineContext } from '../contract/context.ts';
 import { Semaphore } from '../kernel/semaphore.ts';
+import { makeSerial } from '../kernel/serial.ts';
 
 /** Each keeps one connection of its tenant busy, and a processor of the server. */
 const maxAtOnce = 4;
@@ -22,12 +23,8 @@ export class Housekeeping {
 
   /** What one tenant's scheduler is given. When the signal aborts, nobody waits any longer. */
   of(signal: AbortSignal): EngineContext['housekeeping'] {
-    let last: Promise<unknown> = Promise.resolve();
-    return (_, work) => {
-      const mine = last.then(() => this.#inTurn(work, signal));
-      last = mine.catch(() => {});
-      return mine;
-    };
+    const inTurn = makeSerial();
+    return (_, work) => inTurn(() => this.#inTurn(work, signal));
   }
 
   async #inTurn<T>(work: () => Promise<T>, signal: AbortSignal): Promise<T | undefined> {

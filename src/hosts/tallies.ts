@@ -1,6 +1,7 @@
 /** Counts what the schedulers of this process do, per tenant, from what they tell as telemetry. */
 import { latenessBounds, type SchedulerTally } from '../contract/tally.ts';
 import type { Telemetry } from '../kernel/telemetry.ts';
+import { instantsCaughtUp, triggersFired, leasesLost, retried } from '../scheduler/telemetry.ts';
 
 interface Counts {
   fired: number;
@@ -15,19 +16,19 @@ export class Tallies {
   readonly #byTenant = new Map<string, Counts>();
 
   constructor(telemetry: Telemetry) {
-    telemetry.on('fired', ({ tenant, triggers, runs, latenessMs }) => {
+    triggersFired.on(telemetry, ({ tenant, triggers, runs, latenessMs }) => {
       const counts = this.#counts(tenant);
       counts.fired += triggers;
       counts.runs += runs;
       for (const ms of latenessMs) addLateness(counts.lateness, ms / 1000);
     });
-    telemetry.on('caught_up', ({ tenant, triggers, runs }) => {
+    instantsCaughtUp.on(telemetry, ({ tenant, triggers, runs }) => {
       const counts = this.#counts(tenant);
       counts.caught_up += triggers;
       counts.runs += runs;
     });
-    telemetry.on('retried', ({ tenant, runs }) => (this.#counts(tenant).retries += runs));
-    telemetry.on('leases_lost', ({ tenant, runs }) => (this.#counts(tenant).leases_lost += runs));
+    retried.on(telemetry, ({ tenant, runs }) => (this.#counts(tenant).retries += runs));
+    leasesLost.on(telemetry, ({ tenant, runs }) => (this.#counts(tenant).leases_lost += runs));
   }
 
   of(tenant: string): SchedulerTally {

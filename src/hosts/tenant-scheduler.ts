@@ -8,8 +8,8 @@ import type { Client, Pool } from 'pg';
 import type { EngineContext } from '../contract/context.ts';
 import type { Engine, Scheduler } from '../contract/engine.ts';
 import { isConnectionLoss, isMissingRight } from '../errors.ts';
-import { checkpoint } from '../kernel/checkpoint.ts';
-import { pause, within } from '../kernel/service.ts';
+import { checkpoint } from './checkpoints.ts';
+import { deadlineIn, pause, within } from '../kernel/service.ts';
 import type { ConnectionBudget } from '../postgres/pool/connection-budget.ts';
 import { type Db, onPool, sql } from '../kernel/sql.ts';
 import { type KeptPool, keptPool } from '../postgres/pool/kept-pool.ts';
@@ -283,9 +283,9 @@ async function windDown(
   kept: KeptPool,
   ending: Ending,
 ): Promise<Ending> {
-  const stopping = scheduler?.stop().then(
+  const stopping = scheduler?.stop(deadlineIn(limits.stopMs)).then(
     () => true,
-    () => true,
+    () => false,
   );
   const ended = stopping === undefined || (await within(limits.stopMs, stopping)) === true;
   if (ended) {

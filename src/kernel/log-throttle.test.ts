@@ -1,17 +1,25 @@
 import { expect, it } from 'vitest';
-import { Seldom } from './log-throttle.ts';
+import { LogThrottle } from './log-throttle.ts';
 
-it('what goes on is told when it begins or becomes another, and then once a minute', () => {
+it('a problem is due when it begins, when it changes, and then once a minute', () => {
   let now = 0;
-  const seldom = new Seldom(() => now);
-  const at = (ms: number, about: string, what: unknown): boolean => {
+  const throttle = new LogThrottle({ clock: () => now });
+  const at = (ms: number, subject: string, problem: unknown): boolean => {
     now = ms;
-    return seldom.isDue(about, what);
+    return throttle.isDue(subject, problem);
   };
   expect(at(0, 'beating', new Error('no answer'))).toBe(true);
   expect(at(1_000, 'beating', new Error('no answer'))).toBe(false);
-  expect(at(1_000, 'telling', new Error('no answer'))).toBe(true);
+  expect(at(1_000, 'reporting', new Error('no answer'))).toBe(true);
   expect(at(2_000, 'beating', new Error('refused'))).toBe(true);
   expect(at(61_999, 'beating', 'refused')).toBe(false);
   expect(at(62_000, 'beating', 'refused')).toBe(true);
+});
+
+it('a problem that was over is due at once when it comes back', () => {
+  const throttle = new LogThrottle({ clock: () => 0, everyMs: 5 });
+  expect(throttle.clear('beating')).toBe(false);
+  expect([throttle.isDue('beating', 'x'), throttle.isDue('beating', 'x')]).toEqual([true, false]);
+  expect(throttle.clear('beating')).toBe(true);
+  expect(throttle.isDue('beating', 'x')).toBe(true);
 });

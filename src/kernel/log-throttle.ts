@@ -1,24 +1,49 @@
-/** What goes wrong for long is told when it begins, when it becomes another, and then once a minute. */
+/**
+ * The throttle for log lines about a problem that goes on: a problem is logged when it begins, when it changes, and then
+ * once in a while. Each subject (what was being done, or to whom) has a throttle of its own.
+ */
 import { performance } from 'node:perf_hooks';
+import type { Log } from './log.ts';
 
-const everyMs = 60_000;
+export interface LogThrottleOptions {
+  /** How often a problem that stays the same is logged; default: once a minute. */
+  readonly everyMs?: number;
+  /** A clock that never runs backwards, in milliseconds. */
+  readonly clock?: () => number;
+}
 
-export class Seldom {
-  readonly #told = new Map<string, { readonly what: string; readonly atMs: number }>();
+const usualEveryMs = 60_000;
+
+export class LogThrottle {
+  readonly #logged = new Map<string, { readonly problem: string; readonly atMs: number }>();
+  readonly #everyMs: number;
   readonly #clock: () => number;
 
-  /** `clock` is one that only runs. */
-  constructor(clock: () => number = () => performance.now()) {
+  constructor({ everyMs = usualEveryMs, clock = () => performance.now() }: LogThrottleOptions = {}) {
+    this.#everyMs = everyMs;
     this.#clock = clock;
   }
 
-  /** Whether this, about that, is to be told now; whoever asks tells it. */
-  isDue(about: string, what: unknown): boolean {
-    const text = what instanceof Error ? what.message : String(what);
+  /** Whether to log this problem of this subject now. The caller logs it if so. */
+  isDue(subject: string, problem: unknown): boolean {
+    const text = problem instanceof Error ? problem.message : String(problem);
     const atMs = this.#clock();
-    const told = this.#told.get(about);
-    if (told?.what === text && atMs - told.atMs < everyMs) return false;
-    this.#told.set(about, { what: text, atMs });
+    const last = this.#logged.get(subject);
+    if (last?.problem === text && atMs - last.atMs < this.#everyMs) return false;
+    this.#logged.set(subject, { problem: text, atMs });
     return true;
   }
+
+  /** The problem is over: the next one is logged at once. Returns whether there was one. */
+  clear(subject: string): boolean {
+    return this.#logged.delete(subject);
+  }
+}
+
+/** Handles the errors of one activity: logs a warning, throttled. */
+export function warnThrottled(log: Log, message: string): (error: unknown) => void {
+  const throttle = new LogThrottle();
+  return (error) => {
+    if (throttle.isDue(message, error)) log.warn({ err: error }, message);
+  };
 }

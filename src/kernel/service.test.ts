@@ -1,6 +1,19 @@
 import type timers from 'node:timers/promises';
 import { describe, expect, it, vi } from 'vitest';
-import { all, every, loop, pause, type Service, steady } from './service.ts';
+import { silent } from './log.ts';
+import { warnThrottled } from './log-throttle.ts';
+import {
+  all,
+  deadlineIn,
+  endingEarlier,
+  every,
+  growingTo,
+  leftUntil,
+  loop,
+  pause,
+  type Service,
+  together,
+} from './service.ts';
 
 /** Every pause that is asked for, and whether they last for ever: then only an abort ends one. */
 const pauses = vi.hoisted(() => ({ asked: [] as number[], forEver: false }));
@@ -28,6 +41,7 @@ function noted(name: string, notes: string[], fault: { start?: boolean; stop?: b
       if (fault.start) throw new Error(`${name} refuses`);
       notes.push(`start ${name}`);
     },
+    quiet: () => void notes.push(`quiet ${name}`),
     async stop() {
       notes.push(`stop ${name}`);
       if (fault.stop) throw new Error(`${name} will not stop`);
@@ -57,16 +71,8 @@ describe('a loop', () => {
     await service.stop();
   });
 
-  it('tells of a failure, but not of one that stopping caused', async () => {
+  it('reports an error, but not one that stopping caused', async () => {
     const faults: unknown[] = [];
-    const failing = loop(
-      'failing',
-      () => Promise.reject(new Error('broken')),
-      (error) => faults.push(error),
-    );
-    await failing.start();
-    await failing.stop();
-    expect(faults).toEqual([new Error('broken')]);
     const ending = loop(
       'ending',
       async (signal) => {
@@ -77,7 +83,91 @@ describe('a loop', () => {
     );
     await ending.start();
     await ending.stop();
-    expect(faults).toHaveLength(1);
+    expect(faults).toEqual([]);
+  });
+
+  it('tries a pass again that throws at first, and works afterwards', async () => {
+    const faults: unknown[] = [];
+    let passes = 0;
+    let work = nothing;
+    const worked = new Promise<void>((resolve) => (work = resolve));
+    const service = loop(
+      'stumbling',
+      async (signal) => {
+        if (++passes < 3) throw new Error('not yet');
+        work();
+        await untilAborted(signal);
+      },
+      (error) => faults.push(error),
+    );
+    await service.start();
+    await worked;
+    await service.stop();
+    expect(faults).toEqual([new Error('not yet'), new Error('not yet')]);
+  });
+
+  it('whose pass throws for ever does not spin, and is logged once', async () => {
+    pauses.asked.length = 0;
+    const logged: unknown[] = [];
+    let passes = 0;
+    let enough = nothing;
+    const tenth = new Promise<void>((resolve) => (enough = resolve));
+    const service = loop(
+      'broken',
+      async () => {
+        if (++passes === 10) enough();
+        throw new Error('for ever');
+      },
+      warnThrottled({ ...silent, warn: (fields: unknown) => void logged.push(fields) }, 'it failed'),
+      growingTo(4),
+    );
+    await service.start();
+    await tenth;
+    await service.stop();
+    expect(pauses.asked.slice(0, 9)).toEqual(Array.from({ length: 9 }, () => 4));
+    expect(logged).toEqual([{ err: new Error('for ever') }]);
+  });
+
+  it('goes on though the handler of its errors throws', async () => {
+    const warned = new Promise<Error>((resolve) => process.once('warning', resolve));
+    let passes = 0;
+    let work = nothing;
+    const worked = new Promise<void>((resolve) => (work = resolve));
+    const service = loop(
+      'unlucky',
+      async (signal) => {
+        if (++passes === 1) throw new Error('broken');
+        work();
+        await untilAborted(signal);
+      },
+      () => {
+        throw new Error('no log either');
+      },
+    );
+    await service.start();
+    await worked;
+    await service.stop();
+    expect((await warned).message).toContain('unlucky');
+  });
+
+  it('begins no further pass once it is quiet', async () => {
+    let passes = 0;
+    let begin = nothing;
+    const begun = new Promise<void>((resolve) => (begin = resolve));
+    const service = loop(
+      'quiet',
+      async (signal) => {
+        passes++;
+        begin();
+        await untilAborted(signal);
+      },
+      nothing,
+    );
+    await service.start();
+    await begun;
+    service.quiet();
+    await service.stop();
+    expect(passes).toBe(1);
   });
 
   it('that was stopped without ever having been started is stopped', async () => {
@@ -121,14 +211,14 @@ describe('an interval', () => {
   });
 });
 
-describe('a steady service', () => {
+describe('a loop that fails', () => {
   it('backs off while its pass fails, and starts over small once one has succeeded', async () => {
     pauses.asked.length = 0;
     const startedMs = performance.now();
     let pass = 0;
     let done = nothing;
     const sixth = new Promise<void>((resolve) => (done = resolve));
-    const service = steady(
+    const service = loop(
       'stumbling',
       async () => {
         if (++pass === 6) done();
@@ -149,7 +239,7 @@ describe('a steady service', () => {
     try {
       let tell = nothing;
       const failed = new Promise<void>((resolve) => (tell = resolve));
-      const service = steady('failing', () => Promise.reject(new Error('always')), tell);
+      const service = loop('failing', () => Promise.reject(new Error('always')), tell);
       await service.start();
       await failed;
       await service.stop();
@@ -167,14 +257,14 @@ describe('several services', () => {
     await both.start();
     await both.stop();
     await both.stop();
-    expect(notes).toEqual(['start a', 'start b', 'stop b', 'stop a']);
+    expect(notes).toEqual(['start a', 'start b', 'quiet a', 'quiet b', 'stop b', 'stop a']);
   });
 
   it('are stopped again when one of them refuses, whose name is told', async () => {
     const notes: string[] = [];
     const three = all('three', [noted('a', notes), noted('b', notes), noted('c', notes, { start: true })]);
     await expect(three.start()).rejects.toThrow('c did not start');
-    expect(notes).toEqual(['start a', 'start b', 'stop b', 'stop a']);
+    expect(notes).toEqual(['start a', 'start b', 'quiet a', 'quiet b', 'stop b', 'stop a']);
   });
 
   it('can be started again after one of them had refused', async () => {
@@ -184,7 +274,7 @@ describe('several services', () => {
     await expect(two.start()).rejects.toThrow('b did not start');
     fault.start = false;
     await two.start();
-    expect(notes).toEqual(['start a', 'stop a', 'start a', 'start b']);
+    expect(notes).toEqual(['start a', 'quiet a', 'stop a', 'start a', 'start b']);
   });
 
   it('are all stopped, though one of them fails to', async () => {
@@ -192,7 +282,7 @@ describe('several services', () => {
     const three = all('three', [noted('a', notes), noted('b', notes, { stop: true }), noted('c', notes)]);
     await three.start();
     await expect(three.stop()).rejects.toThrow('b will not stop');
-    expect(notes.slice(3)).toEqual(['stop c', 'stop b', 'stop a']);
+    expect(notes.slice(3)).toEqual(['quiet a', 'quiet b', 'quiet c', 'stop c', 'stop b', 'stop a']);
   });
 
   it('leave nothing running when they are stopped while they start', async () => {
@@ -210,5 +300,72 @@ describe('several services', () => {
     await starting.catch(nothing);
     const count = (what: string): number => notes.filter((note) => note.startsWith(what)).length;
     expect(count('start')).toBe(count('stop'));
+  });
+
+  /** Never stops; notes its deadline. */
+  const stuck = (name: string, deadlines: (number | undefined)[]): Service => ({
+    name,
+    start: async () => {},
+    stop: (deadlineMs) => {
+      deadlines.push(deadlineMs);
+      return new Promise(() => {});
+    },
+  });
+
+  it('are abandoned at the deadline and named by their path, and the others are stopped all the same', async () => {
+    const notes: string[] = [];
+    const deadlines: (number | undefined)[] = [];
+    const inner = together('inner', [stuck('b', deadlines), stuck('c', deadlines)]);
+    const outer = all('outer', [noted('a', notes), inner]);
+    await outer.start();
+    const deadlineMs = deadlineIn(150);
+    await expect(outer.stop(deadlineMs)).rejects.toMatchObject({
+      sentences: ['inner/b did not stop in time and is abandoned', 'inner/c did not stop in time and is abandoned'],
+    });
+    expect(notes.at(-1)).toBe('stop a');
+    // each gives up sooner than the service around it
+    expect(deadlines).toHaveLength(2);
+    for (const own of deadlines) expect(own).toBeLessThan(deadlineMs - 30);
+  });
+
+  it('end sooner where time is to be left for others', async () => {
+    const deadlines: (number | undefined)[] = [];
+    const service: Service = {
+      name: 'quick',
+      start: async () => {},
+      stop: async (deadlineMs) => void deadlines.push(deadlineMs),
+    };
+    await endingEarlier(1_000, service).stop(5_000);
+    await endingEarlier(1_000, service).stop();
+    expect(deadlines).toEqual([4_000, Number.POSITIVE_INFINITY]);
+  });
+
+  it('that need not wait for each other stop at the same time', async () => {
+    let stopping = 0;
+    let both = nothing;
+    const met = new Promise<void>((resolve) => (both = resolve));
+    const meeting = (name: string): Service => ({
+      name,
+      start: async () => {},
+      async stop() {
+        if (++stopping === 2) both();
+        await met;
+      },
+    });
+    const pair = together('pair', [meeting('a'), meeting('b')]);
+    await pair.start();
+    await pair.stop();
+    expect(stopping).toBe(2);
+  });
+
+  it('of an older build, without quiet and ignoring the deadline, work as parts', async () => {
+    const notes: string[] = [];
+    const older = { name: 'old', start: async () => {}, stop: async () => void notes.push('stopped') };
+    const service = all('new', [older]);
+    await service.start();
+    service.quiet();
+    await service.stop(deadlineIn(1_000));
+    expect(notes).toEqual(['stopped']);
+    expect(leftUntil(0)).toBe(0);
   });
 });

@@ -1,29 +1,50 @@
 /**
- * Telemetry: domain code says what happened as typed events; logs, metrics and pages subscribe. Emitting never throws
- * and never waits, so nothing that listens can hurt the work.
+ * Telemetry: domain code emits typed events; logs, metrics and pages listen. Emitting never throws and never waits, so that
+ * a listener cannot hurt the work.
+ *
+ * Each room declares the events that it emits (`declareEvent`). On the way an event is a name and plain data, because
+ * `Telemetry` crosses the engine contract: an engine of another version may emit events that this build does not know, or
+ * that have other fields. Nobody listens for the former, and listeners do not get the latter.
  */
-interface TelemetryEvents {
-  /** `latenessMs`: of each trigger, from its due time to the commit. */
-  fired: { tenant: string; triggers: number; runs: number; latenessMs: readonly number[] };
-  /** Missed instants. */
-  caught_up: { tenant: string; triggers: number; runs: number };
-  claimed: { runs: number; polls: number };
-  reported: { runs: number; applied: number; created: number };
-  leases_lost: { tenant: string; runs: number };
-  retried: { tenant: string; runs: number };
-  request: { method: string; status: number; ms: number };
-}
-
-type TelemetryName = keyof TelemetryEvents;
-type Listener<N extends TelemetryName> = (data: TelemetryEvents[N]) => void;
 
 export interface Telemetry {
-  emit<N extends TelemetryName>(name: N, data: TelemetryEvents[N]): void;
-  on<N extends TelemetryName>(name: N, listener: Listener<N>): void;
+  emit(name: string, data: object): void;
+  on(name: string, listener: (data: object) => void): void;
 }
 
+interface FieldTypes {
+  readonly text: string;
+  readonly number: number;
+  readonly numbers: readonly number[];
+}
+
+type Fields = Readonly<Record<string, keyof FieldTypes>>;
+type DataOf<F extends Fields> = { readonly [K in keyof F]: FieldTypes[F[K]] };
+
+export interface TelemetryEvent<F extends Fields> {
+  readonly name: string;
+  emit(telemetry: Telemetry, data: DataOf<F>): void;
+  on(telemetry: Telemetry, listener: (data: DataOf<F>) => void): void;
+}
+
+export function declareEvent<const F extends Fields>(name: string, fields: F): TelemetryEvent<F> {
+  const isOurs = (data: object): data is DataOf<F> =>
+    Object.entries(fields).every(([field, type]) => isOfType[type](Reflect.get(data, field)));
+  return {
+    name,
+    emit: (telemetry, data) => telemetry.emit(name, data),
+    on: (telemetry, listener) => telemetry.on(name, (data) => isOurs(data) && listener(data)),
+  };
+}
+
+const isOfType: Readonly<Record<keyof FieldTypes, (value: unknown) => boolean>> = {
+  text: (value) => typeof value === 'string',
+  number: Number.isFinite,
+  numbers: (value) => Array.isArray(value) && value.every(Number.isFinite),
+};
+
 export function makeTelemetry(onFault: (error: unknown) => void): Telemetry {
-  const listeners = new Map<TelemetryName, ((data: never) => void)[]>();
+  const listeners = new Map<string, ((data: object) => void)[]>();
   return {
     on(name, listener) {
       listeners.set(name, [...(listeners.get(name) ?? []), listener]);
@@ -31,7 +52,7 @@ export function makeTelemetry(onFault: (error: unknown) => void): Telemetry {
     emit(name, data) {
       for (const listener of listeners.get(name) ?? []) {
         try {
-          (listener as (data: unknown) => void)(data);
+          listener(data);
         } catch (error) {
           onFault(error);
         }

@@ -10,11 +10,11 @@ import type { Pool } from 'pg';
 import { everyone } from '../contract/channels.ts';
 import { isConnectionLoss } from '../errors.ts';
 import { Bell } from '../kernel/bell.ts';
-import { checkpoint } from '../kernel/checkpoint.ts';
+import { checkpoint } from './checkpoints.ts';
 import { newId } from '../kernel/id.ts';
 import type { Log } from '../kernel/log.ts';
-import { Seldom } from '../kernel/log-throttle.ts';
-import { all, pause, type Service, steady } from '../kernel/service.ts';
+import { LogThrottle } from '../kernel/log-throttle.ts';
+import { all, growingTo, loop, pause, type Service } from '../kernel/service.ts';
 import { type Db, onPool } from '../kernel/sql.ts';
 import { runningTime } from '../kernel/time.ts';
 import type { Address } from '../postgres/address.ts';
@@ -97,6 +97,8 @@ const locked = '1s';
 /** After an outage, hosts need as long to say which schedulers have ended. */
 const recoveryMs = 10_000;
 
+const pauses = growingTo(longestSleepMs);
+
 export function makeLauncher(options: LauncherOptions): Service {
   return new Launcher(options).service;
 }
@@ -118,15 +120,13 @@ class Launcher {
   #turns = 0;
   #tenantOids: ReadonlySet<number | null> = new Set();
   #isWaitedFor = false;
-  /** Backends that may not be ended, as was told. */
-  #left: ReadonlySet<number> = new Set();
   /** What was in sight in the last turn, and whose. */
   readonly #known = new Map<string, string | null>();
   #isNew = true;
   /** The control database was out of reach, and has not been read since. */
   #isAway = false;
   #recoveredMs = Number.NEGATIVE_INFINITY;
-  readonly #seldom = new Seldom();
+  readonly #throttle = new LogThrottle();
   readonly #spareSince = new Map<string, number>();
   readonly service: Service;
 
@@ -150,17 +150,16 @@ class Launcher {
       onChange: () => this.#bell.ring(),
       onError: this.#warn('renewing its lease'),
     });
-    const { name, start, stop } = all('launcher', [
+    const { stop, ...service } = all('launcher', [
       this.#lease.service,
       this.#wakeUps(),
-      steady('watch', (signal) => this.#look(signal), this.#warn('watching for transactions'), longestSleepMs),
-      steady('turns', (signal) => this.#pass(signal), this.#warn('taking a turn'), longestSleepMs),
+      loop('watch', (signal) => this.#look(signal), this.#warn('watching for transactions'), pauses),
+      loop('turns', (signal) => this.#pass(signal), this.#warn('taking a turn'), pauses),
     ]);
     this.service = {
-      name,
-      start,
-      stop: async () => {
-        await stop();
+      ...service,
+      stop: async (deadlineMs) => {
+        await stop(deadlineMs);
         await this.#pool?.end().catch(() => {});
       },
     };
@@ -187,7 +186,7 @@ class Launcher {
     return (error) => {
       if (isConnectionLoss(error)) this.#isAway = true;
       if (isTakenOver(error)) this.#lease.lose();
-      else if (this.#seldom.isDue(doing, error))
+      else if (this.#throttle.isDue(doing, error))
         this.#options.log.warn({ err: error, doing }, 'the launcher could not do its part; trying again');
     };
   }
@@ -219,15 +218,10 @@ class Launcher {
     await pause(this.#isWaitedFor ? watchWaitedForMs : watchEveryMs, signal);
   }
 
-  /** Once of each: somebody waits for them, and looks again and again. */
+  /** Throttled: a migration waits for them, so the launcher tries to end them again and again. */
   #tellOfLeft({ left }: Pick<Terminated, 'left'>): void {
-    const untold = left.filter((pid) => !this.#left.has(pid));
-    this.#left = new Set(left);
-    if (untold.length > 0)
-      this.#options.log.warn(
-        { backends: untold },
-        'connections of engines are of another role, which may not be ended',
-      );
+    if (left.length > 0 && this.#throttle.isDue('ending connections of engines', left.toSorted().join()))
+      this.#options.log.warn({ backends: left }, 'connections of engines are of another role, which may not be ended');
   }
 
   async #pass(signal: AbortSignal): Promise<void> {

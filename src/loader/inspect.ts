@@ -5,7 +5,7 @@
  */
 import { Client } from 'pg';
 import { isConnectionLoss, isLockTimeout, isMissingRight, isMissingTable, sqlStateOf } from '../errors.ts';
-import { pause } from '../kernel/service.ts';
+import { within } from '../kernel/service.ts';
 import { onClient, sql } from '../kernel/sql.ts';
 import { isVersion } from '../kernel/text/version.ts';
 import { type Address, clientConfig } from '../postgres/address.ts';
@@ -54,9 +54,10 @@ export async function look(address: Address, waitMs: number, prove?: Prove): Pro
     return failedLook(error);
   } finally {
     // a server that has stopped answering does not say goodbye either
-    const over = new AbortController();
-    await Promise.race([client.end().catch(() => {}), pause(goodbyeMs, over.signal)]);
-    over.abort();
+    await within(
+      goodbyeMs,
+      client.end().catch(() => {}),
+    );
   }
 }
 

@@ -13,7 +13,7 @@ import { isConnectionLoss } from '../errors.ts';
 import { delayMs, reconnect } from '../kernel/backoff.ts';
 import { newId } from '../kernel/id.ts';
 import type { Log } from '../kernel/log.ts';
-import { loop, pause, type Service } from '../kernel/service.ts';
+import { loop, pause, type Service, within } from '../kernel/service.ts';
 import { type Address, clientConfig } from './address.ts';
 
 const channel = 'millrace_wake';
@@ -153,14 +153,15 @@ export class WakeHub implements WakeUps {
     let connected = signalOnce();
     const listening = loop(
       'wake',
-      (signal) => this.#stayConnected(signal, () => connected.give()),
-      (error) => this.#log.error({ err: error }, 'wake-ups have stopped'),
+      (signal) => this.#listenWhileConnected(signal, () => connected.give()),
+      (error) => this.#log.debug({ err: error }, 'there is no connection for wake-ups; trying again'),
+      (failures) => delayMs(reconnect, failures),
     );
     return {
       name: 'wake',
       start: async () => {
         await listening.start();
-        await Promise.race([connected.given, pause(longestStartMs)]);
+        await within(longestStartMs, connected.given);
       },
       stop: async () => {
         await listening.stop();
@@ -169,22 +170,17 @@ export class WakeHub implements WakeUps {
     };
   }
 
-  async #stayConnected(signal: AbortSignal, onConnected: () => void): Promise<void> {
-    for (let attempt = 0; !signal.aborted; attempt++) {
-      try {
-        const client = await this.#connect();
-        this.#client = client;
-        attempt = 0;
-        onConnected();
-        this.#tellAll();
-        void this.#flush();
-        await ended(client, signal);
-      } catch (error) {
-        this.#log.debug({ err: error }, 'the connection for wake-ups is lost');
-      }
-      this.#client = undefined;
-      if (!signal.aborted) await pause(delayMs(reconnect, attempt), signal);
-    }
+  /** Returns a moment after the connection was lost; rejects if there is none. */
+  async #listenWhileConnected(signal: AbortSignal, onConnected: () => void): Promise<void> {
+    const client = await this.#connect();
+    this.#client = client;
+    onConnected();
+    this.#tellAll();
+    void this.#flush();
+    await ended(client, signal).finally(() => (this.#client = undefined));
+    if (signal.aborted) return;
+    this.#log.debug('the connection for wake-ups is lost');
+    await pause(delayMs(reconnect, 0), signal);
   }
 }
 

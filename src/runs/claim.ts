@@ -9,6 +9,7 @@ import { groupBy } from '../kernel/group-by.ts';
 import { type Db, onPool, sql } from '../kernel/sql.ts';
 import { ClaimFloor } from './claim-floor.ts';
 import { claimedRun, giveBack, type HandedOut, listHandedOut } from './hand-out.ts';
+import { claimed } from './telemetry.ts';
 
 /** Most claims find nothing or little. That many places are offered first, and all of them where that is not enough. */
 const smallClaim = 32;
@@ -45,7 +46,7 @@ export async function claimRuns(ctx: EngineContext, engine: string, polls: reado
   const claims = await Promise.all(Array.from(byLanes(current), (group) => claimFor(ctx, engine, group)));
   const answers = new Map(claims.flat());
   const lists = polls.map((poll) => answers.get(poll) ?? []);
-  ctx.telemetry.emit('claimed', { runs: lists.reduce((sum, runs) => sum + runs.length, 0), polls: polls.length });
+  claimed.emit(ctx.telemetry, { runs: lists.reduce((sum, runs) => sum + runs.length, 0), polls: polls.length });
   return lists;
 }
 

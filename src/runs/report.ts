@@ -5,11 +5,12 @@
 import type { EngineContext } from '../contract/context.ts';
 import type { FromWorker, Reported } from '../contract/engine.ts';
 import type { Report } from '../contract/wire.ts';
-import { checkpoint } from '../kernel/checkpoint.ts';
+import { checkpoint } from './checkpoints.ts';
 import { type Db, onPool, sql } from '../kernel/sql.ts';
 import { resultFault } from '../runtimes/task/result.ts';
 import { tellKilled } from './claim.ts';
 import { heldLeases, loseRuns, returnRuns } from './return-runs.ts';
+import { reported } from './telemetry.ts';
 
 export async function applyReports(ctx: EngineContext, reports: readonly FromWorker<Report>[]): Promise<Reported> {
   const db = onPool(ctx.pool);
@@ -29,7 +30,7 @@ export async function applyReports(ctx: EngineContext, reports: readonly FromWor
   // their workers hear of it with a heartbeat otherwise
   if (done.killed > 0) await tellKilled(ctx);
   const applied = done.applied + back + losses.returned + losses.failed;
-  ctx.telemetry.emit('reported', { runs: reports.length, applied, created: done.created });
+  reported.emit(ctx.telemetry, { runs: reports.length, applied, created: done.created });
   return { applied, created: done.created };
 }
 

@@ -20,6 +20,7 @@ import { until } from '../../test/harness/until.ts';
 import { type Db, sql } from '../kernel/sql.ts';
 import { pruneTenant } from './retention/prune.ts';
 import { fireTriggers } from './queries.ts';
+import { triggersFired } from './telemetry.ts';
 
 let line: Pipeline;
 beforeAll(async () => {
@@ -247,7 +248,7 @@ describe('a scheduler', () => {
       await many.start();
       await many.waitsFor(after(minute));
       let fired = 0;
-      ctx.telemetry.on('fired', (some) => {
+      triggersFired.on(ctx.telemetry, (some) => {
         if (fired === 0) own.time.advance(1_000);
         fired += some.triggers;
       });

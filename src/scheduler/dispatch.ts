@@ -2,7 +2,7 @@
  * Dispatch: offers ready runs to the broker. A sweep every second offers them again, in case a wake-up was lost, and tells
  * workers which of their runs to kill.
  */
-import { checkpoint } from '../kernel/checkpoint.ts';
+import { checkpoint } from './checkpoints.ts';
 import type { Service } from '../kernel/service.ts';
 import { tellKilled } from '../runs/claim.ts';
 import { lookForWork } from './queries.ts';

@@ -3,10 +3,11 @@
  * the results of runs (`report.ts`), so that a tenant without a scheduler still takes them.
  */
 import { leaseTimes } from '../contract/lease-times.ts';
-import { checkpoint } from '../kernel/checkpoint.ts';
+import { checkpoint } from './checkpoints.ts';
 import { all, pause, type Service } from '../kernel/service.ts';
 import { anyWithWorkers, nextRetryAt, queueRetries, takeBackRuns } from './queries.ts';
 import type { Scheduling } from './scheduling.ts';
+import { leasesLost, retried } from './telemetry.ts';
 
 const retryBatch = 1_000;
 const retrySweepMs = 5_000;
@@ -26,7 +27,7 @@ function retries({ ctx, db, time, work, ready, processor }: Scheduling): Service
     checkpoint('retries.queue');
     const queued = await queueRetries(db, retryBatch, new Date(time.now()));
     if (queued > 0) checkpoint('retries.queued');
-    if (queued > 0) ctx.telemetry.emit('retried', { tenant: ctx.tenant.id, runs: queued });
+    if (queued > 0) retried.emit(ctx.telemetry, { tenant: ctx.tenant.id, runs: queued });
     ready(queued);
     return queued === 0 ? () => work.retries.wait(lockedMs, signal) : undefined;
   });
@@ -51,6 +52,6 @@ async function sweepLeases({ ctx, db, time, ready }: Scheduling): Promise<void> 
   if (returned + failed === 0) return;
   checkpoint('leases.swept');
   ctx.log.warn({ returned, failed }, 'runs were taken back from workers that are lost');
-  ctx.telemetry.emit('leases_lost', { tenant: ctx.tenant.id, runs: returned + failed });
+  leasesLost.emit(ctx.telemetry, { tenant: ctx.tenant.id, runs: returned + failed });
   ready(returned + failed);
 }

@@ -5,6 +5,7 @@ import { activate, claim, finish, runsOf } from '../../test/harness/pipeline.ts'
 import { after, minute, noon, Schedule, sentinel } from '../../test/harness/scheduling.ts';
 import { until } from '../../test/harness/until.ts';
 import { sql } from '../kernel/sql.ts';
+import { triggersFired } from './telemetry.ts';
 
 let all: Schedule;
 beforeEach(async () => {
@@ -29,7 +30,7 @@ describe('a trigger', () => {
   it('that is behind fires all instants that are due in one commit', async () => {
     const job = await all.triggered({ start: after(minute), period: '1s' });
     const commits: number[] = [];
-    all.ctx.telemetry.on('fired', ({ triggers }) => commits.push(triggers));
+    triggersFired.on(all.ctx.telemetry, ({ triggers }) => commits.push(triggers));
     await all.start();
     all.line.time.moveTo(after(minute - 1));
     await all.waitsFor(after(minute));

@@ -4,13 +4,13 @@
  */
 import type { EngineContext } from '../contract/context.ts';
 import type { PartFault, Scheduler } from '../contract/engine.ts';
-import { all, every } from '../kernel/service.ts';
+import { every, together } from '../kernel/service.ts';
 import { backfillService } from './catchup/backfills.ts';
 import { catchupService } from './catchup/service.ts';
 import { dispatch } from './dispatch.ts';
 import { progressProcessor } from './progress.ts';
 import { housekeeping } from './retention/prune.ts';
-import { makeScheduling } from './scheduling.ts';
+import { Scheduling } from './scheduling.ts';
 import { tokenProcessor } from './tokens.ts';
 import { TriggerProcessor } from './triggers.ts';
 import { updateProcessor } from './updates.ts';
@@ -19,7 +19,7 @@ import { vacuumService } from './retention/vacuum.ts';
 const statusEveryMs = 1_000;
 
 export function makeScheduler(ctx: EngineContext): Scheduler {
-  const scheduling = makeScheduling(ctx);
+  const scheduling = new Scheduling(ctx);
   const triggers = new TriggerProcessor(scheduling);
   const dispatching = dispatch(scheduling);
   const status = every(
@@ -28,7 +28,8 @@ export function makeScheduler(ctx: EngineContext): Scheduler {
     async () => ctx.directory.noteScheduler({ ...triggers.status, ready: dispatching.ready() }),
     scheduling.fault('telling its status'),
   );
-  const services = all('scheduler', [
+  // none needs another to stop: each finishes the pass under way, all at the same time
+  const services = together('scheduler', [
     dispatching,
     progressProcessor(scheduling),
     tokenProcessor(scheduling),

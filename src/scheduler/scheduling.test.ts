@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { makeContext } from '../../test/harness/engine-context.ts';
 import { makePipeline, type Pipeline } from '../../test/harness/pipeline.ts';
 import { until } from '../../test/harness/until.ts';
-import { makeScheduling } from './scheduling.ts';
+import { Scheduling } from './scheduling.ts';
 
 let line: Pipeline;
 beforeAll(async () => {
@@ -12,7 +12,7 @@ afterAll(() => line.close());
 
 it('a fault that stays the same is told once a minute; another one, or of another processor, at once', () => {
   const context = makeContext(line);
-  const { fault } = makeScheduling(context);
+  const { fault } = new Scheduling(context);
   const [firing, pruning] = [fault('firing'), fault('pruning')];
   const [one, other, lost] = [new Error('one'), new Error('other'), new Error('Connection terminated')];
   for (let i = 0; i < 5; i++) firing(one);
@@ -33,7 +33,7 @@ it('a fault that stays the same is told once a minute; another one, or of anothe
 it('a processor that fails again and again goes on trying, and says so once', async () => {
   const context = makeContext(line);
   let passes = 0;
-  const processor = makeScheduling(context).processor('broken', 'working', async () => {
+  const processor = new Scheduling(context).processor('broken', 'working', async () => {
     passes++;
     throw new Error('always');
   });

@@ -3,7 +3,7 @@
  * when their job was paused or that wait at a limit; and takes out what a stage under way left behind of tasks that were
  * removed, or counted by a threshold that was lowered. Increments themselves are part of the stage that causes them (I2), so none pass here.
  */
-import { checkpoint } from '../kernel/checkpoint.ts';
+import { checkpoint } from './checkpoints.ts';
 import type { Service } from '../kernel/service.ts';
 import { anyWaiting, releaseTokens, retireStrays, sweepGates, sweepLowered } from './queries.ts';
 import type { Scheduling } from './scheduling.ts';

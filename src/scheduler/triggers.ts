@@ -7,9 +7,10 @@
 import type { SchedulerStatus } from '../contract/context.ts';
 import { compileSchedule, nextInstant, type Schedule } from '../calendar/schedule.ts';
 import { isRowRejection } from '../errors.ts';
-import { checkpoint } from '../kernel/checkpoint.ts';
+import { checkpoint } from './checkpoints.ts';
 import { isolateRejected } from '../kernel/isolate-rejected.ts';
 import { pause, type Service } from '../kernel/service.ts';
+import { splitInto } from '../kernel/split-into.ts';
 import { arrive, type Arrival, graceMs } from './arrival.ts';
 import { cut } from './catchup/catchup.ts';
 import { insertCatchups } from './catchup/queries.ts';
@@ -17,6 +18,7 @@ import { activeTriggers, type Firing, fireTriggers, skipInstants, type TriggerRo
 import type { Part, Progress } from './part-faults.ts';
 import type { Scheduling, Wait } from './scheduling.ts';
 import { specOf } from './spec.ts';
+import { triggersFired } from './telemetry.ts';
 import { type Due, TriggerQueue } from './trigger-queue.ts';
 
 interface Trigger {
@@ -145,7 +147,7 @@ export class TriggerProcessor {
     const [overslept, onTime] = partition(due, (entry) => dueMs(entry) < nowMs - graceMs);
     // what was slept through (a suspended machine, a long outage) is missed: the trigger's policy says what becomes of it
     for (const entry of overslept) this.#stale.add(entry.trigger.row.job_id);
-    const left = cutInto(largestFiring, onTime);
+    const left = splitInto(largestFiring, onTime);
     const fire = async (): Promise<void> => {
       for (let some = left.shift(); some !== undefined; some = left.shift()) await this.#fireApart(some);
     };
@@ -212,7 +214,7 @@ export class TriggerProcessor {
       });
       const firedAt = time.now();
       const latenessMs = due.map(({ dueMs }) => firedAt - dueMs);
-      ctx.telemetry.emit('fired', { tenant: ctx.tenant.id, triggers: fired, runs: created, latenessMs });
+      triggersFired.emit(ctx.telemetry, { tenant: ctx.tenant.id, triggers: fired, runs: created, latenessMs });
     } catch (error) {
       for (const entry of onTime) this.#putBack(entry);
       throw error;
@@ -373,10 +375,6 @@ type Arrived = Arrival & { readonly trigger: Trigger };
 
 function firingsOf(trigger: Trigger, instants: readonly number[]): Firing[] {
   return instants.map((instantMs) => ({ triggerId: trigger.row.id, instantMs }));
-}
-
-function cutInto<T>(size: number, items: readonly T[]): T[][] {
-  return Array.from({ length: Math.ceil(items.length / size) }, (_, i) => items.slice(i * size, (i + 1) * size));
 }
 
 function partition<T>(items: readonly Due<T>[], test: (item: Due<T>) => boolean): [Due<T>[], Due<T>[]] {

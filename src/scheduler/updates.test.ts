@@ -4,7 +4,7 @@ import { at, makePipeline, type Pipeline } from '../../test/harness/pipeline.ts'
 import { until } from '../../test/harness/until.ts';
 import { newId } from '../kernel/id.ts';
 import { sql } from '../kernel/sql.ts';
-import { makeScheduling } from './scheduling.ts';
+import { Scheduling } from './scheduling.ts';
 import { updateProcessor } from './updates.ts';
 
 let line: Pipeline;
@@ -21,7 +21,7 @@ const change = (jobs: readonly string[]): Promise<number> =>
 it('the update processor hears what changes after it has started, once, without any wake-up too', async () => {
   const before = newId();
   await change([before]);
-  const scheduling = makeScheduling(makeContext(line));
+  const scheduling = new Scheduling(makeContext(line));
   const updates = updateProcessor(scheduling);
   await updates.start();
   const jobs = [newId(), newId()];
@@ -39,7 +39,7 @@ it('the update processor hears what changes after it has started, once, without 
 });
 
 it('the update processor stops, though more changes wait than a trigger processor that is gone would take', async () => {
-  const scheduling = makeScheduling(makeContext(line));
+  const scheduling = new Scheduling(makeContext(line));
   const updates = updateProcessor(scheduling);
   await updates.start();
   await change(Array.from({ length: 10_500 }, () => newId()));

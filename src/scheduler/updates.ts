@@ -2,7 +2,7 @@
  * The update processor: follows the event log's account of jobs and tells the trigger processor which to read anew and
  * the token processor to look. The log is exact: a change that was committed is heard, however late, and none twice.
  */
-import { checkpoint } from '../kernel/checkpoint.ts';
+import { checkpoint } from './checkpoints.ts';
 import type { Service } from '../kernel/service.ts';
 import { newestPosition, readEvents } from '../events/queries.ts';
 import { topics } from '../events/append.ts';

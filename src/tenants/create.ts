@@ -6,7 +6,7 @@
 import type { Client } from 'pg';
 import type { Engine } from '../contract/engine.ts';
 import { MillraceError } from '../errors.ts';
-import { checkpoint } from '../kernel/checkpoint.ts';
+import { checkpoint } from './checkpoints.ts';
 import { newId } from '../kernel/id.ts';
 import { ensureDatabase, quoted } from '../postgres/databases.ts';
 import { adoptCommand } from './advice.ts';

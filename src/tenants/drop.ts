@@ -5,7 +5,7 @@
  */
 import type { Client } from 'pg';
 import { isInUse, MillraceError, sqlStateOf } from '../errors.ts';
-import { checkpoint } from '../kernel/checkpoint.ts';
+import { checkpoint } from './checkpoints.ts';
 import { quoted } from '../postgres/databases.ts';
 import {
   type Actor,

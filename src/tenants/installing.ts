@@ -4,7 +4,7 @@
  */
 import type { Engine } from '../contract/engine.ts';
 import { isConnectionLoss, knownError, MillraceError, sqlStateOf } from '../errors.ts';
-import { checkpoint } from '../kernel/checkpoint.ts';
+import { checkpoint } from './checkpoints.ts';
 import { migrateTenant } from './install.ts';
 import { look } from '../loader/inspect.ts';
 import { adviseEnding, blockersOf, describeBlocker } from '../control/blockers.ts';

@@ -11,7 +11,7 @@ import type { Client } from 'pg';
 import type { Engine } from '../contract/engine.ts';
 import { isConnectionLoss, isInUse, isLockTimeout, MillraceError, sqlStateOf } from '../errors.ts';
 import { append, tenantTopic } from '../events/append.ts';
-import { checkpoint } from '../kernel/checkpoint.ts';
+import { checkpoint } from './checkpoints.ts';
 import { type Db, onClient, sql } from '../kernel/sql.ts';
 import type { Time } from '../kernel/time.ts';
 import { type Address, isAddressable, onDatabase } from '../postgres/address.ts';

@@ -6,7 +6,7 @@
 import type { ClientBase } from 'pg';
 import type { Engine } from '../contract/engine.ts';
 import { MillraceError } from '../errors.ts';
-import { checkpoint } from '../kernel/checkpoint.ts';
+import { checkpoint } from './checkpoints.ts';
 import { onClient, sql } from '../kernel/sql.ts';
 import { compareVersions } from '../kernel/text/version.ts';
 import { isEngines } from '../postgres/drained.ts';

@@ -36,7 +36,6 @@ export class Claimer implements Service {
   readonly #options: ClaimerOptions;
   readonly #service: Service;
   #onRoom: (() => void) | undefined;
-  #failures = 0;
   #fruitless = 0;
   #quiet = false;
   /** A poll that waits still, though another has taken its place. */
@@ -44,7 +43,12 @@ export class Claimer implements Service {
 
   constructor(options: ClaimerOptions) {
     this.#options = options;
-    this.#service = loop('claims', (signal) => this.#run(signal), options.onError);
+    this.#service = loop(
+      'claims',
+      (signal) => this.#pass(signal),
+      options.onError,
+      (failures) => delayMs(reconnect, failures),
+    );
   }
 
   async start(): Promise<void> {
@@ -61,6 +65,7 @@ export class Claimer implements Service {
   /** Aborts the poll under way. */
   async stop(): Promise<void> {
     await this.#service.stop();
+    await this.#older;
   }
 
   /** There may be more room than before. */
@@ -68,18 +73,11 @@ export class Claimer implements Service {
     this.#onRoom?.();
   }
 
-  async #run(signal: AbortSignal): Promise<void> {
-    while (!signal.aborted && !this.#quiet) {
-      const free = this.#options.free();
-      try {
-        await (free > 0 ? this.#poll(free, signal) : this.#full(signal));
-        this.#failures = 0;
-      } catch {
-        // the client has told; a poll that came to nothing is no loss
-        if (!signal.aborted) await pause(delayMs(reconnect, this.#failures++), signal);
-      }
-    }
-    await this.#older;
+  /** One poll; once quiet, none. */
+  async #pass(signal: AbortSignal): Promise<void> {
+    if (this.#quiet) return untilAborted(signal);
+    const free = this.#options.free();
+    await (free > 0 ? this.#poll(free, signal) : this.#full(signal));
   }
 
   async #poll(free: number, signal: AbortSignal): Promise<void> {
@@ -146,4 +144,9 @@ export class Claimer implements Service {
       this.#onRoom = early;
     });
   }
+}
+
+async function untilAborted(signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return;
+  await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
 }

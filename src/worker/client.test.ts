@@ -2,8 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import { type Log, silent } from '../kernel/log.ts';
 import type { Carry } from './carrier.ts';
-import { Client } from './client.ts';
-import { Outage } from './outage.ts';
+import { Client, Outage } from './client.ts';
 
 function clientOver(carry: Carry, log: Log = silent): Client {
   return new Client({

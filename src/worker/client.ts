@@ -7,6 +7,7 @@
  *    `unreachable`; `persistently` tries again for as long as it takes. What will not pass is thrown as it is.
  * 3. A tenant that cannot be served now is not the API's failure: who asked for several is told which, who asked for one
  *    gets `tenant_unavailable`.
+ * 4. An outage is logged when it begins, once a minute, and when it is over. It never ends the worker (design §7).
  */
 import { setMaxListeners } from 'node:events';
 import { z } from 'zod';
@@ -30,8 +31,9 @@ import {
 } from '../contract/wire.ts';
 import { MillraceError } from '../errors.ts';
 import { persist, reconnect } from '../kernel/backoff.ts';
+import type { Log } from '../kernel/log.ts';
+import { LogThrottle } from '../kernel/log-throttle.ts';
 import type { Carry } from './carrier.ts';
-import type { Outage } from './outage.ts';
 
 export interface ClientOptions {
   readonly url: string;
@@ -210,5 +212,38 @@ class Limit {
   release(): void {
     clearTimeout(this.#timer);
     this.#outer?.removeEventListener('abort', this.#abort);
+  }
+}
+
+/** Logs that the API does not answer, or rejects what this worker sends. */
+export class Outage {
+  readonly #log: Log;
+  readonly #now: () => number;
+  readonly #throttle: LogThrottle;
+  #sinceMs: number | undefined;
+
+  constructor(log: Log, now: () => number) {
+    this.#log = log;
+    this.#now = now;
+    this.#throttle = new LogThrottle({ clock: now });
+  }
+
+  failed(error: unknown): void {
+    const nowMs = this.#now();
+    this.#sinceMs ??= nowMs;
+    if (this.#throttle.isDue('outage', 'no answer'))
+      this.#log.warn({ err: error, forMs: nowMs - this.#sinceMs }, 'The API does not answer; running tasks go on');
+  }
+
+  refused(error: unknown): void {
+    if (this.#throttle.isDue('rejection', 'rejected'))
+      this.#log.error({ err: error }, 'The API refuses what this worker says; are they of the same version?');
+  }
+
+  worked(): void {
+    if (this.#sinceMs === undefined) return;
+    this.#log.info({ forMs: this.#now() - this.#sinceMs }, 'The API answers again');
+    this.#sinceMs = undefined;
+    this.#throttle.clear('outage');
   }
 }

@@ -28,7 +28,6 @@ const tellLateMs = 1_000;
 
 export function makeHeart(options: HeartOptions): Service {
   let heard = false;
-  let failures = 0;
   let { intervalMs } = options;
   let withinMs = longestBeatMs;
   async function beatOnce(signal: AbortSignal): Promise<void> {
@@ -37,7 +36,6 @@ export function makeHeart(options: HeartOptions): Service {
     intervalMs = answer.beat_ms ?? options.intervalMs;
     // one that hangs must leave time for others before the leases run out, and short ones have short intervals
     withinMs = Math.min(longestBeatMs, 2 * (answer.beat_ms ?? longestBeatMs));
-    failures = 0;
     if (!heard) options.onFirst();
     heard = true;
   }
@@ -47,19 +45,21 @@ export function makeHeart(options: HeartOptions): Service {
     const lateMs = performance.now() - sinceMs - intervalMs;
     if (lateMs > Math.max(intervalMs, tellLateMs)) options.onLate(lateMs);
   }
-  return loop(
+  const { name, start, stop } = loop(
     'heart',
     async (signal) => {
-      heard = false;
-      while (!signal.aborted) {
-        try {
-          await beatOnce(signal);
-          await rest(signal);
-        } catch {
-          await pause(Math.min(intervalMs, delayMs(reconnect, failures++)), signal); // the client has told
-        }
-      }
+      await beatOnce(signal);
+      await rest(signal);
     },
     options.onError,
+    (failures) => Math.min(intervalMs, delayMs(reconnect, failures)),
   );
+  return {
+    name,
+    start,
+    async stop() {
+      await stop();
+      heard = false;
+    },
+  };
 }

@@ -19,25 +19,31 @@ import {
   type Signals,
   type TaskDefinition,
 } from '../contract/wire.ts';
-import { checkpoint } from '../kernel/checkpoint.ts';
+import { MillraceError } from '../errors.ts';
 import { newId } from '../kernel/id.ts';
-import { type Service, within } from '../kernel/service.ts';
+import { warnThrottled } from '../kernel/log-throttle.ts';
+import { leftUntil, type Service, within } from '../kernel/service.ts';
 import { failed, faulty, success } from '../runtimes/contract.ts';
+import { checkpoint } from './checkpoints.ts';
 import { Claimer } from './claimer.ts';
-import { Client, forAMoment, isTenantAway, isWorkerRefused } from './client.ts';
+import { Client, forAMoment, isTenantAway, isWorkerRefused, Outage } from './client.ts';
 import { DefinitionCache } from './definition-cache.ts';
 import { type Executable, Executor, reportOf } from './executor.ts';
 import { makeHeart } from './heartbeat.ts';
 import { type Hold, Holdings } from './holdings.ts';
 import { LogShippers } from './log-shippers.ts';
 import { CacheInvalidation } from './cache-invalidation.ts';
-import { Outage } from './outage.ts';
 import { Reporter } from './reporter.ts';
 import { RuntimeWatch } from './runtimes/runtime-watch.ts';
 import type { WorkerSettings } from './settings.ts';
 
-/** The bounds of leaving, beside the drain itself: together with it under the 8 s of design §7. */
+/** How long each step after the drain may take. Without a deadline, all of them take 2.8 s at most. */
 const leave = { killMs: 1_800, logsMs: 200, reportsMs: 500, farewellMs: 300 } as const;
+/**
+ * What each step leaves until the deadline to the steps after it. A killed task gets SIGKILL 1 s after SIGTERM, so that 1.2 s
+ * suffice for it.
+ */
+const reserve = { drainMs: 1_800, killMs: 600, logsMs: 500, reportsMs: 200 } as const;
 
 /** How many runs without a place one poll asks for: what one claim hands out at most. */
 export const quickBatch = 1_000;
@@ -103,22 +109,28 @@ export class Incarnation {
     await this.#heart.start(); // the first one that is heard starts the claims
   }
 
-  async stop(): Promise<void> {
+  /** Claims no more; tasks that run go on. */
+  quiet(): void {
     this.#draining = true;
     for (const claimer of this.#claimers) claimer.quiet();
+  }
+
+  async stop(deadlineMs = Number.POSITIVE_INFINITY): Promise<void> {
+    const atMost = (ms: number, reserveMs: number): number => Math.min(ms, leftUntil(deadlineMs - reserveMs));
+    this.quiet();
     this.#holdings.releaseOutliving(); // to wait for them gains nothing
-    await this.#idleWithin(this.#settings.drainMs);
+    await this.#idleWithin(atMost(this.#settings.drainMs, reserve.drainMs));
     this.#holdings.killAll('draining');
-    await this.#idleWithin(leave.killMs);
+    await this.#idleWithin(atMost(leave.killMs, reserve.killMs));
     await Promise.all(this.#claimers.map((claimer) => claimer.stop()));
     this.#over.abort();
     this.#shipper.stop();
-    await this.#idleWithin(leave.logsMs);
-    await within(leave.reportsMs, this.#reporter.flush());
+    await this.#idleWithin(atMost(leave.logsMs, reserve.logsMs));
+    await within(atMost(leave.reportsMs, reserve.reportsMs), this.#reporter.flush());
     this.#reporter.stop();
     await this.#heart.stop();
-    await this.#beat([], leave.farewellMs).catch(() => {}); // told by the client; the leases run out by themselves
-    await this.#runtimes.stop();
+    await this.#beat([], atMost(leave.farewellMs, 0)).catch(() => {}); // the client logs it; the leases expire by themselves
+    await this.#runtimes.stop(deadlineMs);
   }
 
   #accept(runs: readonly ClaimedRun[], takesPlace: boolean): void {
@@ -268,9 +280,17 @@ export class Incarnation {
     await within(ms, new Promise<void>((resolve) => (this.#onIdle = resolve)));
   }
 
+  /** Errors of the API are logged by the client. Others are a fault of this program. */
+  #logBug(message: string): (error: unknown) => void {
+    const logThrottled = warnThrottled(this.#settings.log, message);
+    return (error) => {
+      if (!(error instanceof MillraceError)) logThrottled(error);
+    };
+  }
+
   /** Claims runs that take a place, or those that do not. None if no runtime is for such runs. */
   #makeClaimer({ takesPlace }: { takesPlace: boolean }): Claimer[] {
-    const { log, pollMs, queues } = this.#settings;
+    const { pollMs, queues } = this.#settings;
     if (!this.#runtimes.kinds.some((kind) => needsPlace(kind) === takesPlace)) return [];
     const lanes = () => ({ runtimes: this.#kinds(takesPlace), queues: [...queues] });
     const claimer = new Claimer({
@@ -283,7 +303,7 @@ export class Incarnation {
         this.#accept(answer.runs, takesPlace);
       },
       waitMs: pollMs,
-      onError: (error) => log.error({ err: error }, 'Claiming has stopped'),
+      onError: this.#logBug('Claiming failed; it is tried again'),
     });
     return [claimer];
   }
@@ -303,7 +323,7 @@ export class Incarnation {
           { forMs: Math.round(ms), running: this.#running },
           'This process stood still: it was stopped, or a function did not yield. Its runs may have been given to others',
         ),
-      onError: (error) => log.error({ err: error }, 'The heartbeat has stopped'),
+      onError: this.#logBug('A heartbeat failed; it is tried again'),
       intervalMs: heartbeatMs,
     });
   }

@@ -9,7 +9,7 @@
  */
 import type { Failure, Report } from '../contract/wire.ts';
 import { delayMs, reconnect } from '../kernel/backoff.ts';
-import { checkpoint } from '../kernel/checkpoint.ts';
+import { checkpoint } from './checkpoints.ts';
 import { groupBy } from '../kernel/group-by.ts';
 import { isolateRejected } from '../kernel/isolate-rejected.ts';
 import { pause } from '../kernel/service.ts';

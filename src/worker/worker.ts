@@ -5,6 +5,7 @@
  * As a service it may be stopped and started again; each life is an incarnation of its own, so that the API can tell
  * the runs of an earlier one.
  */
+import { makeSerial } from '../kernel/serial.ts';
 import type { Service } from '../kernel/service.ts';
 import { Incarnation } from './incarnation.ts';
 import { settingsOf, type WorkerOptions } from './settings.ts';
@@ -12,24 +13,21 @@ import { settingsOf, type WorkerOptions } from './settings.ts';
 export function makeWorker(options: WorkerOptions): Service {
   const settings = settingsOf(options);
   let current: Incarnation | undefined;
-  let change: Promise<void> = Promise.resolve();
   /** One start or stop after the other. */
-  const next = (step: () => Promise<void>): Promise<void> => {
-    change = change.catch(() => {}).then(step);
-    return change;
-  };
+  const inTurn = makeSerial();
   return {
     name: 'worker',
     start: () =>
-      next(async () => {
+      inTurn(async () => {
         if (current) return;
         const incarnation = new Incarnation(settings);
         await incarnation.start();
         current = incarnation;
       }),
-    stop: () =>
-      next(async () => {
-        await current?.stop();
+    quiet: () => current?.quiet(),
+    stop: (deadlineMs) =>
+      inTurn(async () => {
+        await current?.stop(deadlineMs);
         current = undefined;
       }),
   };

@@ -4,7 +4,7 @@
  * lost workers. Afterwards nothing may be lost or doubled (see oracle.ts).
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Checkpoint, checkpoints } from '../../src/kernel/checkpoint.ts';
+import { type Checkpoint, checkpoints } from '../../src/app/checkpoints.ts';
 import { until } from '../harness/until.ts';
 import { type Dice, makeDice } from './dice.ts';
 import { ChaosInstallation } from './installation.ts';

@@ -1,6 +1,6 @@
 /** Processes die at every checkpoint of tenant life and of the launcher; `npm run chaos` repeats it several times. */
 import { expect, it } from 'vitest';
-import { checkpoints } from '../../src/kernel/checkpoint.ts';
+import { checkpoints } from '../../src/app/checkpoints.ts';
 import { tenantWalk } from './tenant-walk.ts';
 
 it('a request that was cut short is completed by the same request again (I5, I6)', { timeout: 300_000 }, async () => {

@@ -5,7 +5,7 @@
  */
 import { engineVersion } from '../../src/engine/engine.ts';
 import { CallFailed } from '../../src/http/client.ts';
-import { type Checkpoint, checkpoints } from '../../src/kernel/checkpoint.ts';
+import { type Checkpoint, checkpoints } from '../../src/app/checkpoints.ts';
 import { engineBuild, removeEngineBuilds } from '../harness/engine-builds.ts';
 import { TestInstallation } from '../harness/installation.ts';
 import { millrace } from '../harness/product.ts';

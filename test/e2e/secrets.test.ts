@@ -13,7 +13,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { checkpoints } from '../../src/kernel/checkpoint.ts';
+import { checkpoints } from '../../src/app/checkpoints.ts';
 import { type Answer, millrace, productMain, productNode } from '../harness/product.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'millrace-secrets-'));

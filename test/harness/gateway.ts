@@ -24,7 +24,7 @@ import { engine, engineVersion } from '../../src/engine/engine.ts';
 import { makeOpenApi } from '../../src/http/openapi.ts';
 import { newId } from '../../src/kernel/id.ts';
 import { newSecret } from '../../src/kernel/text/secret-text.ts';
-import { Seldom } from '../../src/kernel/log-throttle.ts';
+import { LogThrottle } from '../../src/kernel/log-throttle.ts';
 import { silent } from '../../src/kernel/log.ts';
 import { makeTelemetry } from '../../src/kernel/telemetry.ts';
 import { Engines } from '../../src/loader/engines/engines.ts';
@@ -89,7 +89,7 @@ export function makeTestGateway(fleet: Fleet, loader: Loader = fleet.loader): Te
     claims: new ClaimDesk({ loader, control, servings, turns, log: silent, leaseMs }),
     reports: new ReportDesk(loader, turns),
     desks: makeTenantDesks(loader),
-    seldom: new Seldom(),
+    throttle: new LogThrottle(),
     signals: new SignalDesk(loader, silent),
     publicUrl: () => origin,
     secureCookies: false,

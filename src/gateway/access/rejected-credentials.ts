@@ -8,6 +8,7 @@
  */
 import { append, type EventDraft, keyTopic } from '../../events/append.ts';
 import type { Log } from '../../kernel/log.ts';
+import { warnThrottled } from '../../kernel/log-throttle.ts';
 import { loop, pause, type Service, within } from '../../kernel/service.ts';
 import type { Db } from '../../kernel/sql.ts';
 import type { Time } from '../../kernel/time.ts';
@@ -43,8 +44,12 @@ export class RejectedCredentials {
     this.#options = options;
     const periods = loop(
       'rejected credentials',
-      (signal) => this.#run(signal),
-      () => {},
+      async (signal) => {
+        await pause(limits.periodMs, signal);
+        // not awaited: a database that does not answer must not hold up the end of this loop
+        if (!signal.aborted) void this.endPeriod();
+      },
+      warnThrottled(options.log, 'refused credentials could not be counted; trying again'),
     );
     this.service = {
       name: periods.name,
@@ -93,14 +98,6 @@ export class RejectedCredentials {
     this.#writing = this.#writing
       .then(() => append(control, keyTopic, drafts, { actor: 'nobody', at: new Date(time.now()) }))
       .catch((error: unknown) => log.warn({ err: error }, 'rejected credentials not recorded in the audit'));
-  }
-
-  async #run(signal: AbortSignal): Promise<void> {
-    while (!signal.aborted) {
-      await pause(limits.periodMs, signal);
-      // not awaited: a database that does not respond must not block the end of this loop
-      if (!signal.aborted) void this.endPeriod();
-    }
   }
 }
 

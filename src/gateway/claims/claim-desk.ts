@@ -19,9 +19,9 @@ import { lanesOf } from '../../contract/lane.ts';
 import { leaseTimes } from '../../contract/lease-times.ts';
 import type { LocalTasks } from '../../contract/local-tasks.ts';
 import type { ClaimedRun, Report } from '../../contract/wire.ts';
-import { checkpoint } from '../../kernel/checkpoint.ts';
+import { checkpoint } from '../checkpoints.ts';
 import { groupBy } from '../../kernel/group-by.ts';
-import { Seldom } from '../../kernel/log-throttle.ts';
+import { LogThrottle } from '../../kernel/log-throttle.ts';
 import type { Log } from '../../kernel/log.ts';
 import { every, type Service, within } from '../../kernel/service.ts';
 import type { Db } from '../../kernel/sql.ts';
@@ -66,7 +66,7 @@ export class ClaimDesk {
   readonly #pollers = new Pollers();
   readonly #asks = new Set<DeskAsk>();
   readonly #underWay = new Set<Promise<void>>();
-  readonly #throttle = new Seldom();
+  readonly #throttle = new LogThrottle();
   readonly service: Service;
 
   constructor(options: ClaimDeskOptions) {

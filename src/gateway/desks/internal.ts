@@ -4,7 +4,7 @@ import type { HeartbeatRequest, HeldRun } from '../../contract/wire.ts';
 import { knownError, MillraceError } from '../../errors.ts';
 import type { Handlers } from '../../http/endpoint.ts';
 import { hasNoRuns } from '../../loader/loader.ts';
-import { checkpoint } from '../../kernel/checkpoint.ts';
+import { checkpoint } from '../checkpoints.ts';
 import { groupBy } from '../../kernel/group-by.ts';
 import { noteForeignWorker, noteWorker } from '../installation/queries.ts';
 import { DefinitionsAnswer } from './definitions-answer.ts';
@@ -129,7 +129,7 @@ async function renew(
     holds,
   }: Pick<HeartbeatRequest, 'worker' | 'incarnation'> & { readonly holds: readonly HeldRun[] },
   tenants: ReadonlySet<string>,
-  { desks, leaseMs, log, seldom }: GatewayContext,
+  { desks, leaseMs, log, throttle }: GatewayContext,
 ): Promise<{ lost: HeldRun[]; cancel: HeldRun[] }> {
   const byTenant = groupBy(holds, ({ tenant }) => tenant);
   const limitMs = Math.min(longestBeatMs, leaseTimes(leaseMs).beatMs);
@@ -143,7 +143,7 @@ async function renew(
       cancel.push(...told.cancel);
     } catch (error) {
       if (hasNoRuns(error)) lost.push(...held);
-      else if (seldom.isDue(tenant, error)) log.warn({ err: error, tenant, worker }, 'a lease could not be renewed');
+      else if (throttle.isDue(tenant, error)) log.warn({ err: error, tenant, worker }, 'a lease could not be renewed');
     }
   });
   return { lost, cancel };

@@ -5,6 +5,7 @@
 import type { Failure } from '../../contract/wire.ts';
 import { knownError, MillraceError } from '../../errors.ts';
 import { groupBy } from '../../kernel/group-by.ts';
+import { within } from '../../kernel/service.ts';
 
 /** A tenant that has the batch to itself keeps nobody waiting. */
 const aloneMs = 5_000;
@@ -51,20 +52,11 @@ export async function eachWithin<T>(
     for (let item = queue.shift(); item !== undefined; item = queue.shift()) {
       const calling = call(item, deadlineMs - performance.now());
       under.push(calling);
-      await soon(calling);
+      await within(soonMs, calling);
     }
   };
   await Promise.all(Array.from({ length: Math.min(mostAtOnce, items.length) }, callNext));
   await Promise.all(under);
-}
-
-async function soon(work: Promise<void>): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, soonMs);
-  });
-  await Promise.race([work, late]);
-  clearTimeout(timer);
 }
 
 export function failureOf(tenant: string, error: unknown): Failure {

@@ -7,6 +7,7 @@ import type { FromWorker } from '../../contract/engine.ts';
 import type { Failure, Report } from '../../contract/wire.ts';
 import { isRefusal } from '../../errors.ts';
 import { isolateRejected } from '../../kernel/isolate-rejected.ts';
+import { splitInto } from '../../kernel/split-into.ts';
 import { hasNoRuns, type Loader, unlessGone } from '../../loader/loader.ts';
 import { failureOf, inParts } from './per-tenant-batch.ts';
 import { TenantDesk } from './tenant-desk.ts';
@@ -60,7 +61,7 @@ export class ReportDesk {
   #pieces(tenant: string, reports: readonly WorkerReport[]): (readonly WorkerReport[])[] {
     const isSmall = this.#desk.isBusy(tenant) || reports.length < batchesAtOnce * smallestPiece;
     const half = isSmall ? reports.length : Math.ceil(reports.length / 2);
-    return inPieces(reports, Math.min(half, this.#turns.maxBatch(tenant)));
+    return splitInto(Math.min(half, this.#turns.maxBatch(tenant)), reports);
   }
 
   async #apply(tenant: string, items: readonly (readonly WorkerReport[])[]): Promise<Failure[][]> {
@@ -83,10 +84,6 @@ export class ReportDesk {
       return items.map(() => []);
     });
   }
-}
-
-function inPieces<T>(items: readonly T[], size: number): (readonly T[])[] {
-  return Array.from({ length: Math.ceil(items.length / size) }, (_, i) => items.slice(i * size, (i + 1) * size));
 }
 
 function formatRejection({ tenant, run }: Report, error: unknown): Failure {

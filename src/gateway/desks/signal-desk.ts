@@ -3,6 +3,7 @@
  * A cache does not: it is used for runs, and those come with the same answer.
  */
 import type { HeldRun, Invalidation, Seen, Signals } from '../../contract/wire.ts';
+import { MillraceError } from '../../errors.ts';
 import { groupBy } from '../../kernel/group-by.ts';
 import type { Log } from '../../kernel/log.ts';
 import { within } from '../../kernel/service.ts';
@@ -23,6 +24,7 @@ export class SignalDesk {
   /** Tenants that are to be looked at, and looks that are under way. */
   readonly #wanted = new Set<string>();
   readonly #looking = new Map<string, Promise<void>>();
+  #isQuiet = false;
   readonly #invalidations = new InvalidationLog();
 
   constructor(loader: Loader, log: Log) {
@@ -70,8 +72,15 @@ export class SignalDesk {
     poll.abort();
   }
 
+  /** Ends all polls at once, and takes no more: workers ask another gateway, or this one after its restart. */
+  quiet(): void {
+    this.#isQuiet = true;
+    for (const polls of this.#polls.values()) for (const poll of polls) poll.abort();
+  }
+
   /** Aborts when there is a run for this worker to kill; of several polls one is enough to tell it. */
   poll(worker: string): AbortController {
+    if (this.#isQuiet) throw new MillraceError('stopping', 'this gateway is stopping and takes no more polls');
     const control = new AbortController();
     this.#polls.set(worker, (this.#polls.get(worker) ?? new Set()).add(control));
     if (this.#cancels.has(worker)) control.abort();

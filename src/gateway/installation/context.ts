@@ -1,6 +1,6 @@
 /** What the gateway's own handlers are given. */
 import type { Log } from '../../kernel/log.ts';
-import type { Seldom } from '../../kernel/log-throttle.ts';
+import type { LogThrottle } from '../../kernel/log-throttle.ts';
 import type { Db } from '../../kernel/sql.ts';
 import type { Time } from '../../kernel/time.ts';
 import type { Life } from '../../tenants/life.ts';
@@ -36,7 +36,7 @@ export interface GatewayContext {
   readonly servings: Servings;
   readonly workers: WorkerAccess;
   /** What is wrong with a tenant for long is wrong with each heartbeat of each worker. */
-  readonly seldom: Seldom;
+  readonly throttle: LogThrottle;
   readonly signals: SignalDesk;
   readonly leaseMs: number;
   /** Where people reach this installation; for sign-in links. */

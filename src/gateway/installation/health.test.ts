@@ -4,12 +4,14 @@ import { makeTestLife, type TestLife } from '../../../test/harness/tenant-life.t
 import type { Caller } from '../../contract/roles.ts';
 import { makeRouter } from '../../http/router.ts';
 import { newId } from '../../kernel/id.ts';
+import { silent } from '../../kernel/log.ts';
 import { sql } from '../../kernel/sql.ts';
-import { DisciplinedTime, formatStep } from '../../kernel/time.ts';
+import { DisciplinedTime, formatStep, systemTime } from '../../kernel/time.ts';
 import { formatCause, formatReason } from '../../control/format-reason.ts';
 import { type Reason, reasonCodes, reasons, storeReason } from '../../control/reasons.ts';
 import { insertTenant } from '../../tenants/queries.ts';
 import type { DatabaseFault } from '../../postgres/vitals.ts';
+import { OpenStreams } from '../routing/open-streams.ts';
 import type { GatewayContext } from './context.ts';
 import { gatewayEndpoints } from './endpoints.ts';
 import { healthHandlers } from './health.ts';
@@ -19,6 +21,7 @@ let isHealthy: boolean;
 let speaksForTenant: boolean;
 let fault: DatabaseFault | undefined;
 let clockFault: string | undefined;
+let streams: OpenStreams;
 const id = newId();
 beforeAll(async () => {
   life = await makeTestLife();
@@ -32,6 +35,7 @@ beforeEach(async () => {
   speaksForTenant = true;
   fault = undefined;
   clockFault = undefined;
+  streams = new OpenStreams({ control: life.control, time: systemTime, log: silent });
 });
 
 type Asked = 'GET /healthz' | 'GET /readyz';
@@ -48,6 +52,7 @@ async function healthz(path = '/healthz', caller?: Caller): Promise<{ status: nu
     control: life.control,
     healthy: async () => isHealthy,
     speaksForTenant,
+    streams,
   } as Partial<GatewayContext>;
   const response = await route(new Request(`http://here${path}`), context as GatewayContext, caller);
   return { status: response?.status, body: await response?.json() };
@@ -159,6 +164,13 @@ it('is not well while the database refuses writes, whatever the last known state
   const unwell = { status: 503, body: { code: 'database_unavailable', detail: summary } };
   expect(await healthz()).toMatchObject(unwell);
   expect(await healthz('/readyz')).toMatchObject(unwell);
+});
+
+it('a gateway that is stopping is not ready, and opens no more streams', async () => {
+  expect(await healthz('/readyz')).toMatchObject({ status: 200 });
+  streams.service.quiet?.();
+  expect(await healthz('/readyz')).toMatchObject({ status: 503, body: { code: 'stopping', detail: 'stopping' } });
+  expect(() => streams.keep(new Response('events'), Buffer.from('key'))).toThrow('stopping');
 });
 
 it('warns of a clock that was set, and is well', async () => {

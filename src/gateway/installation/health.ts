@@ -28,7 +28,8 @@ export const healthHandlers: Handlers<Pick<typeof gatewayEndpoints, Keys>, Gatew
     if (isHealthy) return okWith(found?.words ?? []);
     throw unwell(found);
   },
-  'GET /readyz': async ({ caller }, { control, life }) => {
+  'GET /readyz': async ({ caller }, { control, life, streams }) => {
+    if (streams.isQuiet) throw new MillraceError('stopping', 'stopping');
     const fault = life.databaseFault();
     if (fault !== undefined) throw unavailable(fault, caller);
     await control.exec(sql`select 1`);

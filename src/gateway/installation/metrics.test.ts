@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
 import { makeTelemetry } from '../../kernel/telemetry.ts';
+import { claimed } from '../../runs/telemetry.ts';
 import { makeMetrics } from './metrics.ts';
 
 const lateness = { buckets: [2, 1, 0, 0, 0, 0, 0, 0, 0, 1], seconds: 61.5 };
@@ -21,7 +22,7 @@ it('metrics tell of this process, and of schedulers wherever they run, tenant by
     { tenantId: '2', tenant: 'a "b"\\', queued_triggers: 0, tally: null },
   ];
   const metrics = makeMetrics(telemetry, { schedulers: async () => rows, launcher: async () => figures });
-  telemetry.emit('claimed', { runs: 3, polls: 1 });
+  claimed.emit(telemetry, { runs: 3, polls: 1 });
   const lines = (await metrics(null)).split('\n');
   for (const line of [
     'millrace_runs_claimed_total 3',

@@ -1,6 +1,8 @@
 /** Prometheus metrics: of this process by telemetry; of schedulers, hosts and launchers by their rows in the control database. */
 import { collectDefaultMetrics, Counter, Histogram, Registry } from 'prom-client';
 import type { Telemetry } from '../../kernel/telemetry.ts';
+import { claimed, reported } from '../../runs/telemetry.ts';
+import { requestAnswered } from '../routing/telemetry.ts';
 import { launcherMetrics, type LauncherFigures } from './launcher-metrics.ts';
 import { schedulerMetrics, type SchedulerRow } from './scheduler-metrics.ts';
 
@@ -20,8 +22,8 @@ export function makeMetrics(
   collectDefaultMetrics({ register: registry, prefix: 'millrace_' });
   const counter = (name: string, help: string, labelNames: string[] = []): Counter =>
     new Counter({ name: `millrace_${name}_total`, help, labelNames, registers });
-  const claimed = counter('runs_claimed', 'Runs handed to workers');
-  const reported = counter('runs_reported', 'Reports received');
+  const claimedRuns = counter('runs_claimed', 'Runs handed to workers');
+  const reportsReceived = counter('runs_reported', 'Reports received');
   const applied = counter('reports_applied', 'Reports that took effect');
   const created = counter('runs_created', 'Runs created downstream of a result');
   const requests = counter('http_requests', 'HTTP requests by status', ['method', 'status']);
@@ -31,13 +33,13 @@ export function makeMetrics(
     buckets: seconds,
     registers,
   });
-  telemetry.on('claimed', ({ runs }) => claimed.inc(runs));
-  telemetry.on('reported', (batch) => {
-    reported.inc(batch.runs);
+  claimed.on(telemetry, ({ runs }) => claimedRuns.inc(runs));
+  reported.on(telemetry, (batch) => {
+    reportsReceived.inc(batch.runs);
     applied.inc(batch.applied);
     created.inc(batch.created);
   });
-  telemetry.on('request', ({ method, status, ms }) => {
+  requestAnswered.on(telemetry, ({ method, status, ms }) => {
     requests.inc({ method, status: String(status) });
     duration.observe(ms / 1000);
   });

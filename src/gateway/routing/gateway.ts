@@ -24,6 +24,7 @@ import { isMachinePath, isTenantPath } from './paths.ts';
 import { refuseForeignOrigin, refuseUnknownHost } from './origin.ts';
 import { sessionHandlers } from '../access/sessions.ts';
 import { loadStaticFiles, type StaticFiles } from './static-files.ts';
+import { requestAnswered } from './telemetry.ts';
 import { tenantHandlers } from '../tenants/handlers.ts';
 
 export interface GatewayOptions {
@@ -111,7 +112,11 @@ export class Gateway {
     const { method } = request;
     const response = method === 'HEAD' ? await headOf(answer) : answer;
     for (const [name, value] of guards) if (!response.headers.has(name)) response.headers.set(name, value);
-    this.#options.telemetry.emit('request', { method, status: response.status, ms: performance.now() - startedAt });
+    requestAnswered.emit(this.#options.telemetry, {
+      method,
+      status: response.status,
+      ms: performance.now() - startedAt,
+    });
     return response;
   }
 

@@ -3,10 +3,12 @@
  * as soon as that no longer opens anything. They are looked at when a revocation is heard of; and, for one that was not heard
  * of and for sessions that run out, every few seconds, by one statement.
  *
- * A key or session has a bounded number of them: each event costs work for each stream.
+ * A key or session has a bounded number of them: each event costs work for each stream. A gateway that is stopping opens no
+ * more.
  */
 import { MillraceError } from '../../errors.ts';
 import type { Log } from '../../kernel/log.ts';
+import { warnThrottled } from '../../kernel/log-throttle.ts';
 import { every, type Service } from '../../kernel/service.ts';
 import type { Db } from '../../kernel/sql.ts';
 import type { Time } from '../../kernel/time.ts';
@@ -26,16 +28,24 @@ export class OpenStreams {
   readonly #options: OpenStreamsOptions;
   /** How to end them, by the hash of the key or cookie, as text. */
   readonly #open = new Map<string, Set<() => void>>();
+  #isQuiet = false;
+  readonly #onFault: (error: unknown) => void;
   readonly service: Service;
 
   constructor(options: OpenStreamsOptions) {
     this.#options = options;
-    this.service = every(sweepMs, 'open streams', () => this.#look(), tolerated(options.log));
+    this.#onFault = warnThrottled(options.log, 'the keys of open streams cannot be read; trying again');
+    const sweeping = every(sweepMs, 'open streams', () => this.#look(), this.#onFault);
+    this.service = { ...sweeping, quiet: () => (this.#isQuiet = true) };
   }
 
   /** An answer with the same content, which may end sooner. Refused where the key or session has too many. */
   keep(answer: Response, hash: Buffer): Response {
     if (answer.body === null) return answer;
+    if (this.#isQuiet) {
+      void answer.body.cancel().catch(() => {});
+      throw new MillraceError('stopping', 'this gateway is stopping and opens no more streams');
+    }
     const key = hash.toString('base64');
     const streams = this.#open.get(key) ?? new Set();
     if (streams.size >= maxStreams) {
@@ -52,9 +62,14 @@ export class OpenStreams {
     return new Response(body, { status: answer.status, headers: answer.headers });
   }
 
+  /** The gateway is stopping. */
+  get isQuiet(): boolean {
+    return this.#isQuiet;
+  }
+
   /** Keys or sessions may have ended. */
   check(): void {
-    this.#look().catch(tolerated(this.#options.log));
+    this.#look().catch(this.#onFault);
   }
 
   async #look(): Promise<void> {
@@ -70,11 +85,6 @@ export class OpenStreams {
 /** By what tells proxies to pass it on as it comes. */
 export function goesOn(answer: Response): boolean {
   return answer.headers.get('x-accel-buffering') === 'no';
-}
-
-/** The next sweep looks again. */
-function tolerated(log: Log): (error: unknown) => void {
-  return (error) => log.warn({ err: error }, 'whether the keys of open streams are still good cannot be read');
 }
 
 /** The same bytes; `end` closes it as if it were over. `onOver` is called once, however it ends. */

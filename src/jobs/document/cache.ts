@@ -5,6 +5,7 @@
  * 2. Missing documents are read by one request at a time: requests that want the same one do not parse it twice, and
  *    requests that wait hold no text.
  */
+import { makeSerial } from '../../kernel/serial.ts';
 import type { JsonObject, TaskDefinition } from '../definition.ts';
 
 export interface CachedJob {
@@ -21,7 +22,8 @@ const maxChars = 8_000_000;
 export class DocumentCache {
   readonly #jobs = new Map<string, CachedJob>();
   #chars = 0;
-  #turn: Promise<void> = Promise.resolve();
+  /** Does the work once the work before it is over, whether or not that succeeded. */
+  readonly inTurn = makeSerial();
 
   get size(): number {
     return this.#jobs.size;
@@ -41,13 +43,6 @@ export class DocumentCache {
       if (this.#jobs.size <= maxJobs && (this.#chars <= maxChars || this.#jobs.size === 1)) return;
       this.#delete(oldest);
     }
-  }
-
-  /** Does the work once the work before it is over, whether or not that succeeded. */
-  inTurn(work: () => Promise<void>): Promise<void> {
-    const done = this.#turn.then(work);
-    this.#turn = done.catch(() => {});
-    return done;
   }
 
   #delete(key: string): void {

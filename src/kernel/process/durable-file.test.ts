@@ -4,8 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { compileInto } from '../../../test/harness/compiled.ts';
-import { checkpoints } from '../checkpoint.ts';
-import { createDurably, removeDrafts, replaceDurably } from './durable-file.ts';
+import { createDurably, fileCheckpoints, removeDrafts, replaceDurably } from './durable-file.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'durable-file-'));
 const compiled = join(folder, 'compiled');
@@ -60,7 +59,7 @@ describe('a durable file', () => {
     expect(readFileSync(path, 'utf8')).toBe(String(tries.indexOf(true)));
   });
 
-  it.each(checkpoints.home)('is whole or absent when its process dies at %s', async (checkpoint) => {
+  it.each(fileCheckpoints)('is whole or absent when its process dies at %s', async (checkpoint) => {
     const path = join(newFolder(), 'key');
     expect(dieAt(checkpoint, path, 'of the dead')).toBe('SIGKILL');
     const isThere = readdirSync(join(path, '..')).includes('key');

@@ -14,7 +14,18 @@
 import { randomBytes } from 'node:crypto';
 import { link, open, readdir, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { checkpoint } from '../checkpoint.ts';
+import { declareCheckpoints } from '../checkpoint.ts';
+
+export const { names: fileCheckpoints, checkpoint } = declareCheckpoints(
+  // the draft is written, and not synced
+  'file.drafted',
+  // the draft is synced, and has no name that is ever read
+  'file.synced',
+  // the file has its name, and its folder is not synced
+  'file.linked',
+  // the file is there for good, and its draft still exists
+  'file.kept',
+);
 
 const draftSuffix = '.draft';
 

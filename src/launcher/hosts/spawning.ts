@@ -2,11 +2,11 @@
  * Hosts that were requested and have not registered yet. No more are requested than are missing. If a process ends before it
  * registers, the next one is requested after a growing pause, and the tenants that wait for a host get the reason.
  */
-import { checkpoint } from '../../kernel/checkpoint.ts';
+import { checkpoint } from '../checkpoints.ts';
 import { performance } from 'node:perf_hooks';
 import type { Log } from '../../kernel/log.ts';
 import { machine } from '../../kernel/process/machine.ts';
-import { Seldom } from '../../kernel/log-throttle.ts';
+import { LogThrottle } from '../../kernel/log-throttle.ts';
 import type { LaunchHost } from '../launch-queries.ts';
 import { retryDelayMs } from '../retry-backoff.ts';
 
@@ -76,7 +76,7 @@ export class Spawning {
   readonly #hosts: HostsPort;
   readonly #log: Log;
   readonly #clock: () => number;
-  readonly #seldom: Seldom;
+  readonly #throttle: LogThrottle;
   readonly #asked = new Set<Asked>();
   /** Hosts that are what was asked for without knowing the process. */
   #credited = new Set<string>();
@@ -89,7 +89,7 @@ export class Spawning {
     this.#log = log;
     this.#diagnose = diagnose;
     this.#clock = clock;
-    this.#seldom = new Seldom(clock);
+    this.#throttle = new LogThrottle({ clock });
   }
 
   /** By engine. */
@@ -158,7 +158,7 @@ export class Spawning {
   }
 
   #spawn(engine: string, at: Date): void {
-    if (this.#seldom.isDue(engine, 'wanted')) this.#log.info({ engine }, 'requesting one more host');
+    if (this.#throttle.isDue(engine, 'wanted')) this.#log.info({ engine }, 'requesting one more host');
     const asked: Asked = { engine, at, sinceMs: this.#clock() };
     this.#asked.add(asked);
     asked.pid = this.#hosts.spawn(engine, (how) => this.#failed(asked, how));

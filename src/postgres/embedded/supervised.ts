@@ -3,15 +3,12 @@
  * as it takes. Those connected to it reconnect by their own means.
  */
 import { persist, reconnect } from '../../kernel/backoff.ts';
-import type { Service } from '../../kernel/service.ts';
+import { leftUntil, type Service } from '../../kernel/service.ts';
 import { type EmbeddedOptions, type EmbeddedServer, startEmbedded, stopEmbedded } from './embedded.ts';
-import type { StopMode } from './postmaster.ts';
 
 export interface Supervised extends Service {
   /** The server that runs now. Throws before `start`. */
   server(): EmbeddedServer;
-  /** As `EmbeddedServer.stop`. */
-  stop(mode?: StopMode, fastMs?: number): Promise<void>;
 }
 
 export function supervised(options: EmbeddedOptions): Supervised {
@@ -48,13 +45,15 @@ export function supervised(options: EmbeddedOptions): Supervised {
       if (control.signal.aborted) await server.stop();
       else watching = watch(control.signal).catch(() => {});
     },
-    async stop(mode = 'fast', fastMs) {
+    /** Until the deadline PostgreSQL may write a checkpoint; then it is ended without. */
+    async stop(deadlineMs) {
       if (abort === undefined) return;
       abort.abort();
+      const fastMs = deadlineMs === undefined ? undefined : leftUntil(deadlineMs);
       // one that is just recovering is ended too, or we would wait for it to get ready first
-      await stopEmbedded(options.home, { ...options, mode, fastMs });
+      await stopEmbedded(options.home, { ...options, mode: 'fast', fastMs });
       await watching;
-      await server?.stop(mode, fastMs);
+      await server?.stop('fast', fastMs);
       abort = undefined;
     },
   };

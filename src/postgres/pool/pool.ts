@@ -4,7 +4,7 @@
  */
 import { type Client, type ClientBase, Pool, types } from 'pg';
 import { isLockTimeout, MillraceError, poolClosed } from '../../errors.ts';
-import { pause } from '../../kernel/service.ts';
+import { within } from '../../kernel/service.ts';
 import { type Address, clientConfig, describe, refuseOther } from '../address.ts';
 import { budgetedClient, type ConnectionBudget, noteOpened } from './connection-budget.ts';
 import { locks } from '../locks.ts';
@@ -90,10 +90,8 @@ export async function closePool(pool: Pool, withinMs = finishMs): Promise<void> 
     // one that is in a statement is cut off; PostgreSQL rolls back what it did
     for (const client of connections.get(pool) ?? []) void end(client);
   }, withinMs);
-  const over = new AbortController();
   // and one that cannot be reached to be cut is not waited for
-  await Promise.race([ended, pause(2 * withinMs, over.signal)]);
-  over.abort();
+  await within(2 * withinMs, ended);
   clearTimeout(timer);
 }
 

@@ -7,7 +7,7 @@ import type { Readable, Writable } from 'node:stream';
 import { z } from 'zod';
 import { MillraceError } from '../../errors.ts';
 import { newId } from '../../kernel/id.ts';
-import { pause } from '../../kernel/service.ts';
+import { within } from '../../kernel/service.ts';
 import { failed, graceMs, type Outcome, type Output, type RunFacts } from '../contract.ts';
 import { descriptors, LineReader, type Order, type Word } from './wire.ts';
 import { resultOfText } from '../task/result.ts';
@@ -174,7 +174,7 @@ export class FunctionProcess {
   /** Lets it go; it may be in the middle of a call only if nobody waits for that any more. */
   async end(): Promise<void> {
     this.#orders.end();
-    await Promise.race([this.gone, pause(farewellMs)]);
+    await within(farewellMs, this.gone);
     if (!this.#isGone) await this.#kill();
   }
 
@@ -240,7 +240,7 @@ export class FunctionProcess {
       this.#child.once('exit', (code, signal) => resolve(endingOf(code, signal)));
     });
     // a grandchild may hold the pipe open
-    await Promise.race([heard, pause(lingerMs)]);
+    await within(lingerMs, heard);
     this.#isGone = true;
     this.#words.destroy();
     this.#settle(failed(`its process ${how} before the function returned`));

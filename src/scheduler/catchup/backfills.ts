@@ -4,7 +4,7 @@
  * while the job is paused, or while thousands of the backfill's runs are still queued.
  */
 import { compileSchedule } from '../../calendar/schedule.ts';
-import { checkpoint } from '../../kernel/checkpoint.ts';
+import { checkpoint } from '../checkpoints.ts';
 import type { Service } from '../../kernel/service.ts';
 import type { Db } from '../../kernel/sql.ts';
 import {

@@ -4,7 +4,7 @@ import { makeContext } from '../../../test/harness/engine-context.ts';
 import { claim, runsOf, type TestJob } from '../../../test/harness/pipeline.ts';
 import { after, day, minute, noon, Schedule, sentinel } from '../../../test/harness/scheduling.ts';
 import { until } from '../../../test/harness/until.ts';
-import { makeScheduling } from '../scheduling.ts';
+import { Scheduling } from '../scheduling.ts';
 import { TriggerProcessor } from '../triggers.ts';
 
 let all: Schedule;
@@ -125,7 +125,7 @@ describe('missed instants', () => {
 
   it('the trigger processor can stop while it computes missed instants', async () => {
     await makeMissed('none');
-    const { service } = new TriggerProcessor(makeScheduling(all.ctx));
+    const { service } = new TriggerProcessor(new Scheduling(all.ctx));
     await service.start();
     await service.stop();
     await service.start();

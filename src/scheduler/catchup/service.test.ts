@@ -7,6 +7,7 @@ import { until } from '../../../test/harness/until.ts';
 import { sql } from '../../kernel/sql.ts';
 import { systemTime } from '../../kernel/time.ts';
 import { makeScheduler } from '../scheduler.ts';
+import { instantsCaughtUp, triggersFired } from '../telemetry.ts';
 
 let all: Schedule;
 beforeEach(async () => {
@@ -116,7 +117,7 @@ describe('a catch-up', () => {
 
   it('the catch-up of many small triggers takes few commits, that of a trigger with many tasks takes many', async () => {
     const commits: number[] = [];
-    all.ctx.telemetry.on('caught_up', ({ runs }) => commits.push(runs));
+    instantsCaughtUp.on(all.ctx.telemetry, ({ runs }) => commits.push(runs));
     const triggers = Array.from({ length: 200 }, (_, n) => ({ name: n === 0 ? 't' : `t${n}`, ...minutesAgo(2) }));
     const depends = triggers.map(({ name }) => `trigger/${name}`);
     const many = await all.line.job({ triggers, tasks: [{ name: 'a', depends, threshold: 1 }] });
@@ -145,8 +146,8 @@ describe('a live trigger', () => {
     const ctx = makeContext({ ...all.line, time: systemTime, servingSince: async () => undefined });
     const lateness: number[] = [];
     let caughtUp = 0;
-    ctx.telemetry.on('fired', ({ latenessMs }) => lateness.push(...latenessMs));
-    ctx.telemetry.on('caught_up', ({ triggers }) => (caughtUp += triggers));
+    triggersFired.on(ctx.telemetry, ({ latenessMs }) => lateness.push(...latenessMs));
+    instantsCaughtUp.on(ctx.telemetry, ({ triggers }) => (caughtUp += triggers));
     const scheduler = makeScheduler(ctx);
     const startedMs = performance.now();
     await scheduler.start();

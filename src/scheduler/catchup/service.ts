@@ -9,7 +9,7 @@
  */
 import { isRowRejection } from '../../errors.ts';
 import { compileSchedule } from '../../calendar/schedule.ts';
-import { checkpoint } from '../../kernel/checkpoint.ts';
+import { checkpoint } from '../checkpoints.ts';
 import { groupBy } from '../../kernel/group-by.ts';
 import type { Service } from '../../kernel/service.ts';
 import { type NewCatchup, listPieceInstants, planOf, recut } from './catchup.ts';
@@ -23,6 +23,7 @@ import {
 import { type CatchupRow, fireTriggers } from '../queries.ts';
 import type { Scheduling, Wait } from '../scheduling.ts';
 import { specOf } from '../spec.ts';
+import { instantsCaughtUp } from '../telemetry.ts';
 
 /** A trigger with this many unclaimed runs is held back. */
 const maxWaitingRuns = 5_000;
@@ -164,7 +165,7 @@ class CatchupWorker {
     const { fired, created, killed, lanes } = await fireTriggers(db, firings, { priority: 'backfill', order, at });
     ready(created, lanes);
     await sendKills(killed);
-    ctx.telemetry.emit('caught_up', { tenant: ctx.tenant.id, triggers: fired, runs: created });
+    instantsCaughtUp.emit(ctx.telemetry, { tenant: ctx.tenant.id, triggers: fired, runs: created });
   }
 
   #break(row: CatchupWork, error: unknown): void {

@@ -11,7 +11,8 @@
 import type { EngineContext } from '../../contract/context.ts';
 import { pruneEvents } from '../../events/prune.ts';
 import { dayMs } from '../../kernel/text/duration.ts';
-import { checkpoint } from '../../kernel/checkpoint.ts';
+import { checkpoint } from '../checkpoints.ts';
+import { LogThrottle } from '../../kernel/log-throttle.ts';
 import { pause, type Service } from '../../kernel/service.ts';
 import { type Db, onPool } from '../../kernel/sql.ts';
 import { JobCounts } from './job-counts.ts';
@@ -87,7 +88,7 @@ class Pruner {
   #task = queries.first.id;
   #job = queries.first.id;
   readonly #walks = { tokens: queries.first, firings: queries.first, instants: queries.first };
-  #warnedMs = 0;
+  readonly #throttle = new LogThrottle({ everyMs: dayMs });
 
   constructor(ctx: EngineContext, { whole }: { whole: boolean }) {
     this.#ctx = ctx;
@@ -280,8 +281,7 @@ class Pruner {
 
   /** Logs at most once a day that a reader keeps old events alive. */
   #warnOfReader(reader: string): void {
-    if (this.#warnedMs > performance.now() - dayMs && this.#warnedMs > 0) return;
-    this.#warnedMs = performance.now();
+    if (!this.#throttle.isDue('event retention', reader)) return;
     this.#ctx.log.warn({ reader }, 'old events kept because a reader is behind');
   }
 }

@@ -70,10 +70,10 @@ export class RuntimeWatch implements Service {
   }
 
   /** A check under way is left to itself: its result is ignored. */
-  async stop(): Promise<void> {
+  async stop(deadlineMs?: number): Promise<void> {
     this.#isOver = true;
     for (const { timer } of this.#watched) clearTimeout(timer);
-    await this.#services.stop();
+    await this.#services.stop(deadlineMs);
   }
 
   /** All kinds of work that this worker may ever take. */

@@ -1,0 +1,39 @@
+/**
+ * All checkpoints, by the role whose process passes them, and how one is armed (`MILLRACE_CHECKPOINT`).
+ *
+ * `test/chaos` dies at every one of them: `crash-points` at those that runs pass, `tenant-walk` at those of the launcher, and
+ * of an API that makes, changes or ends tenants (`life`). Every role passes those of the home at its first start;
+ * `durable-file.test.ts` dies there.
+ */
+import { MillraceError } from '../errors.ts';
+import { gatewayCheckpoints } from '../gateway/checkpoints.ts';
+import { hostCheckpoints } from '../hosts/checkpoints.ts';
+import { arm, type Armed } from '../kernel/checkpoint.ts';
+import { fileCheckpoints } from '../kernel/process/durable-file.ts';
+import { launcherCheckpoints } from '../launcher/checkpoints.ts';
+import { runCheckpoints } from '../runs/checkpoints.ts';
+import { schedulerCheckpoints } from '../scheduler/checkpoints.ts';
+import { tenantCheckpoints } from '../tenants/checkpoints.ts';
+import { workerCheckpoints } from '../worker/checkpoints.ts';
+
+export const checkpoints = {
+  host: [...hostCheckpoints, ...schedulerCheckpoints],
+  api: [...gatewayCheckpoints, ...runCheckpoints],
+  launcher: launcherCheckpoints,
+  life: tenantCheckpoints,
+  home: fileCheckpoints,
+  worker: workerCheckpoints,
+} as const;
+
+export type Checkpoint = (typeof checkpoints)[keyof typeof checkpoints][number];
+
+/** Throws for a name that no room has declared. */
+export function armCheckpoint(wanted: Armed): void {
+  const known: readonly string[] = Object.values(checkpoints).flat();
+  if (!known.includes(wanted.name))
+    throw new MillraceError(
+      'bad_configuration',
+      `MILLRACE_CHECKPOINT: there is no checkpoint ${wanted.name}; src/app/checkpoints.ts has them all`,
+    );
+  arm(wanted);
+}

@@ -1,0 +1,7 @@
+/** The checkpoints of a host, beside those of the schedulers in it. */
+import { declareCheckpoints } from '../kernel/checkpoint.ts';
+
+export const { names: hostCheckpoints, checkpoint } = declareCheckpoints(
+  // the host holds the tenant's `singleton` lock, the scheduler is not started
+  'scheduler.locked',
+);

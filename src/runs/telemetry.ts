@@ -1,0 +1,5 @@
+/** The events that claims and reports emit. Gateways of other versions count them: names and fields may be added, not changed. */
+import { declareEvent } from '../kernel/telemetry.ts';
+
+export const claimed = declareEvent('claimed', { runs: 'number', polls: 'number' });
+export const reported = declareEvent('reported', { runs: 'number', applied: 'number', created: 'number' });
