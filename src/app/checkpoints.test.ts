@@ -13,7 +13,7 @@ const sources = readdirSync(src, { recursive: true, encoding: 'utf8' })
 
 it('every declared checkpoint is passed somewhere, each in one place, and no other is', () => {
   const passed = sources.flatMap(({ text }) =>
-    Array.from(text.matchAll(/\bcheckpoint\('([^']+)'\)/g), ([, name]) => name),
+    Array.from(text.matchAll(/\bcheckpoint\('([^']+)'\)/g), ([, name = '']) => name),
   );
   expect(passed.toSorted()).toEqual(declared.toSorted());
 });
