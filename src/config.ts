@@ -214,14 +214,21 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
   const parsed = schema.safeParse(set, faultWords);
   const faults = [...shapeFaults(parsed.error?.issues ?? []), ...tlsFaults(set)];
   if (!parsed.success || faults.length > 0) throw faulty(faults);
-  const e = parsed.data;
+  return { ...valuesOf(parsed.data), settings: listSettings(set) };
+}
+
+/** All variables with their values, secrets left out. */
+function listSettings(set: Readonly<Record<string, string | undefined>>): Config['settings'] {
+  return Object.entries(told).map(([name, [about, standard]]) => ({
+    name,
+    value: secrets.has(name) ? null : shownValue(name, set[name] ?? standard),
+    set: set[name] !== undefined,
+    about,
+  }));
+}
+
+function valuesOf(e: z.output<typeof schema>): Omit<Config, 'settings'> {
   return {
-    settings: Object.entries(told).map(([name, [about, standard]]) => ({
-      name,
-      value: secrets.has(name) ? null : shownValue(name, set[name] ?? standard),
-      set: set[name] !== undefined,
-      about,
-    })),
     home: resolve(e.MILLRACE_HOME),
     databaseUrl: e.MILLRACE_DATABASE_URL,
     defaultDatabaseUrl: e.MILLRACE_DEFAULT_DATABASE_URL,

@@ -12,6 +12,7 @@ import { engine } from '../engine/engine.ts';
 import { makeSecrets, type RunSecrets } from '../gateway/access/secrets.ts';
 import { persist, reconnect } from '../kernel/backoff.ts';
 import type { Log } from '../kernel/log.ts';
+import { warnThrottled } from '../kernel/log-throttle.ts';
 import { type Service, within } from '../kernel/service.ts';
 import { type Db, onPool, sql } from '../kernel/sql.ts';
 import { makeTelemetry, type Telemetry } from '../kernel/telemetry.ts';
@@ -167,14 +168,41 @@ function assemble(
   { control, time, hub, timeElsewhere, connections }: Parts,
 ): Omit<Installation, 'close'> {
   const { config, log, controlAddress } = options;
-  const telemetry = makeTelemetry((error) => log.warn({ err: error }, 'a listener of telemetry failed'));
+  const telemetry = makeTelemetry(warnThrottled(log, 'a listener of telemetry failed'));
   const secrets = makeSecrets(options.secretKeys, () => time.now());
   const broker = postgresBroker(hub);
   const statuses = new Map<string, SchedulerStatus>();
+  const base = { config, log, control, controlAddress, hub, broker, time, telemetry, secrets, statuses, connections };
+  const engines = enginesOf(config);
+  const addressOf = (row: TenantRow): Address => tenantAddress(config, controlAddress, row);
+  const contextFor = contextsOf({ ...base, timeElsewhere });
+  const loader = new Loader({
+    control,
+    hub,
+    engines,
+    addressOf,
+    contextFor,
+    application: `millrace ${options.role}`,
+    poolSize: options.poolSize,
+    allowPooler: config.sessionPooler,
+    budget: budgetOf(connections * ownShare(options.role)),
+    log,
+  });
+  return { ...base, engines, addressOf, contextFor, loader };
+}
+
+type ContextParts = Pick<
+  Installation,
+  'config' | 'control' | 'broker' | 'time' | 'log' | 'telemetry' | 'secrets' | 'statuses'
+> &
+  Pick<Parts, 'timeElsewhere'>;
+
+/** Makes what an engine is given for a tenant. */
+function contextsOf(parts: ContextParts): Installation['contextFor'] {
+  const { config, control, broker, time, timeElsewhere, log, telemetry, secrets, statuses } = parts;
   const { publicUrl, leaseMs, retention, localTasks } = config;
   const settings = { publicUrl, leaseMs, retention, localTasks };
-  const addressOf = (row: TenantRow): Address => tenantAddress(config, controlAddress, row);
-  const contextFor = (row: TenantRow, pool: Pool): EngineContext => ({
+  return (row, pool) => ({
     tenant: { id: row.id, name: row.name },
     pool,
     hints: broker.hintsOf(row.id),
@@ -186,37 +214,6 @@ function assemble(
     secrets,
     housekeeping: (_, work) => work(),
   });
-  const { poolSize, role } = options;
-  const engines = enginesOf(config);
-  const loader = new Loader({
-    control,
-    hub,
-    engines,
-    addressOf,
-    contextFor,
-    application: `millrace ${role}`,
-    poolSize,
-    allowPooler: config.sessionPooler,
-    budget: budgetOf(connections * ownShare(role)),
-    log,
-  });
-  return {
-    config,
-    log,
-    control,
-    controlAddress,
-    hub,
-    broker,
-    time,
-    telemetry,
-    secrets,
-    loader,
-    engines,
-    statuses,
-    addressOf,
-    contextFor,
-    connections,
-  };
 }
 
 /** A server that has few gives everybody some all the same. */

@@ -58,50 +58,10 @@ const uiFolder = packageFile('ui', 'dist');
 
 export function makeServing(options: ServingOptions): Serving {
   const { installation } = options;
-  const { config, control, hub, time, log, loader, secrets, telemetry } = installation;
-  const cookieName = `millrace_${createHash('sha256').update(config.home).digest('hex').slice(0, 8)}`;
-  const servings = new Servings(control, log);
-  const turns = new BatchTurns();
+  const { config, telemetry } = installation;
   const { vitals, watching } = makeVitals(installation);
-  const context: GatewayContext = {
-    control,
-    loader,
-    life: makeLife(installation, () => vitals.fault),
-    hub,
-    time,
-    log,
-    callers: new Callers({ control, secrets, time, cookieName }),
-    rejectedCredentials: new RejectedCredentials({ control, time, log }),
-    remote: null,
-    streams: new OpenStreams({ control, time, log }),
-    claims: new ClaimDesk({
-      loader,
-      control,
-      servings,
-      turns,
-      log,
-      leaseMs: config.leaseMs,
-      localTasks: config.localTasks,
-    }),
-    reports: new ReportDesk(loader, turns),
-    desks: makeTenantDesks(loader),
-    servings,
-    workers: new WorkerAccess(control, time),
-    throttle: new LogThrottle(),
-    signals: new SignalDesk(loader, log),
-    leaseMs: config.leaseMs,
-    publicUrl: () => config.publicUrl ?? listener.url(),
-    secureCookies: config.tls !== undefined || (config.publicUrl?.startsWith('https:') ?? false),
-    cookieName,
-    healthy: options.healthy ?? (async () => true),
-    speaksForTenant: options.healthy !== undefined,
-    metrics: makeMetrics(telemetry, {
-      schedulers: () => schedulerTallies(control, new Date(time.now() - schedulerLifeMs)),
-      launcher: () => readLauncherFigures(control, config.maxBackgroundWorkers),
-    }),
-    settings: config.settings,
-    description: makeDescription(() => makeOpenApi([gatewayEndpoints, tenantEndpoints], engineVersion)),
-  };
+  const publicUrl = (): string => config.publicUrl ?? listener.url();
+  const context = makeGatewayContext(options, { vitals, publicUrl });
   const hostNames = new Set(
     [config.host, ...config.allowedHosts, ...publicHost(config.publicUrl)].map((name) => name.toLowerCase()),
   );
@@ -123,6 +83,48 @@ export function makeServing(options: ServingOptions): Serving {
     gateway,
     url: () => listener.url(),
     signInLink: async () => (await makeLink(context, hashOf(options.rootKey))).url,
+  };
+}
+
+function makeGatewayContext(
+  { installation, healthy }: ServingOptions,
+  { vitals, publicUrl }: { readonly vitals: DatabaseVitals; readonly publicUrl: () => string },
+): GatewayContext {
+  const { config, control, hub, time, log, loader, secrets, telemetry } = installation;
+  const { leaseMs, localTasks, settings } = config;
+  const cookieName = `millrace_${createHash('sha256').update(config.home).digest('hex').slice(0, 8)}`;
+  const servings = new Servings(control, log);
+  const turns = new BatchTurns();
+  return {
+    control,
+    loader,
+    life: makeLife(installation, () => vitals.fault),
+    hub,
+    time,
+    log,
+    callers: new Callers({ control, secrets, time, cookieName }),
+    rejectedCredentials: new RejectedCredentials({ control, time, log }),
+    remote: null,
+    streams: new OpenStreams({ control, time, log }),
+    claims: new ClaimDesk({ loader, control, servings, turns, log, leaseMs, localTasks }),
+    reports: new ReportDesk(loader, turns),
+    desks: makeTenantDesks(loader),
+    servings,
+    workers: new WorkerAccess(control, time),
+    throttle: new LogThrottle(),
+    signals: new SignalDesk(loader, log),
+    leaseMs,
+    publicUrl,
+    secureCookies: config.tls !== undefined || (config.publicUrl?.startsWith('https:') ?? false),
+    cookieName,
+    healthy: healthy ?? (async () => true),
+    speaksForTenant: healthy !== undefined,
+    metrics: makeMetrics(telemetry, {
+      schedulers: () => schedulerTallies(control, new Date(time.now() - schedulerLifeMs)),
+      launcher: () => readLauncherFigures(control, config.maxBackgroundWorkers),
+    }),
+    settings,
+    description: makeDescription(() => makeOpenApi([gatewayEndpoints, tenantEndpoints], engineVersion)),
   };
 }
 

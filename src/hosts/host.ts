@@ -158,12 +158,7 @@ class RunningHost {
       { name: 'registration', start: () => outlast(() => this.#register(), options.signal), stop: () => this.#leave() },
       every(beatEveryMs, 'beat', () => this.#beat(), this.#onError('beating')),
       // by themselves: a row that somebody has locked must not make the host look lost
-      every(
-        beatEveryMs,
-        'beats of schedulers',
-        () => this.#beatSchedulers(),
-        this.#onError('writing the beats of schedulers'),
-      ),
+      every(beatEveryMs, 'beats of schedulers', () => this.#beatSchedulers(), this.#onError('beating for schedulers')),
       this.#reports.service,
       this.#heapWatch(),
       { name: 'schedulers', start: async () => {}, stop: () => this.#attempts.stopAll() },

@@ -133,7 +133,7 @@ export function within<T>(ms: number, work: Promise<T>): Promise<T | undefined> 
 }
 
 /** Services that did not stop: one sentence each, which begins with the service's path, such as `up/api/listener`. */
-export class NotStopped extends Error {
+class NotStopped extends Error {
   readonly sentences: readonly string[];
 
   constructor(sentences: readonly string[]) {

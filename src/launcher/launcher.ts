@@ -220,7 +220,7 @@ class Launcher {
 
   /** Throttled: a migration waits for them, so the launcher tries to end them again and again. */
   #tellOfLeft({ left }: Pick<Terminated, 'left'>): void {
-    if (left.length > 0 && this.#throttle.isDue('ending connections of engines', left.toSorted().join()))
+    if (left.length > 0 && this.#throttle.isDue('ending connections of engines', left.join()))
       this.#options.log.warn({ backends: left }, 'connections of engines are of another role, which may not be ended');
   }
 

@@ -52,7 +52,7 @@ it('is not started, and is when its migrations are there', async () => {
   expect(await ending()).toMatchObject({ code: 'no_engine', message: textWith('it is still being restored') });
   await tell('insert into millrace.migration table millrace.kept; drop table millrace.kept');
   await tell('alter table millrace.task drop constraint task_job_id_fkey');
-  expect(await ending()).toMatchObject({ code: 'no_engine', message: textWith('it is still being restored') });
+  expect(await ending()).toMatchObject({ code: 'no_engine', message: textWith('a restore is still under way') });
   await tell('alter table millrace.task add foreign key (job_id) references millrace.job');
   await tell(`alter database ${address.database} set default_transaction_read_only = on`);
   expect(await ending()).toMatchObject({ code: 'crashed', message: textWith('its database is read-only') });

@@ -116,6 +116,14 @@ describe('what a worker must hear', () => {
     desk.endPoll(worker, current);
   });
 
+  it('ends when the gateway is quiet, and no further poll begins', () => {
+    const desk = new SignalDesk(fleet.loader, silent);
+    const polls = [desk.poll('a'), desk.poll('a'), desk.poll('b')];
+    desk.quiet();
+    expect(polls.every(({ signal }) => signal.aborted)).toBe(true);
+    expect(() => desk.poll('a')).toThrow('is stopping');
+  });
+
   it('of a tenant that cannot be read is no error here: the heartbeat will tell', async () => {
     await new SignalDesk(fleet.loader, silent).lookAt('nowhere');
   });

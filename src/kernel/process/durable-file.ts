@@ -16,7 +16,7 @@ import { link, open, readdir, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { declareCheckpoints } from '../checkpoint.ts';
 
-export const { names: fileCheckpoints, checkpoint } = declareCheckpoints(
+const { names, checkpoint } = declareCheckpoints(
   // the draft is written, and not synced
   'file.drafted',
   // the draft is synced, and has no name that is ever read
@@ -26,6 +26,7 @@ export const { names: fileCheckpoints, checkpoint } = declareCheckpoints(
   // the file is there for good, and its draft still exists
   'file.kept',
 );
+export const fileCheckpoints = names;
 
 const draftSuffix = '.draft';
 

@@ -2,8 +2,8 @@
  * The embedded server as a service: if it dies while we run, it is started again, under the same address, for as long
  * as it takes. Those connected to it reconnect by their own means.
  */
-import { persist, reconnect } from '../../kernel/backoff.ts';
-import { leftUntil, type Service } from '../../kernel/service.ts';
+import { delayMs, reconnect } from '../../kernel/backoff.ts';
+import { leftUntil, loop, type Service } from '../../kernel/service.ts';
 import { type EmbeddedOptions, type EmbeddedServer, startEmbedded, stopEmbedded } from './embedded.ts';
 
 export interface Supervised extends Service {
@@ -12,51 +12,68 @@ export interface Supervised extends Service {
 }
 
 export function supervised(options: EmbeddedOptions): Supervised {
-  const { log } = options;
-  let server: EmbeddedServer | undefined;
-  let abort: AbortController | undefined;
-  let watching: Promise<void> = Promise.resolve();
+  return new SupervisedServer(options);
+}
 
-  const watch = async (signal: AbortSignal): Promise<void> => {
-    for (;;) {
-      await lost(server, signal);
-      if (signal.aborted) return;
-      log.error({ pid: server?.pid }, 'the embedded PostgreSQL ended unasked and is started again');
-      const onRetry = (error: unknown): void => log.error({ err: error }, 'the embedded PostgreSQL did not start');
-      server = await persist(() => startEmbedded(options), { backoff: reconnect, signal, onRetry });
+class SupervisedServer implements Supervised {
+  readonly name = 'embedded PostgreSQL';
+  readonly #options: EmbeddedOptions;
+  readonly #restarting: Service;
+  #server: EmbeddedServer | undefined;
+  /** Aborts when it is to stop; undefined while it is stopped. */
+  #abort: AbortController | undefined;
+
+  constructor(options: EmbeddedOptions) {
+    const { log } = options;
+    this.#options = options;
+    const onError = (error: unknown): void => log.error({ err: error }, 'the embedded PostgreSQL did not start');
+    this.#restarting = loop(
+      'restart of PostgreSQL',
+      (signal) => this.#restartWhenLost(signal),
+      onError,
+      (failures) => delayMs(reconnect, failures),
+    );
+  }
+
+  server(): EmbeddedServer {
+    if (this.#server === undefined) throw new Error('the embedded PostgreSQL was not started');
+    return this.#server;
+  }
+
+  async start(): Promise<void> {
+    if (this.#abort !== undefined) return;
+    const abort = new AbortController();
+    this.#abort = abort;
+    try {
+      this.#server = await startEmbedded(this.#options);
+    } catch (error) {
+      this.#abort = undefined;
+      throw error;
     }
-  };
-  return {
-    name: 'embedded PostgreSQL',
-    server() {
-      if (server === undefined) throw new Error('the embedded PostgreSQL was not started');
-      return server;
-    },
-    async start() {
-      if (abort !== undefined) return;
-      const control = new AbortController();
-      abort = control;
-      try {
-        server = await startEmbedded(options);
-      } catch (error) {
-        abort = undefined;
-        throw error;
-      }
-      if (control.signal.aborted) await server.stop();
-      else watching = watch(control.signal).catch(() => {});
-    },
-    /** Until the deadline PostgreSQL may write a checkpoint; then it is ended without. */
-    async stop(deadlineMs) {
-      if (abort === undefined) return;
-      abort.abort();
-      const fastMs = deadlineMs === undefined ? undefined : leftUntil(deadlineMs);
-      // one that is just recovering is ended too, or we would wait for it to get ready first
-      await stopEmbedded(options.home, { ...options, mode: 'fast', fastMs });
-      await watching;
-      await server?.stop('fast', fastMs);
-      abort = undefined;
-    },
-  };
+    if (abort.signal.aborted) await this.#server.stop();
+    else await this.#restarting.start();
+  }
+
+  /** Until the deadline PostgreSQL may write a checkpoint; then it is ended without. */
+  async stop(deadlineMs?: number): Promise<void> {
+    if (this.#abort === undefined) return;
+    this.#abort.abort();
+    this.#restarting.quiet?.();
+    const fastMs = deadlineMs === undefined ? undefined : leftUntil(deadlineMs);
+    // one that is just recovering is ended too, or we would wait for it to get ready first
+    await stopEmbedded(this.#options.home, { ...this.#options, mode: 'fast', fastMs });
+    await this.#restarting.stop();
+    await this.#server?.stop('fast', fastMs);
+    this.#abort = undefined;
+  }
+
+  async #restartWhenLost(signal: AbortSignal): Promise<void> {
+    const { log } = this.#options;
+    await lost(this.#server, signal);
+    if (signal.aborted) return;
+    log.error({ pid: this.#server?.pid }, 'the embedded PostgreSQL ended unasked and is started again');
+    this.#server = await startEmbedded(this.#options);
+  }
 }
 
 async function lost(server: EmbeddedServer | undefined, signal: AbortSignal): Promise<void> {
