@@ -41,7 +41,7 @@ function byPool(gate: GateRow, holders: readonly HolderRow[]): Finding {
   if (gate.capacity === 0) {
     return finding('pool_full', `the pool ${name} has no places`, data, `${set} gives it some`);
   }
-  const some = [...new Set(holders.map((holder) => nameOf('task', holder)))].slice(0, 3);
+  const some = [...new Set(holders.map(nameOfHolder))].slice(0, 3);
   const held = some.length === 0 ? '' : `, by ${some.join(', ')}`;
   const taken = `${gate.used} of ${gate.capacity ?? gate.used} places of the pool ${name} are taken`;
   return finding('pool_full', taken + held, data, `it goes on when a place is free; ${set} gives it more`);
@@ -53,5 +53,10 @@ function limitOf({ id, capacity, used, before }: GateRow): Record<string, unknow
 
 function shown(holder: HolderRow): Record<string, unknown> {
   const { run, instant, running } = holder;
-  return { run, instant, running, name: nameOf('task', holder) };
+  return { run, instant, running, name: nameOfHolder(holder) };
+}
+
+function nameOfHolder({ run, task, node }: HolderRow): string {
+  if (task !== null) return nameOf('task', task);
+  return node === null ? `run ${run}` : `${node.name} of the execution ${node.execution}`;
 }
