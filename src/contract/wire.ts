@@ -64,15 +64,18 @@ export type Failure = z.infer<typeof failure>;
 /** How many tenants a poll may leave out. */
 export const mostWithout = 1_000;
 
+/**
+ * The messages that a worker of this release understands, as a number. 1: runs of tasks only. 2: also runs of nodes, and runs
+ * in the answer to a report.
+ */
+export const wireNumber = 2;
+
 /** Which runs a worker takes. */
 const served = {
   /** The kinds of work that it takes. */
   runtimes: z.array(workKind).max(10),
   queues: z.array(z.string().min(1).max(200)).min(1).max(100),
-  /**
-   * The messages that the worker understands, as a number. 1, or left out: runs of tasks only. 2: also runs of nodes, and
-   * runs in the answer to a report.
-   */
+  /** The `wireNumber` of its release; left out: 1. */
   wire: z.int().min(1).optional(),
 };
 /** How many runs a worker takes, and which. */

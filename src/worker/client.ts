@@ -171,12 +171,12 @@ export function isWorkerRefused(error: unknown): error is MillraceError {
   return error instanceof MillraceError && error.code === 'worker_refused';
 }
 
-/** A run whose tenant cannot be served is not to keep its place for long: others wait for it. */
-const momentMs = 2_000;
+/** Longer retries would keep a place that runs of other tenants wait for. */
+const maxRetryMs = 2_000;
 
-/** Tries again for a moment while its tenant is away. */
-export function forAMoment<T>(work: () => Promise<T>, signal: AbortSignal): Promise<T> {
-  const untilMs = performance.now() + momentMs;
+/** Retries for 2 s while the tenant of the run is unavailable. */
+export function retryBriefly<T>(work: () => Promise<T>, signal: AbortSignal): Promise<T> {
+  const untilMs = performance.now() + maxRetryMs;
   const giveUp = (error: unknown): boolean => !isTenantAway(error) || performance.now() > untilMs;
   return persist(work, { backoff: { firstMs: 100, capMs: 1_000, jitter: 0.5 }, signal, giveUp });
 }

@@ -18,6 +18,7 @@ import {
   type Report,
   type Signals,
   type TaskDefinition,
+  wireNumber,
 } from '../contract/wire.ts';
 import { MillraceError } from '../errors.ts';
 import { newId } from '../kernel/id.ts';
@@ -26,7 +27,7 @@ import { leftUntil, type Service, within } from '../kernel/service.ts';
 import { failed, faulty, success } from '../runtimes/contract.ts';
 import { checkpoint } from './checkpoints.ts';
 import { Claimer } from './claimer.ts';
-import { Client, forAMoment, isTenantAway, isWorkerRefused, Outage } from './client.ts';
+import { Client, retryBriefly, isTenantAway, isWorkerRefused, Outage } from './client.ts';
 import { DefinitionCache } from './definition-cache.ts';
 import { type Executable, Executor, reportOf } from './executor.ts';
 import { makeHeart } from './heartbeat.ts';
@@ -192,7 +193,7 @@ export class Incarnation {
   /** A node comes with its work. */
   async #executable(hold: Hold): Promise<Executable | undefined> {
     const { run } = hold;
-    return run.node ?? (await forAMoment(() => this.#definition(hold, run), hold.signal));
+    return run.node ?? (await retryBriefly(() => this.#definition(hold, run), hold.signal));
   }
 
   #stash({ run: { tenant, run, lease }, signal }: Hold, names: string[]): Promise<Map<string, Buffer>> {
@@ -292,7 +293,7 @@ export class Incarnation {
   #makeClaimer({ takesPlace }: { takesPlace: boolean }): Claimer[] {
     const { pollMs, queues } = this.#settings;
     if (!this.#runtimes.kinds.some((kind) => needsPlace(kind) === takesPlace)) return [];
-    const lanes = () => ({ runtimes: this.#kinds(takesPlace), queues: [...queues] });
+    const lanes = () => ({ runtimes: this.#kinds(takesPlace), queues: [...queues], wire: wireNumber });
     const claimer = new Claimer({
       poll: (wish, signal): Promise<ClaimAnswer> =>
         this.#client.claim({ ...this.#identity, ...wish, ...lanes(), seen: this.#invalidation.seen }, signal),
