@@ -147,8 +147,8 @@ export interface Engine {
   /** Removes what retention no longer keeps; answers how many rows went. */
   prune(ctx: EngineContext): Promise<number>;
   readonly runs: RunEngine;
-  /** An engine without an event bus answers 501 for it. */
+  /** Missing in an engine without an event bus: gateways answer 503 `no_bus` for it. */
   readonly bus?: BusEngine;
-  /** An engine without flows answers 501 for them. */
+  /** Missing in an engine without flows: gateways answer 501 `not_supported` for them. */
   readonly flows?: FlowEngine;
 }

@@ -13,6 +13,7 @@ import type { TenantRow } from '../../control/queries.ts';
 import { unlessGone } from '../../loader/loader.ts';
 import { accessHandlers } from '../access/keys.ts';
 import { BodyBudget } from './body-budget.ts';
+import { groupOf, requireGroup } from './capabilities.ts';
 import { rejectOtherTenant } from '../access/callers.ts';
 import type { GatewayContext } from '../installation/context.ts';
 import { gatewayEndpoints } from '../installation/endpoints.ts';
@@ -210,7 +211,7 @@ export class Gateway {
     const inner = innerUrl === url ? request : requestAt(innerUrl, request);
     const own = await route(inner, { ...this.#options.context, remote }, caller, innerUrl);
     if (own !== undefined) return own;
-    if (isTenantPath(target.path)) return this.#ofTenant(inner, target.tenant, caller);
+    if (isTenantPath(target.path)) return this.#ofTenant(inner, target, caller);
     return this.#page(request, pathname, target);
   }
 
@@ -225,11 +226,14 @@ export class Gateway {
   }
 
   /** The tenant that was admitted, and no other, whatever is called so by now. */
-  async #ofTenant(request: Request, name: string, caller: Caller | undefined): Promise<Response> {
-    if (caller === undefined && name !== defaultTenant)
+  async #ofTenant(request: Request, { tenant, path }: Target, caller: Caller | undefined): Promise<Response> {
+    if (caller === undefined && tenant !== defaultTenant)
       throw new MillraceError('unauthenticated', 'send a key of this tenant');
     const { loader } = this.#options.context;
-    return loader.fetch(await this.#admit(name, caller), request, caller);
+    const row = await this.#admit(tenant, caller);
+    const group = groupOf(path);
+    if (group !== undefined) requireGroup((await loader.open(row)).engine, group, row.name);
+    return loader.fetch(row, request, caller);
   }
 
   async #page(request: Request, pathname: string, target: Target): Promise<Response> {
