@@ -7,7 +7,7 @@ import { newId } from '../kernel/id.ts';
 import type { Db } from '../kernel/sql.ts';
 import { adoptCommand, isGivable, nameRule } from './advice.ts';
 import { type NewTenant, startMs } from './create.ts';
-import { install, isUncertain, seen } from './installing.ts';
+import { install, isUncertain, seen } from './install.ts';
 import {
   engineFor,
   exclusively,

@@ -10,7 +10,7 @@ import { checkpoint } from './checkpoints.ts';
 import { newId } from '../kernel/id.ts';
 import { ensureDatabase, quoted } from '../postgres/databases.ts';
 import { adoptCommand } from './advice.ts';
-import { install, isUncertain, seen } from './installing.ts';
+import { install, isUncertain, seen } from './install.ts';
 import {
   type Actor,
   addressIn,

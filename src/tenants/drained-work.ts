@@ -1,69 +1,66 @@
 /**
- * Installs Millrace in a tenant's database, in one transaction. The RESTART that starts the tenant's scheduler is sent
- * before the first statement, and waits until that transaction has committed or rolled back.
+ * Work in a transaction in which no engine touches the tenant: installing, upgrading and removing Millrace. The transaction
+ * holds `drain` (`postgres/drained.ts`). If the work waits for a table in vain, the error names the sessions that hold it.
  */
-import type { Engine } from '../contract/engine.ts';
-import { isConnectionLoss, knownError, MillraceError, sqlStateOf } from '../errors.ts';
-import { checkpoint } from './checkpoints.ts';
-import { migrateTenant } from './install.ts';
-import { look } from '../loader/inspect.ts';
-import { adviseEnding, blockersOf, describeBlocker } from '../control/blockers.ts';
-import { formatCause } from '../control/format-reason.ts';
-import { type Actor, heard, type Life, restarting } from './life.ts';
-import type { LifeRow } from './queries.ts';
+import { Client, type ClientBase } from 'pg';
+import { isLockTimeout, MillraceError } from '../errors.ts';
+import type { Db } from '../kernel/sql.ts';
+import { type Address, clientConfig } from '../postgres/address.ts';
+import { proveDatabase } from '../postgres/databases.ts';
+import { drained, type Drained, graceMs, usualLockMs } from '../postgres/drained.ts';
+import { notForgotten } from '../postgres/pool/pool.ts';
+import { holdersOfTables, nameHolders } from '../control/blockers.ts';
+import { formatFreeing } from '../control/format-reason.ts';
 
-/** It was dropped or renamed after the look, and perhaps another has its name. */
-const noSuchDatabase = '3D000';
+/** How the processes that use the tenant are asked to leave. */
+export interface Telling {
+  readonly onBegin: (who: Drained) => Promise<void>;
+  readonly remind: () => void;
+  /** How long to wait for a lock that another session holds on a table. */
+  readonly lockMs?: number | undefined;
+}
 
-/** A look waits this long for a migration that is under way. */
-const lookMs = 2_000;
+/** On a connection of its own. */
+export function inDrained<T>(address: Address, telling: Telling, work: (client: ClientBase) => Promise<T>): Promise<T> {
+  return onConnection(address, (client) => drainedOn(client, telling, work));
+}
 
-/** Answers the RESTART's number. */
-export async function install(life: Life, row: LifeRow, engine: Engine, { actor }: Actor): Promise<number> {
-  const { messageId, ...telling } = restarting(life, row, { cause: `install ${engine.version}`, actor });
+export function drainedOn<T>(client: Client, telling: Telling, work: (client: ClientBase) => Promise<T>): Promise<T> {
+  return drained(client, { ...telling, graceMs }, (inner, tx) =>
+    // in a savepoint: it keeps engines out until the holders of tables are read
+    tx
+      .transaction(() => work(inner))
+      .catch(async (error: unknown) => {
+        throw isLockWait(error) ? await gaveUp(tx, error, telling.lockMs) : error;
+      }),
+  );
+}
+
+/** By itself, or as why a migration failed. */
+function isLockWait(error: unknown): error is Error {
+  return error instanceof Error && (isLockTimeout(error) || isLockTimeout(error.cause));
+}
+
+async function gaveUp(tx: Db, error: Error, lockMs = usualLockMs): Promise<MillraceError> {
+  const holders = await holdersOfTables(tx, lockMs).catch(() => []);
+  const what = isLockTimeout(error) ? '' : `${error.message}: `;
+  const whose =
+    holders.length === 0
+      ? 'nobody has tables of the schema millrace open now; try again'
+      : `tables of the schema millrace are held by ${nameHolders(holders)}; ${formatFreeing(holders)}, or try again later`;
+  const detail = `${what}a lock was waited for in vain, for ${lockMs / 1_000} s, and nothing was changed; ${whose}`;
+  return new MillraceError('conflict', detail, { cause: error });
+}
+
+export async function onConnection<T>(address: Address, work: (client: Client) => Promise<T>): Promise<T> {
+  const client = new Client(clientConfig(address, 'millrace migration'));
+  client.on('error', () => {});
+  await client.connect();
   try {
-    await migrateTenant(life.addressOf(row), engine, telling);
-  } catch (error) {
-    throw migrationFailed(error, row.name);
+    await client.query(notForgotten('millrace'));
+    await proveDatabase(client, address);
+    return await work(client);
+  } finally {
+    await client.end().catch(() => {});
   }
-  checkpoint('tenant.installed');
-  heard(life, row.id);
-  return messageId();
-}
-
-/** What is in the tenant's database; one that cannot be looked at is an error. */
-export async function seen(life: Life, row: LifeRow): Promise<{ readonly version: string | null } | 'gone'> {
-  const found = await look(life.addressOf(row), lookMs);
-  if (found.kind === 'gone') return 'gone';
-  if (found.kind === 'installed') return { version: found.version };
-  if (found.kind === 'not_installed') return { version: null };
-  const why = found.kind === 'unreachable' ? formatCause(found.reason) : await whoChanges(life, row);
-  throw new MillraceError(
-    'tenant_unavailable',
-    `the database ${row.database} of tenant ${row.name} cannot be used: ${why}`,
-  );
-}
-
-async function whoChanges({ control }: Life, { id }: LifeRow): Promise<string> {
-  const [first] = await blockersOf(control, id);
-  const changing = 'another transaction is changing it';
-  return first === undefined ? changing : `${changing} (${describeBlocker(first)}); ${adviseEnding(first)}`;
-}
-
-/** Whether a failure leaves open what became of the transaction: nothing may be undone then. */
-export function isUncertain(error: unknown): boolean {
-  return (
-    isConnectionLoss(error) || (error instanceof Error && error.cause !== undefined && isConnectionLoss(error.cause))
-  );
-}
-
-/** An engine's own refusal is told as it is; everything else is a migration that failed, and was rolled back. */
-export function migrationFailed(error: unknown, tenant: string): unknown {
-  if (!(error instanceof Error) || isUncertain(error)) return error;
-  const known = knownError(error);
-  if (known !== undefined) return known;
-  if (sqlStateOf(error) === noSuchDatabase)
-    return new MillraceError('conflict', `tenant ${tenant} was not changed: ${error.message}`, { cause: error });
-  const why = error.cause instanceof Error ? `${error.message}: ${error.cause.message}` : error.message;
-  return new MillraceError('migration_failed', `tenant ${tenant} is as it was: ${why}`, { cause: error });
 }

@@ -23,7 +23,7 @@ import type { DatabaseFault } from '../postgres/vitals.ts';
 import type { WakeHub } from '../postgres/wake.ts';
 import type { TenantRow } from '../control/queries.ts';
 import type { Engines } from '../loader/engines/engines.ts';
-import type { Telling } from './install.ts';
+import type { Telling } from './drained-work.ts';
 import {
   announce,
   awaitOutcome,

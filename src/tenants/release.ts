@@ -5,9 +5,9 @@
 import { MillraceError } from '../errors.ts';
 import { withClient } from '../postgres/databases.ts';
 import { hasMigrations } from '../postgres/migrate.ts';
-import { inDrained } from './install.ts';
+import { inDrained } from './drained-work.ts';
 import { awaitReaders } from './await-readers.ts';
-import { migrationFailed, seen } from './installing.ts';
+import { migrationFailed, seen } from './install.ts';
 import {
   type Actor,
   exclusively,

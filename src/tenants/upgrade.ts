@@ -10,13 +10,13 @@ import { checkpoint } from './checkpoints.ts';
 import { onClient, sql } from '../kernel/sql.ts';
 import { compareVersions } from '../kernel/text/version.ts';
 import { isEngines } from '../postgres/drained.ts';
-import { inDrained, onConnection } from './install.ts';
+import { onConnection } from './drained-work.ts';
 import type { SentMessage } from '../control/messages.ts';
 import { isTold } from '../launcher/version-audit.ts';
 import { adoptCommand } from './advice.ts';
 import { awaitReaders } from './await-readers.ts';
 import { startMs } from './create.ts';
-import { isUncertain, migrationFailed, seen } from './installing.ts';
+import { isUncertain, migrateTenant, migrationFailed, seen } from './install.ts';
 import { type Actor, engineFor, exclusively, existing, heard, type Life, outcome, record, restarting } from './life.ts';
 import type { LifeRow } from './queries.ts';
 import { usualTarget } from './target.ts';
@@ -105,7 +105,7 @@ async function migrate(life: Life, { row, from, engine }: Plan, actor: string) {
   const to = engine.version;
   const lockMs = await awaitReaders(life, row);
   const telling = restarting({ ...life, lockMs }, row, { cause: `upgrade to ${to}`, actor });
-  const migrations = await inDrained(life.addressOf(row), telling, (client) => engine.migrate(client))
+  const migrations = await migrateTenant(life.addressOf(row), engine, telling)
     .then((applied) => {
       checkpoint('tenant.upgraded');
       return applied;
