@@ -27,7 +27,7 @@ export interface Offer {
   readonly priority: ClaimedRun['priority'];
 }
 
-/** One worker's wish for work. */
+/** A worker's request for runs. */
 export interface Poll {
   readonly worker: string;
   readonly incarnation: number;
@@ -36,7 +36,7 @@ export interface Poll {
   readonly lanes: readonly string[];
 }
 
-/** One worker's wish for runs that it was offered. */
+/** A worker's request for runs that it was offered. */
 export interface Accept extends Pick<Poll, 'worker' | 'incarnation' | 'lanes'> {
   readonly runs: readonly Pick<Offer, 'run' | 'lease'>[];
 }
@@ -45,7 +45,8 @@ export interface Accept extends Pick<Poll, 'worker' | 'incarnation' | 'lanes'> {
 export const largestClaim = 1_000;
 /**
  * Params that leave in one claim, in bytes of JSON. A claim's answer is one message; 150 runs with 3.9 MB each made one
- * that no string could hold, and some MB of JSON hold the event loop of both ends. The run that crosses the limit still leaves, so a single run is never too large.
+ * that no string could hold, and some MB of JSON block the event loop of both ends. The run that crosses the limit still leaves, so
+ * that a single run is never too large.
  */
 export const maxClaimBytes = 1024 * 1024;
 export interface Heartbeat {
@@ -108,11 +109,11 @@ export interface RunEngine {
   accept(ctx: EngineContext, wishes: readonly Accept[]): Promise<ClaimedRun[][]>;
   /** Renews the leases of these workers; answers per heartbeat which runs are lost and which are to be killed. */
   renew(ctx: EngineContext, beats: readonly Heartbeat[]): Promise<{ lost: HeldRun[]; cancel: HeldRun[] }[]>;
-  /** Running runs that are to be killed, and who holds them. */
+  /** Running runs that must be killed, with the workers that hold them. */
   cancellations(ctx: EngineContext): Promise<{ worker: string; run: HeldRun }[]>;
-  /** Keeps chunks of runs that are still leased so; answers how many were kept. */
+  /** Stores chunks of runs that are still under that lease. Returns the number of stored chunks. */
   logs(ctx: EngineContext, chunks: readonly FromWorker<LogChunk>[]): Promise<number>;
-  /** Of those keys, the definitions that runs are made of which this worker holds. An engine of an older build ignores it. */
+  /** The definitions with these keys, as far as this worker holds runs of them. An engine of an older build ignores `worker`. */
   definitions(ctx: EngineContext, keys: readonly DefinitionKey[], worker?: string): Promise<TaskDefinition[]>;
   /** The stash values that the definition of a leased run names; base64. */
   stash(ctx: EngineContext, run: FromWorker<HeldRun>, names: readonly string[]): Promise<Record<string, string>>;

@@ -15,7 +15,7 @@ import { adviseEnding, blockersOf, describeBlocker } from '../control/blockers.t
 import { formatCause } from '../control/format-reason.ts';
 import { checkpoint } from './checkpoints.ts';
 import { drainedOn, inDrained, onConnection, type Telling } from './drained-work.ts';
-import { type Actor, heard, type Life, restarting } from './life.ts';
+import { type Actor, announceChange, type Life, restarting } from './life.ts';
 import type { LifeRow } from './queries.ts';
 
 /** The database was dropped or renamed after the look, and perhaps another one has its name. */
@@ -41,12 +41,12 @@ export async function install(life: Life, row: LifeRow, engine: Engine, { actor 
     throw migrationFailed(error, row.name);
   }
   checkpoint('tenant.installed');
-  heard(life, row.id);
+  announceChange(life, row.id);
   return messageId();
 }
 
 /** What is in the tenant's database; one that cannot be looked at is an error. */
-export async function seen(life: Life, row: LifeRow): Promise<{ readonly version: string | null } | 'gone'> {
+export async function readVersion(life: Life, row: LifeRow): Promise<{ readonly version: string | null } | 'gone'> {
   const found = await look(life.addressOf(row), lookMs);
   if (found.kind === 'gone') return 'gone';
   if (found.kind === 'installed') return { version: found.version };

@@ -16,8 +16,18 @@ import { isTold } from '../launcher/version-audit.ts';
 import { adoptCommand } from './advice.ts';
 import { awaitReaders } from './await-readers.ts';
 import { startMs } from './create.ts';
-import { isUncertain, migrateTenant, migrationFailed, seen } from './install.ts';
-import { type Actor, engineFor, exclusively, existing, heard, type Life, outcome, record, restarting } from './life.ts';
+import { isUncertain, migrateTenant, migrationFailed, readVersion } from './install.ts';
+import {
+  type Actor,
+  engineFor,
+  exclusively,
+  existing,
+  announceChange,
+  type Life,
+  outcome,
+  record,
+  restarting,
+} from './life.ts';
 import type { LifeRow } from './queries.ts';
 import { usualTarget } from './target.ts';
 
@@ -83,7 +93,7 @@ async function lacksMigration(life: Life, { row, engine }: Plan): Promise<boolea
 async function plan(life: Life, name: string, { to }: Omit<UpgradeWish, 'actor'>): Promise<Plan> {
   const row = await existing(life, name);
   const named = to === undefined ? undefined : await engineFor(life, to, 'body.to');
-  const found = await seen(life, row);
+  const found = await readVersion(life, row);
   if (found === 'gone')
     throw new MillraceError('conflict', `the database ${row.database} of tenant ${name} does not exist`);
   const { version: from } = found;
@@ -118,7 +128,7 @@ async function migrate(life: Life, { row, from, engine }: Plan, actor: string) {
       await noteFailure(life, row, { from, to, why, actor }).catch(() => {});
       throw failed;
     })
-    .finally(() => heard(life, row.id));
+    .finally(() => announceChange(life, row.id));
   await noteUpgrade(life, row, { from, to, migrations, actor });
   return { tenantId: row.id, from, to, migrations, sessions: null, messageId: telling.messageId() };
 }

@@ -232,17 +232,17 @@ export class Outage {
     const nowMs = this.#now();
     this.#sinceMs ??= nowMs;
     if (this.#throttle.isDue('outage', 'no answer'))
-      this.#log.warn({ err: error, forMs: nowMs - this.#sinceMs }, 'The API does not answer; running tasks go on');
+      this.#log.warn({ err: error, forMs: nowMs - this.#sinceMs }, 'API unreachable; running tasks continue');
   }
 
   refused(error: unknown): void {
     if (this.#throttle.isDue('rejection', 'rejected'))
-      this.#log.error({ err: error }, 'The API refuses what this worker says; are they of the same version?');
+      this.#log.error({ err: error }, 'API rejects messages of this worker; their versions may differ');
   }
 
   worked(): void {
     if (this.#sinceMs === undefined) return;
-    this.#log.info({ forMs: this.#now() - this.#sinceMs }, 'The API answers again');
+    this.#log.info({ forMs: this.#now() - this.#sinceMs }, 'API reachable again');
     this.#sinceMs = undefined;
     this.#throttle.clear('outage');
   }

@@ -261,10 +261,7 @@ export class Incarnation {
       const refused = this.#identity.worker;
       this.#identity = { worker: newId(), incarnation: 1 };
       const { worker: id, incarnation } = this.#identity;
-      log.warn(
-        { refused, worker: id, why: error.message },
-        'The server refused the id of this worker; it goes on under a new one',
-      );
+      log.warn({ refused, worker: id, why: error.message }, 'worker id refused; continuing under a new id');
       onNewIdentity({ id, incarnation });
       for (const held of this.#holdings.list()) this.#lose(held);
     }
@@ -304,7 +301,7 @@ export class Incarnation {
         this.#accept(answer.runs, takesPlace);
       },
       waitMs: pollMs,
-      onError: this.#logBug('Claiming failed; it is tried again'),
+      onError: this.#logBug('claim failed; retrying'),
     });
     return [claimer];
   }
@@ -322,7 +319,7 @@ export class Incarnation {
       onLate: (ms) =>
         log.warn(
           { forMs: Math.round(ms), running: this.#running },
-          'This process stood still: it was stopped, or a function did not yield. Its runs may have been given to others',
+          'process was suspended, or a function blocked it; its runs may have been handed out again',
         ),
       onError: this.#logBug('A heartbeat failed; it is tried again'),
       intervalMs: heartbeatMs,
@@ -348,9 +345,8 @@ export class Incarnation {
         this.#roomChanged();
       },
       onRefused: (report, error) =>
-        log.error({ err: error, run: report.run }, 'A report was refused; its run will come back'),
-      onAside: ({ tenant, detail }) =>
-        log.warn({ tenant, detail }, 'A tenant takes no reports now; they are sent again, and others go on'),
+        log.error({ err: error, run: report.run }, 'report rejected; its run will be handed out again'),
+      onAside: ({ tenant, detail }) => log.warn({ tenant, detail }, 'tenant takes no reports now; they are retried'),
     });
   }
 
@@ -358,7 +354,7 @@ export class Incarnation {
     const { log } = this.#settings;
     return new LogShippers({
       send: (chunks, signal) => this.#client.logs({ ...this.#identity, chunks }, signal),
-      onDropped: (error, chunks) => log.error({ err: error, chunks }, 'Output was refused and is lost'),
+      onDropped: (error, chunks) => log.error({ err: error, chunks }, 'output rejected and lost'),
       now,
     });
   }

@@ -34,7 +34,7 @@ export async function gridOf({ params, query }: Asked, ctx: ApiContext) {
     listGridRows(ctx.db, ids, instants),
     beyondPage(ctx, ids, { instants, before, after }),
   ]);
-  return { tasks, items: rows.map(shown), ...beyond };
+  return { tasks, items: rows.map(renderInstant), ...beyond };
 }
 
 interface Found {
@@ -56,7 +56,7 @@ async function beyondPage(ctx: ApiContext, tasks: readonly string[], { instants,
   };
 }
 
-function shown({ instant, states }: GridRow) {
+function renderInstant({ instant, states }: GridRow) {
   return {
     instant: instant.toISOString(),
     state: instantState(tallied(counted(states))),

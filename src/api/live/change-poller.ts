@@ -34,7 +34,7 @@ interface Picture extends FleetPicture {
   readonly minute: number;
 }
 
-export class Lookout {
+export class ChangePoller {
   readonly #ctx: ApiContext;
   #position: number;
   #picture: Picture | undefined;
