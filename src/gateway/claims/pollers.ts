@@ -4,7 +4,7 @@
  *
  * A record outlives its poll while places are kept for a claim under way, or while runs are left over: runs that were
  * claimed for a poll which had ended meanwhile. The poller's next polls get those, as many as fit into their places and
- * into the bytes of an answer. What nobody polls for in time is given back to the tenant.
+ * into the bytes of an answer. Runs that no poll takes in time are returned to the tenant.
  */
 import { maxClaimBytes, type Poll as EnginePoll } from '../../contract/engine.ts';
 import type { ClaimedRun } from '../../contract/wire.ts';

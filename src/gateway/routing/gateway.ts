@@ -1,6 +1,6 @@
 /**
- * The gateway: every request passes here. Who is it, which tenant is it for, and does the gateway itself answer, or the
- * tenant's engine, or the web interface? A tenant's routes are reached only through the loader and the engine's `fetch`.
+ * The gateway: every request passes here. It finds the caller and the tenant, and decides what answers: the gateway itself, the
+ * tenant's engine, or the web interface. A tenant's routes are reached only through the loader and the engine's `fetch`.
  */
 import { defaultTenant } from '../../contract/tenants.ts';
 import type { Caller } from '../../contract/roles.ts';
@@ -171,7 +171,7 @@ export class Gateway {
     }
   }
 
-  /** A page is for anybody, so nobody is looked up for it. A look-up without an answer says nothing about the key. */
+  /** Pages need no caller. If the look-up of a key gets no answer, that says nothing about the key. */
   async #identify({ request, remote, url }: Asked): Promise<Caller | undefined> {
     const { callers, rejectedCredentials } = this.#options.context;
     const { path } = targetOf(url.pathname);
@@ -191,7 +191,7 @@ export class Gateway {
     }
   }
 
-  /** Whoever has no key may send 4 KiB, which need no budget. */
+  /** A caller without a key may send 4 KiB, which need no budget. */
   async #answerWithin(asked: Asked, caller: Caller | undefined): Promise<Response> {
     if (caller === undefined) return this.#answer(asked, caller);
     const giveBack = this.#bodies.take(asked.request, caller);
@@ -206,12 +206,12 @@ export class Gateway {
     const { pathname } = url;
     const target = targetOf(pathname);
     const isOfTenant = target.prefixed && isMachinePath(target.path);
-    if (isOfTenant && caller !== undefined) await this.#admit(target.tenant, caller);
+    const admitted = isOfTenant && caller !== undefined ? await this.#admit(target.tenant, caller) : undefined;
     const innerUrl = target.path === pathname ? url : withPath(url, target.path);
     const inner = innerUrl === url ? request : requestAt(innerUrl, request);
     const own = await route(inner, { ...this.#options.context, remote }, caller, innerUrl);
     if (own !== undefined) return own;
-    if (isTenantPath(target.path)) return this.#ofTenant(inner, target, caller);
+    if (isTenantPath(target.path)) return this.#ofTenant(inner, { ...target, admitted }, caller);
     return this.#page(request, pathname, target);
   }
 
@@ -225,12 +225,13 @@ export class Gateway {
     return row ?? finding;
   }
 
-  /** The tenant that was admitted, and no other, whatever is called so by now. */
-  async #ofTenant(request: Request, { tenant, path }: Target, caller: Caller | undefined): Promise<Response> {
+  /** Passes the request to the tenant that was admitted, even if another has its name by now. */
+  async #ofTenant(request: Request, target: AdmittedTarget, caller: Caller | undefined): Promise<Response> {
+    const { tenant, path, admitted } = target;
     if (caller === undefined && tenant !== defaultTenant)
       throw new MillraceError('unauthenticated', 'send a key of this tenant');
     const { loader } = this.#options.context;
-    const row = await this.#admit(tenant, caller);
+    const row = admitted ?? (await this.#admit(tenant, caller));
     const group = groupOf(path);
     if (group !== undefined) requireGroup((await loader.open(row)).engine, group, row.name);
     return loader.fetch(row, request, caller);
@@ -255,7 +256,7 @@ export class Gateway {
   }
 }
 
-/** Without its body, which may have no end: nobody would read it. */
+/** The answer without its body, which may have no end and would not be read. */
 async function headOf(answer: Response): Promise<Response> {
   await answer.body?.cancel();
   return new Response(null, { status: answer.status, headers: answer.headers });
@@ -269,6 +270,11 @@ interface Target {
   readonly tenant: string;
   readonly path: string;
   readonly prefixed: boolean;
+}
+
+interface AdmittedTarget extends Target {
+  /** The tenant, if the caller was checked against it already. */
+  readonly admitted: TenantRow | undefined;
 }
 
 function targetOf(pathname: string): Target {
