@@ -1,7 +1,7 @@
 /**
- * One launcher is active: it holds the lease, renewed every second and valid for five, by the server's clock. Whoever holds
- * it has an epoch of its own, and whatever it writes is conditional on that (`asLauncher`): one that was frozen and has been
- * replaced is refused by the database.
+ * One launcher is active: it holds the lease, which is renewed every second and valid for five, by the server's clock. Each
+ * holder has an epoch of its own, and all its writes are conditional on that epoch (`asLauncher`). So the database refuses the
+ * writes of a launcher that was frozen and has been replaced.
  */
 import { leaseValidMs } from '../control/liveness.ts';
 import { sqlStateOf } from '../errors.ts';

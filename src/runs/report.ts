@@ -1,6 +1,6 @@
 /**
- * Applying reports (I3): whoever receives one applies it by this; any number of appliers is safe. A report takes effect only
- * if its sender holds the run under the lease that it names.
+ * Applies reports (I3). Every gateway applies those that it receives; any number of gateways may do so at once. A report takes
+ * effect only if its sender holds the run under the lease that it names.
  */
 import type { EngineContext } from '../contract/context.ts';
 import type { FromWorker, Reported } from '../contract/engine.ts';
