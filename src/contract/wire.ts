@@ -14,6 +14,8 @@ const int4 = z.int().max(2 ** 31 - 1);
  * another release may know others.
  */
 const workKind = z.string().regex(/^[a-z][a-z0-9-]{0,39}$/);
+/** Kinds that one worker takes. */
+const maxRuntimes = 10;
 
 /** A run as it is held by a worker: the lease says which hand-out. */
 export const heldRun = z.object({ tenant: id, run: id, lease: int4.min(1) });
@@ -40,12 +42,15 @@ const signals = z.object({
 });
 export type Signals = z.infer<typeof signals>;
 
+/** An object of few fields. They are counted before each is looked at: a record of very many takes seconds to check. */
+function boundedRecord(max: number, what: string) {
+  return z
+    .looseObject({})
+    .refine((fields) => Object.keys(fields).length <= max, { error: `more than ${max} ${what}`, abort: true });
+}
+
 /** By epoch, up to which invalidation a worker knows; so that each is told once. */
-const seen = z
-  .looseObject({})
-  // before each of them is looked at: a record of very many takes seconds to check
-  .refine((epochs) => Object.keys(epochs).length <= 100, { error: 'more than 100 epochs', abort: true })
-  .pipe(z.record(z.string().max(100), z.int().min(0)));
+const seen = boundedRecord(100, 'epochs').pipe(z.record(z.string().max(100), z.int().min(0)));
 export type Seen = z.infer<typeof seen>;
 
 /**
@@ -67,7 +72,7 @@ export const mostWithout = 1_000;
 /** Which runs a worker takes. */
 const served = {
   /** The kinds of work that it takes. */
-  runtimes: z.array(workKind).max(10),
+  runtimes: z.array(workKind).max(maxRuntimes),
   queues: z.array(z.string().min(1).max(200)).min(1).max(100),
   /**
    * The messages that the worker understands, as a number. 1, or left out: runs of tasks only. 2: also runs of nodes, and
@@ -140,9 +145,11 @@ export const heartbeatRequest = z.object({
   /** How many runs it executes at once; none when it is leaving and takes no more. */
   places: int4.min(0),
   /** The kinds of work that it takes now. */
-  runtimes: z.array(workKind).max(10),
+  runtimes: z.array(workKind).max(maxRuntimes),
   /** The kinds that it would take if what executes them were available, and why it is not. */
-  unavailable: z.record(workKind, z.string().max(1_000)).optional(),
+  unavailable: boundedRecord(maxRuntimes, 'kinds')
+    .pipe(z.record(workKind, z.string().max(1_000)))
+    .optional(),
   queues: z.array(z.string().min(1).max(200)).max(100),
   holds: z.array(heldRun).max(mostHolds),
   /** How many of its places are taken; some of what it holds takes none. Left out, all of it is taken to. */
