@@ -53,8 +53,7 @@ it('bodies that a viewer does not finish at the sign-in keep nobody from sending
   const viewer = await gateway.key('viewer', 'default');
   const headers = `Authorization: Bearer ${viewer}\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n`;
   const connections = Array.from({ length: 20 }, () => openRaw(listener.url()));
-  for (const { send } of connections)
-    send(`POST /api/session HTTP/1.1\r\nHost: 127.0.0.1\r\n${headers}\r\n1\r\n{\r\n`);
+  for (const { send } of connections) send(`POST /api/session HTTP/1.1\r\nHost: 127.0.0.1\r\n${headers}\r\n1\r\n{\r\n`);
   // a 100-continue is sent once the headers were read
   const expecting = openRaw(listener.url());
   expecting.send(`POST /api/session HTTP/1.1\r\nHost: 127.0.0.1\r\nExpect: 100-continue\r\n${headers}\r\n`);
