@@ -20,6 +20,7 @@ const table = {
   unsupported_media_type: [415, 'The body is of a type that is not read here'],
   too_many: [429, 'Too many of these are open'],
   undecryptable: [422, 'The value cannot be decrypted here'],
+  stash_too_large: [422, 'The stash values of the run are too large'],
   upgrade_required: [426, 'This is a WebSocket'],
   method_not_allowed: [405, 'Method not allowed'],
   migration_failed: [500, 'The migration failed, and nothing was changed'],

@@ -14,6 +14,8 @@ const int4 = z.int().max(2 ** 31 - 1);
  * another release may know others.
  */
 const workKind = z.string().regex(/^[a-z][a-z0-9-]{0,39}$/);
+/** Kinds that one worker takes. */
+const maxRuntimes = 10;
 
 /** A run as it is held by a worker: the lease says which hand-out. */
 export const heldRun = z.object({ tenant: id, run: id, lease: int4.min(1) });
@@ -40,12 +42,15 @@ const signals = z.object({
 });
 export type Signals = z.infer<typeof signals>;
 
+/** An object of few fields. They are counted first, because checking each field of a very large record takes seconds. */
+function boundedRecord(max: number, what: string) {
+  return z
+    .looseObject({})
+    .refine((fields) => Object.keys(fields).length <= max, { error: `more than ${max} ${what}`, abort: true });
+}
+
 /** For each epoch, the number of the last invalidation that the worker has received, so that each is sent once. */
-const seen = z
-  .looseObject({})
-  // first, because checking each key of a very large record takes seconds
-  .refine((epochs) => Object.keys(epochs).length <= 100, { error: 'more than 100 epochs', abort: true })
-  .pipe(z.record(z.string().max(100), z.int().min(0)));
+const seen = boundedRecord(100, 'epochs').pipe(z.record(z.string().max(100), z.int().min(0)));
 export type Seen = z.infer<typeof seen>;
 
 /** A failure of one tenant. It concerns all items of the tenant in the message, or only the run or runs that it names. */
@@ -70,7 +75,7 @@ export const wireNumber = 2;
 /** Which runs a worker takes. */
 const served = {
   /** The kinds of work that it takes. */
-  runtimes: z.array(workKind).max(10),
+  runtimes: z.array(workKind).max(maxRuntimes),
   queues: z.array(z.string().min(1).max(200)).min(1).max(100),
   /** The `wireNumber` of its release; left out: 1. */
   wire: z.int().min(1).optional(),
@@ -137,9 +142,11 @@ export const heartbeatRequest = z.object({
   /** The number of runs that it executes at once; 0 while it is leaving. */
   places: int4.min(0),
   /** The kinds of work that it takes now. */
-  runtimes: z.array(workKind).max(10),
+  runtimes: z.array(workKind).max(maxRuntimes),
   /** The kinds that it would take if what executes them were available, and why it is not. */
-  unavailable: z.record(workKind, z.string().max(1_000)).optional(),
+  unavailable: boundedRecord(maxRuntimes, 'kinds')
+    .pipe(z.record(workKind, z.string().max(1_000)))
+    .optional(),
   queues: z.array(z.string().min(1).max(200)).max(100),
   holds: z.array(heldRun).max(mostHolds),
   /** The number of taken places, since some held runs take none. Left out: every held run takes one. */

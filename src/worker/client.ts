@@ -29,7 +29,7 @@ import {
   secretsAnswer,
   type TaskDefinition,
 } from '../contract/wire.ts';
-import { MillraceError } from '../errors.ts';
+import { type ErrorCode, MillraceError } from '../errors.ts';
 import { persist, reconnect } from '../kernel/backoff.ts';
 import type { Log } from '../kernel/log.ts';
 import { LogThrottle } from '../kernel/log-throttle.ts';
@@ -111,7 +111,7 @@ export class Client {
       return parsed.data;
     } catch (error) {
       const told = error instanceof MillraceError ? error : unreachable(path, error);
-      if (isTenantAway(told) || ownCodes.has(told.code)) this.#options.outage.worked();
+      if (isTenantAway(told) || ownCodes.includes(told.code)) this.#options.outage.worked();
       else if (!isUnreachable(told)) this.#options.outage.refused(told);
       else if (!how.signal?.aborted) this.#options.outage.failed(told);
       throw told;
@@ -139,15 +139,16 @@ function refusal(path: string, status: number, text: string): MillraceError {
   const answered = `${path} was answered ${status}: ${text.slice(0, 1_000)}`;
   const { code, detail } = problemIn(text);
   if (status === 503 && awayCodes.has(code)) return new MillraceError('tenant_unavailable', answered);
-  if (code === 'undecryptable' || code === 'worker_refused') return new MillraceError(code, detail ?? answered);
+  const own = ownCodes.find((each) => each === code);
+  if (own !== undefined) return new MillraceError(own, detail ?? answered);
   return new MillraceError(hopeless.has(status) ? 'bad_request' : 'unreachable', answered);
 }
 
 /**
- * Refusals that the API would repeat, though it works: a stash value that cannot be read ends its run, and an id that cannot
- * be used is given up by its worker.
+ * Refusals that the API would repeat, though it works: stash values that cannot be read, or are too large, end their run, and
+ * an id that cannot be used is given up by its worker.
  */
-const ownCodes: ReadonlySet<string> = new Set(['undecryptable', 'worker_refused']);
+const ownCodes: readonly ErrorCode[] = ['undecryptable', 'stash_too_large', 'worker_refused'];
 
 /** The codes of a problem that is one tenant's. */
 const awayCodes: ReadonlySet<unknown> = new Set(['tenant_unavailable', 'not_installed', 'no_engine']);

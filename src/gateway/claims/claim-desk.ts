@@ -14,6 +14,7 @@
  *   keeps places → keeps none  when the patience for its tenant is over; the others get the places
  *   any          → over        when the tenant has answered or failed, or after 30 s without either
  */
+import { createHash } from 'node:crypto';
 import { largestClaim, type Poll as EnginePoll } from '../../contract/engine.ts';
 import { lanesOf } from '../../contract/lane.ts';
 import { leaseTimes } from '../../contract/lease-times.ts';
@@ -110,7 +111,7 @@ export class ClaimDesk {
       const lanes = lanesOf(request);
       const waitMs = Math.min(request.wait_ms, leaseTimes(this.#options.leaseMs).pollMs);
       const { worker, incarnation, free } = request;
-      const poller = { worker, incarnation, laneSet: JSON.stringify(lanes.toSorted()) };
+      const poller = { worker, incarnation, laneSet: nameSetOf(lanes) };
       const timer = setTimeout(() => poll.end([]), waitMs);
       const leave = (): void => poll.end([]);
       const poll: WaitingPoll = {
@@ -276,6 +277,15 @@ export class ClaimDesk {
       this.#options.log.warn({ err: error, tenant }, 'runs could not be given back; they come back as lost');
     }
   }
+}
+
+/** Names longer than this are hashed: they are kept for each tenant that is asked. */
+const maxNameLength = 200;
+
+/** The same for the same lanes in any order. */
+function nameSetOf(lanes: readonly string[]): string {
+  const name = JSON.stringify(lanes.toSorted());
+  return name.length <= maxNameLength ? name : createHash('sha256').update(name).digest('base64');
 }
 
 function countRuns(lists: readonly (readonly ClaimedRun[])[]): number {

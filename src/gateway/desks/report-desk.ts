@@ -17,6 +17,8 @@ type WorkerReport = FromWorker<Report>;
 
 const batchesAtOnce = 2;
 const largestBatch = 1_000;
+/** A result of this length counts as one more report, so that a batch has 4 MiB of results, or those of one request. */
+const resultLengthPerReport = 4_096;
 /** What is worth a transaction of its own. */
 const smallestPiece = 25;
 /** Characters of PostgreSQL's message that a worker is sent. */
@@ -32,7 +34,7 @@ export class ReportDesk {
     this.#turns = turns;
     this.#desk = new TenantDesk({
       apply: (tenant, items) => this.#apply(tenant, items),
-      sizeOf: (reports) => reports.length,
+      sizeOf: (reports) => reports.reduce((sum, report) => sum + weightOf(report), 0),
       largestBatch: (tenant) => Math.min(largestBatch, turns.maxBatch(tenant)),
       batchesAtOnce,
     });
@@ -84,6 +86,10 @@ export class ReportDesk {
       return items.map(() => []);
     });
   }
+}
+
+function weightOf({ result }: Report): number {
+  return 1 + Math.floor((result?.length ?? 0) / resultLengthPerReport);
 }
 
 function formatRejection({ tenant, run }: Report, error: unknown): Failure {

@@ -191,9 +191,12 @@ export class Gateway {
     }
   }
 
-  /** A caller without a key may send 4 KiB, which need no budget. */
+  /**
+   * Endpoints for anybody take 4 KiB, which need no budget, whether the sender has a key or not: otherwise bodies of unknown
+   * length, which count as long ones, would take the share of a tenant from those who may send documents.
+   */
   async #answerWithin(asked: Asked, caller: Caller | undefined): Promise<Response> {
-    if (caller === undefined) return this.#answer(asked, caller);
+    if (caller === undefined || isForAnybody(asked)) return this.#answer(asked, caller);
     const giveBack = this.#bodies.take(asked.request, caller);
     try {
       return await this.#answer(asked, caller);
@@ -260,6 +263,16 @@ export class Gateway {
 async function headOf(answer: Response): Promise<Response> {
   await answer.body?.cancel();
   return new Response(null, { status: answer.status, headers: answer.headers });
+}
+
+const endpointsForAnybody: ReadonlySet<string> = new Set(
+  Object.entries(gatewayEndpoints).flatMap(([key, { allow }]) =>
+    (allow as readonly string[]).includes('anyone') ? [key] : [],
+  ),
+);
+
+function isForAnybody({ request, url }: Asked): boolean {
+  return endpointsForAnybody.has(`${request.method} ${targetOf(url.pathname).path}`);
 }
 
 function isRead({ method }: Request): boolean {
