@@ -265,6 +265,7 @@ class Launcher {
     const db = this.#db;
     const messages = await readMessages(db);
     const { now, limit } = await readClock(db);
+    this.#lease.noteServerTime(now);
     // before the words of their schedulers: a host that ends says why of each, and only then that it ends
     const registered = await readHosts(db);
     let { entries, databases } = await this.#readTenants();

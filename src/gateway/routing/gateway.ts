@@ -45,13 +45,13 @@ interface Asked {
 }
 
 const healthPaths = /^\/(?:healthz|readyz)$/;
-/** Answered within 2 s while the database is frozen: `millrace status`, `why` and the pages that show how things stand. */
+/** Answered though the database is slow: `millrace status`, `why` and the pages that show how things stand. */
 const promptPaths =
   /^(?:\/t\/[^/]+)?\/(?:healthz|readyz|api\/(?:me|tenants|explain\/tenant|overview|status|workers|schedulers|launcher|slots)(?:\/[^/]*)?)$/;
 const answerTimes = {
-  /** A prompt path waits for this long at least. A database that is slow, and not frozen, answers meanwhile. */
+  /** A read waits for this long at least. A database that is slow, and not frozen, answers meanwhile. */
   patienceMs: 1_000,
-  /** How often a prompt path looks whether the database is frozen. */
+  /** How often a read looks whether the database is frozen. */
   lookMs: 250,
   /** Longest wait of a prompt path, and of the look-up of a key. */
   longestMs: 10_000,
@@ -108,8 +108,7 @@ export class Gateway {
   async fetch(request: Request, remote: string | null = null): Promise<Response> {
     const startedAt = performance.now();
     const asked: Asked = { request, remote, url: new URL(request.url) };
-    const isPrompt = isRead(request) && promptPaths.test(asked.url.pathname);
-    const answer = isPrompt ? await this.#promptly(asked) : await this.#guarded(asked);
+    const answer = isRead(request) ? await this.#promptly(asked) : await this.#guarded(asked);
     const { method } = request;
     const response = method === 'HEAD' ? await headOf(answer) : answer;
     for (const [name, value] of guards) if (!response.headers.has(name)) response.headers.set(name, value);
@@ -130,17 +129,20 @@ export class Gateway {
     }
   }
 
-  /** Gives up once the database is known to be frozen. */
+  /** Gives up once the database is known to be frozen: within 2 s. */
   async #promptly(asked: Asked): Promise<Response> {
-    const { patienceMs, lookMs, longestMs } = answerTimes;
+    const { patienceMs, lookMs } = answerTimes;
+    const longestMs = promptPaths.test(asked.url.pathname) ? answerTimes.longestMs : Number.POSITIVE_INFINITY;
     const startedMs = performance.now();
     const answering = this.#guarded(asked);
     for (;;) {
       const answer = await within(lookMs, answering);
       if (answer !== undefined) return answer;
       const waitedMs = performance.now() - startedMs;
-      if (waitedMs > longestMs || (this.#isFrozen() && waitedMs > patienceMs))
+      if (waitedMs > longestMs || (this.#isFrozen() && waitedMs > patienceMs)) {
+        void answering.then(discard);
         return problemResponse(this.#unanswered(waitedMs), () => {});
+      }
     }
   }
 
@@ -273,6 +275,11 @@ const endpointsForAnybody: ReadonlySet<string> = new Set(
 
 function isForAnybody({ request, url }: Asked): boolean {
   return endpointsForAnybody.has(`${request.method} ${targetOf(url.pathname).path}`);
+}
+
+/** An answer that comes too late to be read. A stream has no end, and takes a place of its key. */
+async function discard({ body }: Response): Promise<void> {
+  await body?.cancel().catch(() => {});
 }
 
 function isRead({ method }: Request): boolean {

@@ -64,7 +64,7 @@ async function findAdoptable(plan: Plan, log: Log): Promise<number | undefined> 
   if (pid === undefined) return undefined;
   if (!(await untilReady(pid, plan.cluster))) return undefined;
   if ((await fingerprintOf(plan)) === plan.fingerprint) return pid;
-  log.info({ pid }, 'a PostgreSQL of another version or with other settings is ended and started anew');
+  log.info({ serverPid: pid }, 'a PostgreSQL of another version or with other settings is ended and started anew');
   await endPostmaster(pid, plan.cluster, 'fast');
   return undefined;
 }
