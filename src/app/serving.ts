@@ -98,6 +98,7 @@ function makeGatewayContext(
   const cookieName = `millrace_${createHash('sha256').update(config.home).digest('hex').slice(0, 8)}`;
   const servings = new Servings(control, log);
   const turns = new BatchTurns();
+  const claims = new ClaimDesk({ loader, control, servings, turns, log, leaseMs, localTasks });
   return {
     control,
     loader,
@@ -109,8 +110,8 @@ function makeGatewayContext(
     rejectedCredentials: new RejectedCredentials({ control, time, log }),
     remote: null,
     streams: new OpenStreams({ control, time, log }),
-    claims: new ClaimDesk({ loader, control, servings, turns, log, leaseMs, localTasks }),
-    reports: new ReportDesk(loader, turns),
+    claims,
+    reports: new ReportDesk({ loader, turns, claims }),
     desks: makeTenantDesks(loader),
     servings,
     workers: new WorkerAccess(control, time),

@@ -44,6 +44,11 @@ export interface Accept extends Pick<Poll, 'worker' | 'incarnation' | 'lanes'> {
 /** At most this many runs of a set of lanes leave in one claim. */
 export const largestClaim = 1_000;
 /**
+ * At most this many runs of a set of lanes leave in the commit of a report. A claim serves more of them better: reports of
+ * others need not wait for it.
+ */
+export const largestHandOver = 64;
+/**
  * Params that leave in one claim, in bytes of JSON. A claim's answer is one message; 150 runs with 3.9 MB each made one
  * that no string could hold, and some MB of JSON block the event loop of both ends. The run that crosses the limit still leaves, so
  * that a single run is never too large.
@@ -64,7 +69,10 @@ export type FromWorker<T extends HeldRun> = T & { readonly worker?: string };
 export interface Reported {
   readonly applied: number;
   readonly created: number;
-  /** Runs for the polls that came with the reports, a list for each. An engine that hands out none leaves it out. */
+  /**
+   * Runs for the polls that came with the reports, a list for each. If others may be ready still, the engine has sent a hint.
+   * An engine that hands out none leaves it out.
+   */
   readonly runs?: readonly (readonly ClaimedRun[])[];
 }
 
@@ -98,7 +106,7 @@ export interface RunEngine {
    * they have room for, and fewer than `largestClaim`, have left nothing.
    */
   claim(ctx: EngineContext, polls: readonly Poll[]): Promise<ClaimedRun[][]>;
-  /** With polls, the commit that applies the reports may hand runs out for them. */
+  /** With polls, the commit that applies the reports may hand runs out for them, in rank order. */
   report(ctx: EngineContext, reports: readonly FromWorker<Report>[], polls?: readonly Poll[]): Promise<Reported>;
   /** Ready runs of a lane in rank order, without those named. Locks nothing and writes nothing. */
   offers(ctx: EngineContext, lane: string, most: number, without: ReadonlySet<string>): Promise<Offer[]>;

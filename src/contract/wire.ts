@@ -123,8 +123,10 @@ export type Report = z.infer<typeof report>;
 export const reportRequest = z.object({
   ...workerIdentity,
   reports: z.array(report).max(10_000),
-  /** Places that the worker keeps free for runs in the answer. Its polls must not ask for the same places meanwhile. */
-  places: places.optional(),
+  /**
+   * Places that the worker keeps free for runs in the answer, by lanes. Its polls must not ask for the same places meanwhile.
+   */
+  places: z.array(places).max(10).optional(),
 });
 export type ReportRequest = z.infer<typeof reportRequest>;
 /**
@@ -264,6 +266,7 @@ export type ClaimAnswer = z.infer<typeof claimAnswer>;
 export const reportAnswer = z.object({
   accepted: z.int(),
   failed: z.array(failure),
-  /** Runs for the places that the request named, as in the answer to a claim. */
-  runs: z.array(claimedRun).optional(),
+  /** Runs for the places that the request named, a list for each, as in the answer to a claim. */
+  runs: z.array(z.array(claimedRun)).optional(),
 });
+export type ReportAnswer = z.infer<typeof reportAnswer>;

@@ -24,6 +24,7 @@ import {
   type LogsRequest,
   logsAnswer,
   type ReportRequest,
+  type ReportAnswer,
   reportAnswer,
   type SecretsRequest,
   secretsAnswer,
@@ -48,6 +49,7 @@ const answerWithinMs = 15_000;
 
 export class Client {
   readonly #options: ClientOptions;
+  readonly #urls = new Map<string, URL>();
 
   constructor(options: ClientOptions) {
     this.#options = options;
@@ -58,11 +60,9 @@ export class Client {
     return this.#post('claim', request, { schema: claimAnswer, signal, withinMs: request.wait_ms + answerWithinMs });
   }
 
-  /** Answers what could not be applied. */
-  async report(request: ReportRequest, signal: AbortSignal): Promise<Failure[]> {
-    const send = (): Promise<z.infer<typeof reportAnswer>> =>
-      this.#post('report', request, { schema: reportAnswer, signal });
-    return (await this.#persistently(send, signal)).failed;
+  /** Answers what could not be applied, and runs for the places that came along. */
+  report(request: ReportRequest, signal: AbortSignal): Promise<ReportAnswer> {
+    return this.#persistently(() => this.#post('report', request, { schema: reportAnswer, signal }), signal);
   }
 
   /** One try: the next heartbeat says more than a repeated one. */
@@ -104,11 +104,9 @@ export class Client {
   async #post<S extends z.ZodType>(path: string, body: object, how: How<S>): Promise<z.infer<S>> {
     const limit = new Limit(how.withinMs ?? answerWithinMs, how.signal);
     try {
-      const parsed = how.schema.safeParse(await this.#exchange(path, body, limit.signal));
-      if (!parsed.success)
-        throw new MillraceError('unreachable', `The answer to ${path} is not understood`, { cause: parsed.error });
+      const answer = await this.#exchange(path, body, { ...how, signal: limit.signal });
       this.#options.outage.worked();
-      return parsed.data;
+      return answer;
     } catch (error) {
       const told = error instanceof MillraceError ? error : unreachable(path, error);
       if (isTenantAway(told) || ownCodes.includes(told.code)) this.#options.outage.worked();
@@ -120,13 +118,30 @@ export class Client {
     }
   }
 
-  async #exchange(path: string, body: object, signal: AbortSignal): Promise<unknown> {
-    const { url, key, carry } = this.#options;
-    const to = new URL(`internal/${path}`, url.endsWith('/') ? url : `${url}/`);
-    const { status, text } = await carry({ url: to, key, body: JSON.stringify(body) }, signal);
+  async #exchange<S extends z.ZodType>(path: string, body: object, { schema, signal }: Sent<S>): Promise<z.infer<S>> {
+    const { key, carry } = this.#options;
+    const answer = await carry({ url: this.#urlOf(path), key, body }, signal);
+    if ('made' in answer) return answer.made as z.infer<S>;
+    const { status, text } = answer;
     if (status < 200 || status > 299) throw refusal(path, status, text);
-    return JSON.parse(text);
+    const parsed = schema.safeParse(JSON.parse(text));
+    if (parsed.success) return parsed.data;
+    throw new MillraceError('unreachable', `The answer to ${path} is not understood`, { cause: parsed.error });
   }
+
+  #urlOf(path: string): URL {
+    const known = this.#urls.get(path);
+    if (known !== undefined) return known;
+    const { url } = this.#options;
+    const made = new URL(`internal/${path}`, url.endsWith('/') ? url : `${url}/`);
+    this.#urls.set(path, made);
+    return made;
+  }
+}
+
+interface Sent<S> {
+  readonly schema: S;
+  readonly signal: AbortSignal;
 }
 
 interface How<S> {

@@ -13,10 +13,10 @@ import { factsOf, nodeFactsOf, type RunFacts } from '../runtimes/task/facts.ts';
 import { Expansion, TemplateError } from '../runtimes/task/templates.ts';
 import { retryBriefly, isTenantAway } from './client.ts';
 import type { Hold } from './holdings.ts';
-import type { LogShipper } from './log-shipper.ts';
-import { maskText, SecretLines } from './mask.ts';
+import type { LogShipper } from './output/log-shipper.ts';
+import { maskText, SecretLines } from './output/mask.ts';
 import { printable } from '../kernel/text/printable.ts';
-import { RunLog } from './run-log.ts';
+import { RunLog } from './output/run-log.ts';
 import type { RuntimeWatch } from './runtimes/runtime-watch.ts';
 
 export interface ExecutorOptions {

@@ -180,7 +180,9 @@ it('the grid of a large job that was just made reads each of its tasks once, wit
   const tasks = Array.from({ length: 2_000 }, (_, i) => ({ name: name(i), depends: parents(i) }));
   const { id } = await makeJob(api, { tasks });
   const query = { limit: 20, before: new Date(day(2)), after: undefined };
-  const asked = { params: { id }, query, body: undefined, caller: keyOf('viewer'), request: new Request('http://x') };
+  const request = new Request('http://tenant');
+  const rest = { body: undefined, caller: keyOf('viewer'), request, signal: request.signal };
+  const asked = { params: { id }, query, ...rest };
   const statements = await statementsOf(api.db, (db) => gridOf(asked, { ...api.ctx, db }));
   for (const statement of statements) {
     for (const mode of planModes) {

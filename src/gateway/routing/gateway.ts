@@ -6,8 +6,8 @@ import { defaultTenant } from '../../contract/tenants.ts';
 import type { Caller } from '../../contract/roles.ts';
 import { isConnectionLoss, MillraceError } from '../../errors.ts';
 import type { Telemetry } from '../../kernel/telemetry.ts';
-import type { Handlers } from '../../http/endpoint.ts';
-import { makeRouter, problemResponse } from '../../http/router.ts';
+import type { Endpoint, Handler, Handlers } from '../../http/endpoint.ts';
+import { makeRouter, problemResponse, toKnownError } from '../../http/router.ts';
 import { within } from '../../kernel/service.ts';
 import type { TenantRow } from '../../control/queries.ts';
 import { unlessGone } from '../../loader/loader.ts';
@@ -78,6 +78,11 @@ const handlers: Handlers<typeof gatewayEndpoints, GatewayContext> = {
   ...tenantHandlers,
 };
 
+/** The calls of workers, by their keys in the table of endpoints. */
+const workerHandlers: Readonly<Record<string, Handler<Endpoint, GatewayContext>>> = internalHandlers;
+/** Stands for a request that was never made. */
+const withinProcess = new Request('http://in-process');
+
 const route = makeRouter(
   gatewayEndpoints,
   handlers,
@@ -120,12 +125,20 @@ export class Gateway {
     return response;
   }
 
-  /** Answers a request from inside this process, whose caller is known. */
-  async fetchAs(request: Request, caller: Caller): Promise<Response> {
+  /**
+   * Answers the worker in this process, whose messages need neither be checked nor be turned into text: it is of this build.
+   * Rejects with what a worker elsewhere would be told.
+   */
+  async call(pathname: string, body: unknown, caller: Caller, signal: AbortSignal): Promise<unknown> {
+    const handler = workerHandlers[`POST ${pathname}`];
+    if (handler === undefined) throw new MillraceError('not_found', `nothing is served at ${pathname}`);
+    const input = { params: undefined, query: undefined, body, caller, request: withinProcess, signal };
+    const context = { ...this.#options.context, remote: null };
     try {
-      return await this.#answer({ request, remote: null, url: new URL(request.url) }, caller);
+      return await handler(input, context);
     } catch (error) {
-      return problemResponse(error, (fault) => logFault(this.#options.context, fault, request));
+      const explained = explainLoss(error, context, caller);
+      throw toKnownError(explained, (fault) => context.log.error({ err: fault, path: pathname }, 'request failed'));
     }
   }
 
