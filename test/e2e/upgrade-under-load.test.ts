@@ -1,11 +1,12 @@
 /**
- * A tenant is upgraded while all roles work on it: triggers fire, workers claim, report and ship logs, people read. No run
- * is lost, and the server's own log proves that no statement of the old engine came after the migration had its lock; an
+ * A tenant is upgraded while all roles work on it: triggers fire, workers claim, report and ship logs, people read. It begins
+ * at release 0.1.0, is brought to this one and to the next. No run is lost, and the server's own log proves that no statement of the old engine came after the migration had its lock; an
  * upgrade that fails leaves the old engine, and nothing that the new one did.
  */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { RoleProcess } from '../chaos/role-process.ts';
 import { CallFailed, makeClient } from '../../src/http/client.ts';
@@ -15,6 +16,8 @@ import { TestInstallation } from '../harness/installation.ts';
 import { type Endpoints, millrace } from '../harness/product.ts';
 import { until } from '../harness/until.ts';
 
+const former = '0.1.0';
+const formerEngine = fileURLToPath(new URL('../fixtures/engine-0.1.0.tgz', import.meta.url));
 const next = '0.2.1-test.1';
 const broken = '0.2.2-test.1';
 const name = 'busy';
@@ -27,12 +30,11 @@ beforeAll(async () => {
     settings: { log_statement: 'all', log_line_prefix: '@%d|%a|%x|' },
   });
   const better = { version: next, migrations: ['create table kept (id integer)'] };
-  for (const build of [better, { version: broken, migrations: [...better.migrations, failingMigration] }]) {
-    const added = await millrace(['engine', 'add', await engineBuild(build)], { env: world.env });
-    expect(added).toMatchObject({ code: 0 });
-  }
+  const worse = { version: broken, migrations: [...better.migrations, failingMigration] };
+  for (const engine of [formerEngine, await engineBuild(better), await engineBuild(worse)])
+    expect(await millrace(['engine', 'add', engine], { env: world.env })).toMatchObject({ code: 0 });
   await world.started('default');
-  await world.call('POST /api/tenants', { body: { name } });
+  await world.call('POST /api/tenants', { body: { name, version: former } });
   await world.started(name);
   worker = new RoleProcess({ name: 'worker', args: ['worker'], env: world.env, mayEnd: () => false });
 }, 90_000);
@@ -105,9 +107,22 @@ async function joins(): Promise<Map<string, number>> {
 const upgrade = (to: string) => world.call('POST /api/tenants/{name}/upgrade', { params: { name }, body: { to } });
 
 describe('an upgrade under load', () => {
-  it('loses no run, and the old engine says nothing after the lock was granted', async () => {
+  it('brings a tenant of 0.1.0 to this release, with runs in flight, and loses none', async () => {
     await work();
     await until('it is busy', async () => (await joins()).size >= 3);
+    const over = new AbortController();
+    const looking = look(over.signal);
+    const { from, to, migrations } = await upgrade(engineVersion);
+    expect({ from, to }).toEqual({ from: former, to: engineVersion });
+    expect(migrations).toContain('functions');
+    await world.started(name);
+    const at = (await joins()).size;
+    await until('it goes on', async () => (await joins()).size >= at + 3);
+    over.abort();
+    expect((await looking).worse).toEqual([]);
+  }, 90_000);
+
+  it('loses no run, and the old engine says nothing after the lock was granted', async () => {
     const over = new AbortController();
     const looking = look(over.signal);
     const before = (await serverLog()).length;
