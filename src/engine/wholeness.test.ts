@@ -46,7 +46,7 @@ it.each([
   ['an index', 'drop index millrace.run_failed; create index own on millrace.job (name)', 'run_failed'],
   ['a function', 'alter function millrace.fire_triggers rename to lost', 'function fire_triggers'],
   ['a table', 'alter table millrace.live rename to lost', 'table live'],
-  ['much', 'drop schema millrace cascade; $', 'table active_instant, table activity, table backfill and 174 more'],
+  ['much', 'drop schema millrace cascade; $', 'table active_instant, table activity, table backfill and 175 more'],
 ])('a schema without %s is incomplete', (_, statement, listed) =>
   withClient(tenant.address, async (client) => {
     await client.query('begin');

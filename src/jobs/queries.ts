@@ -4,6 +4,7 @@ import type { JobDefinition, TaskDefinition, TriggerDefinition } from './definit
 import { laneOf } from '../contract/lane.ts';
 import { newId } from '../kernel/id.ts';
 import { locks } from '../postgres/locks.ts';
+import { formatWork } from './version-work.ts';
 
 export type JobRow = {
   id: string;
@@ -61,8 +62,9 @@ export async function writeJob(db: Db, job: JobWrite): Promise<void> {
 
 export async function writeVersion(db: Db, job: JobWrite, actor: string): Promise<void> {
   await db.exec(sql`
-    insert into job_version (job_id, version, definition, actor, at)
-    values (${job.id}, ${job.version}, ${JSON.stringify(job.definition.document)}::json, ${actor}, ${job.at})`);
+    insert into job_version (job_id, version, definition, work, actor, at)
+    values (${job.id}, ${job.version}, ${JSON.stringify(job.definition.document)}::json,
+            ${formatWork(job.definition)}::json, ${actor}, ${job.at})`);
 }
 
 const asDate = (ms: number | null): Date | null => (ms === null ? null : new Date(ms));

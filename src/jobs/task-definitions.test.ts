@@ -22,7 +22,28 @@ beforeAll(async () => {
 });
 afterAll(() => database.close());
 
-it('every existing definition is found, however many are requested at once and however small the cache is', async () => {
+it('definitions of stored versions are found without their documents', async () => {
+  const cache = new DocumentCache();
+  expect(await readDefinitions(database.db, 't', keys, cache)).toHaveLength(keys.length);
+  expect(cache.size).toBe(0);
+});
+
+it('a definition is the same whether its version was stored or its document is parsed', async () => {
+  const { db } = database;
+  const work = { params: { colour: 'red' }, tasks: [{ name: 'a', timeout: '5m', process: { command: ['date'] } }] };
+  const { id } = await applyDocument(db, { project: 'many', name: 'one', ...work });
+  const { task } = await db.one<{ task: string }>(sql`select id as task from task where job_id = ${id}`);
+  const read = () => readDefinitions(db, 't', [{ tenant: 't', task, version: 1 }], new DocumentCache());
+  const stored = await read();
+  expect(stored).toMatchObject([{ name: 'a', timeout_ms: 300_000, params: { colour: 'red' } }]);
+  await db.exec(sql`update job_version set work = json_build_object('form', 0) where job_id = ${id}`);
+  expect(await read()).toEqual(stored);
+  await db.exec(sql`update job_version set work = null where job_id = ${id}`);
+  expect(await read()).toEqual(stored);
+});
+
+it('every existing definition is found by its document, however many are requested and however small the cache is', async () => {
+  await database.db.exec(sql`update job_version set work = null`);
   const cache = new DocumentCache();
   const pieces = Array.from({ length: 12 }, (_, i) => keys.filter((_key, at) => (at + i * 74) % keys.length < 120));
   for (let round = 0; round < 3; round++) {

@@ -1,7 +1,9 @@
-/** Task definitions for workers, read from the version of the document that a run was made from. */
+/** Task definitions for workers, of the version that a run was made from: as it was stored, or read from its document. */
 import type { Pool } from 'pg';
 import type { DefinitionKey, TaskDefinition as WireDefinition } from '../contract/wire.ts';
 import { type Db, sql } from '../kernel/sql.ts';
+import type { JsonObject, TaskDefinition } from './definition.ts';
+import { workForm } from './version-work.ts';
 import { type CachedJob, DocumentCache } from './document/cache.ts';
 import { storedLimits } from './document/limits.ts';
 import { storedParser } from './document/parser.ts';
@@ -14,7 +16,11 @@ type Row = {
   job_name: string;
   project_id: string;
   project_name: string;
+  /** As the version was stored; null: its document must be parsed. */
+  work: TaskWork | null;
+  params: JsonObject | null;
 };
+type TaskWork = Pick<TaskDefinition, 'timeoutMs' | 'queue' | 'runtime'>;
 type Version = { job_id: string; version: number; definition: string };
 
 /** One cache of documents per tenant. It lives as long as the tenant's pool. */
@@ -45,11 +51,13 @@ export async function readQueuedDefinitions(
   cache: DocumentCache,
 ): Promise<{ definition: WireDefinition; queue: string }[]> {
   const rows = await findTasks(db, keys);
-  const documents = await loadDocuments(db, { tenant, rows, cache });
+  const unstored = rows.filter(({ work }) => work === null);
+  const documents = await loadDocuments(db, { tenant, rows: unstored, cache });
   return rows.flatMap((row) => {
     const job = documents.get(keyOf(row));
-    const task = job?.tasks.get(row.task_name);
-    if (job === undefined || task === undefined) return [];
+    const task = row.work ?? job?.tasks.get(row.task_name);
+    const params = row.params ?? job?.params;
+    if (params === undefined || task === undefined) return [];
     const definition = {
       tenant,
       task: row.task_id,
@@ -58,7 +66,7 @@ export async function readQueuedDefinitions(
       job: { id: row.job_id, name: row.job_name },
       project: { id: row.project_id, name: row.project_name },
       timeout_ms: task.timeoutMs,
-      params: job.params,
+      params,
       runtime: task.runtime,
     };
     return [{ definition, queue: task.queue }];
@@ -68,11 +76,17 @@ export async function readQueuedDefinitions(
 function findTasks(db: Db, keys: readonly DefinitionKey[]): Promise<Row[]> {
   return db.rows<Row>(sql`
     select task.id as task_id, k.version, task.name as task_name, job.id as job_id, job.name as job_name,
-           project.id as project_id, project.name as project_name
+           project.id as project_id, project.name as project_name, v.work, v.params
       from unnest(${keys.map((k) => k.task)}::uuid[], ${keys.map((k) => k.version)}::integer[]) as k (task_id, version)
       join task on task.id = k.task_id
       join job on job.id = task.job_id
-      join project on project.id = job.project_id`);
+      join project on project.id = job.project_id
+      left join lateral (
+        select version.work -> 'tasks' -> task.name as work, version.work -> 'params' as params
+          from job_version as version
+         where version.job_id = job.id and version.version = k.version
+           and version.work ->> 'form' = ${String(workForm)}
+      ) as v on true`);
 }
 
 interface Wanted {

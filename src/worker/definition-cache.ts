@@ -34,7 +34,7 @@ interface Miss {
 }
 
 /** Definitions in one request. The API bounds its answer, and names what did not fit. */
-const batchSize = 250;
+const batchSize = 1_000;
 
 export class DefinitionCache {
   readonly #options: DefinitionCacheOptions;

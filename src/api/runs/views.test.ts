@@ -230,7 +230,7 @@ describe('the environment of a run', () => {
     const id = await activate(api, job.tasks['a'], day(1));
     await api.db.exec(sql`
       update job_version
-         set definition = replace(definition::text, '"missing":1', '"other":1')::json
+         set work = null, definition = replace(definition::text, '"missing":1', '"other":1')::json
        where job_id = ${job.id}`);
     const found = await environment(id);
     expect(found.command).toEqual(['echo', '{{params.missing}}']);

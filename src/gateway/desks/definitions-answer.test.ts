@@ -13,7 +13,7 @@ function define(key: DefinitionKey, chars: number): TaskDefinition {
 }
 
 it('an answer takes no further definitions once it is full, and names the tenants whose definitions are missing', async () => {
-  const answer = new DefinitionsAnswer({ answerBytes: 10_000, perPiece: 2 });
+  const answer = new DefinitionsAnswer({ answerBytes: 10_000, perPiece: 2, smallBytes: 1_000 });
   const read = async (some: readonly DefinitionKey[]) => some.map((key) => define(key, 2_400));
   await answer.fill('a', keysOf('a', 10), 1_000, read);
   await answer.fill('b', keysOf('b', 1), 1_000, read);
@@ -26,6 +26,11 @@ it('an answer takes no further definitions once it is full, and names the tenant
 
 it('all small definitions fit', async () => {
   const answer = new DefinitionsAnswer();
-  await answer.fill('a', keysOf('a', 1_000), 1_000, async (some) => some.map((key) => define(key, 10)));
+  const pieces: number[] = [];
+  await answer.fill('a', keysOf('a', 1_000), 1_000, async (some) => {
+    pieces.push(some.length);
+    return some.map((key) => define(key, 10));
+  });
   expect([answer.definitions.length, answer.failed.length]).toEqual([1_000, 0]);
+  expect(pieces).toEqual([32, 64, 128, 256, 512, 8]);
 });

@@ -2,7 +2,8 @@
  * The answer to a worker that asks for definitions, bounded in bytes. One definition may take 512 KiB (its task, and the
  * params of its job), and a worker may ask for a thousand.
  *
- * Definitions are read in pieces until the answer is full. A tenant of which some did not fit is named among the failures,
+ * Definitions are read in pieces until the answer is full. As long as they are small, each piece is twice as large as the one
+ * before. A tenant of which some did not fit is named among the failures,
  * and the worker asks for those again.
  */
 import { answerFull, type DefinitionKey, type Failure, type TaskDefinition } from '../../contract/wire.ts';
@@ -10,8 +11,10 @@ import { answerFull, type DefinitionKey, type Failure, type TaskDefinition } fro
 const definitionLimits = {
   /** No further piece is read once the answer has this length. */
   answerBytes: 4 * 1024 * 1024,
-  /** Definitions of a piece: 16 MiB at most. */
+  /** Definitions of the first piece: 16 MiB at most. */
   perPiece: 32,
+  /** A piece of fewer bytes than this is small. */
+  smallBytes: 128 * 1024,
 };
 
 export class DefinitionsAnswer {
@@ -30,16 +33,20 @@ export class DefinitionsAnswer {
     withinMs: number,
     read: (some: readonly DefinitionKey[], leftMs: number) => Promise<readonly TaskDefinition[]>,
   ): Promise<void> {
-    const { answerBytes, perPiece } = this.#limits;
+    const { answerBytes, perPiece, smallBytes } = this.#limits;
     const deadlineMs = performance.now() + withinMs;
-    for (let i = 0; i < keys.length; i += perPiece) {
+    let size = perPiece;
+    for (let i = 0; i < keys.length; ) {
       if (this.#bytes >= answerBytes) {
         this.failed.push({ tenant, code: answerFull, detail: 'the answer is full; ask for the others again' });
         return;
       }
-      const piece = await read(keys.slice(i, i + perPiece), Math.max(1, deadlineMs - performance.now()));
+      const piece = await read(keys.slice(i, i + size), Math.max(1, deadlineMs - performance.now()));
+      const before = this.#bytes;
       for (const definition of piece) this.#bytes += Buffer.byteLength(JSON.stringify(definition));
       this.definitions.push(...piece);
+      i += size;
+      size = this.#bytes - before < smallBytes ? size * 2 : perPiece;
     }
   }
 }
