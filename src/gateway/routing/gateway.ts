@@ -46,7 +46,7 @@ interface Asked {
 const healthPaths = /^\/(?:healthz|readyz)$/;
 /** Answered within 2 s while the database is frozen: `millrace status`, `why` and the pages that show how things stand. */
 const promptPaths =
-  /^(?:\/t\/[^/]+)?\/(?:healthz|readyz|api\/(?:me|tenants|explain\/tenant|overview|status|workers|schedulers|launcher|slots)(?:\/[^/]*)?)$/;
+  /^(?:\/t\/[^/]+)?\/(?:healthz|readyz|api\/(?:me|tenants|explain\/tenant|overview|status|workers|schedulers|launcher|slots|installation)(?:\/[^/]*)?)$/;
 const answerTimes = {
   /** A prompt path waits for this long at least. A database that is slow, and not frozen, answers meanwhile. */
   patienceMs: 1_000,
