@@ -21,7 +21,7 @@ const shortestNoticeMs = 4_000;
 const readMs = 2_000;
 
 export async function lateness(options: Options, report: Report): Promise<Result> {
-  const server = await startServer();
+  const server = await startServer(options);
   const control = await server.fresh(controlDatabase);
   const up = await startUp({ home: server.home, databaseUrl: control.url, worker: true, places: 1_000 });
   const tenant = await openTenant(control, server.address(tenantDatabase));

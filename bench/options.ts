@@ -21,6 +21,8 @@ export interface Options {
   readonly snapshot: boolean;
   readonly runs: number;
   readonly profile: string | undefined;
+  /** URL of an existing PostgreSQL server; without it, the benchmark starts an embedded one. */
+  readonly database: string | undefined;
 }
 
 export const usage = `npm run bench -- NAME [flags]
@@ -38,6 +40,7 @@ export const usage = `npm run bench -- NAME [flags]
   --append         add the report to docs/benchmarks.md
   --seconds N      how long each thing is measured (10)
   --quick          a couple of seconds in all; shows that it works, measures nothing
+  --database URL   an existing PostgreSQL server: the benchmark makes and drops databases of its own there
 
   of dag only:
   --workload NAME  ${workloadNames.join(', ')}; all, or chain with one of the next three
@@ -45,7 +48,7 @@ export const usage = `npm run bench -- NAME [flags]
   --old N          compares an empty database with one that holds N old runs
   --snapshot       compares with a foreign transaction held open
   --runs N         memory over N runs
-  --profile DIR    time by statement, and profiles of Node in DIR
+  --profile DIR    of handover, too: time by statement, and profiles of Node in DIR
 
   of isolation only:
   --harm NAME      ${harmNames.join(', ')}, villains; all`;
@@ -62,6 +65,7 @@ const flags = {
   old: { type: 'string' },
   runs: { type: 'string' },
   profile: { type: 'string' },
+  database: { type: 'string' },
 } as const;
 
 /** Throws an error whose message is meant for users. */
@@ -77,6 +81,7 @@ export function readOptions(args: readonly string[]): Options {
     quick,
     snapshot,
     profile,
+    database: databaseUrl(values.database),
     seconds: number('seconds', values.seconds) ?? (quick ? 0.3 : 10),
     workload: values.workload === undefined ? undefined : oneOf(workloadNames, 'workload', values.workload),
     harm: values.harm === undefined ? undefined : oneOf([...harmNames, 'villains' as const], 'harm', values.harm),
@@ -90,6 +95,12 @@ function oneOf<T extends string>(known: readonly T[], kind: string, word: string
   const found = known.find((name) => name === word);
   if (found === undefined) throw new Error(`unknown ${kind} '${word}'; choose one of ${known.join(', ')}`);
   return found;
+}
+
+function databaseUrl(text: string | undefined): string | undefined {
+  if (text !== undefined && !(URL.canParse(text) && /^postgres(ql)?:/.test(text)))
+    throw new Error('--database must be a URL such as postgres://user@localhost/postgres');
+  return text;
 }
 
 function number(flag: string, text: string | undefined): number | undefined {

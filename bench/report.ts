@@ -68,8 +68,9 @@ export function aim(what: string, measured: number, bound: { below: number } | {
     : { what, aim: `≥ ${bound.atLeast}${unit}`, measured: formatted, met: measured >= bound.atLeast };
 }
 
-/** Rounds to three significant digits; such figures are not more precise. */
+/** Rounds to three significant digits; such figures are not more precise. `-`: there is no figure. */
 export function figure(value: number): string {
+  if (!Number.isFinite(value)) return '-';
   if (Math.abs(value) >= 1_000) return Math.round(value).toLocaleString('en-US');
   return Number(value.toPrecision(3)).toString();
 }
