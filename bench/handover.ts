@@ -9,11 +9,11 @@ import { silent } from '../src/kernel/log.ts';
 import type { Service } from '../src/kernel/service.ts';
 import { sql } from '../src/kernel/sql.ts';
 import type { Address } from '../src/postgres/address.ts';
-import { withClient } from '../src/postgres/databases.ts';
 import { makeRuntimes } from '../src/runtimes/runtimes.ts';
 import { type Carry, overNetwork } from '../src/worker/carrier.ts';
 import type { WorkerOptions } from '../src/worker/settings.ts';
 import { makeWorker } from '../src/worker/worker.ts';
+import { measureCommits, repeated, restMs } from './commits.ts';
 import { atEnd } from './ending.ts';
 import { type Hops, measureHops } from './hops.ts';
 import { startInProcess } from './in-process.ts';
@@ -26,8 +26,6 @@ import { type Server, startServer } from './server.ts';
 import { controlDatabase, openTenant, type Tenant, tenantDatabase } from './tenant.ts';
 import { chainOf } from './workloads.ts';
 
-/** Long enough that every sweep and poll has settled, short enough for a few hundred samples. */
-const restMs = 15;
 const warmUps = 50;
 const stuckMs = 10_000;
 
@@ -37,7 +35,7 @@ export async function handover(options: Options, report: Report): Promise<Result
   const inside = await inProcess(server, options);
   report.progress('worker over HTTP');
   const { samples: outside, request } = await overHttp(server, options);
-  const commit = await commits(server, options);
+  const commit = await measureCommits(server.address(controlDatabase), options);
   report.progress('a chain of 100 in `up`');
   const hops = await measureHops(server, options, report);
   await server.stop();
@@ -110,26 +108,6 @@ async function overHttp(
 async function freshControl(server: Server): Promise<Address> {
   await server.drop(tenantDatabase);
   return server.fresh(controlDatabase);
-}
-
-/** The shortest time that this machine needs for a durable change. A hand-over needs two of them in sequence. */
-function commits(server: Server, options: Options): Promise<Percentiles> {
-  return withClient(server.address(controlDatabase), async (client) => {
-    await client.query('create table bench_commit (n integer)');
-    const insert = { name: 'commit', text: 'insert into bench_commit values (1)' };
-    return repeated(options, async () => void (await client.query(insert)));
-  });
-}
-
-async function repeated({ quick }: Options, work: () => Promise<void>): Promise<Percentiles> {
-  const samples: number[] = [];
-  for (let i = 0; i < (quick ? 5 : 300); i++) {
-    const startedAt = performance.now();
-    await work();
-    samples.push(performance.now() - startedAt);
-    await sleep(restMs);
-  }
-  return percentiles(samples);
 }
 
 interface Wire {

@@ -1,4 +1,5 @@
 /** Entry point of `npm run bench`: argv → benchmark → report. */
+import { burst } from './burst.ts';
 import { catchup } from './catchup.ts';
 import { dag } from './dag.ts';
 import { endAll, endOnSignals } from './ending.ts';
@@ -15,6 +16,7 @@ import { tenants } from './tenants.ts';
 const benchmarks: Record<BenchmarkName, (options: Options, report: Report) => Promise<Result>> = {
   dag,
   handover,
+  burst,
   lateness,
   start,
   catchup,

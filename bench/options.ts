@@ -3,7 +3,17 @@ import { parseArgs } from 'node:util';
 import { type HarmName, harmNames } from './harms.ts';
 import { type WorkloadName, workloadNames } from './workloads.ts';
 
-const benchmarks = ['dag', 'handover', 'lateness', 'start', 'catchup', 'pages', 'tenants', 'isolation'] as const;
+const benchmarks = [
+  'dag',
+  'handover',
+  'burst',
+  'lateness',
+  'start',
+  'catchup',
+  'pages',
+  'tenants',
+  'isolation',
+] as const;
 export type BenchmarkName = (typeof benchmarks)[number];
 
 export interface Options {
@@ -29,6 +39,7 @@ export const usage = `npm run bench -- NAME [flags]
 
   dag        runs per second, against PostgreSQL alone in the same run
   handover   parent finished → child started, on an idle system
+  burst      1,000 tasks that have never run, due at one instant; one fan-out of ten; ordinary triggers
   lateness   how late triggers fire: 10,000 at once, and ordinary ones
   start      start with 100,000 triggers, cold and warm, and memory when idle
   catchup    a million missed instants, with a live trigger beside them (--runs N: another number)
@@ -48,7 +59,7 @@ export const usage = `npm run bench -- NAME [flags]
   --old N          compares an empty database with one that holds N old runs
   --snapshot       compares with a foreign transaction held open
   --runs N         memory over N runs
-  --profile DIR    of handover, too: time by statement, and profiles of Node in DIR
+  --profile DIR    of handover, too: time by statement, and profiles of Node in DIR; of burst: profiles of Node
 
   of isolation only:
   --harm NAME      ${harmNames.join(', ')}, villains; all`;

@@ -74,10 +74,16 @@ describe.skipIf(!needs('postgresql'))('On the server of --database, here Debianâ
   afterAll(() => server.remove());
   const external = { ...machine, server: expect.stringMatching(/^PostgreSQL 1[4-7]\..* of --database/) as string };
 
-  it.each(['dag', 'handover'])(
-    '%s leaves no database behind, and names the server',
-    async (name) => {
-      expect(await bench(name, '--database', server.url('postgres'))).toMatchObject({ name, machine: external });
+  it.each([
+    ['dag', {}, 1],
+    ['handover', { inProcess: percentiles, overHttp: percentiles, hop: percentiles }, 4],
+    ['burst', { started: percentiles, fan: percentiles, triggers: percentiles, commit: percentiles }, 3],
+  ])(
+    '%s tells its percentiles and aims, names the server and leaves no database behind',
+    async (name, told, aims) => {
+      const result = await bench(name, '--database', server.url('postgres'));
+      const promised = { name, percentiles: told, machine: external, aims: Array.from({ length: aims }, () => aim) };
+      expect(result).toMatchObject(promised);
       expect(await server.databases()).toEqual(['postgres']);
     },
     240_000,
