@@ -10,7 +10,7 @@ import type { Service } from '../src/kernel/service.ts';
 import { sql } from '../src/kernel/sql.ts';
 import type { Address } from '../src/postgres/address.ts';
 import { makeRuntimes } from '../src/runtimes/runtimes.ts';
-import { type Carry, overNetwork } from '../src/worker/carrier.ts';
+import { type Answer, type Carry, overNetwork } from '../src/worker/carrier.ts';
 import type { WorkerOptions } from '../src/worker/settings.ts';
 import { makeWorker } from '../src/worker/worker.ts';
 import { measureCommits, repeated, restMs } from './commits.ts';
@@ -95,11 +95,11 @@ async function overHttp(
   const empty = {
     url: new URL('/internal/definitions', up.url),
     key,
-    body: JSON.stringify({ worker: newId(), incarnation: 1, items: [] }),
+    body: { worker: newId(), incarnation: 1, items: [] },
   };
   const request = await repeated(options, async () => {
-    const { status } = await carry(empty, new AbortController().signal);
-    if (status !== 200) throw new Error(`an empty request was answered ${status}`);
+    const answer = await carry(empty, new AbortController().signal);
+    if ('made' in answer || answer.status !== 200) throw new Error('an empty request was refused');
   });
   await up.stop();
   return { samples, request };
@@ -161,7 +161,7 @@ class Watch {
       const answer = await carry(message, signal);
       const at = performance.now();
       if (isReport) this.#reports++;
-      if (pathname.endsWith('/claim')) this.#recordClaim(answer.text, at);
+      if (isReport || pathname.endsWith('/claim')) this.#recordRuns(answer, at);
       return answer;
     };
   }
@@ -180,10 +180,11 @@ class Watch {
     await sleep(restMs);
   }
 
-  #recordClaim(answer: string, at: number): void {
-    const { runs } = JSON.parse(answer) as { runs?: unknown[] };
-    if (runs === undefined || runs.length === 0) return;
-    this.#claims += runs.length;
+  /** The answer to a claim has a list of runs, the answer to a report has such a list for each set of places. */
+  #recordRuns(answer: Answer, at: number): void {
+    const { runs = [] } = ('made' in answer ? answer.made : JSON.parse(answer.text)) as { runs?: unknown[] };
+    if (runs.flat().length === 0) return;
+    this.#claims += runs.flat().length;
     if (this.#claims === 2 && this.#reportedAt !== undefined) this.samples.push(at - this.#reportedAt);
   }
 }

@@ -47,7 +47,7 @@ export async function startInProcess(home: string, control: Address): Promise<In
   await launcher.start();
   await serving.start();
   return {
-    carry: inProcess((request) => serving.gateway.fetchAs(request, inProcessCaller)),
+    carry: inProcess((path, body, signal) => serving.gateway.call(path, body, inProcessCaller, signal)),
     stop: atEnd(async () => {
       ending.abort();
       await serving.stop();

@@ -50,8 +50,11 @@ export interface ServingOptions {
 
 /** A scheduler that has not been heard of for this long is not told of. */
 const schedulerLifeMs = 10_000;
-/** Each proof writes a temporary file, which a server may log. After one that failed, the next beat tries again. */
-const diskProofEveryMs = 10_000;
+/**
+ * Each proof writes a temporary file, which a server may log: not with every beat. After one that failed, the next beat tries
+ * again. Beats are 2 s apart and two failures make a fault, so a full disk is found within 6 s.
+ */
+const diskProofEveryMs = 4_000;
 /** A statement without an answer is given up after this, and its connection closed. */
 const vitalsGiveUpMs = 5_000;
 const uiFolder = packageFile('ui', 'dist');
@@ -95,6 +98,7 @@ function makeGatewayContext(
   const cookieName = `millrace_${createHash('sha256').update(config.home).digest('hex').slice(0, 8)}`;
   const servings = new Servings(control, log);
   const turns = new BatchTurns();
+  const claims = new ClaimDesk({ loader, control, servings, turns, log, leaseMs, localTasks });
   return {
     control,
     loader,
@@ -106,8 +110,8 @@ function makeGatewayContext(
     rejectedCredentials: new RejectedCredentials({ control, time, log }),
     remote: null,
     streams: new OpenStreams({ control, time, log }),
-    claims: new ClaimDesk({ loader, control, servings, turns, log, leaseMs, localTasks }),
-    reports: new ReportDesk(loader, turns),
+    claims,
+    reports: new ReportDesk({ loader, turns, claims }),
     desks: makeTenantDesks(loader),
     servings,
     workers: new WorkerAccess(control, time),

@@ -210,7 +210,7 @@ async function makeInProcessWorker(
     version: engineVersion,
     url: 'http://in-process',
     key: 'in-process',
-    carry: inProcess((request) => serving.gateway.fetchAs(request, inProcessCaller)),
+    carry: inProcess((path, body, signal) => serving.gateway.call(path, body, inProcessCaller, signal)),
     taskUrl: config.publicUrl ?? serving.url(),
     runtimes: (worker) => makeRuntimes(workKinds, { functions: {}, environment: process.env, users, log: own, worker }),
     log: own,

@@ -125,7 +125,7 @@ export async function runCli(argv: readonly string[], roles: RoleCommands, io: I
   if (broken.aborted && isBrokenPipe(broken.reason)) return exitCodes.ok;
   if (io.signal?.aborted && ending.exitCode !== exitCodes.ok) return exitCodes.interrupted;
   const told = broken.aborted ? endingOf(broken.reason) : ending;
-  tell(io, told, argv.includes('--json'));
+  printEnding(io, told, argv.includes('--json'));
   return told.exitCode;
 }
 
@@ -148,7 +148,7 @@ function isBrokenPipe(error: unknown): boolean {
   return error instanceof Error && Reflect.get(error, 'code') === 'EPIPE';
 }
 
-function tell(io: Io, ending: Ending, json: boolean): void {
+function printEnding(io: Io, ending: Ending, json: boolean): void {
   if (ending.message === undefined) return;
   if (json && ending.problem !== undefined) {
     io.stderr.write(`${JSON.stringify(ending.problem)}\n`);

@@ -15,9 +15,14 @@ interface Post {
   readonly key: string | null;
 }
 
-type Posted =
-  | { readonly ids: readonly string[]; readonly isRepeated: boolean }
-  | { readonly refused: { readonly code: string; readonly detail: string } };
+type Posted = { readonly ids: readonly string[]; readonly isRepeated: boolean } | { readonly refused: Refusal };
+
+/** The answer to a request that is refused. An engine of a later release may have codes that this shell does not know. */
+interface Refusal {
+  readonly status: number;
+  readonly code: string;
+  readonly detail: string;
+}
 
 interface OutboundRequest {
   readonly url: string;

@@ -50,6 +50,12 @@ const shellPayloads = {
 
 export const channels = { ...hintPayloads, ...shellPayloads };
 
+/**
+ * Kinds that other processes hear of a little later, together: what listens to them shows something to people. Each report of
+ * a run sends one.
+ */
+export const patientKinds: ReadonlySet<string> = new Set<WakeKind>(['events', 'logs']);
+
 export type HintKind = keyof typeof hintPayloads;
 export type WakeKind = keyof typeof channels;
 export type WakePayload<K extends WakeKind> = z.infer<(typeof channels)[K]>;

@@ -3,6 +3,7 @@ import type { Pool } from 'pg';
 import type { Log } from '../kernel/log.ts';
 import type { Telemetry } from '../kernel/telemetry.ts';
 import type { Time } from '../kernel/time.ts';
+import type { BusSettings, CourierInfo, RedisPort } from './bus-context.ts';
 import type { Hints } from './channels.ts';
 import type { Conductors } from './flow-messages.ts';
 import type { LocalTasks } from './local-tasks.ts';
@@ -51,6 +52,8 @@ export interface SchedulerStatus {
   readonly nextTriggers: readonly string[];
   /** Whether runs were ready at the last check. */
   readonly ready: boolean;
+  /** Work that waits for conductors: messages in the inbox, and the next timer. An engine without flows leaves it out. */
+  readonly flows?: { readonly inbox: boolean; readonly nextDueAt: Date | null };
 }
 
 export interface WorkerPage {
@@ -74,6 +77,9 @@ export interface Directory {
   noteScheduler(status: SchedulerStatus): void;
   /** The start of the time in which a gateway has been serving without a break. Leases expire only while heartbeats can arrive. */
   servingSince(): Promise<Date | undefined>;
+  /** Records how many subscribers the tenant has, so that couriers know which tenants to serve. */
+  noteBus?(status: { readonly subscribers: number }): Promise<void>;
+  couriers?(seenSince: Date): Promise<readonly CourierInfo[]>;
 }
 
 /** How much of the past is kept; null: forever. A job's document may override this for its runs. */
@@ -94,6 +100,7 @@ interface EngineSettings {
   readonly retention: Retention;
   /** Which tenants may run `process` and `function` tasks. Missing in a shell of an older build, which allows all. */
   readonly localTasks?: LocalTasks;
+  readonly bus?: BusSettings;
 }
 
 export interface EngineContext {
@@ -108,6 +115,8 @@ export interface EngineContext {
   readonly secrets: Secrets;
   /** Missing in a shell without flows. */
   readonly conductors?: Conductors;
+  /** Missing where no Redis is configured. */
+  readonly redis?: RedisPort;
   /**
    * Runs work that can wait (retention, vacuum) when a slot is free: a host runs only a few at a time. Resolves to undefined
    * if the scheduler stops first.

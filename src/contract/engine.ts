@@ -27,7 +27,7 @@ export interface Offer {
   readonly priority: ClaimedRun['priority'];
 }
 
-/** One worker's wish for work. */
+/** A worker's request for runs. */
 export interface Poll {
   readonly worker: string;
   readonly incarnation: number;
@@ -36,7 +36,7 @@ export interface Poll {
   readonly lanes: readonly string[];
 }
 
-/** One worker's wish for runs that it was offered. */
+/** A worker's request for runs that it was offered. */
 export interface Accept extends Pick<Poll, 'worker' | 'incarnation' | 'lanes'> {
   readonly runs: readonly Pick<Offer, 'run' | 'lease'>[];
 }
@@ -44,8 +44,14 @@ export interface Accept extends Pick<Poll, 'worker' | 'incarnation' | 'lanes'> {
 /** At most this many runs of a set of lanes leave in one claim. */
 export const largestClaim = 1_000;
 /**
+ * At most this many runs of a set of lanes leave in the commit of a report. A claim serves more of them better: reports of
+ * others need not wait for it.
+ */
+export const largestHandOver = 64;
+/**
  * Params that leave in one claim, in bytes of JSON. A claim's answer is one message; 150 runs with 3.9 MB each made one
- * that no string could hold, and some MB of JSON hold the event loop of both ends. The run that crosses the limit still leaves, so a single run is never too large.
+ * that no string could hold, and some MB of JSON block the event loop of both ends. The run that crosses the limit still leaves, so
+ * that a single run is never too large.
  */
 export const maxClaimBytes = 1024 * 1024;
 export interface Heartbeat {
@@ -63,7 +69,10 @@ export type FromWorker<T extends HeldRun> = T & { readonly worker?: string };
 export interface Reported {
   readonly applied: number;
   readonly created: number;
-  /** Runs for the polls that came with the reports, a list for each. An engine that hands out none leaves it out. */
+  /**
+   * Runs for the polls that came with the reports, a list for each. If others may be ready still, the engine has sent a hint.
+   * An engine that hands out none leaves it out.
+   */
   readonly runs?: readonly (readonly ClaimedRun[])[];
 }
 
@@ -97,7 +106,7 @@ export interface RunEngine {
    * they have room for, and fewer than `largestClaim`, have left nothing.
    */
   claim(ctx: EngineContext, polls: readonly Poll[]): Promise<ClaimedRun[][]>;
-  /** With polls, the commit that applies the reports may hand runs out for them. */
+  /** With polls, the commit that applies the reports may hand runs out for them, in rank order. */
   report(ctx: EngineContext, reports: readonly FromWorker<Report>[], polls?: readonly Poll[]): Promise<Reported>;
   /** Ready runs of a lane in rank order, without those named. Locks nothing and writes nothing. */
   offers(ctx: EngineContext, lane: string, most: number, without: ReadonlySet<string>): Promise<Offer[]>;
@@ -108,11 +117,11 @@ export interface RunEngine {
   accept(ctx: EngineContext, wishes: readonly Accept[]): Promise<ClaimedRun[][]>;
   /** Renews the leases of these workers; answers per heartbeat which runs are lost and which are to be killed. */
   renew(ctx: EngineContext, beats: readonly Heartbeat[]): Promise<{ lost: HeldRun[]; cancel: HeldRun[] }[]>;
-  /** Running runs that are to be killed, and who holds them. */
+  /** Running runs that must be killed, with the workers that hold them. */
   cancellations(ctx: EngineContext): Promise<{ worker: string; run: HeldRun }[]>;
-  /** Keeps chunks of runs that are still leased so; answers how many were kept. */
+  /** Stores chunks of runs that are still under that lease. Returns the number of stored chunks. */
   logs(ctx: EngineContext, chunks: readonly FromWorker<LogChunk>[]): Promise<number>;
-  /** Of those keys, the definitions that runs are made of which this worker holds. An engine of an older build ignores it. */
+  /** The definitions with these keys, as far as this worker holds runs of them. An engine of an older build ignores `worker`. */
   definitions(ctx: EngineContext, keys: readonly DefinitionKey[], worker?: string): Promise<TaskDefinition[]>;
   /** The stash values that the definition of a leased run names; base64. */
   stash(ctx: EngineContext, run: FromWorker<HeldRun>, names: readonly string[]): Promise<Record<string, string>>;
@@ -147,8 +156,8 @@ export interface Engine {
   /** Removes what retention no longer keeps; answers how many rows went. */
   prune(ctx: EngineContext): Promise<number>;
   readonly runs: RunEngine;
-  /** An engine without an event bus answers 501 for it. */
+  /** Missing in an engine without an event bus: gateways answer 503 `no_bus` for it. */
   readonly bus?: BusEngine;
-  /** An engine without flows answers 501 for them. */
+  /** Missing in an engine without flows: gateways answer 501 `not_supported` for them. */
   readonly flows?: FlowEngine;
 }

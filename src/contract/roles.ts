@@ -17,6 +17,8 @@ export interface KeyCaller {
   readonly role: Role;
   /** The id of the key; a session has none. */
   readonly keyId?: string;
+  /** The owner of topics and subscriptions: the same for all secrets of a key that is rotated. A session has none. */
+  readonly identity?: { readonly id: string; readonly name: string };
   /** The tenant that the key gives access to; null: all (root, conductor, and a worker key that is not bound to a tenant). */
   readonly tenantId: string | null;
   /** The recent name of that tenant, for display only. */

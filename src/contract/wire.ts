@@ -1,7 +1,7 @@
 /**
- * What workers and the gateway say to each other under `/internal`: every message is a batch, and every item names
- * tenant, run and lease (I3, I4). A tenant is meant by its id: its name may be another's tomorrow. Parsed on both ends, so
- * that neither can hurt the other (I11).
+ * The messages between workers and gateways under `/internal`. Every message is a batch, and every item names tenant, run and
+ * lease (I3, I4). Tenants are named by id, because another tenant may have the name tomorrow. Both ends parse what they
+ * receive, so that neither can harm the other (I11).
  */
 import { z } from 'zod';
 
@@ -14,6 +14,8 @@ const int4 = z.int().max(2 ** 31 - 1);
  * another release may know others.
  */
 const workKind = z.string().regex(/^[a-z][a-z0-9-]{0,39}$/);
+/** Kinds that one worker takes. */
+const maxRuntimes = 10;
 
 /** A run as it is held by a worker: the lease says which hand-out. */
 export const heldRun = z.object({ tenant: id, run: id, lease: int4.min(1) });
@@ -25,33 +27,33 @@ export const maxIncarnationAheadMs = 86_400_000;
 /** A worker's identity: the id stays over restarts under `up`, the incarnation (start time) does not. */
 const workerIdentity = { worker: id, incarnation: z.int().min(0) };
 
-/** Something a worker may have cached that has changed. */
+/** A changed object that a worker may have cached. */
 export const invalidation = z.object({ tenant: id, kind: z.enum(['project', 'task']), id });
 export type Invalidation = z.infer<typeof invalidation>;
 
-/** What rides on every answer to a worker: runs to kill, runs it no longer holds, caches to drop. */
+/** Part of every answer to a worker: runs to kill, runs that it no longer holds, caches to drop. */
 const signals = z.object({
   cancel: z.array(heldRun),
   lost: z.array(heldRun),
   invalidate: z.array(invalidation),
-  /** Each gateway counts invalidations for itself, from nothing when it starts: which one this is, and how many it knows. */
+  /** Each gateway counts its invalidations, from 0 when it starts. The epoch names the gateway's life, `newest` is its count. */
   epoch: z.string().min(1).max(100),
   newest: z.int().min(0),
 });
 export type Signals = z.infer<typeof signals>;
 
-/** By epoch, up to which invalidation a worker knows; so that each is told once. */
-const seen = z
-  .looseObject({})
-  // before each of them is looked at: a record of very many takes seconds to check
-  .refine((epochs) => Object.keys(epochs).length <= 100, { error: 'more than 100 epochs', abort: true })
-  .pipe(z.record(z.string().max(100), z.int().min(0)));
+/** An object of few fields. They are counted first, because checking each field of a very large record takes seconds. */
+function boundedRecord(max: number, what: string) {
+  return z
+    .looseObject({})
+    .refine((fields) => Object.keys(fields).length <= max, { error: `more than ${max} ${what}`, abort: true });
+}
+
+/** For each epoch, the number of the last invalidation that the worker has received, so that each is sent once. */
+const seen = boundedRecord(100, 'epochs').pipe(z.record(z.string().max(100), z.int().min(0)));
 export type Seen = z.infer<typeof seen>;
 
-/**
- * What could not be done for a tenant: all of this message that is its, or, where a run is named or some are listed, what is
- * of those.
- */
+/** A failure of one tenant. It concerns all items of the tenant in the message, or only the run or runs that it names. */
 const failure = z.object({
   tenant: id,
   run: id.optional(),
@@ -61,18 +63,21 @@ const failure = z.object({
 });
 export type Failure = z.infer<typeof failure>;
 
-/** How many tenants a poll may leave out. */
+/** The number of tenants that a poll may leave out. */
 export const mostWithout = 1_000;
+
+/**
+ * The messages that a worker of this release understands, as a number. 1: runs of tasks only. 2: also runs of nodes, and runs
+ * in the answer to a report.
+ */
+export const wireNumber = 2;
 
 /** Which runs a worker takes. */
 const served = {
   /** The kinds of work that it takes. */
-  runtimes: z.array(workKind).max(10),
+  runtimes: z.array(workKind).max(maxRuntimes),
   queues: z.array(z.string().min(1).max(200)).min(1).max(100),
-  /**
-   * The messages that the worker understands, as a number. 1, or left out: runs of tasks only. 2: also runs of nodes, and
-   * runs in the answer to a report.
-   */
+  /** The `wireNumber` of its release; left out: 1. */
   wire: z.int().min(1).optional(),
 };
 /** How many runs a worker takes, and which. */
@@ -84,7 +89,7 @@ export const claimRequest = z.object({
   /** With 0 free places a poll waits for signals only. */
   ...places.shape,
   wait_ms: z.int().min(0).max(60_000),
-  /** Tenants of which it takes no runs now: so many of theirs are to be reported still. */
+  /** Tenants of which the worker takes no runs now, because it has too many unsent reports of theirs. */
   without: z.array(id).max(mostWithout).optional(),
   seen,
 });
@@ -110,10 +115,7 @@ const report = z.object({
   reason: z.string().max(4_000).nullable(),
   exit_code: int4.min(-(2 ** 31)).nullable(),
   started_at: z.iso.datetime().nullable(),
-  /**
-   * What the task made, as JSON text: nobody on its way has to write it again. Text that is no JSON becomes the reason of the
-   * run, see `runs/results.ts`.
-   */
+  /** The task's result as JSON text, so that no process on the way serializes it again. Text that is not JSON becomes the reason. */
   result: z.string().max(maxResultBytes).optional(),
 });
 export type Report = z.infer<typeof report>;
@@ -121,12 +123,14 @@ export type Report = z.infer<typeof report>;
 export const reportRequest = z.object({
   ...workerIdentity,
   reports: z.array(report).max(10_000),
-  /** Places that the worker keeps free for runs in the answer. No poll of its may ask for them meanwhile. */
-  places: places.optional(),
+  /**
+   * Places that the worker keeps free for runs in the answer, by lanes. Its polls must not ask for the same places meanwhile.
+   */
+  places: z.array(places).max(10).optional(),
 });
 export type ReportRequest = z.infer<typeof reportRequest>;
 /**
- * How many runs a worker may hold; a heartbeat lists them all, each of which is some 110 bytes of JSON. A worker has at most
+ * The number of runs that a worker may hold. A heartbeat lists all of them, about 110 bytes of JSON each. A worker has at most
  * 10,000 places. A gateway needs 2 to 4 µs for each run of a heartbeat.
  */
 export const mostHolds = 25_000;
@@ -137,22 +141,24 @@ export const heartbeatRequest = z.object({
   name: z.string().max(200),
   addr: z.string().max(300),
   version: z.string().max(100),
-  /** How many runs it executes at once; none when it is leaving and takes no more. */
+  /** The number of runs that it executes at once; 0 while it is leaving. */
   places: int4.min(0),
   /** The kinds of work that it takes now. */
-  runtimes: z.array(workKind).max(10),
+  runtimes: z.array(workKind).max(maxRuntimes),
   /** The kinds that it would take if what executes them were available, and why it is not. */
-  unavailable: z.record(workKind, z.string().max(1_000)).optional(),
+  unavailable: boundedRecord(maxRuntimes, 'kinds')
+    .pipe(z.record(workKind, z.string().max(1_000)))
+    .optional(),
   queues: z.array(z.string().min(1).max(200)).max(100),
   holds: z.array(heldRun).max(mostHolds),
-  /** How many of its places are taken; some of what it holds takes none. Left out, all of it is taken to. */
+  /** The number of taken places, since some held runs take none. Left out: every held run takes one. */
   taken: int4.min(0).optional(),
   seen,
 });
 export type HeartbeatRequest = z.infer<typeof heartbeatRequest>;
 export const heartbeatAnswer = z.object({
   ...signals.shape,
-  /** How soon the next one is expected; left out, the worker decides. */
+  /** The time until the next heartbeat; left out: the worker decides. */
   beat_ms: z.int().min(100).max(60_000).optional(),
 });
 export type HeartbeatAnswer = z.infer<typeof heartbeatAnswer>;
@@ -172,7 +178,7 @@ export const logsAnswer = z.object({ accepted: z.int(), failed: z.array(failure)
 
 const definitionKey = z.object({ tenant: id, task: id, version: int4.min(1) });
 export type DefinitionKey = z.infer<typeof definitionKey>;
-/** Only a worker of an older release does not say who it is; it is told to be upgraded. */
+/** A worker of an older release sends no identity; the answer tells its operator to upgrade it. */
 const identityIfKnown = { worker: id.optional(), incarnation: z.int().min(0).optional() };
 export const definitionsRequest = z.object({ ...identityIfKnown, items: z.array(definitionKey).max(1_000) });
 export type DefinitionsRequest = z.infer<typeof definitionsRequest>;
@@ -183,13 +189,13 @@ const environment = z.record(z.string(), z.union([z.string(), z.object({ stash: 
 export type Environment = z.infer<typeof environment>;
 
 /**
- * What to execute. The members differ by kind, and only the kind's own `block.ts` knows them. A worker that cannot read one
+ * The work to execute. Its members differ by kind, and only the kind's own `block.ts` knows them. A worker that cannot read one
  * block can still read the other definitions of the same answer.
  */
 const runtimeBlock = z.looseObject({ kind: workKind, env: environment.optional() });
 export type RuntimeBlock = z.infer<typeof runtimeBlock>;
 
-/** What a worker needs to execute a task: immutable per (task, version), so it is cached without doubt. */
+/** Everything that a worker needs to execute a task. Immutable per (task, version), so that workers cache it. */
 const taskDefinition = z.object({
   ...definitionKey.shape,
   name: z.string(),
@@ -215,20 +221,20 @@ export const secretsRequest = z.object({
 export type SecretsRequest = z.infer<typeof secretsRequest>;
 export const secretsAnswer = z.object({ values: z.record(z.string(), z.base64()) });
 
-/** What a run has in common with every other, whatever it is about. */
+/** The members that runs of tasks and of nodes share. */
 const handOut = {
   ...heldRun.shape,
-  /** What it is called now: for the task's environment, and the address that it is given. */
+  /** The present name of the tenant, for the task's environment and its address of the API. */
   tenant_name: z.string(),
   engine: z.string(),
   attempt: z.int(),
   priority: z.enum(['backfill', 'low', 'normal', 'high']),
   params: z.record(z.string(), z.unknown()),
-  /** Bearer credential for the task itself; dies with the lease. Empty where all that was asked for is `none`. */
+  /** The task's bearer credential, valid for this lease. Empty if the poll asked only for runs of the kind `none`. */
   credential: z.string(),
 };
 
-/** A node of an execution, with all that a worker needs: no definition is fetched for it. */
+/** A node of an execution, with everything that a worker needs, so that it fetches no definition. */
 const nodeWork = z.object({
   execution: id,
   /** Its id within the execution. */
@@ -242,7 +248,7 @@ export type NodeWork = z.infer<typeof nodeWork>;
 
 const absent = z.never().optional();
 
-/** A run is about a task at an instant, or about a node of an execution. Only workers of wire 2 are given the latter. */
+/** A run is about a task at an instant, or about a node of an execution. Only workers of wire 2 receive the latter. */
 const claimedRun = z.union([
   z.object({ ...handOut, task: id, version: z.int(), instant: z.iso.datetime(), node: absent }),
   z.object({ ...handOut, task: absent, version: absent, instant: absent, node: nodeWork }),
@@ -254,12 +260,13 @@ export const claimAnswer = z.object({ runs: z.array(claimedRun), ...signals.shap
 export type ClaimAnswer = z.infer<typeof claimAnswer>;
 
 /**
- * A report that came too late or twice is acknowledged all the same (I3). What failed is to be sent again, without the
- * rest: all of a tenant, or the runs that are listed. But a run that is named was refused, and will be again.
+ * A late or repeated report is acknowledged, too (I3). The worker sends failed reports again: all reports of the tenant, or
+ * those of the listed runs. A failure with a single `run` is a rejection, which would be repeated.
  */
 export const reportAnswer = z.object({
   accepted: z.int(),
   failed: z.array(failure),
-  /** For the places that the request named: as in the answer to a claim. */
-  runs: z.array(claimedRun).optional(),
+  /** Runs for the places that the request named, a list for each, as in the answer to a claim. */
+  runs: z.array(z.array(claimedRun)).optional(),
 });
+export type ReportAnswer = z.infer<typeof reportAnswer>;

@@ -42,16 +42,16 @@ export function readDocument(text: string, format: DocumentFormat): ReadDocument
   const read = readDocuments(text);
   if (!read.ok) return read;
   const [first, second] = read.documents;
-  if (first === undefined) return refused('the document is empty');
-  if (second !== undefined) return refused(`line ${second.line}: a second document begins; only one is expected`);
+  if (first === undefined) return reject('the document is empty');
+  if (second !== undefined) return reject(`line ${second.line}: a second document begins; only one is expected`);
   return { ok: true, value: first.value };
 }
 
 /** All documents of a YAML text, as a file with `---` lines has them. Empty ones are passed over. JSON is YAML too. */
 export function readDocuments(text: string): ReadDocuments {
-  if (text.length > longestYaml) return refused(`more than ${longestYaml} characters of YAML; send it as JSON`);
+  if (text.length > longestYaml) return reject(`more than ${longestYaml} characters of YAML; send it as JSON`);
   if (hasTooManyMarks(text))
-    return refused(`more than ${mostMarks} lines and punctuation marks of YAML; send it as JSON`);
+    return reject(`more than ${mostMarks} lines and punctuation marks of YAML; send it as JSON`);
   return withoutStacks(() => composeDocuments(text));
 }
 
@@ -69,9 +69,9 @@ function withoutStacks<T>(work: () => T): T {
 function composeDocuments(text: string): ReadDocuments {
   const lines = new LineCounter();
   const tokens = tokensOf(text, lines);
-  if (typeof tokens === 'string') return refused(tokens);
+  if (typeof tokens === 'string') return reject(tokens);
   const excess = excessOf(tokens);
-  if (excess !== undefined) return refused(excess);
+  if (excess !== undefined) return reject(excess);
   const composer = new Composer({ version: '1.2', schema: 'core', uniqueKeys: false, prettyErrors: false });
   const composed = [...composer.compose(tokens)];
   const faults = composed.flatMap((document) => documentFaults(document, lines)).slice(0, mostFaults);
@@ -123,19 +123,17 @@ function placedDocuments(composed: readonly Document.Parsed[], lines: LineCounte
     });
     return { ok: true, documents };
   } catch (error) {
-    return refused(error instanceof Error ? error.message : 'not YAML');
+    return reject(error instanceof Error ? error.message : 'not YAML');
   }
 }
 
 function readJson(text: string): ReadDocument {
-  if (text.trim() === '') return refused('the document is empty');
+  if (text.trim() === '') return reject('the document is empty');
   try {
     return { ok: true, value: JSON.parse(text) as unknown };
   } catch (error) {
     const message = error instanceof Error ? error.message : 'not JSON';
-    return refused(
-      message.replace(/ in JSON at position (\d+).*/, (_, at) => ` at ${lineAndColumn(text, Number(at))}`),
-    );
+    return reject(message.replace(/ in JSON at position (\d+).*/, (_, at) => ` at ${lineAndColumn(text, Number(at))}`));
   }
 }
 
@@ -191,6 +189,6 @@ function repeatedKeys(root: unknown): [number, string][] {
   return repeated;
 }
 
-function refused(message: string): { readonly ok: false; readonly faults: readonly Fault[] } {
+function reject(message: string): { readonly ok: false; readonly faults: readonly Fault[] } {
   return { ok: false, faults: [{ path: '', message }] };
 }

@@ -20,9 +20,9 @@ export function readSpan(text: string, limits: SpanLimits = {}): Read<number> {
   const signed = limits.signed === true;
   const parsed = parseDuration(text, { signed });
   if (!parsed.ok) return parsed;
-  if (!signed && parsed.ms === 0) return refused('must be longer than nothing');
-  if (!signed && parsed.ms < (limits.leastMs ?? 1)) return refused(`must be at least ${(limits.leastMs ?? 1) / 1000}s`);
-  if (Math.abs(parsed.ms) > longestSpanMs) return refused('must not be longer than 1000 years');
+  if (!signed && parsed.ms === 0) return reject('must be longer than nothing');
+  if (!signed && parsed.ms < (limits.leastMs ?? 1)) return reject(`must be at least ${(limits.leastMs ?? 1) / 1000}s`);
+  if (Math.abs(parsed.ms) > longestSpanMs) return reject('must not be longer than 1000 years');
   return { ok: true, value: parsed.ms };
 }
 
@@ -34,27 +34,27 @@ const latestMs = Date.UTC(10_000, 0, 1) - 1;
 /** An RFC 3339 timestamp, the offset included, to milliseconds since the epoch. Years 1970 to 9999. */
 export function readInstant(text: string): Read<number> {
   const match = rfc3339.exec(text);
-  if (match === null) return refused(`is not an RFC 3339 timestamp with an offset; ${hint}`);
+  if (match === null) return reject(`is not an RFC 3339 timestamp with an offset; ${hint}`);
   const [, year, month, day, hour, minute, second, fraction = '', sign, offsetHour, offsetMinute] = match;
   const [h, m, s] = [Number(hour), Number(minute), Number(second)];
   const wallMs = Date.UTC(Number(year), Number(month) - 1, Number(day), h, m, s);
   const iso = new Date(wallMs).toISOString();
   if (iso.slice(0, 19) !== `${year}-${month}-${day}T${hour}:${minute}:${second}`) {
-    return refused('names a day or time that does not exist');
+    return reject('names a day or time that does not exist');
   }
-  if (Number(offsetHour ?? 0) > 23 || Number(offsetMinute ?? 0) > 59) return refused('has an offset beyond 23:59');
-  if (/[1-9]/.test(fraction.slice(3))) return refused('is finer than a millisecond');
+  if (Number(offsetHour ?? 0) > 23 || Number(offsetMinute ?? 0) > 59) return reject('has an offset beyond 23:59');
+  if (/[1-9]/.test(fraction.slice(3))) return reject('is finer than a millisecond');
   const offsetMs = (Number(offsetHour ?? 0) * 60 + Number(offsetMinute ?? 0)) * 60_000 * (sign === '-' ? -1 : 1);
   const value = wallMs + Number(fraction.slice(0, 3).padEnd(3, '0')) - offsetMs;
-  if (value < earliestMs || value > latestMs) return refused('must lie in the years 1970 to 9999');
+  if (value < earliestMs || value > latestMs) return reject('must lie in the years 1970 to 9999');
   return { ok: true, value };
 }
 
 /** The `KEY=VALUE` of an environment list. The value may be empty and may hold further `=`. */
 export function readEnvLine(text: string): Read<{ readonly name: string; readonly value: string }> {
   const at = text.indexOf('=');
-  if (at < 0) return refused('must be KEY=VALUE');
-  if (at === 0) return refused('must have a name before the =');
+  if (at < 0) return reject('must be KEY=VALUE');
+  if (at === 0) return reject('must have a name before the =');
   return { ok: true, value: { name: text.slice(0, at), value: text.slice(at + 1) } };
 }
 
@@ -64,6 +64,6 @@ export function accepted<T>(read: Read<T>): T {
   throw new Error(`a checked document holds a value that ${read.message}`);
 }
 
-function refused(message: string): { readonly ok: false; readonly message: string } {
+function reject(message: string): { readonly ok: false; readonly message: string } {
   return { ok: false, message };
 }

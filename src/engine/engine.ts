@@ -35,7 +35,7 @@ export const engine: Engine = {
   prune: pruneTenant,
   runs: {
     claim: (ctx, polls) => claimRuns(ctx, engineVersion, polls),
-    report: applyReports,
+    report: (ctx, reports, polls) => applyReports(ctx, engineVersion, reports, polls),
     offers: listOffers,
     accept: (ctx, wishes) => acceptRuns(ctx, engineVersion, wishes),
     renew: renewLeases,

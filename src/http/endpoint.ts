@@ -55,6 +55,8 @@ export interface Input<E extends Endpoint> {
   readonly body: BodyOf<E['body']>;
   readonly caller: Caller | undefined;
   readonly request: Request;
+  /** Aborts when the caller has gone. */
+  readonly signal: AbortSignal;
 }
 
 type AnswerOf<A> = A extends z.ZodType ? z.input<A> : A extends 'text' ? string : A extends 'none' ? void : never;

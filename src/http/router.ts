@@ -57,6 +57,7 @@ async function answer<Context>(
     body: await readBody(request, endpoint),
     caller,
     request,
+    signal: request.signal,
   };
   return respond(endpoint, await handler(input as never, context));
 }
@@ -83,11 +84,17 @@ function authorize(allow: Access, caller: Caller | undefined): void {
 }
 
 /** Every error leaves as problem+json; what we did not foresee is reported and told without its insides. */
-export function problemResponse(error: unknown, onFault: (error: unknown) => void): Response {
+/** What a caller is told of an error. `onFault` is called with one that nobody has foreseen. */
+export function toKnownError(error: unknown, onFault: (error: unknown) => void): MillraceError {
   const foreseen = knownError(error) ?? staleError(error);
   const known = foreseen ?? translate(error);
   // a MillraceError is foreseen: whoever threw it has said all there is to say
   if (known.status >= 500 && foreseen === undefined) onFault(error);
+  return known;
+}
+
+export function problemResponse(error: unknown, onFault: (error: unknown) => void): Response {
+  const known = toKnownError(error, onFault);
   const headers = new Headers({ 'content-type': 'application/problem+json', ...known.headers });
   if (known.code === 'unauthenticated') headers.set('www-authenticate', 'Bearer realm="millrace"');
   if (known.status === 503) headers.set('retry-after', '1');

@@ -1,6 +1,6 @@
 /**
- * Messages to the launcher, in one turn: taken one at a time, the oldest first, acknowledged before anything is waited
- * for, and settled when it is known what came of them.
+ * Messages to the launcher within one turn. They are taken one at a time, oldest first, acknowledged at once, and settled when
+ * their outcome is known.
  */
 import type { OpenMessage } from './launch-queries.ts';
 import type { Launch, LaunchEntry, Ledger } from './ledger.ts';

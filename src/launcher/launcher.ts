@@ -1,9 +1,9 @@
 /**
- * The launcher: keeps one scheduler alive for each tenant that is wanted. Any number of them may run; one is active, the
+ * The launcher: keeps one scheduler alive for each tenant that is wanted. Any number of launchers may run; one is active, the
  * others stand by. Its main loop: discover databases, take messages, automatic transitions, sleep until something happens.
  *
- * It keeps nothing that it could not lose: whoever comes next reads from the control database where things stand. It waits
- * for no tenant and no host; what takes time is a state.
+ * It can lose everything that it has in memory: the next launcher reads the state from the control database. It waits for no
+ * tenant and no host; whatever takes time is a state. README.md has the diagram.
  */
 import { performance } from 'node:perf_hooks';
 import type { Pool } from 'pg';
@@ -265,6 +265,7 @@ class Launcher {
     const db = this.#db;
     const messages = await readMessages(db);
     const { now, limit } = await readClock(db);
+    this.#lease.noteServerTime(now);
     // before the words of their schedulers: a host that ends says why of each, and only then that it ends
     const registered = await readHosts(db);
     let { entries, databases } = await this.#readTenants();

@@ -124,6 +124,18 @@ describe('the lease', () => {
     await blocker.end();
   });
 
+  it.each([1, -1])('gives hosts time to be heard of after the clock of the server was set (%i h)', async (hours) => {
+    const first = lease({ alone: true });
+    await first.service.start();
+    await held(first);
+    const nowMs = Date.now();
+    first.noteServerTime(new Date(nowMs));
+    first.noteServerTime(new Date(nowMs + 1_000));
+    expect(first.mayJudge, 'an answer that took a second').toBe(true);
+    first.noteServerTime(new Date(nowMs + hours * 3_600_000));
+    expect(first.mayJudge).toBe(false);
+  });
+
   it('is not believed in by a machine that wakes up, until it is renewed', async () => {
     const first = lease({ alone: true });
     await first.service.start();

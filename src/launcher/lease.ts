@@ -1,7 +1,7 @@
 /**
- * One launcher is active: it holds the lease, renewed every second and valid for five, by the server's clock. Whoever holds
- * it has an epoch of its own, and whatever it writes is conditional on that (`asLauncher`): one that was frozen and has been
- * replaced is refused by the database.
+ * One launcher is active: it holds the lease, which is renewed every second and valid for five, by the server's clock. Each
+ * holder has an epoch of its own, and all its writes are conditional on that epoch (`asLauncher`). So the database refuses the
+ * writes of a launcher that was frozen and has been replaced.
  */
 import { leaseValidMs } from '../control/liveness.ts';
 import { sqlStateOf } from '../errors.ts';
@@ -46,6 +46,8 @@ export class Lease {
   #epoch: number | undefined;
   #heardAt = { monotonic: Number.NEGATIVE_INFINITY, wall: Number.NEGATIVE_INFINITY };
   #graceUntil = Number.NEGATIVE_INFINITY;
+  /** How far the server's clock is ahead of the clock that only runs. */
+  #serverAheadMs: number | undefined;
   #firstOfAll = true;
   readonly service: Service;
 
@@ -75,6 +77,13 @@ export class Lease {
   /** Whether a host that has been silent may be judged, or could not have been heard. */
   get mayJudge(): boolean {
     return performance.now() >= this.#graceUntil && this.#silenceMs() < gapMs;
+  }
+
+  /** A host that beat before the server's clock was set seems silent until it beats again. */
+  noteServerTime(now: Date): void {
+    const aheadMs = now.getTime() - performance.now();
+    if (Math.abs(aheadMs - (this.#serverAheadMs ?? aheadMs)) > gapMs) this.#graceUntil = performance.now() + graceMs;
+    this.#serverAheadMs = aheadMs;
   }
 
   /** Told by whoever was refused by the database. */

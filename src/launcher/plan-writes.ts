@@ -1,6 +1,6 @@
 /**
- * What a turn of the launcher has decided, written in one transaction that is conditional on its epoch. Where the database
- * refuses that, whoever's rows it refuses is found, and left out: no tenant keeps the others waiting.
+ * Writes the decisions of a turn in one transaction that is conditional on the launcher's epoch. If the database rejects it, the
+ * tenants whose rows are rejected are found and left out, so that no tenant keeps the others waiting.
  */
 import { isStatementRejection } from '../errors.ts';
 import { append, type EventDraft, tenantTopic } from '../events/append.ts';

@@ -1,6 +1,6 @@
 /**
- * Tenants whose rows the database rejects: somebody has locked one, or a constraint or a trigger that is not ours forbids
- * the change. The launcher leaves such a tenant out of its writes, tries it again after a pause, and logs it, throttled.
+ * Tenants whose rows the database rejects: another session has locked one, or a foreign constraint or trigger forbids the
+ * change. The launcher leaves such a tenant out of its writes, tries it again after a pause, and logs it, throttled.
  */
 import { performance } from 'node:perf_hooks';
 import type { Log } from '../kernel/log.ts';

@@ -8,7 +8,7 @@ import type { Finding } from '../loader/inspections.ts';
 import { type Guest, place, type Room } from './hosts/placement.ts';
 import { boundText, noEngine, type Reason, reasons } from '../control/reasons.ts';
 import type { HostFault } from './hosts/spawning.ts';
-import { afterQuit, isFailing, nextNoteAt, type Quit } from './supervisor.ts';
+import { afterQuit, isDue, isFailing, nextNoteAt, type Quit } from './supervisor.ts';
 import type { Sighting } from './discovery/watch.ts';
 
 export interface StartsWorld {
@@ -71,7 +71,7 @@ function findBlocker(entry: LaunchEntry, launch: Launch, world: StartsWorld): Re
 
 /** The reason was recorded when the pause began. */
 function findPause({ retryAt, reason }: Launch, now: Date): Reason | undefined {
-  if (retryAt === null || retryAt <= now) return undefined;
+  if (isDue(retryAt, now)) return undefined;
   return reason?.code === 'starting' ? reason : reasons.starting;
 }
 

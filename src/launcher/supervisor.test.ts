@@ -102,6 +102,8 @@ describe('without anybody saying so', () => {
     ],
     ['a crash is waited out', {}, { kind: 'nothing' }],
     ['a crash is tried again', { retryAt: now }, { kind: 'start' }],
+    ['the longest pause is waited out', { retryAt: after(60_000) }, { kind: 'nothing' }],
+    ['a crash from before the clock was set back is tried again', { retryAt: after(60_001) }, { kind: 'start' }],
     ['nobody starts what is still ending', { ending: true, retryAt: now }, { kind: 'nothing' }],
     ['what runs is left alone', { state: 'STARTED', reason: null }, { kind: 'nothing' }],
     [

@@ -35,6 +35,7 @@ const longestUnlookedMs = 25_000;
 const unlookedForEachMs = 250;
 /** After running for so long, a failure is the first again; and whose host was lost is no longer suspected of it. */
 const healedMs = 60_000;
+/** The longest pause of all. */
 const noteEveryMs = 60_000;
 const trustedMs = 600_000;
 
@@ -88,6 +89,12 @@ function later(now: Date, ms: number): Date {
   return new Date(now.getTime() + Math.round(ms));
 }
 
+/** A time further away than the longest pause is from before the server's clock was set back, and means nothing any more. */
+export function isDue(retryAt: Date | null, now: Date): boolean {
+  const leftMs = retryAt === null ? 0 : retryAt.getTime() - now.getTime();
+  return leftMs <= 0 || leftMs > noteEveryMs;
+}
+
 /** Its host stopped it without being told to, because the host leaves. */
 export function isLeft(code: ReasonCode): boolean {
   return code === 'stopping';
@@ -134,7 +141,7 @@ export function care(circumstances: Circumstances, now: Date): Care {
   const hindrance = hindranceOf(presence);
   const reason = desired === 'off' ? reasons.stoppedByUser : hindrance;
   const code = before?.code;
-  const due = retryAt === null || retryAt <= now;
+  const due = isDue(retryAt, now);
   if (reason !== undefined) {
     if (state !== 'DISABLED' || !hasSameCause(before, reason)) return { kind: 'stop', reason };
     return due && !ending && hindrance === undefined ? { kind: 'note' } : nothing;

@@ -1,8 +1,8 @@
 /**
- * Which version a tenant is at belongs to the audit, whoever changed it. Commands say so themselves; what plain SQL has done,
- * or somebody who died before saying so, the launcher tells when it finds it. Each change is told once: the launcher
- * notes what it has found (`launch.told_version`), and both it and a command hold the tenant while they look whether the
- * other has spoken.
+ * The audit shows every change of a tenant's version. A command writes the event for its own change. The launcher writes it for
+ * changes by plain SQL, and for a command that died before it wrote the event. Each change gets one event: the launcher records
+ * the version that it has found (`launch.told_version`), and both hold the tenant while they check whether the other has written
+ * the event.
  */
 import { type EventDraft, tenantTopic } from '../events/append.ts';
 import { type Db, sql } from '../kernel/sql.ts';
@@ -40,7 +40,7 @@ const toldOf = (tenantId: ReturnType<typeof sql>): ReturnType<typeof sql> => sql
    order by seq desc
    limit 1`;
 
-/** Notes what was found, in a transaction that holds the tenants; answers what nobody has told yet. */
+/** Records the versions found, in a transaction that holds the tenants. Returns the events that are still missing. */
 export async function noteVersions(tx: Db, found: readonly FoundVersion[]): Promise<VersionEvent[]> {
   if (found.length === 0) return [];
   const rows = await tx.rows<{

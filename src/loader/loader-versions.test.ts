@@ -25,7 +25,8 @@ import { onPool, sql } from '../kernel/sql.ts';
 import { withClient } from '../postgres/databases.ts';
 import { registerTenant, type TenantRow } from '../control/queries.ts';
 import { Engines } from './engines/engines.ts';
-import { migrateTenant, pendingMigrations } from '../tenants/install.ts';
+import { listPending } from '../../test/harness/list-pending.ts';
+import { migrateTenant } from '../tenants/install.ts';
 import type { Loader } from './loader.ts';
 
 const [a, b, broken, slow] = ['0.2.1-test.1', '0.2.1-test.2', '0.2.1-test.3', '0.2.1-test.4'];
@@ -186,7 +187,7 @@ describe('a tenant that is upgraded', () => {
     const before = await opened(loader, 'moving');
     await makeProject(onPool(before.ctx.pool), 'p');
     expect(await status(loader, 'moving')).toMatchObject({ build: a, num_projects: 1 });
-    const pending = await pendingMigrations(database.address, await engineOf(b));
+    const pending = await listPending(database.address, await engineOf(b));
     expect(pending).toEqual([textWith('_build_2.sql')]);
     expect(await upgrade(row, database, b)).toEqual(pending);
     expect(before.ctx.pool.ending).toBe(true);
@@ -196,7 +197,7 @@ describe('a tenant that is upgraded', () => {
   it('never goes back', async () => {
     const { database } = await tenantAt('ahead', b);
     const refused = { name: 'MillraceError', code: 'conflict', message: `the tenant is at ${b}; engine ${a} is older` };
-    await expect(pendingMigrations(database.address, await engineOf(a))).rejects.toMatchObject(refused);
+    await expect(listPending(database.address, await engineOf(a))).rejects.toMatchObject(refused);
     await expect(migrateTenant(database.address, await engineOf(a))).rejects.toMatchObject(refused);
   });
 

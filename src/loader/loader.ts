@@ -2,10 +2,10 @@
  * The loader picks the engine for a tenant by the version recorded inside that tenant's database, and opens the tenant
  * for it: a pool whose every connection holds `drain` and has seen that version (I6).
  *
- * Promises: the version is looked at when a process first serves the tenant and again after any change; a pool of which
- * it was heard, or found, that its engine is no longer the tenant's is closed at once and never used again; what fails as
- * if that were so is a reason to look; however many ask for a tenant, one looks; one that cannot be opened costs those who ask for it no more than one look a second, and
- * the others nothing.
+ * 1. The version is read when a process first serves the tenant, after every change, and after an error that suggests one.
+ * 2. A pool whose engine is no longer the tenant's is closed at once and never used again.
+ * 3. Concurrent requests for a tenant share one inspection of its database.
+ * 4. A tenant that cannot be opened is inspected at most once a second, and costs other tenants nothing.
  */
 import type { Pool } from 'pg';
 import type { EngineContext } from '../contract/context.ts';
@@ -41,37 +41,37 @@ export interface LoaderOptions {
   readonly application: string;
   readonly poolSize: number;
   readonly allowPooler: boolean;
-  /** What this process may have in all. */
+  /** The connections that this process may have in all. */
   readonly budget?: ConnectionBudget;
-  /** For so long a tenant that could not be opened is not tried again. */
+  /** The time before a tenant that could not be opened is tried again. */
   readonly failureLifeMs?: number;
   readonly log: Log;
 }
 
-/** How long the list of tenants may be out of date when no wake-up came. */
+/** The age of the list of tenants without a wake-up. */
 const listLifeMs = 5_000;
-/** How long those who ask wait for the end of a migration. */
+/** The longest wait of a request for the end of a migration. */
 const migrationMs = 3_000;
 const usualFailureLifeMs = 1_000;
-/** However much fails, an open tenant is looked at so often. */
+/** The shortest interval between two inspections of an open tenant, however many requests fail. */
 const doubtEveryMs = 1_000;
-/** A tenant that is used has its version read so often: somebody may have changed it without taking `drain`. */
+/** The interval at which the version of a used tenant is read, because it may change without the lock `drain`. */
 const proveEveryMs = 2_000;
 
 type Seen = Awaited<ReturnType<typeof look>>;
-/** Who has the connections by which tenants are looked at. */
+/** The owner of connections for inspections, in the budget. */
 const looks = 'looks';
 
 interface Entry {
   readonly row: TenantRow;
   readonly opening: Promise<OpenTenant>;
-  /** Once it is open: closed in the turn in which that is asked for. */
+  /** Set once it is open, so that it can be closed synchronously. */
   tenant?: OpenTenant;
-  /** When it failed, if it did: the failure is the answer until it is old. */
+  /** The time of its failure. The failure is the answer until it is old. */
   failedAt?: number;
-  /** When its version was last read, or begun to be. */
+  /** The start of the last read of its version. */
   provenAt: number;
-  /** The last look at it after it was open. */
+  /** The last inspection since it was opened. */
   doubt?: { readonly at: number; readonly over: Promise<void> };
 }
 
@@ -192,9 +192,7 @@ export class Loader {
     );
   }
 
-  /**
-   * Work that may be done twice: where the engine turned out to be no longer the tenant's, once more with the one that is.
-   */
+  /** Runs work that may be repeated: if the engine turns out to be no longer the tenant's, again with the right one. */
   async use<T>(tenantId: string, work: (tenant: OpenTenant) => Promise<T>): Promise<T> {
     const open = async (): Promise<OpenTenant> => this.open(await this.byId(tenantId));
     const tenant = await open();
@@ -214,7 +212,7 @@ export class Loader {
     return tenant.ctx.pool.ending;
   }
 
-  /** A tenant's own answer. What only reads is read again where its engine has changed meanwhile. */
+  /** The answer of the tenant's engine. A read is repeated if the engine has changed meanwhile. */
   async fetch(row: TenantRow, request: Request, caller: Caller | undefined): Promise<Response> {
     const tenant = await this.open(row);
     const answer = await tenant.engine.fetch(request, tenant.ctx, caller);
@@ -229,7 +227,7 @@ export class Loader {
     throw new MillraceError('tenant_unavailable', `tenant ${row.name} was changed meanwhile; try again`);
   }
 
-  /** Something has failed that should not: is it still the tenant's engine, and the tenant there? If not, it is dropped. */
+  /** Inspects the database after an unexpected failure. Drops the tenant if its version has changed or it is gone. */
   #doubt(tenant: OpenTenant): Promise<void> {
     const entry = this.#entries.get(tenant.row.id);
     if (entry?.tenant !== tenant) return Promise.resolve();

@@ -1,9 +1,9 @@
 /**
- * A transaction in which no engine touches the tenant (I6): it holds `drain` exclusively, and the grant is the proof that
- * no connection of any engine is left, in any process. Whoever connects meanwhile waits, and looks at the version after
- * the end, however that comes.
+ * A transaction in which no engine touches the tenant (I6). It holds `drain` exclusively: the grant proves that no process has a
+ * connection of an engine left. An engine that connects meanwhile waits for the end of the transaction, and then reads the
+ * recorded version.
  *
- * Whoever holds `drain` is asked to leave by the caller's message and hint; those who have not after a grace period are
+ * The caller's message and hint ask the holders of `drain` to leave. Connections that remain after a grace period are
  * terminated.
  */
 import type { Client, ClientBase } from 'pg';
@@ -18,16 +18,16 @@ export interface Drained {
 }
 
 export interface DrainOptions {
-  /** Called before the lock is asked for: tell everybody to leave. */
+  /** Called before the lock is requested. It must ask all processes to leave. */
   readonly onBegin: (who: Drained) => Promise<void>;
   /**
-   * Called while the lock is waited for, soon and then again and again: tell those to leave who came back before it was
-   * asked for. Whoever comes after that waits behind it.
+   * Called repeatedly while the transaction waits for the lock. It asks processes to leave that connected again before the lock
+   * was requested. Later ones wait behind it.
    */
   readonly remind?: () => void;
-  /** How long holders may take. */
+  /** The time that holders have to leave. */
   readonly graceMs: number;
-  /** How long each further lock is waited for: another migration's, and what somebody holds on tables. */
+  /** The longest wait for each further lock: that of another migration, and locks on tables. */
   readonly lockMs?: number | undefined;
 }
 
@@ -35,12 +35,12 @@ const firstReminderMs = 20;
 const reminderMs = 500;
 
 export const graceMs = 5_000;
-/** The tenant is down meanwhile: whoever has its tables open for longer is told of, not waited for. */
+/** The tenant is down meanwhile, so a session that holds tables for longer is reported and not waited for. */
 export const usualLockMs = 30_000;
-/** Whoever is still there after so many graces cannot be made to leave by us. */
-const mostGraces = 5;
+/** Connections that remain after this many grace periods cannot be terminated by us. */
+const maxGraces = 5;
 
-/** The client is of the tenant's database, has no transaction open, and belongs to nobody else. */
+/** The client is connected to the tenant's database, has no open transaction, and is not shared. */
 export function drained<T>(
   client: Client,
   options: DrainOptions,
@@ -88,7 +88,7 @@ async function lockDrain(tx: Db, options: DrainOptions): Promise<void> {
     } catch (error) {
       if (!isLockTimeout(error)) throw error;
       const holders = await terminateHolders(tx);
-      if (graces === mostGraces) throw stuck(holders, error);
+      if (graces === maxGraces) throw stuck(holders, error);
     }
   }
 }

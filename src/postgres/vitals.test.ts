@@ -66,3 +66,17 @@ it('A database that refuses two writes in a row takes none, until it takes one',
   vitals.noteWrite();
   expect(vitals.fault).toBe(undefined);
 });
+
+it('A database that refused writes before it was lost is told with why it did', async () => {
+  const read = () => Promise.reject(Object.assign(new Error('at 10.0.0.7'), { code: 'ENOENT' }));
+  vitals = new DatabaseVitals({ read, now });
+  vitals.noteWrite(full);
+  vitals.noteWrite(full);
+  await vitals.service.start();
+  await until('it is unreachable', () => vitals?.fault?.kind === 'unreachable' || undefined);
+  const before = '; before that, it refused writes: the disk of the database is full';
+  expect(vitals.fault).toMatchObject({
+    summary: `the database cannot be reached since ${since}: ENOENT${before}`,
+    detail: `the database cannot be reached since ${since}: ENOENT (at 10.0.0.7)${before}`,
+  });
+});

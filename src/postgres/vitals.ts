@@ -79,9 +79,9 @@ export class DatabaseVitals {
   }
 
   get fault(): DatabaseFault | undefined {
-    if (this.#reading !== undefined) return readFault(this.#reading);
-    if (this.#writing !== undefined && this.#writing.times >= fewestWrites) return writeFault(this.#writing);
-    return undefined;
+    const writing = this.#writing !== undefined && this.#writing.times >= fewestWrites ? this.#writing : undefined;
+    if (this.#reading !== undefined) return readFault(this.#reading, writing);
+    return writing && writeFault(writing);
   }
 
   #tell(): void {
@@ -96,22 +96,27 @@ function again(before: Failing | undefined, error: unknown, atMs: number): Faili
   return { sinceMs: before?.sinceMs ?? atMs, times: (before?.times ?? 0) + 1, error };
 }
 
-function readFault({ sinceMs, error }: Failing): DatabaseFault {
+/** A server whose disk is full ends and does not come back: the writes that it refused before are the cause. */
+function readFault({ sinceMs, error }: Failing, writing: Failing | undefined): DatabaseFault {
   const since = new Date(sinceMs);
+  const before = writing === undefined ? '' : `; before that, it refused writes: ${causeOf(writing.error)}`;
   if (error === silence) {
-    const summary = `the database has not answered since ${since.toISOString()}`;
+    const summary = `the database has not answered since ${since.toISOString()}${before}`;
     return { kind: 'silent', since, summary, detail: summary };
   }
   const code = sqlStateOf(error);
-  const summary = `the database cannot be reached since ${since.toISOString()}${code === undefined ? '' : `: ${codeInWords(error, code)}`}`;
-  return { kind: 'unreachable', since, summary, detail: `${summary} (${messageOf(error)})` };
+  const outage = `the database cannot be reached since ${since.toISOString()}${code === undefined ? '' : `: ${codeInWords(error, code)}`}`;
+  return { kind: 'unreachable', since, summary: outage + before, detail: `${outage} (${messageOf(error)})${before}` };
 }
 
 function writeFault({ sinceMs, error }: Failing): DatabaseFault {
   const since = new Date(sinceMs);
-  const cause = codeInWords(error, sqlStateOf(error) ?? 'unknown');
-  const summary = `the database refuses writes since ${since.toISOString()}: ${cause}`;
+  const summary = `the database refuses writes since ${since.toISOString()}: ${causeOf(error)}`;
   return { kind: 'no_writes', since, summary, detail: `${summary} (${messageOf(error)})` };
+}
+
+function causeOf(error: unknown): string {
+  return codeInWords(error, sqlStateOf(error) ?? 'unknown');
 }
 
 /** The code alone tells nothing of hosts and roles. */

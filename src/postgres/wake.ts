@@ -2,13 +2,14 @@
  * Wake-ups between processes, of the kinds that `contract/channels.ts` lists. NOTIFY works within one database, so all of
  * them go through the control database, on one connection per process that both listens and notifies.
  *
- * 1. Listeners of this process are called at once, other processes hear by one NOTIFY for all that gathered meanwhile.
+ * 1. Listeners of this process are called at once, other processes hear by one NOTIFY for all that gathered meanwhile. Those
+ *    of a patient kind gather for some milliseconds, unless others leave before.
  * 2. After a lost connection every listener is called without a payload, because it may have missed something.
  * 3. A payload that is too long, or that does not parse here, is left out.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Client } from 'pg';
-import { channels, type WakeKind, type WakePayload } from '../contract/channels.ts';
+import { channels, patientKinds, type WakeKind, type WakePayload } from '../contract/channels.ts';
 import { isConnectionLoss } from '../errors.ts';
 import { delayMs, reconnect } from '../kernel/backoff.ts';
 import { newId } from '../kernel/id.ts';
@@ -20,6 +21,9 @@ const channel = 'millrace_wake';
 
 /** PostgreSQL refuses notifications of 8,000 bytes and more; many share one statement. */
 const maxPayloadBytes = 2_000;
+
+/** How long wake-ups of patient kinds gather. People do not notice, and a chain of short tasks sends many. */
+const gatherMs = 20;
 
 /** Without a connection by then, the process starts all the same. */
 const longestStartMs = 5_000;
@@ -52,6 +56,7 @@ export class WakeHub implements WakeUps {
   readonly #log: Log;
   #client: Client | undefined;
   #sending = false;
+  #gathering: NodeJS.Timeout | undefined;
   readonly service: Service;
 
   constructor(address: Address, log: Log) {
@@ -63,7 +68,8 @@ export class WakeHub implements WakeUps {
   send<K extends WakeKind>(kind: K, about: string, payload?: WakePayload<K>): void {
     this.#tell(kind, about, payload);
     this.#pending.add(`${about} ${kind} ${encodePayload(payload)}`);
-    void this.#flush();
+    if (!patientKinds.has(kind)) void this.#flush();
+    else this.#gathering ??= setTimeout(() => void this.#flush(), gatherMs).unref();
   }
 
   on<K extends WakeKind>(kind: K, about: string, listener: Listener<K>): () => void {
@@ -109,6 +115,8 @@ export class WakeHub implements WakeUps {
     this.#sending = true;
     // what is sent in the same turn goes along, and whatever is to be done here goes first
     await nextTurn();
+    clearTimeout(this.#gathering);
+    this.#gathering = undefined;
     while (this.#client && this.#pending.size > 0) {
       const keys = [...this.#pending];
       this.#pending.clear();

@@ -1,6 +1,6 @@
 /**
- * Offers of runs, and their acceptance. An offer is a reading of the queue: it locks nothing, and promises nothing. Whoever
- * accepts it gets the run if it is still ready under the lease of the offer, and at most one does (I4).
+ * Offers of runs, and their acceptance. An offer is a reading of the queue: it locks nothing and promises nothing. A worker that
+ * accepts it gets the run if the run is still ready under the lease of the offer. At most one worker gets it (I4).
  */
 import type { EngineContext } from '../contract/context.ts';
 import type { Accept, Offer } from '../contract/engine.ts';
@@ -8,7 +8,7 @@ import type { ClaimedRun } from '../contract/wire.ts';
 import { onPool, sql } from '../kernel/sql.ts';
 import { claimedRun, giveBack, type HandedOut, listHandedOut } from './hand-out.ts';
 
-/** Runs of paused jobs may be among them: they are parked when somebody accepts or claims them. */
+/** The result may contain runs of paused jobs. They are parked when a worker accepts or claims them. */
 export function listOffers(
   { pool }: EngineContext,
   lane: string,

@@ -28,6 +28,7 @@ it('finds what is of a lower rank than what was claimed last, within a second or
   const finish = (runs: readonly ClaimedRun[]) =>
     applyReports(
       ctx,
+      'test',
       runs.map(({ tenant, run, lease }) => {
         return { tenant, run, lease, state: 'success' as const, reason: null, exit_code: null, started_at: null };
       }),

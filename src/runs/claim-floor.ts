@@ -21,6 +21,11 @@ export class ClaimFloor {
   /** The lowest rank of each recent claim, oldest first. */
   #claims: { readonly atMs: number; readonly rank: Date }[] = [];
 
+  /** Whether a claim that begins at the very first run would walk over many dead rows. */
+  get isCrowded(): boolean {
+    return this.#crowded;
+  }
+
   /** The rank to begin at; null: the very first. */
   current(nowMs: number): Date | null {
     if (nowMs - this.#lookedMs >= lookEveryMs) {

@@ -4,11 +4,10 @@ import type { EngineContext } from '../contract/context.ts';
 import { type Heartbeat, largestClaim, type Poll, maxClaimBytes } from '../contract/engine.ts';
 import { leaseTimes } from '../contract/lease-times.ts';
 import type { ClaimedRun, DefinitionKey, HeldRun } from '../contract/wire.ts';
-import { runtimeOf } from '../contract/lane.ts';
-import { groupBy } from '../kernel/group-by.ts';
 import { type Db, onPool, sql } from '../kernel/sql.ts';
 import { ClaimFloor } from './claim-floor.ts';
 import { claimedRun, giveBack, type HandedOut, listHandedOut } from './hand-out.ts';
+import { currentPolls, dealPlaces, dealRows, executesAny, groupByLanes } from './polls.ts';
 import { claimed } from './telemetry.ts';
 
 /** Most claims find nothing or little. That many places are offered first, and all of them where that is not enough. */
@@ -39,11 +38,15 @@ function memoryOf(pool: Pool, lanes: readonly string[]): Memory {
   return memory;
 }
 
+/** Whether a claim for these lanes would walk over many dead rows, if it did not begin at its floor. */
+export function isCrowded(pool: Pool, lanes: readonly string[]): boolean {
+  return memoryOf(pool, lanes).floor.isCrowded;
+}
+
 /** One list per poll, in the order of the polls. */
 export async function claimRuns(ctx: EngineContext, engine: string, polls: readonly Poll[]): Promise<ClaimedRun[][]> {
-  const newest = newestIncarnations(polls);
-  const current = polls.filter((poll) => poll.incarnation === newest.get(poll.worker));
-  const claims = await Promise.all(Array.from(byLanes(current), (group) => claimFor(ctx, engine, group)));
+  const groups = groupByLanes(currentPolls(polls));
+  const claims = await Promise.all(groups.map((group) => claimFor(ctx, engine, group)));
   const answers = new Map(claims.flat());
   const lists = polls.map((poll) => answers.get(poll) ?? []);
   claimed.emit(ctx.telemetry, { runs: lists.reduce((sum, runs) => sum + runs.length, 0), polls: polls.length });
@@ -52,31 +55,18 @@ export async function claimRuns(ctx: EngineContext, engine: string, polls: reado
 
 /** Claims for polls of the same lanes; answers which poll gets what. */
 async function claimFor(ctx: EngineContext, engine: string, polls: readonly Poll[]): Promise<[Poll, ClaimedRun[]][]> {
-  // a run that executes nothing has no use for a credential, and signing is the dearest part of handing it out
-  const executes = polls.some((poll) => poll.lanes.some((lane) => runtimeOf(lane) !== 'none'));
+  const executes = executesAny(polls);
   const rows = await claimGroup(onPool(ctx.pool), polls, ctx);
-  const byWorker = groupBy(rows, (row) => row.worker_id);
-  return polls.map((poll) => {
-    const own = byWorker.get(poll.worker)?.splice(0, poll.free) ?? [];
-    return [poll, own.map((row) => claimedRun(row, { ctx, engine, executes }))];
-  });
-}
-
-/** A poll that waits for an earlier life of a worker gets nothing: nobody would hear the answer. */
-function newestIncarnations(polls: readonly Poll[]): Map<string, number> {
-  const newest = new Map<string, number>();
-  for (const { worker, incarnation } of polls) newest.set(worker, Math.max(incarnation, newest.get(worker) ?? 0));
-  return newest;
-}
-
-function byLanes(polls: readonly Poll[]): Iterable<Poll[]> {
-  return groupBy(polls, (poll) => JSON.stringify(poll.lanes.toSorted())).values();
+  return dealRows(polls, rows).map(([poll, own]) => [
+    poll,
+    own.map((row) => claimedRun(row, { ctx, engine, executes })),
+  ]);
 }
 
 async function claimGroup(db: Db, polls: readonly Poll[], ctx: EngineContext): Promise<HandedOut[]> {
   const lanes = polls[0]?.lanes ?? [];
   const memory = memoryOf(ctx.pool, lanes);
-  const places = dealt(polls);
+  const places = dealPlaces(polls, largestClaim);
   const rows: HandedOut[] = [];
   let bytes = 0;
   let size = Math.min(memory.most, memory.busy ? largestClaim : smallClaim);
@@ -134,17 +124,6 @@ async function claimPlaces(db: Db, places: readonly Poll[], options: PieceOption
   const atMs = performance.now();
   floor.note(db, { atMs, tookMs: atMs - startedMs }, rows[0]?.rank);
   return rows;
-}
-
-/** One entry per free place, a place of each worker in turn, so that none takes all while others are idle. */
-function dealt(polls: readonly Poll[]): Poll[] {
-  const places: Poll[] = [];
-  for (let round = 0; places.length < largestClaim; round++) {
-    const hungry = polls.filter((poll) => poll.free > round);
-    if (hungry.length === 0) break;
-    places.push(...hungry);
-  }
-  return places.slice(0, largestClaim);
 }
 
 type Renewed = { worker: string; cancelled: string[]; mine: string[]; returned: boolean };

@@ -48,8 +48,10 @@ export function listHandedOut(db: Db, claimed: Sql, bytes: number): Promise<Hand
       ) as sized`);
 }
 
+type Sized = Pick<HandedOut, 'id' | 'lease' | 'fits'>;
+
 /** Runs that did not fit go back to the queue, for the next claim. */
-export async function giveBack(db: Db, found: readonly HandedOut[], ctx: EngineContext): Promise<void> {
+export async function giveBack(db: Db, found: readonly Sized[], ctx: EngineContext): Promise<void> {
   const excess = found.flatMap(({ id: run, lease, fits }) => (fits ? [] : [{ run, lease }]));
   await returnRuns(db, excess, new Date(ctx.time.now())).catch((error: unknown) => {
     ctx.log.warn({ err: error, runs: excess.length }, 'runs could not be given back; they come back as lost');
@@ -64,7 +66,7 @@ interface From {
 }
 
 /** Written out field by field: spreading one object into another made it fifteen times as dear (measured). */
-export function claimedRun(row: HandedOut, { ctx, engine, executes }: From): ClaimedRun {
+export function claimedRun(row: Omit<HandedOut, 'rank'>, { ctx, engine, executes }: From): ClaimedRun {
   const { id: tenant, name } = ctx.tenant;
   const { id: run, lease, task_id: task, instant } = row;
   if (task === null || instant === null) return nodeRun(row, { ctx, engine });
@@ -85,7 +87,7 @@ export function claimedRun(row: HandedOut, { ctx, engine, executes }: From): Cla
 }
 
 /** One that says nothing of its node still reaches its worker, which reports that it cannot be run. */
-function nodeRun(row: HandedOut, { ctx, engine }: Omit<From, 'executes'>): ClaimedRun {
+function nodeRun(row: Omit<HandedOut, 'rank'>, { ctx, engine }: Omit<From, 'executes'>): ClaimedRun {
   const { id: tenant, name } = ctx.tenant;
   const { id: run, lease, node } = row;
   const { work, ...place } = node ?? { execution: run, id: '', project: null, work: unknownWork };

@@ -95,6 +95,43 @@ it('A pool holds runs of nodes, and lets the next through when one ends', async 
   expect(await claim()).toHaveLength(1);
 });
 
+it('The explanation of a node that waits for a pool names the node that holds the place', async () => {
+  const pool = `pool ${newId()}`;
+  const [, waiting = ''] = await queue({ execution, nid: 'x', pool }, { execution, nid: 'y', pool });
+  await claim();
+  const { reasons } = await api.call('GET /api/explain/run/{id}', { params: { id: waiting } });
+  expect(reasons[0]).toMatchObject({ code: 'pool_full' });
+  expect(reasons[0]?.message).toContain(`by ship of the execution ${execution}`);
+});
+
+it('Retention deletes runs of nodes by their age, with what says which node they were', async () => {
+  await queue({ nid: 'old' });
+  const [held] = await claim();
+  if (held === undefined) throw new Error('nothing was claimed');
+  await engine.runs.report(api.ctx, [end(held)]);
+  const left = (): Promise<{ runs: number; nodes: number }> =>
+    api.db.one(sql`
+      select (select count(*)::integer from run where id = ${held.run}) as runs,
+             (select count(*)::integer from node_run where run_id = ${held.run}) as nodes`);
+  const prune = (ageMs: number | null): Promise<number> =>
+    engine.prune({ ...api.ctx, settings: { ...api.ctx.settings, retention: { ageMs, runs: null, events: null } } });
+  await prune(60_000);
+  expect(await left()).toEqual({ runs: 1, nodes: 1 });
+  await api.db.exec(sql`update run set finished_at = finished_at - interval '1 hour' where id = ${held.run}`);
+  await prune(null);
+  expect(await left()).toEqual({ runs: 1, nodes: 1 });
+  await prune(60_000);
+  expect(await left()).toEqual({ runs: 0, nodes: 0 });
+});
+
+it('The audit names the node of a run that a person cancels, and lists no event of the conductor', async () => {
+  const [run = ''] = await queue({ nid: 'audited' });
+  await api.call('POST /api/runs/{id}/cancel', { params: { id: run } });
+  const { items } = await api.call('GET /api/audit', { query: { limit: 100 } });
+  const about = items.filter(({ subject }) => subject === run);
+  expect(about.map(({ type, name }) => [type, name])).toEqual([['run.finished', 'ship']]);
+});
+
 it('A node’s run that is lost three times ends in error', async () => {
   const [run] = await queue({ nid: 'lost' });
   for (let losses = 0; losses < 3; losses++) {

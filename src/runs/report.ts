@@ -1,67 +1,117 @@
 /**
- * Applying reports (I3): whoever receives one applies it by this; any number of appliers is safe. A report takes effect only
- * if its sender holds the run under the lease that it names.
+ * Applies reports (I3). Every gateway applies those that it receives; any number of gateways may do so at once. A report takes
+ * effect only if its sender holds the run under the lease that it names.
  */
 import type { EngineContext } from '../contract/context.ts';
-import type { FromWorker, Reported } from '../contract/engine.ts';
+import type { FromWorker, Poll, Reported } from '../contract/engine.ts';
 import type { Report } from '../contract/wire.ts';
 import { checkpoint } from './checkpoints.ts';
+import { loopShare } from '../kernel/process/loop-share.ts';
 import { type Db, onPool, sql } from '../kernel/sql.ts';
 import { resultFault } from '../runtimes/task/result.ts';
 import { tellKilled } from './claim.ts';
-import { heldLeases, loseRuns, returnRuns } from './return-runs.ts';
+import { dealHanded, groupPolls, type Handed, handOverArguments, lanesLeft } from './hand-over.ts';
+import { holdersOf, loseRuns, returnRuns } from './return-runs.ts';
 import { reported } from './telemetry.ts';
 
-export async function applyReports(ctx: EngineContext, reports: readonly FromWorker<Report>[]): Promise<Reported> {
+/** With polls, the commit may hand runs out for them (`hand-over.ts`). */
+export async function applyReports(
+  ctx: EngineContext,
+  engine: string,
+  reports: readonly FromWorker<Report>[],
+  polls: readonly Poll[] = [],
+): Promise<Reported> {
   const db = onPool(ctx.pool);
   const returned = reports.filter((report) => report.state === 'returned');
   const lost = reports.filter((report) => report.state === 'lost');
   const final = reports.filter((report) => report.state !== 'returned' && report.state !== 'lost');
+  const groups = groupPolls(ctx, polls);
   const back = returned.length === 0 ? 0 : await returnRuns(db, returned, new Date(ctx.time.now()));
   const losses = lost.length === 0 ? noLosses : await loseRuns(db, lost, new Date(ctx.time.now()));
-  const done = final.length === 0 ? nothing : await finishRuns(db, final, new Date(ctx.time.now()));
+  const faults = await checkResults(final);
+  const done = final.length === 0 ? nothing : await finishRuns(db, final, { ctx, groups, faults });
   if (done.applied > 0) checkpoint('report.applied');
   // a run that was given up may have started children or a retry
   if (losses.failed > 0) for (const channel of ['retries', 'events'] as const) ctx.hints.send(channel);
   if (back + losses.returned + losses.failed > 0) ctx.hints.send('ready');
-  else if (done.created > 0) ctx.hints.send('ready', done.lanes ?? undefined);
+  else hintReady(ctx, done, groups);
   if (done.retries > 0) ctx.hints.send('retries');
   if (done.applied > 0) ctx.hints.send('events');
   // their workers hear of it with a heartbeat otherwise
   if (done.killed > 0) await tellKilled(ctx);
   const applied = done.applied + back + losses.returned + losses.failed;
   reported.emit(ctx.telemetry, { runs: reports.length, applied, created: done.created });
-  return { applied, created: done.created };
+  const byPoll = await dealHanded(groups, done.handed ?? [], { db, ctx, engine });
+  return { applied, created: done.created, runs: polls.map((poll) => byPoll.get(poll) ?? []) };
 }
 
-type Finished = { applied: number; created: number; retries: number; killed: number; lanes: string[] | null };
-const noLosses = { returned: 0, failed: 0 };
-const nothing: Finished = { applied: 0, created: 0, retries: 0, killed: 0, lanes: null };
+function hintReady({ hints }: EngineContext, { created, lanes, handed }: Finished, groups: readonly Poll[][]): void {
+  const readied = created === 0 ? [] : (lanes ?? undefined);
+  const left = lanesLeft(readied, groups, handed ?? []);
+  if (left?.length !== 0) hints.send('ready', left);
+}
 
-function finishRuns(db: Db, reports: readonly FromWorker<Report>[], at: Date): Promise<Finished> {
+type Finished = {
+  applied: number;
+  created: number;
+  retries: number;
+  killed: number;
+  lanes: string[] | null;
+  handed: Handed[] | null;
+};
+const noLosses = { returned: 0, failed: 0 };
+const nothing: Finished = { applied: 0, created: 0, retries: 0, killed: 0, lanes: null, handed: null };
+
+/** The faults of results that cannot be kept. */
+type Faults = ReadonlyMap<Report, string>;
+
+/** Checking a result takes up to 20 ms, and a batch may have hundreds: others go on in between. */
+async function checkResults(reports: readonly Report[]): Promise<Faults> {
+  const rest = loopShare();
+  const faults = new Map<Report, string>();
+  for (const report of reports) {
+    if (report.result === undefined) continue;
+    const fault = resultFault(report.result);
+    if (fault !== undefined) faults.set(report, fault);
+    await rest();
+  }
+  return faults;
+}
+
+interface Finishing {
+  readonly ctx: EngineContext;
+  readonly groups: readonly Poll[][];
+  readonly faults: Faults;
+}
+
+function finishRuns(db: Db, reports: readonly FromWorker<Report>[], how: Finishing): Promise<Finished> {
+  const { ctx, groups, faults } = how;
+  const nowMs = ctx.time.now();
   return db.one<Finished>(sql`
-    select applied, created, retries, killed, lanes
+    select applied, created, retries, killed, lanes, handed
       from finish_runs(
         ${reports.map((r) => r.run)}::uuid[],
-        ${heldLeases(reports)},
+        ${reports.map((r) => r.lease)}::integer[],
         ${reports.map((r) => r.state)}::run_state[],
-        ${reports.map(reasonOf)}::text[],
+        ${reports.map((r) => reasonOf(r, faults))}::text[],
         ${reports.map((r) => r.exit_code)}::integer[],
         ${reports.map((r) => r.started_at)}::timestamptz[],
-        ${at}::timestamptz,
-        ${resultsOf(reports)}::json[])`);
+        ${new Date(nowMs)}::timestamptz,
+        ${resultsOf(reports, faults)}::json[],
+        ${holdersOf(reports)}::uuid[],
+        ${handOverArguments(ctx, groups, nowMs)})`);
 }
 
 /** Null where no report has one: most batches have none. */
-function resultsOf(reports: readonly Report[]): (string | null)[] | null {
+function resultsOf(reports: readonly Report[], faults: Faults): (string | null)[] | null {
   if (reports.every((report) => report.result === undefined)) return null;
-  return reports.map(({ result }) => (result === undefined || resultFault(result) !== undefined ? null : result));
+  return reports.map((report) => (faults.has(report) ? null : (report.result ?? null)));
 }
 
-/** A result that cannot be kept never costs the report: the reason tells of it. */
-function reasonOf({ reason, result }: Report): string | null {
-  const fault = result === undefined ? undefined : resultFault(result);
-  const told = reason?.replaceAll('\0', '') ?? null;
-  if (fault === undefined) return told;
-  return told === null ? `its result ${fault}` : `${told}; its result ${fault}`;
+/** A result that cannot be kept never costs the report: its fault is added to the reason. */
+function reasonOf(report: Report, faults: Faults): string | null {
+  const fault = faults.get(report);
+  const reason = report.reason?.replaceAll('\0', '') ?? null;
+  if (fault === undefined) return reason;
+  return reason === null ? `its result ${fault}` : `${reason}; its result ${fault}`;
 }

@@ -1,5 +1,5 @@
 /** Gives claimed runs back unfinished, to be handed out again: as returned by their worker, or as lost. */
-import { type Db, type Sql, sql } from '../kernel/sql.ts';
+import { type Db, sql } from '../kernel/sql.ts';
 
 export interface HandOut {
   readonly run: string;
@@ -11,7 +11,9 @@ export interface HandOut {
 /** Answers how many were held under these leases. */
 export async function returnRuns(db: Db, runs: readonly HandOut[], at: Date): Promise<number> {
   const { n } = await db.one<{ n: number }>(sql`
-    select return_runs(${runs.map((r) => r.run)}::uuid[], ${heldLeases(runs)}, ${at}::timestamptz) as n`);
+    select return_runs(
+      ${runs.map((r) => r.run)}::uuid[], ${runs.map((r) => r.lease)}::integer[], ${at}::timestamptz,
+      ${holdersOf(runs)}::uuid[]) as n`);
   return n;
 }
 
@@ -30,25 +32,13 @@ export function loseRuns(
     select returned, failed
       from lose_runs(
         ${runs.map((r) => r.run)}::uuid[],
-        ${heldLeases(runs)},
+        ${runs.map((r) => r.lease)}::integer[],
         ${runs.map((r) => r.reason?.replaceAll('\0', '') ?? '')}::text[],
-        ${at}::timestamptz)`);
+        ${at}::timestamptz,
+        ${holdersOf(runs)}::uuid[])`);
 }
 
-/**
- * The leases as an array, with null in place of each that another worker holds: null matches no run. A lease has one
- * holder for all its life, so this cannot change between here and the lock of the run.
- */
-export function heldLeases(runs: readonly HandOut[]): Sql {
-  return sql`
-    array(
-      select (select live.lease
-                from live
-               where live.id = r.id and live.lease = r.lease and live.worker_id = coalesce(r.worker, live.worker_id))
-        from unnest(
-          ${runs.map((r) => r.run)}::uuid[],
-          ${runs.map((r) => r.lease)}::integer[],
-          ${runs.map((r) => r.worker ?? null)}::uuid[]
-        ) with ordinality as r (id, lease, worker, n)
-       order by r.n)`;
+/** The workers that report, as a parameter: null where any may hold the run. */
+export function holdersOf(runs: readonly HandOut[]): (string | null)[] {
+  return runs.map(({ worker }) => worker ?? null);
 }

@@ -31,7 +31,7 @@ async function succeed(lane: string, state: Report['state'] = 'success'): Promis
   const reports = runs.map(({ id: run, lease }) => {
     return { tenant: ctx.tenant.id, run, lease, state, reason: null, exit_code: null, started_at: null };
   });
-  await applyReports(ctx, reports);
+  await applyReports(ctx, 'test', reports);
 }
 
 const triggers = [{ name: 't', start: noon, period: '1h' }];

@@ -7,11 +7,11 @@ import { newId } from '../kernel/id.ts';
 import type { Db } from '../kernel/sql.ts';
 import { adoptCommand, isGivable, nameRule } from './advice.ts';
 import { type NewTenant, startMs } from './create.ts';
-import { install, isUncertain, seen } from './installing.ts';
+import { install, isUncertain, readVersion } from './install.ts';
 import {
   engineFor,
   exclusively,
-  heard,
+  announceChange,
   type Life,
   type Ordered,
   outcome,
@@ -29,7 +29,7 @@ export async function adoptTenant(life: Life, wanted: NewTenant): Promise<Ordere
     const there = await connectable(life, database);
     const before = await listed(life, wanted, there);
     const row = before ?? unlisted(wanted, there);
-    const found = await seen(life, row);
+    const found = await readVersion(life, row);
     if (found === 'gone') throw noDatabase(database);
     if (found.version !== null) refuseOtherVersion(wanted, found.version, before);
     const adopting = { life, wanted, before, row, as: registration(wanted, before) };
@@ -121,7 +121,7 @@ async function registerOnly(adopting: Adopting, version: string): Promise<Adopte
     await recordAdoption(adopting, tx, version);
     return id;
   });
-  heard(life, row.id);
+  announceChange(life, row.id);
   return { tenantId: row.id, messageId };
 }
 
@@ -167,5 +167,5 @@ async function undo({ life, wanted, before, row, as }: Adopting, why: unknown): 
     const body = { name: wanted.name, database: row.database, why: why instanceof Error ? why.message : String(why) };
     await record(life, tx, { type: 'tenant.adoption_failed', tenantId: row.id, body, actor: wanted.actor });
   });
-  heard(life, row.id);
+  announceChange(life, row.id);
 }

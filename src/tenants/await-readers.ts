@@ -6,7 +6,7 @@ import { onClient } from '../kernel/sql.ts';
 import { pause } from '../kernel/service.ts';
 import { usualLockMs } from '../postgres/drained.ts';
 import type { TenantRow } from '../control/queries.ts';
-import { onConnection } from './install.ts';
+import { onConnection } from './drained-work.ts';
 import { holdersOfTables } from '../control/blockers.ts';
 import type { Life } from './life.ts';
 

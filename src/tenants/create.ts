@@ -10,13 +10,13 @@ import { checkpoint } from './checkpoints.ts';
 import { newId } from '../kernel/id.ts';
 import { ensureDatabase, quoted } from '../postgres/databases.ts';
 import { adoptCommand } from './advice.ts';
-import { install, isUncertain, seen } from './installing.ts';
+import { install, isUncertain, readVersion } from './install.ts';
 import {
   type Actor,
   addressIn,
   engineFor,
   exclusively,
-  heard,
+  announceChange,
   type Life,
   type Ordered,
   outcome,
@@ -71,7 +71,7 @@ async function unfinished(life: Life, { name }: NewTenant, database: string): Pr
   if (row.leaving !== null) throw isLeaving(row);
   if (row.discovered) throw adoptInstead(name, row.database);
   if (row.database !== database || life.isElsewhere(row)) throw isThere(row);
-  const found = await seen(life, row);
+  const found = await readVersion(life, row);
   if (found !== 'gone' && found.version !== null) throw isThere(row);
   await refuseAnother(life, row);
   return row;
@@ -178,5 +178,5 @@ async function unregister({ life, wanted }: Making, row: queries.LifeRow, why: u
     const body = { name: row.name, database: row.database, why: why instanceof Error ? why.message : String(why) };
     await record(life, tx, { type: 'tenant.creation_failed', tenantId: row.id, body, actor: wanted.actor });
   });
-  heard(life, row.id);
+  announceChange(life, row.id);
 }

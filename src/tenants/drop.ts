@@ -12,10 +12,10 @@ import {
   exclusively,
   existing,
   forgetKeys,
-  heard,
+  announceChange,
   type Life,
   record,
-  refused,
+  explainRefusal,
   refuseDefault,
   wishFor,
 } from './life.ts';
@@ -38,7 +38,7 @@ export async function dropTenant(life: Life, name: string, { actor }: Actor): Pr
       if (there !== undefined) await dropDatabase(client, there.name);
     } catch (error) {
       await resume(life, row, actor);
-      throw await refused(client, { database: there?.name ?? row.database, what: 'dropped' }, error);
+      throw await explainRefusal(client, { database: there?.name ?? row.database, what: 'dropped' }, error);
     }
     checkpoint('tenant.dropped');
     await forget(life, row, actor);
@@ -58,7 +58,7 @@ async function stop(life: Life, row: queries.LifeRow, actor: string): Promise<vo
     await queries.setLeaving(tx, row.id);
     await wishFor(life, tx, row, { kind: 'stop', cause: 'drop', actor });
   });
-  heard(life, row.id);
+  announceChange(life, row.id);
 }
 
 /** As it was before. */
@@ -67,7 +67,7 @@ async function resume(life: Life, row: queries.LifeRow, actor: string): Promise<
     if ((await queries.setStaying(tx, row.id)) === 'on')
       await wishFor(life, tx, row, { kind: 'start', cause: 'its database was not dropped', actor });
   });
-  heard(life, row.id);
+  announceChange(life, row.id);
 }
 
 async function dropDatabase(client: Client, database: string): Promise<void> {
@@ -89,5 +89,5 @@ async function forget(life: Life, row: queries.LifeRow, actor: string): Promise<
     await record(life, tx, { type: 'tenant.dropped', tenantId: row.id, body: { name, database }, actor });
   });
   forgetKeys(life);
-  heard(life, row.id);
+  announceChange(life, row.id);
 }

@@ -6,7 +6,9 @@ import { engine, engineVersion } from '../engine/engine.ts';
 import { clientConfig } from '../postgres/address.ts';
 import type { Drained } from '../postgres/drained.ts';
 import { guardVersion, setUp } from '../postgres/pool/pool.ts';
-import { ensureInstalled, migrateTenant, onConnection, pendingMigrations } from './install.ts';
+import { listPending } from '../../test/harness/list-pending.ts';
+import { onConnection } from './drained-work.ts';
+import { ensureInstalled, migrateTenant } from './install.ts';
 import { look } from '../loader/inspect.ts';
 
 let database: FreshDatabase;
@@ -49,7 +51,7 @@ const alive = (client: Client): Promise<boolean> =>
 
 describe('migrating a tenant', () => {
   it('installs, tells the transaction before, and finds nothing to do the second time', async () => {
-    const pending = await pendingMigrations(database.address, engine);
+    const pending = await listPending(database.address, engine);
     expect(pending[0]).toBe('0001_event_log.sql');
     const told: Drained[] = [];
     const onBegin = async (who: Drained): Promise<void> => {
@@ -60,7 +62,7 @@ describe('migrating a tenant', () => {
     expect(told).toHaveLength(1);
     expect(await seen()).toEqual({ kind: 'installed', version: engineVersion });
     expect(await migrateTenant(database.address, engine)).toEqual([]);
-    expect(await pendingMigrations(database.address, engine)).toEqual([]);
+    expect(await listPending(database.address, engine)).toEqual([]);
   });
 
   it('does not begin when nobody could be told', async () => {

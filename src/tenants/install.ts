@@ -1,72 +1,85 @@
-/** Installing, upgrading and removing: what is done in a transaction in which no engine touches the tenant. */
-import { Client, type ClientBase } from 'pg';
+/**
+ * Installs Millrace in a tenant's database, in one transaction. The RESTART that starts the tenant's scheduler is sent
+ * before the first statement, and waits until that transaction has committed or rolled back.
+ */
+import type { ClientBase } from 'pg';
 import type { Engine } from '../contract/engine.ts';
-import { isLockTimeout, MillraceError } from '../errors.ts';
-import { type Db, onClient, sql } from '../kernel/sql.ts';
+import { isConnectionLoss, knownError, MillraceError, sqlStateOf } from '../errors.ts';
+import { onClient, sql } from '../kernel/sql.ts';
 import { isNewer } from '../kernel/text/version.ts';
-import { type Address, clientConfig } from '../postgres/address.ts';
-import { proveDatabase } from '../postgres/databases.ts';
-import { drained, type Drained, graceMs, usualLockMs } from '../postgres/drained.ts';
+import type { Address } from '../postgres/address.ts';
 import { locks } from '../postgres/locks.ts';
-import { notForgotten } from '../postgres/pool/pool.ts';
 import type { Engines } from '../loader/engines/engines.ts';
-import { holdersOfTables, nameHolders } from '../control/blockers.ts';
-import { formatFreeing } from '../control/format-reason.ts';
+import { look } from '../loader/inspect.ts';
+import { adviseEnding, blockersOf, describeBlocker } from '../control/blockers.ts';
+import { formatCause } from '../control/format-reason.ts';
+import { checkpoint } from './checkpoints.ts';
+import { drainedOn, inDrained, onConnection, type Telling } from './drained-work.ts';
+import { type Actor, announceChange, type Life, restarting } from './life.ts';
+import type { LifeRow } from './queries.ts';
 
-/** Those who have to leave are told. */
-export interface Telling {
-  readonly onBegin: (who: Drained) => Promise<void>;
-  readonly remind: () => void;
-  /** How long somebody's lock on a table is waited for. */
-  readonly lockMs?: number | undefined;
-}
+/** The database was dropped or renamed after the look, and perhaps another one has its name. */
+const noSuchDatabase = '3D000';
 
-const nobody: Telling = { onBegin: async () => {}, remind: () => {} };
+/** How long a look waits for a migration that is under way. */
+const lookMs = 2_000;
 
-/** Answers the names of what was applied. `onBegin` is told the transaction before anybody has to leave. */
+/** For a tenant that no process uses yet. */
+const silently: Telling = { onBegin: async () => {}, remind: () => {} };
+
+/** Brings the schema to the engine's version. Returns what was done, as `engine.pending` names it. */
 export function migrateTenant(address: Address, engine: Engine, telling: Partial<Telling> = {}): Promise<string[]> {
-  return onConnection(address, (client) => migrateOn(client, engine, { ...nobody, ...telling }));
+  return inDrained(address, { ...silently, ...telling }, (client) => engine.migrate(client));
 }
 
-/** Work in such a transaction, on a connection of its own. */
-export function inDrained<T>(address: Address, telling: Telling, work: (client: ClientBase) => Promise<T>): Promise<T> {
-  return onConnection(address, (client) => drainedOn(client, telling, work));
+/** Answers the RESTART's number. */
+export async function install(life: Life, row: LifeRow, engine: Engine, { actor }: Actor): Promise<number> {
+  const { messageId, ...telling } = restarting(life, row, { cause: `install ${engine.version}`, actor });
+  try {
+    await migrateTenant(life.addressOf(row), engine, telling);
+  } catch (error) {
+    throw migrationFailed(error, row.name);
+  }
+  checkpoint('tenant.installed');
+  announceChange(life, row.id);
+  return messageId();
 }
 
-function migrateOn(client: Client, engine: Engine, telling: Telling): Promise<string[]> {
-  return drainedOn(client, telling, (inner) => engine.migrate(inner));
-}
-
-function drainedOn<T>(client: Client, telling: Telling, work: (client: ClientBase) => Promise<T>): Promise<T> {
-  return drained(client, { ...telling, graceMs }, (inner, tx) =>
-    // in a savepoint: no engine comes back, and is taken for who was in the way, before we have seen who it is
-    tx
-      .transaction(() => work(inner))
-      .catch(async (error: unknown) => {
-        throw isLockWait(error) ? await gaveUp(tx, error, telling.lockMs) : error;
-      }),
+/** What is in the tenant's database; one that cannot be looked at is an error. */
+export async function readVersion(life: Life, row: LifeRow): Promise<{ readonly version: string | null } | 'gone'> {
+  const found = await look(life.addressOf(row), lookMs);
+  if (found.kind === 'gone') return 'gone';
+  if (found.kind === 'installed') return { version: found.version };
+  if (found.kind === 'not_installed') return { version: null };
+  const why = found.kind === 'unreachable' ? formatCause(found.reason) : await whoChanges(life, row);
+  throw new MillraceError(
+    'tenant_unavailable',
+    `the database ${row.database} of tenant ${row.name} cannot be used: ${why}`,
   );
 }
 
-/** By itself, or as why a migration failed. */
-function isLockWait(error: unknown): error is Error {
-  return error instanceof Error && (isLockTimeout(error) || isLockTimeout(error.cause));
+async function whoChanges({ control }: Life, { id }: LifeRow): Promise<string> {
+  const [first] = await blockersOf(control, id);
+  const changing = 'another transaction is changing it';
+  return first === undefined ? changing : `${changing} (${describeBlocker(first)}); ${adviseEnding(first)}`;
 }
 
-async function gaveUp(tx: Db, error: Error, lockMs = usualLockMs): Promise<MillraceError> {
-  const holders = await holdersOfTables(tx, lockMs).catch(() => []);
-  const what = isLockTimeout(error) ? '' : `${error.message}: `;
-  const whose =
-    holders.length === 0
-      ? 'nobody has tables of the schema millrace open now; try again'
-      : `tables of the schema millrace are held by ${nameHolders(holders)}; ${formatFreeing(holders)}, or try again later`;
-  const detail = `${what}a lock was waited for in vain, for ${lockMs / 1_000} s, and nothing was changed; ${whose}`;
-  return new MillraceError('conflict', detail, { cause: error });
+/** Whether a failure leaves open what became of the transaction: nothing may be undone then. */
+export function isUncertain(error: unknown): boolean {
+  return (
+    isConnectionLoss(error) || (error instanceof Error && error.cause !== undefined && isConnectionLoss(error.cause))
+  );
 }
 
-/** Whether `migrateTenant` would find anything to do. Locks nothing: a start of many processes disturbs nobody. */
-export function pendingMigrations(address: Address, engine: Engine): Promise<string[]> {
-  return onConnection(address, (client) => engine.pending(client));
+/** An engine's own refusal is told as it is; everything else is a migration that failed, and was rolled back. */
+export function migrationFailed(error: unknown, tenant: string): unknown {
+  if (!(error instanceof Error) || isUncertain(error)) return error;
+  const known = knownError(error);
+  if (known !== undefined) return known;
+  if (sqlStateOf(error) === noSuchDatabase)
+    return new MillraceError('conflict', `tenant ${tenant} was not changed: ${error.message}`, { cause: error });
+  const why = error.cause instanceof Error ? `${error.message}: ${error.cause.message}` : error.message;
+  return new MillraceError('migration_failed', `tenant ${tenant} is as it was: ${why}`, { cause: error });
 }
 
 export interface Ensuring {
@@ -97,7 +110,7 @@ export function ensureInstalled(
     await db.exec(sql`select pg_advisory_lock(${locks.migrate[0]}::integer, ${locks.migrate[1]}::integer)`);
     const recorded = await recordedVersion(client);
     if (await isDone(recorded)) return [];
-    const applied = await migrateOn(client, engine, nobody);
+    const applied = await drainedOn(client, silently, (inner) => engine.migrate(inner));
     if (recorded !== undefined) onUpgrade?.(recorded);
     return applied;
   });
@@ -109,17 +122,4 @@ async function recordedVersion(client: ClientBase): Promise<string | undefined> 
     select to_regclass('millrace.installation') is not null as there`);
   if (!there) return undefined;
   return (await db.maybeOne<{ version: string }>(sql`select version from millrace.installation`))?.version;
-}
-
-export async function onConnection<T>(address: Address, work: (client: Client) => Promise<T>): Promise<T> {
-  const client = new Client(clientConfig(address, 'millrace migration'));
-  client.on('error', () => {});
-  await client.connect();
-  try {
-    await client.query(notForgotten('millrace'));
-    await proveDatabase(client, address);
-    return await work(client);
-  } finally {
-    await client.end().catch(() => {});
-  }
 }

@@ -23,7 +23,7 @@ import type { DatabaseFault } from '../postgres/vitals.ts';
 import type { WakeHub } from '../postgres/wake.ts';
 import type { TenantRow } from '../control/queries.ts';
 import type { Engines } from '../loader/engines/engines.ts';
-import type { Telling } from './install.ts';
+import type { Telling } from './drained-work.ts';
 import {
   announce,
   awaitOutcome,
@@ -109,8 +109,8 @@ export function refuseDefault(name: string, what: string): void {
   throw new MillraceError('conflict', `the tenant ${defaultTenant} cannot be ${what}: an installation always has one`);
 }
 
-/** What PostgreSQL did not let us do to a database, and who is in the way; what else failed is told as it is. */
-export async function refused(
+/** Adds which sessions are in the way, if PostgreSQL refused to drop or rename a database. Other errors stay as they are. */
+export async function explainRefusal(
   client: Client,
   { database, what }: { readonly database: string; readonly what: 'dropped' | 'renamed' },
   error: unknown,
@@ -157,10 +157,10 @@ interface Wish extends Actor {
   readonly transaction?: { readonly xid: string; readonly pid: number };
 }
 
-/** Tells the launcher, in a commit of its own, and everybody else that the tenant's connections are to be closed. */
-export async function tell(life: Life, row: TenantRow, wish: Wish): Promise<number> {
+/** Sends the launcher a message, in a commit of its own, and tells all processes to close their connections to the tenant. */
+export async function sendOrder(life: Life, row: TenantRow, wish: Wish): Promise<number> {
   const id = await wishFor(life, life.control, row, wish);
-  heard(life, row.id);
+  announceChange(life, row.id);
   return id;
 }
 
@@ -169,7 +169,7 @@ export interface Restarting extends Telling {
   readonly messageId: () => number;
 }
 
-/** For a transaction that needs everybody out: the RESTART that waits for it goes first; who comes back is sent away. */
+/** For a transaction that needs `drain`: first sends the RESTART that waits for it, and repeats the hint while it waits. */
 export function restarting(
   life: Life,
   row: TenantRow,
@@ -178,7 +178,7 @@ export function restarting(
   let sent: number | undefined;
   return {
     onBegin: async (transaction) => {
-      sent = await tell(life, row, { kind: 'restart', cause, actor, transaction });
+      sent = await sendOrder(life, row, { kind: 'restart', cause, actor, transaction });
       checkpoint('tenant.told');
     },
     remind: () => hintChanged(life.hub, row.id),
@@ -190,7 +190,7 @@ export function restarting(
   };
 }
 
-/** The message alone, for a transaction that does more; then `heard` after its commit. */
+/** The message alone, for a transaction that does more; call `announceChange` after its commit. */
 export function wishFor(life: Life, db: Db, row: TenantRow, wish: Wish): Promise<number> {
   const { kind, cause, actor, transaction } = wish;
   const at = new Date(life.time.now());
@@ -204,8 +204,8 @@ export function announceTo({ hub }: Life): void {
   announce(hub);
 }
 
-/** The launcher and all who serve the tenant look again. */
-export function heard({ hub }: Life, tenantId: string): void {
+/** Wakes the launcher, and all processes that serve the tenant. */
+export function announceChange({ hub }: Life, tenantId: string): void {
   announce(hub);
   hintChanged(hub, tenantId);
 }

@@ -13,7 +13,7 @@ import { engine, engineVersion } from '../engine/engine.ts';
 import { append, tenantTopic } from '../events/append.ts';
 import { newId } from '../kernel/id.ts';
 import { sql } from '../kernel/sql.ts';
-import { inDrained } from './install.ts';
+import { inDrained } from './drained-work.ts';
 import { look } from '../loader/inspect.ts';
 import { adoptTenant } from './adopt.ts';
 import { createTenant } from './create.ts';

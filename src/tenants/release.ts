@@ -5,15 +5,15 @@
 import { MillraceError } from '../errors.ts';
 import { withClient } from '../postgres/databases.ts';
 import { hasMigrations } from '../postgres/migrate.ts';
-import { inDrained } from './install.ts';
+import { inDrained } from './drained-work.ts';
 import { awaitReaders } from './await-readers.ts';
-import { migrationFailed, seen } from './installing.ts';
+import { migrationFailed, readVersion } from './install.ts';
 import {
   type Actor,
   exclusively,
   existing,
   forgetKeys,
-  heard,
+  announceChange,
   type Life,
   record,
   refuseDefault,
@@ -25,7 +25,7 @@ export async function releaseTenant(life: Life, name: string, { actor }: Actor):
   refuseDefault(name, 'released');
   await exclusively(life, [name], async () => {
     const row = await existing(life, name);
-    const found = await seen(life, row);
+    const found = await readVersion(life, row);
     if (found === 'gone')
       throw new MillraceError(
         'conflict',
@@ -66,5 +66,5 @@ async function forget(
     await record(life, tx, { type: 'tenant.released', tenantId: row.id, body: { name, database, version }, actor });
   });
   forgetKeys(life);
-  heard(life, row.id);
+  announceChange(life, row.id);
 }

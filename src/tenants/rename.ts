@@ -15,13 +15,13 @@ import {
   exclusively,
   existing,
   forgetKeys,
-  heard,
+  announceChange,
   type Life,
   record,
   refuseDatabase,
-  refused,
+  explainRefusal,
   refuseDefault,
-  tell,
+  sendOrder,
 } from './life.ts';
 import * as queries from './queries.ts';
 
@@ -39,14 +39,14 @@ export async function renameTenant(life: Life, name: string, to: { readonly name
     try {
       await rename(renaming);
     } catch (error) {
-      if (!isInUse(error)) throw await told(renaming, error);
+      if (!isInUse(error)) throw await explainFailure(renaming, error);
       // those of ours who did not hear the hint
       await terminateHolders(life.control, { name: row.database });
       await rename(renaming).catch(async (again: unknown) => {
-        throw await told(renaming, again);
+        throw await explainFailure(renaming, again);
       });
     } finally {
-      heard(life, row.id);
+      announceChange(life, row.id);
     }
     forgetKeys(life);
   });
@@ -81,7 +81,7 @@ interface Renaming {
 function rename({ life, client, row, to, actor }: Renaming): Promise<void> {
   return onClient(client).transaction(async (tx) => {
     const transaction = await whoAmI(tx);
-    await tell(life, row, { kind: 'restart', cause: `rename to ${to.name}`, actor, transaction });
+    await sendOrder(life, row, { kind: 'restart', cause: `rename to ${to.name}`, actor, transaction });
     if (to.database !== row.database)
       await client.query(`alter database ${quoted(row.database)} rename to ${quoted(to.database)}`);
     if (!(await queries.renameTenant(tx, row, to)))
@@ -95,10 +95,10 @@ function whoAmI(tx: Db): Promise<{ xid: string; pid: number }> {
 }
 
 /** What came between our look and the statement. */
-async function told({ client, row, to }: Renaming, error: unknown): Promise<unknown> {
+async function explainFailure({ client, row, to }: Renaming, error: unknown): Promise<unknown> {
   if (sqlStateOf(error) === duplicateDatabase)
     return new MillraceError('conflict', `there is a database ${to.database} already`, { cause: error });
   if (isUniqueViolation(error))
     return new MillraceError('conflict', `the name ${to.name} or the database ${to.database} is another tenant's`);
-  return refused(client, { database: row.database, what: 'renamed' }, error);
+  return explainRefusal(client, { database: row.database, what: 'renamed' }, error);
 }

@@ -10,14 +10,24 @@ import { checkpoint } from './checkpoints.ts';
 import { onClient, sql } from '../kernel/sql.ts';
 import { compareVersions } from '../kernel/text/version.ts';
 import { isEngines } from '../postgres/drained.ts';
-import { inDrained, onConnection } from './install.ts';
+import { onConnection } from './drained-work.ts';
 import type { SentMessage } from '../control/messages.ts';
 import { isTold } from '../launcher/version-audit.ts';
 import { adoptCommand } from './advice.ts';
 import { awaitReaders } from './await-readers.ts';
 import { startMs } from './create.ts';
-import { isUncertain, migrationFailed, seen } from './installing.ts';
-import { type Actor, engineFor, exclusively, existing, heard, type Life, outcome, record, restarting } from './life.ts';
+import { isUncertain, migrateTenant, migrationFailed, readVersion } from './install.ts';
+import {
+  type Actor,
+  engineFor,
+  exclusively,
+  existing,
+  announceChange,
+  type Life,
+  outcome,
+  record,
+  restarting,
+} from './life.ts';
 import type { LifeRow } from './queries.ts';
 import { usualTarget } from './target.ts';
 
@@ -83,7 +93,7 @@ async function lacksMigration(life: Life, { row, engine }: Plan): Promise<boolea
 async function plan(life: Life, name: string, { to }: Omit<UpgradeWish, 'actor'>): Promise<Plan> {
   const row = await existing(life, name);
   const named = to === undefined ? undefined : await engineFor(life, to, 'body.to');
-  const found = await seen(life, row);
+  const found = await readVersion(life, row);
   if (found === 'gone')
     throw new MillraceError('conflict', `the database ${row.database} of tenant ${name} does not exist`);
   const { version: from } = found;
@@ -105,7 +115,7 @@ async function migrate(life: Life, { row, from, engine }: Plan, actor: string) {
   const to = engine.version;
   const lockMs = await awaitReaders(life, row);
   const telling = restarting({ ...life, lockMs }, row, { cause: `upgrade to ${to}`, actor });
-  const migrations = await inDrained(life.addressOf(row), telling, (client) => engine.migrate(client))
+  const migrations = await migrateTenant(life.addressOf(row), engine, telling)
     .then((applied) => {
       checkpoint('tenant.upgraded');
       return applied;
@@ -118,7 +128,7 @@ async function migrate(life: Life, { row, from, engine }: Plan, actor: string) {
       await noteFailure(life, row, { from, to, why, actor }).catch(() => {});
       throw failed;
     })
-    .finally(() => heard(life, row.id));
+    .finally(() => announceChange(life, row.id));
   await noteUpgrade(life, row, { from, to, migrations, actor });
   return { tenantId: row.id, from, to, migrations, sessions: null, messageId: telling.messageId() };
 }

@@ -2,7 +2,8 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { type AddressInfo, createServer as createTcpServer, type Socket } from 'node:net';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { type Answer, inProcess, overNetwork } from './carrier.ts';
+import { MillraceError } from '../errors.ts';
+import { type Answer, inProcess, overNetwork, type Received } from './carrier.ts';
 
 const carry = overNetwork();
 const never = new AbortController().signal;
@@ -31,14 +32,14 @@ afterEach(async () => {
   await new Promise((resolve) => server.close(resolve));
 });
 
-const send = (body = '{}', signal = never): Promise<Answer> => carry({ url, key: 'k', body }, signal);
+const send = (body = {}, signal = never): Promise<Answer> => carry({ url, key: 'k', body }, signal);
 
 it('carries a message whole, with its key, and its answer whatever it is', async () => {
   answer = ({ method, headers, url: path }, response, body) => {
     response.writeHead(418).end(`${method} ${path} ${headers.authorization} ${headers['content-type']} ${body}`);
   };
-  const body = JSON.stringify({ text: 'ä'.repeat(100_000) });
-  const text = `POST /internal/claim Bearer k application/json ${body}`;
+  const body = { text: 'ä'.repeat(100_000) };
+  const text = `POST /internal/claim Bearer k application/json ${JSON.stringify(body)}`;
   expect(await send(body)).toEqual({ status: 418, text });
 });
 
@@ -86,7 +87,7 @@ it('an answer that comes before all was sent, and a close, is only an answer', a
   early.listen(0, '127.0.0.1');
   await once(early, 'listening');
   const to = new URL(`http://127.0.0.1:${(early.address() as AddressInfo).port}/internal/report`);
-  const answered = carry({ url: to, key: 'k', body: 'x'.repeat(16_000_000) }, never);
+  const answered = carry({ url: to, key: 'k', body: { text: 'x'.repeat(16_000_000) } }, never);
   expect(await answered).toEqual({ status: 401, text: 'no' });
   await new Promise((resolve) => early.close(resolve)); // its connection is closed
   answer = (_, response) => response.end('ok');
@@ -106,11 +107,11 @@ it('listens to a connection once, however often it is used', async () => {
 it('an abort ends it, before and while it waits', async () => {
   answer = () => {};
   const control = new AbortController();
-  const waiting = send('{}', control.signal);
+  const waiting = send({}, control.signal);
   await vi.waitFor(() => expect(sockets).toHaveLength(1), patience);
   control.abort();
   await expect(waiting).rejects.toMatchObject({ name: 'AbortError' });
-  await expect(send('{}', control.signal)).rejects.toMatchObject({ name: 'AbortError' });
+  await expect(send({}, control.signal)).rejects.toMatchObject({ name: 'AbortError' });
 });
 
 it('tells where a redirection leads, and does not take the key there', async () => {
@@ -118,22 +119,27 @@ it('tells where a redirection leads, and does not take the key there', async () 
   expect(await send()).toEqual({ status: 308, text: 'see https://elsewhere.example/' });
 });
 
-it('within a process the same message arrives', async () => {
-  const within = inProcess(async (request) => {
-    const { method, headers } = request;
-    return new Response(`${method} ${headers.get('authorization')} ${await request.text()}`, { status: 201 });
-  });
-  expect(await within({ url, key: 'k', body: '{"a":1}' }, never)).toEqual({
-    status: 201,
-    text: 'POST Bearer k {"a":1}',
-  });
+it('within a process the message itself arrives, and the answer itself comes back', async () => {
+  const body = { a: 1 };
+  const within = inProcess(async (path, message) => ({ path, message }));
+  const answered = await within({ url, key: 'k', body }, never);
+  expect(answered).toEqual({ made: { path: '/internal/claim', message: body } });
+});
+
+it('within a process a refusal is told as over the network', async () => {
+  const within = inProcess(() => Promise.reject(new MillraceError('tenant_unavailable', 'it is away')));
+  const { status, text } = (await within({ url, key: 'k', body: {} }, never)) as Received;
+  expect([status, JSON.parse(text)]).toEqual([
+    503,
+    expect.objectContaining({ code: 'tenant_unavailable', detail: 'it is away' }),
+  ]);
 });
 
 it('within a process an abort ends it as well, though nobody there heeds it', async () => {
   const within = inProcess(() => new Promise(() => {}));
   const control = new AbortController();
-  const waiting = within({ url, key: 'k', body: '{}' }, control.signal);
+  const waiting = within({ url, key: 'k', body: {} }, control.signal);
   control.abort();
   await expect(waiting).rejects.toMatchObject({ name: 'AbortError' });
-  await expect(within({ url, key: 'k', body: '{}' }, control.signal)).rejects.toMatchObject({ name: 'AbortError' });
+  await expect(within({ url, key: 'k', body: {} }, control.signal)).rejects.toMatchObject({ name: 'AbortError' });
 });

@@ -7,18 +7,22 @@
 import * as http from 'node:http';
 import * as https from 'node:https';
 import type { Socket } from 'node:net';
+import { knownError } from '../errors.ts';
 
 interface Message {
   readonly url: URL;
   readonly key: string;
-  /** JSON. */
-  readonly body: string;
+  readonly body: object;
 }
 
-export interface Answer {
+/** As it came over the network. */
+export interface Received {
   readonly status: number;
   readonly text: string;
 }
+
+/** `made`: by this build, in this process, so that it needs no check. */
+export type Answer = Received | { readonly made: unknown };
 
 export type Carry = (message: Message, signal: AbortSignal) => Promise<Answer>;
 
@@ -26,12 +30,18 @@ export function overNetwork(): Carry {
   const plain = new http.Agent({ keepAlive: true });
   const secure = new https.Agent({ keepAlive: true });
   return async (message, signal) => {
+    const body = JSON.stringify(message.body);
     for (;;) {
       const isSecure = message.url.protocol === 'https:';
-      const options = { method: 'POST', headers: headersOf(message), agent: isSecure ? secure : plain, signal };
+      const options = {
+        method: 'POST',
+        headers: headersOf(message.key, body),
+        agent: isSecure ? secure : plain,
+        signal,
+      };
       const request = isSecure ? https.request(message.url, options) : http.request(message.url, options);
       try {
-        return await answerTo(request, message.body);
+        return await answerTo(request, body);
       } catch (error) {
         // a connection that the other side closed just when it was taken again: every message may be sent twice
         if (!request.reusedSocket || signal.aborted || !isReset(error)) throw error;
@@ -40,7 +50,7 @@ export function overNetwork(): Carry {
   };
 }
 
-function answerTo(request: http.ClientRequest, body: string): Promise<Answer> {
+function answerTo(request: http.ClientRequest, body: string): Promise<Received> {
   return new Promise((resolve, reject) => {
     request.on('error', reject);
     request.on('socket', listen);
@@ -72,24 +82,17 @@ function isReset(error: unknown): boolean {
   return error instanceof Error && 'code' in error && (error.code === 'ECONNRESET' || error.code === 'EPIPE');
 }
 
-export function inProcess(fetch: (request: Request) => Promise<Response>): Carry {
-  /** Held until they are answered: Node forgets to abort a request that was garbage-collected (nodejs/node#55428). */
-  const underWay = new Set<Request>();
-  return async (message, signal) => {
-    const { url, body } = message;
-    const request = new Request(url, { method: 'POST', headers: headersOf(message), body, signal });
-    underWay.add(request);
+/** `call`: the gateway of this process. It rejects with what a worker elsewhere would be told. */
+export function inProcess(call: (pathname: string, body: object, signal: AbortSignal) => Promise<unknown>): Carry {
+  return async ({ url, body }, signal) => {
     try {
-      return await Promise.race([answerOf(fetch(request)), abortOf(signal)]);
-    } finally {
-      underWay.delete(request);
+      return { made: await Promise.race([call(url.pathname, body, signal), abortOf(signal)]) };
+    } catch (error) {
+      const known = knownError(error);
+      if (known === undefined) throw error;
+      return { status: known.status, text: JSON.stringify(known.problem()) };
     }
   };
-}
-
-async function answerOf(fetching: Promise<Response>): Promise<Answer> {
-  const response = await fetching;
-  return { status: response.status, text: await response.text() };
 }
 
 /** Whoever answers may not heed it, or be in the middle of something. */
@@ -101,7 +104,7 @@ function abortOf(signal: AbortSignal): Promise<never> {
   });
 }
 
-function headersOf({ key, body }: Message): Record<string, string> {
+function headersOf(key: string, body: string): Record<string, string> {
   const length = String(Buffer.byteLength(body));
   return { authorization: `Bearer ${key}`, 'content-type': 'application/json', 'content-length': length };
 }

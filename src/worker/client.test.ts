@@ -54,19 +54,22 @@ it.each([
   await expect(asking).rejects.toMatchObject({ code, message: `heartbeat was answered ${status}: ${text}` });
 });
 
-it('a stash value that cannot be decrypted is told in its own words, at once, and is no fault of the API', async () => {
-  const said: unknown[] = [];
-  const log = {
-    ...silent,
-    warn: (...words: unknown[]) => said.push(words),
-    error: (...words: unknown[]) => said.push(words),
-  };
-  const text = JSON.stringify({ code: 'undecryptable', detail: 'stash entry db: the value was encrypted' });
-  const client = clientOver(async () => ({ status: 422, text }), log);
-  const asking = client.secrets({ tenant: 't', run: 'r', lease: 1, names: ['db'] }, new AbortController().signal);
-  await expect(asking).rejects.toMatchObject({
-    code: 'undecryptable',
-    message: 'stash entry db: the value was encrypted',
-  });
-  expect(said).toEqual([]);
-});
+it.each([
+  ['undecryptable', 'stash entry db: the value was encrypted'],
+  ['stash_too_large', 'its variables take 1200066 bytes from the stash'],
+])(
+  'stash values that are %s are told in their own words, at once, and are no fault of the API',
+  async (code, detail) => {
+    const said: unknown[] = [];
+    const log = {
+      ...silent,
+      warn: (...words: unknown[]) => said.push(words),
+      error: (...words: unknown[]) => said.push(words),
+    };
+    const text = JSON.stringify({ code, detail });
+    const client = clientOver(async () => ({ status: 422, text }), log);
+    const asking = client.secrets({ tenant: 't', run: 'r', lease: 1, names: ['db'] }, new AbortController().signal);
+    await expect(asking).rejects.toMatchObject({ code, message: detail });
+    expect(said).toEqual([]);
+  },
+);

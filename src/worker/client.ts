@@ -24,12 +24,13 @@ import {
   type LogsRequest,
   logsAnswer,
   type ReportRequest,
+  type ReportAnswer,
   reportAnswer,
   type SecretsRequest,
   secretsAnswer,
   type TaskDefinition,
 } from '../contract/wire.ts';
-import { MillraceError } from '../errors.ts';
+import { type ErrorCode, MillraceError } from '../errors.ts';
 import { persist, reconnect } from '../kernel/backoff.ts';
 import type { Log } from '../kernel/log.ts';
 import { LogThrottle } from '../kernel/log-throttle.ts';
@@ -48,6 +49,7 @@ const answerWithinMs = 15_000;
 
 export class Client {
   readonly #options: ClientOptions;
+  readonly #urls = new Map<string, URL>();
 
   constructor(options: ClientOptions) {
     this.#options = options;
@@ -58,11 +60,9 @@ export class Client {
     return this.#post('claim', request, { schema: claimAnswer, signal, withinMs: request.wait_ms + answerWithinMs });
   }
 
-  /** Answers what could not be applied. */
-  async report(request: ReportRequest, signal: AbortSignal): Promise<Failure[]> {
-    const send = (): Promise<z.infer<typeof reportAnswer>> =>
-      this.#post('report', request, { schema: reportAnswer, signal });
-    return (await this.#persistently(send, signal)).failed;
+  /** Answers what could not be applied, and runs for the places that came along. */
+  report(request: ReportRequest, signal: AbortSignal): Promise<ReportAnswer> {
+    return this.#persistently(() => this.#post('report', request, { schema: reportAnswer, signal }), signal);
   }
 
   /** One try: the next heartbeat says more than a repeated one. */
@@ -104,14 +104,12 @@ export class Client {
   async #post<S extends z.ZodType>(path: string, body: object, how: How<S>): Promise<z.infer<S>> {
     const limit = new Limit(how.withinMs ?? answerWithinMs, how.signal);
     try {
-      const parsed = how.schema.safeParse(await this.#exchange(path, body, limit.signal));
-      if (!parsed.success)
-        throw new MillraceError('unreachable', `The answer to ${path} is not understood`, { cause: parsed.error });
+      const answer = await this.#exchange(path, body, { ...how, signal: limit.signal });
       this.#options.outage.worked();
-      return parsed.data;
+      return answer;
     } catch (error) {
       const told = error instanceof MillraceError ? error : unreachable(path, error);
-      if (isTenantAway(told) || ownCodes.has(told.code)) this.#options.outage.worked();
+      if (isTenantAway(told) || ownCodes.includes(told.code)) this.#options.outage.worked();
       else if (!isUnreachable(told)) this.#options.outage.refused(told);
       else if (!how.signal?.aborted) this.#options.outage.failed(told);
       throw told;
@@ -120,13 +118,30 @@ export class Client {
     }
   }
 
-  async #exchange(path: string, body: object, signal: AbortSignal): Promise<unknown> {
-    const { url, key, carry } = this.#options;
-    const to = new URL(`internal/${path}`, url.endsWith('/') ? url : `${url}/`);
-    const { status, text } = await carry({ url: to, key, body: JSON.stringify(body) }, signal);
+  async #exchange<S extends z.ZodType>(path: string, body: object, { schema, signal }: Sent<S>): Promise<z.infer<S>> {
+    const { key, carry } = this.#options;
+    const answer = await carry({ url: this.#urlOf(path), key, body }, signal);
+    if ('made' in answer) return answer.made as z.infer<S>;
+    const { status, text } = answer;
     if (status < 200 || status > 299) throw refusal(path, status, text);
-    return JSON.parse(text);
+    const parsed = schema.safeParse(JSON.parse(text));
+    if (parsed.success) return parsed.data;
+    throw new MillraceError('unreachable', `The answer to ${path} is not understood`, { cause: parsed.error });
   }
+
+  #urlOf(path: string): URL {
+    const known = this.#urls.get(path);
+    if (known !== undefined) return known;
+    const { url } = this.#options;
+    const made = new URL(`internal/${path}`, url.endsWith('/') ? url : `${url}/`);
+    this.#urls.set(path, made);
+    return made;
+  }
+}
+
+interface Sent<S> {
+  readonly schema: S;
+  readonly signal: AbortSignal;
 }
 
 interface How<S> {
@@ -139,15 +154,16 @@ function refusal(path: string, status: number, text: string): MillraceError {
   const answered = `${path} was answered ${status}: ${text.slice(0, 1_000)}`;
   const { code, detail } = problemIn(text);
   if (status === 503 && awayCodes.has(code)) return new MillraceError('tenant_unavailable', answered);
-  if (code === 'undecryptable' || code === 'worker_refused') return new MillraceError(code, detail ?? answered);
+  const own = ownCodes.find((each) => each === code);
+  if (own !== undefined) return new MillraceError(own, detail ?? answered);
   return new MillraceError(hopeless.has(status) ? 'bad_request' : 'unreachable', answered);
 }
 
 /**
- * Refusals that the API would repeat, though it works: a stash value that cannot be read ends its run, and an id that cannot
- * be used is given up by its worker.
+ * Refusals that the API would repeat, though it works: stash values that cannot be read, or are too large, end their run, and
+ * an id that cannot be used is given up by its worker.
  */
-const ownCodes: ReadonlySet<string> = new Set(['undecryptable', 'worker_refused']);
+const ownCodes: readonly ErrorCode[] = ['undecryptable', 'stash_too_large', 'worker_refused'];
 
 /** The codes of a problem that is one tenant's. */
 const awayCodes: ReadonlySet<unknown> = new Set(['tenant_unavailable', 'not_installed', 'no_engine']);
@@ -171,12 +187,12 @@ export function isWorkerRefused(error: unknown): error is MillraceError {
   return error instanceof MillraceError && error.code === 'worker_refused';
 }
 
-/** A run whose tenant cannot be served is not to keep its place for long: others wait for it. */
-const momentMs = 2_000;
+/** Longer retries would keep a place that runs of other tenants wait for. */
+const maxRetryMs = 2_000;
 
-/** Tries again for a moment while its tenant is away. */
-export function forAMoment<T>(work: () => Promise<T>, signal: AbortSignal): Promise<T> {
-  const untilMs = performance.now() + momentMs;
+/** Retries for 2 s while the tenant of the run is unavailable. */
+export function retryBriefly<T>(work: () => Promise<T>, signal: AbortSignal): Promise<T> {
+  const untilMs = performance.now() + maxRetryMs;
   const giveUp = (error: unknown): boolean => !isTenantAway(error) || performance.now() > untilMs;
   return persist(work, { backoff: { firstMs: 100, capMs: 1_000, jitter: 0.5 }, signal, giveUp });
 }
@@ -232,17 +248,17 @@ export class Outage {
     const nowMs = this.#now();
     this.#sinceMs ??= nowMs;
     if (this.#throttle.isDue('outage', 'no answer'))
-      this.#log.warn({ err: error, forMs: nowMs - this.#sinceMs }, 'The API does not answer; running tasks go on');
+      this.#log.warn({ err: error, forMs: nowMs - this.#sinceMs }, 'API unreachable; running tasks continue');
   }
 
   refused(error: unknown): void {
     if (this.#throttle.isDue('rejection', 'rejected'))
-      this.#log.error({ err: error }, 'The API refuses what this worker says; are they of the same version?');
+      this.#log.error({ err: error }, 'API rejects messages of this worker; their versions may differ');
   }
 
   worked(): void {
     if (this.#sinceMs === undefined) return;
-    this.#log.info({ forMs: this.#now() - this.#sinceMs }, 'The API answers again');
+    this.#log.info({ forMs: this.#now() - this.#sinceMs }, 'API reachable again');
     this.#sinceMs = undefined;
     this.#throttle.clear('outage');
   }

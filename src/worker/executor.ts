@@ -11,12 +11,12 @@ import { expandBlock } from '../runtimes/kinds.ts';
 import { declaredIn, EnvironmentError, environmentOf, secretsIn, stashNames } from '../runtimes/task/environment.ts';
 import { factsOf, nodeFactsOf, type RunFacts } from '../runtimes/task/facts.ts';
 import { Expansion, TemplateError } from '../runtimes/task/templates.ts';
-import { forAMoment, isTenantAway } from './client.ts';
+import { retryBriefly, isTenantAway } from './client.ts';
 import type { Hold } from './holdings.ts';
-import type { LogShipper } from './log-shipper.ts';
-import { maskText, SecretLines } from './mask.ts';
+import type { LogShipper } from './output/log-shipper.ts';
+import { maskText, SecretLines } from './output/mask.ts';
 import { printable } from '../kernel/text/printable.ts';
-import { RunLog } from './run-log.ts';
+import { RunLog } from './output/run-log.ts';
 import type { RuntimeWatch } from './runtimes/runtime-watch.ts';
 
 export interface ExecutorOptions {
@@ -83,7 +83,7 @@ export class Executor {
 
   async #stash(hold: Hold, names: string[]): Promise<Map<string, Buffer>> {
     if (names.length === 0) return new Map();
-    return await forAMoment(() => this.#options.stash(hold, names), hold.signal);
+    return await retryBriefly(() => this.#options.stash(hold, names), hold.signal);
   }
 
   async #logged(hold: Hold, { task, secrets, onEnded }: Prepared): Promise<Outcome> {

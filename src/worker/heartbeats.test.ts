@@ -101,7 +101,7 @@ it('tells a worker which gateway it is, and another than those it knows makes it
   expect(fetched()).toBe(2);
 });
 
-const healed = 'The server refused the id of this worker; it goes on under a new one';
+const healed = 'worker id refused; continuing under a new id';
 
 it('whose id is refused from the start is sent under a new one, and the worker works', async () => {
   server.refusedIds.add(id);

@@ -18,6 +18,7 @@ import {
   type Report,
   type Signals,
   type TaskDefinition,
+  wireNumber,
 } from '../contract/wire.ts';
 import { MillraceError } from '../errors.ts';
 import { newId } from '../kernel/id.ts';
@@ -26,14 +27,16 @@ import { leftUntil, type Service, within } from '../kernel/service.ts';
 import { failed, faulty, success } from '../runtimes/contract.ts';
 import { checkpoint } from './checkpoints.ts';
 import { Claimer } from './claimer.ts';
-import { Client, forAMoment, isTenantAway, isWorkerRefused, Outage } from './client.ts';
+import { Client, retryBriefly, isTenantAway, isWorkerRefused, Outage } from './client.ts';
 import { DefinitionCache } from './definition-cache.ts';
 import { type Executable, Executor, reportOf } from './executor.ts';
 import { makeHeart } from './heartbeat.ts';
 import { type Hold, Holdings } from './holdings.ts';
-import { LogShippers } from './log-shippers.ts';
+import { LogShippers } from './output/log-shippers.ts';
 import { CacheInvalidation } from './cache-invalidation.ts';
-import { Reporter } from './reporter.ts';
+import { handOver, keepPlaceMs, type Lanes } from './hand-over.ts';
+import { Places } from './places.ts';
+import { Reporter, type ReporterOptions } from './reporter.ts';
 import { RuntimeWatch } from './runtimes/runtime-watch.ts';
 import type { WorkerSettings } from './settings.ts';
 
@@ -71,9 +74,9 @@ export class Incarnation {
   readonly #runtimes: RuntimeWatch;
   readonly #over = new AbortController();
   #draining = false;
-  /** Runs being executed, and those of them that take a place. */
+  /** Runs being executed, and the places that some of them take. */
   #running = 0;
-  #placed = 0;
+  readonly #places: Places;
   #onIdle: (() => void) | undefined;
   readonly #invalidation: CacheInvalidation;
 
@@ -81,6 +84,7 @@ export class Incarnation {
     const { log, time, taskUrl, logLimitBytes } = settings;
     const now = (): number => time.now();
     this.#settings = settings;
+    this.#places = new Places(settings.maxTasks);
     this.#identity = { worker: settings.id, incarnation: settings.incarnation() };
     this.#client = new Client({ ...settings, outage: new Outage(log, now) });
     this.#definitions = new DefinitionCache({
@@ -159,18 +163,26 @@ export class Incarnation {
   async #run(hold: Hold, takesPlace: boolean): Promise<void> {
     let placed = takesPlace;
     const leavePlace = (): void => {
-      if (placed) this.#placed--;
+      if (placed) this.#places.leave();
       placed = false;
-      this.#roomChanged();
     };
     this.#running++;
-    if (placed) this.#placed++;
-    const report = await this.#execute(hold, leavePlace);
+    if (placed) this.#places.take();
+    let late: NodeJS.Timeout | undefined;
+    const report = await this.#execute(hold, () => {
+      late ??= setTimeout(() => {
+        leavePlace();
+        this.#roomChanged();
+      }, keepPlaceMs);
+    });
+    clearTimeout(late);
     checkpoint('worker.ended');
+    leavePlace();
     if (report) this.#reporter.add([report]);
     else this.#holdings.remove(hold.run);
     this.#running--;
-    leavePlace();
+    // the report, which leaves first, may take the place along
+    queueMicrotask(() => this.#roomChanged());
     if (this.#running === 0) this.#onIdle?.();
   }
 
@@ -192,7 +204,7 @@ export class Incarnation {
   /** A node comes with its work. */
   async #executable(hold: Hold): Promise<Executable | undefined> {
     const { run } = hold;
-    return run.node ?? (await forAMoment(() => this.#definition(hold, run), hold.signal));
+    return run.node ?? (await retryBriefly(() => this.#definition(hold, run), hold.signal));
   }
 
   #stash({ run: { tenant, run, lease }, signal }: Hold, names: string[]): Promise<Map<string, Buffer>> {
@@ -225,7 +237,7 @@ export class Incarnation {
     const most = mostUnsettled.ofAll[takesPlace ? 'placed' : 'quick'];
     if (this.#reporter.unsettled + this.#running >= most) return 0;
     if (this.#kinds(takesPlace).length === 0) return 0;
-    return takesPlace ? this.#settings.maxTasks - this.#placed : quickBatch;
+    return takesPlace ? this.#places.free : quickBatch;
   }
 
   /** The kinds of work that are claimed now. */
@@ -241,7 +253,7 @@ export class Incarnation {
     const { name, addr, version, maxTasks, queues } = this.#settings;
     const { available, unavailable } = this.#runtimes;
     const places = this.#draining ? 0 : maxTasks; // nobody is to wait for those of one that takes no more
-    const self = { ...this.#identity, name, addr, version, places, taken: this.#placed };
+    const self = { ...this.#identity, name, addr, version, places, taken: this.#places.taken };
     const served = { runtimes: [...available], unavailable, queues: [...queues] };
     return this.#client.heartbeat(
       { ...self, ...served, holds: [...holds], seen: this.#invalidation.seen },
@@ -260,10 +272,7 @@ export class Incarnation {
       const refused = this.#identity.worker;
       this.#identity = { worker: newId(), incarnation: 1 };
       const { worker: id, incarnation } = this.#identity;
-      log.warn(
-        { refused, worker: id, why: error.message },
-        'The server refused the id of this worker; it goes on under a new one',
-      );
+      log.warn({ refused, worker: id, why: error.message }, 'worker id refused; continuing under a new id');
       onNewIdentity({ id, incarnation });
       for (const held of this.#holdings.list()) this.#lose(held);
     }
@@ -292,10 +301,13 @@ export class Incarnation {
   #makeClaimer({ takesPlace }: { takesPlace: boolean }): Claimer[] {
     const { pollMs, queues } = this.#settings;
     if (!this.#runtimes.kinds.some((kind) => needsPlace(kind) === takesPlace)) return [];
-    const lanes = () => ({ runtimes: this.#kinds(takesPlace), queues: [...queues] });
     const claimer = new Claimer({
-      poll: (wish, signal): Promise<ClaimAnswer> =>
-        this.#client.claim({ ...this.#identity, ...wish, ...lanes(), seen: this.#invalidation.seen }, signal),
+      poll: async (wish, signal): Promise<ClaimAnswer> => {
+        const lanes = { runtimes: this.#kinds(takesPlace), queues: [...queues], wire: wireNumber };
+        const settle = takesPlace ? this.#places.poll(wish.free) : () => {};
+        const request = { ...this.#identity, ...wish, ...lanes, seen: this.#invalidation.seen };
+        return await this.#client.claim(request, signal).finally(settle);
+      },
       free: () => this.#free(takesPlace),
       without: () => this.#without(takesPlace),
       take: (answer) => {
@@ -303,7 +315,7 @@ export class Incarnation {
         this.#accept(answer.runs, takesPlace);
       },
       waitMs: pollMs,
-      onError: this.#logBug('Claiming failed; it is tried again'),
+      onError: this.#logBug('claim failed; retrying'),
     });
     return [claimer];
   }
@@ -321,7 +333,7 @@ export class Incarnation {
       onLate: (ms) =>
         log.warn(
           { forMs: Math.round(ms), running: this.#running },
-          'This process stood still: it was stopped, or a function did not yield. Its runs may have been given to others',
+          'process was suspended, or a function blocked it; its runs may have been handed out again',
         ),
       onError: this.#logBug('A heartbeat failed; it is tried again'),
       intervalMs: heartbeatMs,
@@ -338,18 +350,31 @@ export class Incarnation {
     });
   }
 
+  #makeHandOver(): ReporterOptions['send'] {
+    const lanesOf = (takesPlace: boolean): Lanes | undefined => {
+      if (this.#draining || this.#free(takesPlace) <= 0 || this.#without(takesPlace).length > 0) return undefined;
+      return { runtimes: this.#kinds(takesPlace), queues: [...this.#settings.queues], wire: wireNumber };
+    };
+    return handOver({
+      places: this.#places,
+      lanesOf,
+      send: (message, signal) => this.#client.report({ ...this.#identity, ...message }, signal),
+      accept: (runs, takesPlace) => this.#accept(runs, takesPlace),
+      now: () => performance.now(),
+    });
+  }
+
   #makeReporter(): Reporter {
     const { log } = this.#settings;
     return new Reporter({
-      send: (reports, signal) => this.#client.report({ ...this.#identity, reports }, signal),
+      send: this.#makeHandOver(),
       onSettled: (reports) => {
         for (const report of reports) this.#holdings.remove(report);
         this.#roomChanged();
       },
       onRefused: (report, error) =>
-        log.error({ err: error, run: report.run }, 'A report was refused; its run will come back'),
-      onAside: ({ tenant, detail }) =>
-        log.warn({ tenant, detail }, 'A tenant takes no reports now; they are sent again, and others go on'),
+        log.error({ err: error, run: report.run }, 'report rejected; its run will be handed out again'),
+      onAside: ({ tenant, detail }) => log.warn({ tenant, detail }, 'tenant takes no reports now; they are retried'),
     });
   }
 
@@ -357,7 +382,7 @@ export class Incarnation {
     const { log } = this.#settings;
     return new LogShippers({
       send: (chunks, signal) => this.#client.logs({ ...this.#identity, chunks }, signal),
-      onDropped: (error, chunks) => log.error({ err: error, chunks }, 'Output was refused and is lost'),
+      onDropped: (error, chunks) => log.error({ err: error, chunks }, 'output rejected and lost'),
       now,
     });
   }

@@ -84,6 +84,16 @@ describe('a run', () => {
     expect(reports.every((report) => report.started_at !== null)).toBe(true);
   });
 
+  it('of a node is executed without a definition, and its result is reported', async () => {
+    await startWorker();
+    const script = `echo "$MILLRACE_NODE_ID"; printf '{"n":1}' > "$MILLRACE_RESULT"`;
+    const run = server.offerNode(shell(script), '0_7');
+    expect(await reported(run)).toMatchObject({ state: 'success', result: '{"n":1}' });
+    expect(server.output(run)).toBe('0_7\n');
+    expect(server.served).not.toContain('definitions');
+    expect(server.polls.every((poll) => poll.wire === 2)).toBe(true);
+  });
+
   it('has its output shipped in order and complete before its report', async () => {
     await startWorker();
     const script = 'i=0; while [ $i -lt 2000 ]; do echo line $i; i=$((i+1)); done';

@@ -72,7 +72,7 @@ export class Rival {
     const servings = new Servings(control, silent);
     const turns = new BatchTurns();
     const claims = new ClaimDesk({ loader, control, servings, turns, log: silent, leaseMs });
-    const desks = { claims, reports: new ReportDesk(loader, turns), faults };
+    const desks = { claims, reports: new ReportDesk({ loader, turns, claims }), faults };
     const rival = new Rival(await loader.open(row), hub, desks);
     await rival.#gateway.start();
     await rival.#scheduler.start();

@@ -4,6 +4,7 @@
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Broker } from '../../src/broker/contract.ts';
+import type { Offer } from '../../src/contract/engine.ts';
 import { newId } from '../../src/kernel/id.ts';
 import { until } from '../harness/until.ts';
 
@@ -13,6 +14,14 @@ export interface BrokerBench {
   /** Ends every connection of every broker; they come back by themselves. */
   cut(): Promise<void>;
   close(): Promise<void>;
+}
+
+/** A bench with the workers' side of the queues, and the faults of the server that holds them. */
+export interface QueueBench extends BrokerBench {
+  /** Consumes a lane as a worker does. Returns how to stop. */
+  consume(lane: string, take: (tenantId: string, offers: readonly Offer[]) => void): Promise<() => Promise<void>>;
+  /** Makes the server take no more messages. Returns how to end that. */
+  block(): Promise<() => Promise<void>>;
 }
 
 type Heard = { readonly tenantId: string | undefined; readonly payload: unknown };
@@ -93,11 +102,50 @@ export function describeBroker(name: string, makeBench: () => Promise<BrokerBenc
       });
     });
 
-    it('has no room in a lane that nobody consumes, and rejects what is published there all the same', async () => {
+    it('has no room in a lane without a consumer, and rejects what is published there all the same', async () => {
       const tenantId = newId();
-      expect(here.room(tenantId, 'process:nobody')).toBe(0);
-      const offer = { run: newId(), lease: 1, task: newId(), version: 1, priority: 'normal' } as const;
-      await expect(here.publish(tenantId, 'process:nobody', [offer])).rejects.toThrow();
+      expect(here.room(tenantId, 'process:unserved')).toBe(0);
+      await expect(here.publish(tenantId, 'process:unserved', [makeOffer()])).rejects.toThrow();
     });
   });
+}
+
+/** The tests of a driver with queues of its own. Its suite calls both functions. */
+export function describeQueues(name: string, makeBench: () => Promise<QueueBench>): void {
+  it(`the ${name} broker delivers confirmed offers in order to a consumer of the lane, and rejects others`, async () => {
+    const bench = await makeBench();
+    try {
+      await checkQueues(await bench.open(), bench);
+    } finally {
+      await bench.close();
+    }
+  });
+}
+
+function makeOffer(): Offer {
+  return { run: newId(), lease: 0, task: newId(), version: 1, priority: 'normal' };
+}
+
+async function checkQueues(broker: Broker, queues: QueueBench): Promise<void> {
+  const [tenantId, lane] = [newId(), `process:${newId()}`];
+  const taken: (readonly [string, string])[] = [];
+  const stop = await queues.consume(
+    lane,
+    (tenant, offers) => void taken.push(...offers.map((o) => [tenant, o.run] as const)),
+  );
+  await until('the consumer makes room', () => broker.room(tenantId, lane) > 0 || undefined);
+  const offers = Array.from({ length: 20 }, makeOffer);
+  await broker.publish(tenantId, lane, offers);
+  await until('all offers arrive', () => taken.length >= offers.length || undefined);
+  expect(taken).toEqual(offers.map(({ run }) => [tenantId, run]));
+
+  const unblock = await queues.block();
+  await until('a blocked broker has no room', () => broker.room(tenantId, lane) === 0 || undefined);
+  await expect(broker.publish(tenantId, lane, [makeOffer()])).rejects.toThrow();
+  await unblock();
+  await until('there is room again', () => broker.room(tenantId, lane) > 0 || undefined);
+
+  await stop();
+  await until('nobody consumes the lane', () => broker.room(tenantId, lane) === 0 || undefined);
+  await expect(broker.publish(tenantId, lane, [makeOffer()])).rejects.toThrow();
 }

@@ -115,6 +115,16 @@ export class WireServer {
     return run;
   }
 
+  /** Makes a run of a node ready. */
+  offerNode(runtime: RuntimeBlock, nid: string): ClaimedRun {
+    const held = { tenant: defaultTenantId, tenant_name: 'default', run: newId(), lease: 1, engine: '0.2.0' };
+    const node = { execution: newId(), id: nid, name: 'ship', timeout_ms: 60_000, project: null, runtime };
+    const run = { ...held, attempt: 1, priority: 'normal' as const, params: {}, credential: 'run-credential', node };
+    this.#ready.push(run);
+    this.wake();
+    return run;
+  }
+
   /** Ends waiting polls, so that they look for runs again or return signals. */
   wake(): void {
     for (const wake of this.#waiting) wake();

@@ -18,6 +18,9 @@ const pages = [
     .filter((name) => name.endsWith('.md'))
     .map((name) => join('docs', name)),
 ];
+const roomPages = readdirSync(join(root, 'src'), { recursive: true, encoding: 'utf8' })
+  .filter((name) => name.endsWith('README.md'))
+  .map((name) => join('src', name));
 const text = (path: string): string => readFileSync(join(root, path), 'utf8');
 
 function blocks(page: string, language: string): string[] {
@@ -35,9 +38,24 @@ it('README.md shows the example as it is in its file', () => {
   expect(quoted).toBe(text('examples/hello.yaml'));
 });
 
-it.each(pages)('every link of %s leads to an existing file', (page) => {
+it.each([...pages, ...roomPages])('every link of %s leads to an existing file', (page) => {
   const links = [...text(page).matchAll(/\]\(([^)#:]+)(#[^)]*)?\)/g)].map(([, target = '']) => target);
   expect(links.filter((target) => !existsSync(join(root, dirname(page), target)))).toEqual([]);
+});
+
+const sources = ['src', 'test', 'migrations', 'scripts'].flatMap((folder) =>
+  readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' }).map((name) => join(folder, name)),
+);
+
+it.each(['docs/internals.md', 'CONTRIBUTING.md', ...roomPages])('every source file that %s names exists', (page) => {
+  const names = [...text(page).matchAll(/`([\w./-]+\.(?:ts|sql))`/g)].map(([, name = '']) => name);
+  const isThere = (name: string): boolean =>
+    name.startsWith('dist/') || sources.some((path) => path === name || path.endsWith(`/${name}`));
+  expect(names.filter((name) => !isThere(name))).toEqual([]);
+});
+
+it.each(roomPages)('%s has at most 60 lines', (page) => {
+  expect(text(page).trimEnd().split('\n').length).toBeLessThanOrEqual(60);
 });
 
 it('api.md lists exactly the reason codes of explanations', () => {

@@ -145,7 +145,7 @@ it('a worker that stood still for longer than its lease kills what it has lost',
   expect(isProcessRunning(pid)).toBe(true);
   frozen.child.kill('SIGCONT');
   await dead(pid);
-  await until('it says so', () => frozen.output().includes('This process stood still') || undefined);
+  await until('it says so', () => frozen.output().includes('process was suspended') || undefined);
   expect(await product.call('GET /api/runs/{id}', { params: { id: run } })).toMatchObject({
     state: 'success',
     lease: 2,
@@ -225,7 +225,7 @@ describe('while the API is away', () => {
       expect(await endOf(second, run, 60_000)).toMatchObject({ state: 'success', lease: 1, exit_code: 0 });
       const text = (await logOf(second, run)).toString();
       expect(text).toBe(`before\n${'x'.repeat(2_000_000)}\nduring\n`);
-      expect(away.output()).toContain('The API does not answer');
+      expect(away.output()).toContain('API unreachable');
       expect(await runTask(second, shell('echo next'))).toMatchObject({ state: 'success' });
     } finally {
       await away.end('SIGTERM');

@@ -255,6 +255,25 @@ describe('nobody waits while large params', () => {
     await expectNobodyWaits(() => product.call('GET /api/runs/{id}/environment', { params: { id: runs[0] ?? '' } }));
   });
 
+  it.each([
+    ['as a whole', '{{params.x}}'],
+    ['and do not have', '{{params.none}}'],
+  ])(
+    'are expanded for 8,000 variables that name them %s',
+    async (_, placeholder) => {
+      const env = Object.fromEntries(many(8_000, (i) => [`K${i}`, placeholder]));
+      const tasks = [{ name: 'a', queue: 'nobody', process: { command: ['x'], env } }];
+      const { id } = await product.call('POST /api/jobs', { body: job({ tasks }) });
+      const keys = Object.fromEntries(many(9_000, (i) => [`p${i}`, i]));
+      const { runs } = await product.call('POST /api/jobs/{id}/run', {
+        params: { id },
+        body: { params: placeholder === '{{params.x}}' ? { x: keys } : keys },
+      });
+      await expectNobodyWaits(() => product.call('GET /api/runs/{id}/environment', { params: { id: runs[0] ?? '' } }));
+    },
+    timeoutMs,
+  );
+
   it(
     'are claimed, with 60 runs that all have them',
     async () => {

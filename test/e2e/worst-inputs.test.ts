@@ -204,6 +204,14 @@ describe('with a key', () => {
       },
     },
     {
+      what: 'a heartbeat with very many kinds of work that are unavailable',
+      send: async () => {
+        const unavailable = Object.fromEntries(repeat(9_900, 0).map((_, i) => [`k${i}`, 'x'.repeat(200)]));
+        const body = JSON.stringify({ ...beat, holds: [], unavailable });
+        expect(await post('/internal/heartbeat', keys.worker, body)).toBe(400);
+      },
+    },
+    {
       what: 'ten thousand reports of runs and tenants that nobody knows',
       send: async () => {
         const ended = { lease: 1, state: 'success', reason: null, exit_code: 0, started_at: '2030-01-31T00:00:00Z' };

@@ -113,11 +113,11 @@ export async function makeFleet(names: readonly string[]): Promise<Fleet> {
         await fleet.gate(line);
         return runs;
       },
-      report: async (ctx, reports) => {
+      report: async (ctx, reports, polls) => {
         const line = `report ${ctx.tenant.name} ${reports.length}`;
         asked.push(line);
         await fleet.gate(line);
-        return engine.runs.report(ctx, reports);
+        return engine.runs.report(ctx, reports, polls);
       },
       cancellations: async (ctx) => {
         const line = `cancellations ${ctx.tenant.name}`;

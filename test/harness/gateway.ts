@@ -57,6 +57,7 @@ export function makeTestGateway(fleet: Fleet, loader: Loader = fleet.loader): Te
   const telemetry = makeTelemetry(() => {});
   const cookieName = 'millrace_test';
   const leaseMs = 30_000;
+  const claims = new ClaimDesk({ loader, control, servings, turns, log: silent, leaseMs });
   const hub = new WakeHub(fleet.control.address, silent);
   const context: GatewayContext = {
     control,
@@ -86,8 +87,8 @@ export function makeTestGateway(fleet: Fleet, loader: Loader = fleet.loader): Te
     rejectedCredentials: new RejectedCredentials({ control, time, log: silent }),
     remote: null,
     streams: new OpenStreams({ control, time, log: silent }),
-    claims: new ClaimDesk({ loader, control, servings, turns, log: silent, leaseMs }),
-    reports: new ReportDesk(loader, turns),
+    claims,
+    reports: new ReportDesk({ loader, turns, claims }),
     desks: makeTenantDesks(loader),
     throttle: new LogThrottle(),
     signals: new SignalDesk(loader, silent),

@@ -72,13 +72,15 @@ export class Neighbourhood {
     return this.#world.close();
   }
 
-  /** Starts the villain and waits until it has a host for itself, or none, and the four run elsewhere. */
+  /** Starts the villain beside the four, and waits until it has a host for itself, or none, and the four run elsewhere. */
   async suffer(villain: Villain): Promise<Harm> {
+    await this.#gather();
     await until('a host stands by', () => this.#hasSpare(), isolationMs);
     const controlFrom = await this.#now();
     await sleep(controlWindowMs);
     const controlMs = await this.#latenessMs(controlFrom);
     await this.#create(villain);
+    await this.#checkTogether([...names, villain]);
     const before = await this.#orders();
     const from = await this.#now();
     await this.#corrupt(villain);
@@ -90,6 +92,38 @@ export class Neighbourhood {
     const restarts = Math.max(...names.map((name) => (after.get(name) ?? 0) - (before.get(name) ?? 0)));
     await this.#forgive(villain);
     return { latenessMs, controlMs, losses, restarts };
+  }
+
+  /** Brings the four together in one host, where the villain will be. A former villain may have separated them. */
+  async #gather(): Promise<void> {
+    const tell = (verb: 'stop' | 'start') =>
+      Promise.all(names.map((name) => this.#world.call(`POST /api/tenants/{name}/${verb}`, { params: { name } })));
+    await tell('stop');
+    await until('nobody is in a host', async () => {
+      const launches = [...(await this.#launches()).values()];
+      return launches.every(({ name, host }) => name === 'default' || host === null) || undefined;
+    });
+    await tell('start');
+    for (const name of names) await this.#world.started(name);
+    await until('they have run for so long that only the villain is new', () => this.#areOld(), 60_000);
+    await this.#checkTogether(names);
+  }
+
+  /** A tenant that was started less than 10 s before the loss of its host is suspected. */
+  #areOld(): Promise<true | undefined> {
+    return this.#world.inControl(async (db) => {
+      const fresh = await db.rows(sql`
+        select from launch join tenant on tenant.id = tenant_id
+         where name = any(${names}) and changed_at > clock_timestamp() - interval '10 seconds'`);
+      return fresh.length === 0 || undefined;
+    });
+  }
+
+  /** A villain that is alone does no harm, and figures would mean nothing. */
+  async #checkTogether(together: readonly string[]): Promise<void> {
+    const launches = await this.#launches();
+    const hosts = new Set(together.map((name) => launches.get(name)?.host ?? null));
+    if (hosts.size > 1 || hosts.has(null)) throw new Error(`${together.join(', ')} do not share a host`);
   }
 
   async #createTicking(name: string): Promise<void> {
@@ -135,7 +169,8 @@ export class Neighbourhood {
   async #launches(): Promise<Map<string, LaunchRow>> {
     const rows = await this.#world.inControl((db) =>
       db.rows<LaunchRow>(sql`
-        select name, state, suspicion, order_no::integer as "orderNo", case when ordered then host_id end as host
+        select name, state, suspicion, order_no::integer as "orderNo",
+               case when ordered or ending then host_id end as host
           from launch join tenant on tenant.id = tenant_id`),
     );
     return new Map(rows.map((row) => [row.name, row]));

@@ -1,6 +1,6 @@
 /**
  * The simulated gateway. Polls wait and are claimed for together; reports that arrive close to each other are applied
- * together. It calls the real engine. It may die between any two steps and then loses all waiting polls and reports.
+ * together, and sometimes take the waiting polls along. It calls the real engine. It may die between any two steps and then loses all waiting polls and reports.
  */
 import type { Heartbeat, Poll } from '../../src/contract/engine.ts';
 import type { ClaimedRun, HeldRun, Report } from '../../src/contract/wire.ts';
@@ -55,13 +55,21 @@ export class Gateway {
   async #claim(waiting: readonly Waiting[]): Promise<void> {
     const deed = { kind: 'claim' as const, polls: waiting.map(({ poll }) => poll), answer: [] as ClaimedRun[][] };
     await this.#world.step('gateway', `claims for ${waiting.length}`, deed, async () => {
-      const lists = await engine.runs.claim(this.#world.ctx, deed.polls);
-      // the order within a list is not defined
-      deed.answer = lists.map((runs) => runs.toSorted((a, b) => (a.run < b.run ? -1 : 1)));
-      for (const run of deed.answer.flat()) this.#world.log('gateway', `hands out ${this.#world.nameRun(run)}`);
+      deed.answer = this.#logHandOuts(await engine.runs.claim(this.#world.ctx, deed.polls));
     });
+    this.#answer(waiting, deed.answer);
+  }
+
+  /** The order within a list is not defined. */
+  #logHandOuts(lists: readonly (readonly ClaimedRun[])[]): ClaimedRun[][] {
+    const answer = lists.map((runs) => runs.toSorted((a, b) => (a.run < b.run ? -1 : 1)));
+    for (const run of answer.flat()) this.#world.log('gateway', `hands out ${this.#world.nameRun(run)}`);
+    return answer;
+  }
+
+  #answer(waiting: readonly Waiting[], lists: readonly (readonly ClaimedRun[])[]): void {
     waiting.forEach((one, i) => {
-      const runs = deed.answer[i] ?? [];
+      const runs = lists[i] ?? [];
       if (runs.length > 0) one.answer(runs);
       else this.#polls.push(one);
     });
@@ -76,11 +84,15 @@ export class Gateway {
     const batch = this.#reports.splice(0);
     if (batch.length === 0) return;
     const reports = batch.flatMap((item) => item.reports);
-    const deed = { kind: 'report' as const, reports };
-    await this.#world.step('gateway', `applies ${this.#formatReports(reports)}`, deed, () =>
-      engine.runs.report(this.#world.ctx, reports),
-    );
+    const waiting = this.#world.random.int(0, 2) > 0 ? this.#polls.splice(0) : [];
+    const polls = waiting.map(({ poll }) => poll);
+    const deed = { kind: 'report' as const, reports, polls, answer: [] as ClaimedRun[][] };
+    await this.#world.step('gateway', `applies ${this.#formatReports(reports)}`, deed, async () => {
+      const { runs = [] } = await engine.runs.report(this.#world.ctx, reports, polls);
+      deed.answer = this.#logHandOuts(runs);
+    });
     for (const { acknowledge } of batch) acknowledge();
+    this.#answer(waiting, deed.answer);
   }
 
   async beat(beat: Heartbeat, answer: (lost: readonly HeldRun[], cancel: readonly HeldRun[]) => void): Promise<void> {

@@ -8,7 +8,7 @@ import { type Change, type Commit, numberOf, type Row, textOf, timeOf } from './
 import { Leases } from './leases.ts';
 import { jobOf, Limits } from './limits.ts';
 import { RetryBook } from './retry-book.ts';
-import { type Fault, formatPlace, type Names, placeOf, type Step } from './steps.ts';
+import { type Fault, formatPlace, type HandOuts, type Names, placeOf, type Step } from './steps.ts';
 import { type Caused, TokenBook } from './token-book.ts';
 
 interface ModelRun {
@@ -24,6 +24,8 @@ interface ModelRun {
   worker: string;
   incarnation: number;
   claimedMs: number;
+  /** Its row in `live` as last seen. */
+  row: Row;
 }
 
 export interface FiredInstant {
@@ -64,10 +66,11 @@ export class Ledger {
     const awaited = this.#awaitedReports(step);
     this.#begin(step);
     for (const commit of commits) this.#judge(step, commit, fault);
-    for (const run of awaited) {
-      if (run.phase === 'running') fault(`${formatRun(run)} was reported under its lease, without effect (I3)`);
+    for (const { run, lease } of awaited) {
+      if (run.phase === 'running' && run.lease === lease)
+        fault(`${formatRun(run)} was reported under its lease, without effect (I3)`);
     }
-    if (step.deed.kind === 'claim') compareAnswer(step.deed, commits, fault);
+    if (step.deed.kind === 'claim' || step.deed.kind === 'report') compareAnswer(step.deed, commits, fault);
   }
 
   /** Returns a fault for everything that is unfinished at the end. */
@@ -111,11 +114,11 @@ export class Ledger {
     }
   }
 
-  #awaitedReports({ deed }: Step): ModelRun[] {
+  #awaitedReports({ deed }: Step): { readonly run: ModelRun; readonly lease: number }[] {
     if (deed.kind !== 'report') return [];
     return deed.reports.flatMap((report) => {
       const run = this.runs.get(report.run);
-      return run?.phase === 'running' && run.lease === report.lease ? [run] : [];
+      return run?.phase === 'running' && run.lease === report.lease ? [{ run, lease: report.lease }] : [];
     });
   }
 
@@ -125,12 +128,15 @@ export class Ledger {
     const made = of('live').flatMap(({ before, after }) => (before || !after ? [] : [after]));
     const gone = of('live').flatMap(({ after, before }) => (after ? [] : [textOf(before, 'id')]));
     for (const row of made) this.#make(row, fault);
-    for (const { before, after } of of('live')) if (before && after) this.#move(step, before, after, fault);
     if (!sameMembers(gone, idsOf(finished))) fault('a run left the queue without a result');
     const arrivals = [
       ...of('firing').flatMap(({ after }) => (after ? this.#fire(step, after) : [])),
       ...this.#finish(step, finished, of('retry'), fault),
     ];
+    // what a result has freed may be taken in the same commit
+    this.#limits.settle((job, instantMs) => this.#isOver(job, instantMs));
+    for (const { before, after } of of('live')) if (before && after) this.#move(step, before, after, fault);
+    this.#judgeOrder(of('live'), fault);
     const first = made.filter((row) => numberOf(row, 'attempt') === 1);
     this.#tokens.judge({ arrivals, made: first, tokens: of('token'), activated: this.#activated(step.deed) }, fault);
     this.#callOff(of('retry'), made);
@@ -145,7 +151,7 @@ export class Ledger {
     const task = this.#nameOf(row, 'task_id');
     const [instantMs, attempt, priority] = [timeOf(row, 'instant'), numberOf(row, 'attempt'), textOf(row, 'priority')];
     const hands = { lease: 0, losses: 0, cancel: false, worker: '', incarnation: 0, claimedMs: 0 };
-    this.runs.set(id, { id, task, instantMs, attempt, priority, phase: 'queued', ...hands });
+    this.runs.set(id, { id, task, instantMs, attempt, priority, phase: 'queued', ...hands, row });
   }
 
   #fire({ atMs }: Step, row: Row): Caused[] {
@@ -160,6 +166,7 @@ export class Ledger {
   #move(step: Step, before: Row, after: Row, fault: Fault): void {
     const run = this.runs.get(textOf(after, 'id'));
     if (run === undefined) return fault('an unknown run changed');
+    run.row = after;
     const [held, holds] = [before['worker_id'] !== null, after['worker_id'] !== null];
     if (!held && holds) this.#handOut(step, run, after, fault);
     else if (held && !holds) this.#takeBack(step, run, after, fault);
@@ -173,7 +180,7 @@ export class Ledger {
   }
 
   #handOut({ deed, atMs }: Step, run: ModelRun, row: Row, fault: Fault): void {
-    if (deed.kind !== 'claim') fault(`${formatRun(run)} was handed out without a claim`);
+    if (deed.kind !== 'claim' && deed.kind !== 'report') fault(`${formatRun(run)} was handed out without a claim`);
     if (run.phase !== 'queued') fault(`${formatRun(run)} was handed out while it was ${run.phase} (I4)`);
     if (this.#graph.task(run.task).paused) fault(`${formatRun(run)} was handed out while its job was paused`);
     run.lease += 1;
@@ -186,6 +193,21 @@ export class Ledger {
     run.claimedMs = atMs;
     this.#leases.recordClaim(run.worker, run.incarnation, atMs);
     this.#limits.judge(run, this.#open(), fault);
+  }
+
+  /** No run that is ready was passed over by one of its lane that was handed out. */
+  #judgeOrder(changes: readonly Change[], fault: Fault): void {
+    const handed = changes.flatMap(({ before, after }) => (before?.['worker_id'] === null && after ? [after] : []));
+    const last = handed
+      .filter((row) => row['worker_id'] !== null)
+      .toSorted(compareRank)
+      .at(-1);
+    if (last === undefined) return;
+    const passedOver = this.#open().find(({ phase, task, row }) => {
+      const isReady = phase === 'queued' && row['parked'] === false && row['gate'] === null;
+      return isReady && !this.#graph.task(task).paused && row['lane'] === last['lane'] && compareRank(row, last) < 0;
+    });
+    if (passedOver) fault(`${formatRun(passedOver)} was passed over`);
   }
 
   #takeBack({ deed, atMs }: Step, run: ModelRun, row: Row, fault: Fault): void {
@@ -296,9 +318,13 @@ export class Ledger {
   }
 }
 
-/** A claim must return exactly the runs it handed out, to the right worker, and no more than there were places. */
-function compareAnswer(deed: Step['deed'] & { kind: 'claim' }, commits: readonly Commit[], fault: Fault): void {
-  const { polls, answer } = deed;
+/** The order in which ready runs are handed out. */
+function compareRank(a: Row, b: Row): number {
+  return timeOf(a, 'rank') - timeOf(b, 'rank') || (textOf(a, 'id') < textOf(b, 'id') ? -1 : 1);
+}
+
+/** An answer must have exactly the runs that were handed out, to the right worker, and no more than there were places. */
+function compareAnswer({ polls, answer }: HandOuts, commits: readonly Commit[], fault: Fault): void {
   const answered = answer.flatMap((runs, i) => runs.map((run) => `${run.run} ${run.lease} ${polls[i]?.worker}`));
   const handed = commits
     .flatMap(({ changes }) => changes)

@@ -85,6 +85,35 @@ export const mutations: readonly Mutation[] = [
     'lease = live.lease + 1',
     'lease = greatest(live.lease, 1)',
   ]),
+  changeFunction('I4: a hand-over does not tell what it handed out', [
+    'hand_over',
+    `coalesce(json_agg(h), '[]') as runs`,
+    `'[]'::json as runs`,
+  ]),
+  changeFunction(
+    'a hand-over fills more places than there are',
+    [
+      'hand_over',
+      'lock_ready_runs(v_poll.lanes, cardinality(v_poll.workers), ',
+      'lock_ready_runs(v_poll.lanes, cardinality(v_poll.workers) + 1, ',
+    ],
+    [
+      'hand_over',
+      'v_workers, v_incarnations, p_until, p_at) as l',
+      'v_workers || v_workers[1], v_incarnations || v_incarnations[1], p_until, p_at) as l',
+    ],
+    [
+      'hand_over',
+      'v_ready.spots[:cardinality(v_workers)], v_ready.tasks[:cardinality(v_workers)]',
+      'v_ready.spots, v_ready.tasks',
+    ],
+  ),
+  changeFunction('ready runs are passed over', [
+    'lock_ready_runs',
+    'order by live.rank, live.id',
+    'order by live.rank desc, live.id desc',
+  ]),
+  changeFunction('runs that wait at a gate are handed out', ['lock_ready_runs', 'and live.gate is null', '']),
   changeFunction('I4: a heartbeat renews nothing', ['renew_leases', 'until = excluded.until', 'until = w.until']),
   changeFunction('I4: a run is lost for ever and again', ['take_back_runs', 'losses < 2 and not cancel', 'not cancel']),
   changeFunction('I4: a run is reported lost for ever and again', [

@@ -6,8 +6,8 @@ import type { JobPlan } from './documents.ts';
 /** A request of a user, a worker or the gateway; `statement` is a statement of a scheduler. */
 export type Deed =
   | { readonly kind: 'statement' }
-  | { readonly kind: 'claim'; readonly polls: readonly Poll[]; answer: readonly (readonly ClaimedRun[])[] }
-  | { readonly kind: 'report'; readonly reports: readonly Report[] }
+  | ({ readonly kind: 'claim' } & HandOuts)
+  | ({ readonly kind: 'report'; readonly reports: readonly Report[] } & HandOuts)
   | { readonly kind: 'renew'; readonly beats: readonly Heartbeat[] }
   | { readonly kind: 'apply'; readonly job: JobPlan }
   | { readonly kind: 'pause'; readonly job: string; readonly paused: boolean }
@@ -26,6 +26,12 @@ export type Deed =
     }
   | { readonly kind: 'cancel backfill'; readonly job: string; readonly id: string }
   | { readonly kind: 'delete'; readonly job: string };
+
+/** The places that runs were asked for, and the runs that were handed out for them. */
+export interface HandOuts {
+  readonly polls: readonly Poll[];
+  answer: readonly (readonly ClaimedRun[])[];
+}
 
 export interface Step {
   readonly number: number;

@@ -109,7 +109,9 @@ describe('among very many events of machines', () => {
         from generate_series(1, 12000)`);
     await api.pool.query('analyze event');
     const query = { limit: 5, before: undefined, actor: undefined, topic: undefined, machines: false };
-    const rest = { params: undefined, body: undefined, caller: keyOf('viewer'), request: new Request('http://tenant') };
+    const request = new Request('http://tenant');
+    const { signal } = request;
+    const rest = { params: undefined, body: undefined, caller: keyOf('viewer'), request, signal };
     const statements = await statementsOf(api.db, (db) => auditOf({ ...rest, query }, { ...api.ctx, db }));
     const tables = new Set(['event']);
     for (const mode of planModes) {

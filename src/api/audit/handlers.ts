@@ -35,7 +35,7 @@ export async function auditOf({ query }: Input<(typeof auditEndpoints)['GET /api
   const { before, actor, machines, limit } = query;
   const { events, next } = await readAudit(ctx.db, { before, actor, topicId, machines, limit });
   const names = await namesOf(ctx.db, events);
-  return { items: events.map((event) => shown(event, names)), next };
+  return { items: events.map((event) => renderEvent(event, names)), next };
 }
 
 /** By kind and id: one statement for each kind that occurs. */
@@ -50,7 +50,7 @@ async function namesOf(db: Db, events: readonly LoggedEvent[]): Promise<Map<stri
   return new Map(found.flat());
 }
 
-function shown(event: LoggedEvent, names: ReadonlyMap<string, NamedRow>) {
+function renderEvent(event: LoggedEvent, names: ReadonlyMap<string, NamedRow>) {
   const { seq, at, actor, topic, type, subject } = event;
   const kind = kindOf(event);
   const known = kind === undefined ? undefined : names.get(`${kind} ${subject}`);

@@ -30,13 +30,16 @@ export function nameBackfills(db: Db, ids: readonly string[]): Promise<NamedRow[
 /** Those that are still kept. */
 export function nameRuns(db: Db, ids: readonly string[]): Promise<NamedRow[]> {
   return db.rows<NamedRow>(sql`
-    select r.id, project.name || '/' || job.name || '/' || task.name as name, false as gone
+    select r.id, coalesce(project.name || '/' || job.name || '/' || task.name, node_run.work ->> 'name') as name,
+           false as gone
       from (
         select live.id, live.task_id from live where live.id = any (${ids}::uuid[])
         union all
         select run.id, run.task_id from run where run.id = any (${ids}::uuid[])
       ) as r
-      join task on task.id = r.task_id
-      join job on job.id = task.job_id
-      join project on project.id = job.project_id`);
+      left join task on task.id = r.task_id
+      left join job on job.id = task.job_id
+      left join project on project.id = job.project_id
+      left join node_run on node_run.run_id = r.id
+     where task.id is not null or node_run.run_id is not null`);
 }

@@ -58,7 +58,7 @@ const noRuns = {
 };
 
 /** Runs are counted first, so that none is shown of an instant that has not fired. */
-async function shown(ctx: ApiContext, id: string) {
+async function readView(ctx: ApiContext, id: string) {
   const { counts, whole } = found(await findTally(ctx.db, id, mostCounted), 'backfill', id);
   return { ...outline(await known(ctx, id)), runs: { ...noRuns, ...counts }, runs_complete: whole };
 }
@@ -79,7 +79,7 @@ async function make(input: Input<Endpoints['POST /api/jobs/{id}/backfill']>, ctx
     return { id: found(await sameNamed(tx, job, input.body), 'backfill', input.body.name ?? ''), made: false };
   });
   if (made) for (const kind of ['triggers', 'events'] as const) ctx.hints.send(kind);
-  return Response.json(await shown(ctx, id), { status: made ? 201 : 200 });
+  return Response.json(await readView(ctx, id), { status: made ? 201 : 200 });
 }
 
 async function preview(id: string, wish: Wish, ctx: ApiContext) {
@@ -152,7 +152,7 @@ async function cancel({ params, caller }: Input<Endpoints['POST /api/backfills/{
     // limits that its runs held may have let others through
     ctx.hints.send('ready');
   }
-  return shown(ctx, row.id);
+  return readView(ctx, row.id);
 }
 
 type Page = { readonly limit: number; readonly cursor?: string | undefined };
@@ -171,6 +171,6 @@ export const backfillHandlers: ApiHandlers<Endpoints> = {
     return pageOf(ctx, query, params.id);
   },
   'GET /api/backfills': ({ query }, ctx) => pageOf(ctx, query),
-  'GET /api/backfills/{id}': ({ params }, ctx) => shown(ctx, params.id),
+  'GET /api/backfills/{id}': ({ params }, ctx) => readView(ctx, params.id),
   'POST /api/backfills/{id}/cancel': cancel,
 };

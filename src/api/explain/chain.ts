@@ -10,7 +10,7 @@ import {
   listCauses,
   listFirings,
 } from './queries.ts';
-import { type Finding, finding, type Link, nameOf, type Part, told } from './findings.ts';
+import { type Finding, finding, type Link, nameOf, type Part, formatTime } from './findings.ts';
 
 export interface Origin {
   readonly cause: Finding;
@@ -40,7 +40,7 @@ function linkOf(row: CauseRow, earlier: CauseRow | undefined, home: Part): Link 
   const name = nameOf('task', row, home);
   const which = row.attempt > 1 ? `${name}, attempt ${row.attempt},` : name;
   const because = earlier === undefined ? '' : ` when ${endOf(row, earlier, home)}`;
-  const message = `${which} was queued for ${told(row.instant)}${because}`;
+  const message = `${which} was queued for ${formatTime(row.instant)}${because}`;
   return { what: 'run', id: row.run, at: row.queued_at.toISOString(), message };
 }
 
@@ -84,15 +84,15 @@ async function byTrigger(ctx: ApiContext, row: CauseRow, trigger: Part, home: Pa
     return { what: 'trigger', id: trigger.id, at: row.queued_at.toISOString(), message };
   };
   if (backfill !== undefined) {
-    const message = `a backfill fired ${name} for ${told(instant)}`;
+    const message = `a backfill fired ${name} for ${formatTime(instant)}`;
     const cause = finding('backfilled', message, { ...data, backfill: backfill.id, actor: backfill.actor });
     return { cause, link: [link(message), ...backfillLinks(backfill)] };
   }
   if (row.priority === 'backfill') {
-    const message = `${name} caught up ${told(instant)}, which had been missed`;
+    const message = `${name} caught up ${formatTime(instant)}, which had been missed`;
     return { cause: finding('caught_up', message, data), link: [link(message)] };
   }
-  const message = `${name} fired for ${told(instant)}`;
+  const message = `${name} fired for ${formatTime(instant)}`;
   return { cause: finding('fired', message, data), link: [link(message)] };
 }
 

@@ -81,7 +81,7 @@ async function fillQueue(): Promise<void> {
 
 const caller = keyOf('viewer');
 const request = new Request('http://tenant');
-const rest = { query: {}, body: undefined, caller, request };
+const rest = { query: {}, body: undefined, caller, request, signal: request.signal };
 
 const ofRun = (id: string) => (db: Db) =>
   explainHandlers['GET /api/explain/run/{id}']({ ...rest, params: { id }, query: undefined }, { ...api.ctx, db });

@@ -56,7 +56,7 @@ export function workerName({ id, name }: { readonly id: string; readonly name: s
   return `${name} (${id.slice(-6)})`;
 }
 
-export function told(at: Date): string {
+export function formatTime(at: Date): string {
   return at.toISOString().replace('.000Z', 'Z');
 }
 
@@ -101,7 +101,7 @@ export interface Findings {
 
 export function explanationOf(subject: Subject, { state, findings, chain }: Findings): Explanation {
   const who = subject.name ?? `run ${subject.id}`;
-  const when = subject.instant === null ? '' : ` at ${told(new Date(subject.instant))}`;
+  const when = subject.instant === null ? '' : ` at ${formatTime(new Date(subject.instant))}`;
   const why = findings
     .slice(0, mostInSummary)
     .map(({ message, brief }, i) => (i === 0 ? (brief ?? message) : message))

@@ -6,7 +6,7 @@ import { mayRun } from '../../runtimes/local-tasks.ts';
 import { shellWord } from '../../kernel/text/shell-word.ts';
 import { findKind } from '../../runtimes/kinds.ts';
 import type { ApiContext } from '../context.ts';
-import { counted, type Finding, finding, told, workerName } from './findings.ts';
+import { counted, type Finding, finding, formatTime, workerName } from './findings.ts';
 
 const rememberedMs = 86_400_000;
 /** As long as `/healthz` believes a scheduler that is silent. */
@@ -86,7 +86,7 @@ export function notAllowed({ tenant, settings }: ApiContext, lane: string): Find
 function nobodyAlive(runtime: string, queue: string, known: readonly WorkerInfo[]): Finding {
   const last = known.toSorted((a, b) => b.lastSeenAt.getTime() - a.lastSeenAt.getTime())[0];
   const heard =
-    last === undefined ? '' : `; the last one, ${workerName(last)}, was heard of at ${told(last.lastSeenAt)}`;
+    last === undefined ? '' : `; the last one, ${workerName(last)}, was heard of at ${formatTime(last.lastSeenAt)}`;
   return finding(
     'no_worker',
     `no worker is alive${heard}`,

@@ -2,7 +2,7 @@
 import { shellWord } from '../../kernel/text/shell-word.ts';
 import type { ApiContext } from '../context.ts';
 import { findGate, type GateRow, type HolderRow, listActiveInstants, listHolders } from './queries.ts';
-import { counted, type Finding, finding, nameOf, told } from './findings.ts';
+import { counted, type Finding, finding, nameOf, formatTime } from './findings.ts';
 
 interface Waiting {
   readonly id: string;
@@ -22,7 +22,8 @@ export async function gateOf(ctx: ApiContext, run: Waiting): Promise<Finding | u
 
 async function byInstants(ctx: ApiContext, gate: GateRow): Promise<Finding> {
   const active = await listActiveInstants(ctx.db, gate.id);
-  const first = active[0] === undefined ? '' : `, among them ${told(active[0].instant)} since ${told(active[0].since)}`;
+  const first =
+    active[0] === undefined ? '' : `, among them ${formatTime(active[0].instant)} since ${formatTime(active[0].since)}`;
   const message = `its job may have ${counted(gate.capacity ?? gate.used, 'active instant')}, and has ${gate.used}${first}`;
   const next = 'it goes on when an active instant is over; max_active_instants in the job says how many may be';
   return finding('job_limit', message, { ...limitOf(gate), instants: active }, next);
@@ -31,17 +32,17 @@ async function byInstants(ctx: ApiContext, gate: GateRow): Promise<Finding> {
 function byTask(gate: GateRow, holders: readonly HolderRow[]): Finding {
   const message = `its task may have ${counted(gate.capacity ?? gate.used, 'run')} at once, and has ${gate.used}`;
   const next = 'it goes on when one of them ends; max_running of the task says how many may run';
-  return finding('task_limit', message, { ...limitOf(gate), holders: holders.map(shown) }, next);
+  return finding('task_limit', message, { ...limitOf(gate), holders: holders.map(renderHolder) }, next);
 }
 
 function byPool(gate: GateRow, holders: readonly HolderRow[]): Finding {
   const name = gate.name ?? gate.id;
-  const data = { ...limitOf(gate), pool: name, holders: holders.map(shown) };
+  const data = { ...limitOf(gate), pool: name, holders: holders.map(renderHolder) };
   const set = `millrace pool set ${shellWord(name)} N`;
   if (gate.capacity === 0) {
     return finding('pool_full', `the pool ${name} has no places`, data, `${set} gives it some`);
   }
-  const some = [...new Set(holders.map((holder) => nameOf('task', holder)))].slice(0, 3);
+  const some = [...new Set(holders.map(nameOfHolder))].slice(0, 3);
   const held = some.length === 0 ? '' : `, by ${some.join(', ')}`;
   const taken = `${gate.used} of ${gate.capacity ?? gate.used} places of the pool ${name} are taken`;
   return finding('pool_full', taken + held, data, `it goes on when a place is free; ${set} gives it more`);
@@ -51,7 +52,12 @@ function limitOf({ id, capacity, used, before }: GateRow): Record<string, unknow
   return { gate: id, capacity, used, before };
 }
 
-function shown(holder: HolderRow): Record<string, unknown> {
+function renderHolder(holder: HolderRow): Record<string, unknown> {
   const { run, instant, running } = holder;
-  return { run, instant, running, name: nameOf('task', holder) };
+  return { run, instant, running, name: nameOfHolder(holder) };
+}
+
+function nameOfHolder({ run, task, node }: HolderRow): string {
+  if (task !== null) return nameOf('task', task);
+  return node === null ? `run ${run}` : `${node.name} of the execution ${node.execution}`;
 }

@@ -3,7 +3,7 @@ import { shellWord } from '../../kernel/text/shell-word.ts';
 import type { ApiContext } from '../context.ts';
 import { type BlockedRow, listBlocked, listParentTriggers, type ParentRow } from './graph-queries.ts';
 import { judgeInstant } from './trigger.ts';
-import { type Finding, finding, jobNameOf, type Link, nameOf, type Part, told, tokenIdOf } from './findings.ts';
+import { type Finding, finding, jobNameOf, type Link, nameOf, type Part, formatTime, tokenIdOf } from './findings.ts';
 
 /** A parent, and why it has not counted since the token was last cleared; nothing when it has. */
 export interface Judged {
@@ -45,39 +45,40 @@ type Data = Record<string, unknown>;
 type Teller = (parent: ParentRow, name: string, data: Data) => Finding;
 
 const waiting: Teller = ({ begun, count, threshold, instant }, name, data) => {
-  if (!begun) return finding('parent_not_begun', `nothing has counted for ${name} at ${told(instant)} yet`, data);
-  const message = `${name} waits itself, with ${count} of ${threshold} counts, at ${told(instant)}`;
+  if (!begun) return finding('parent_not_begun', `nothing has counted for ${name} at ${formatTime(instant)} yet`, data);
+  const message = `${name} waits itself, with ${count} of ${threshold} counts, at ${formatTime(instant)}`;
   return finding('parent_waiting', message, { ...data, count, threshold });
 };
 
 const retrying: Teller = ({ instant, retry_at }, name, data) => {
-  const due = retry_at === null ? '' : `, due at ${told(retry_at)}`;
-  const message = `${name} is to be tried again for ${told(instant)}${due}`;
+  const due = retry_at === null ? '' : `, due at ${formatTime(retry_at)}`;
+  const message = `${name} is to be tried again for ${formatTime(instant)}${due}`;
   return finding('parent_retrying', message, { ...data, retry_at });
 };
 
 /** By the states that are not final. */
 const moving: Partial<Record<ParentRow['state'], Teller>> = {
   waiting,
-  active: ({ instant }, name, data) => finding('parent_queued', `${name} is queued for ${told(instant)}`, data),
-  running: ({ instant }, name, data) => finding('parent_running', `${name} is running for ${told(instant)}`, data),
+  active: ({ instant }, name, data) => finding('parent_queued', `${name} is queued for ${formatTime(instant)}`, data),
+  running: ({ instant }, name, data) =>
+    finding('parent_running', `${name} is running for ${formatTime(instant)}`, data),
   retry: retrying,
 };
 
 const before: Teller = (parent, name, data) => {
-  const message = `${name} ended for ${told(parent.instant)}, but what it counted was cleared`;
+  const message = `${name} ended for ${formatTime(parent.instant)}, but what it counted was cleared`;
   return finding('parent_counted_before', message, data, again(parent));
 };
 
 const otherwise: Teller = (parent, name, data) => {
   const { state, instant, kind } = parent;
-  const message = `${name} ended in ${state} for ${told(instant)}, where ${wanted[kind]}`;
+  const message = `${name} ended in ${state} for ${formatTime(instant)}, where ${wanted[kind]}`;
   if (state === 'success') return finding('parent_succeeded', message, data);
   return finding(state === 'cancelled' ? 'parent_cancelled' : 'parent_failed', message, data, again(parent));
 };
 
 function again(parent: ParentRow): string {
-  return `millrace activate ${jobNameOf(parent)} ${shellWord(parent.name)} ${told(parent.instant)} runs it again`;
+  return `millrace activate ${jobNameOf(parent)} ${shellWord(parent.name)} ${formatTime(parent.instant)} runs it again`;
 }
 
 /** What blocks a token, what blocks that in turn, and so on up to what is not waiting itself, or to a trigger. */
@@ -100,7 +101,7 @@ export async function blockedChain(ctx: ApiContext, token: Part & { readonly ins
 function blockedLink(row: BlockedRow, parent: BlockedRow | undefined, home: Part): Link {
   const others = row.several ? 'among others ' : '';
   const blocked = parent === undefined ? '' : `, ${others}for ${nameOf('task', parent, home)}`;
-  const message = `${nameOf('task', row, home)} ${stateNow[row.state]} for ${told(row.instant)}${blocked}`;
+  const message = `${nameOf('task', row, home)} ${stateNow[row.state]} for ${formatTime(row.instant)}${blocked}`;
   return { what: 'token', id: tokenIdOf(row.id, row.instant), at: null, message };
 }
 

@@ -1,11 +1,11 @@
 /** Who paused a job, and when, as far as the event log still tells. */
 import type { ApiContext } from '../context.ts';
 import { findJobEvent } from './queries.ts';
-import { type Finding, finding, jobNameOf, type Part, told } from './findings.ts';
+import { type Finding, finding, jobNameOf, type Part, formatTime } from './findings.ts';
 
 export async function pauseOf(ctx: ApiContext, part: Part): Promise<Finding> {
   const act = await findJobEvent(ctx.db, { job: part.job_id, type: 'job.paused' });
-  const since = act === undefined ? '' : ` since ${told(act.at)}, by ${act.actor ?? 'someone'}`;
+  const since = act === undefined ? '' : ` since ${formatTime(act.at)}, by ${act.actor ?? 'someone'}`;
   return finding(
     'paused',
     `its job is paused${since}`,

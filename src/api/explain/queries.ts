@@ -121,7 +121,14 @@ export function findGate(db: Db, run: { id: string; gate: string; rank: Date }):
      where gate.id = ${run.gate}`);
 }
 
-export type HolderRow = Part & { readonly run: string; readonly instant: Date; readonly running: boolean };
+export type HolderRow = {
+  readonly run: string;
+  readonly instant: Date | null;
+  readonly running: boolean;
+  /** Null: the run is about a node. */
+  readonly task: Part | null;
+  readonly node: { readonly name: string; readonly execution: string } | null;
+};
 
 /**
  * Some of the runs that have passed a task's or pool's gate: those that run (few enough to look through: workers have
@@ -148,10 +155,13 @@ export function listHolders(db: Db, gate: string, lane: string): Promise<HolderR
       select id, task_id, instant, false from first_ready where permits @> array[${gate}::uuid]
        limit ${mostListed}
     )
-    select ${taskPart}, holders.id as run, holders.instant, holders.running
+    select holders.id as run, holders.instant, holders.running,
+           (select to_jsonb(part)
+              from (select ${taskPart} from task ${ofTask} where task.id = holders.task_id) as part) as task,
+           (select jsonb_build_object('name', n.work ->> 'name', 'execution', n.execution_id)
+              from node_run n
+             where n.run_id = holders.id) as node
       from holders
-      join task on task.id = holders.task_id
-      ${ofTask}
      order by holders.running desc, holders.id`);
 }
 

@@ -21,7 +21,7 @@ import {
   jobNameOf,
   nameOf,
   type Part,
-  told,
+  formatTime,
   tokenIdOf,
   workerName,
 } from './findings.ts';
@@ -101,7 +101,7 @@ async function whoRuns(ctx: ApiContext, run: ExplainedRun, worker: string): Prom
     lease_until: run.lease_until,
     beat_at: run.beat_at,
   };
-  const since = run.started_at === null ? '' : ` since ${told(run.started_at)}`;
+  const since = run.started_at === null ? '' : ` since ${formatTime(run.started_at)}`;
   const silent = run.lease_until === null || run.lease_until.getTime() <= ctx.time.now();
   const running = finding('running', `the worker ${name} has run it${since}`, data);
   return [
@@ -122,7 +122,7 @@ function cancelWished(name: string): Finding {
 }
 
 function silentWorker(run: ExplainedRun, name: string): Finding {
-  const heard = run.beat_at === null ? '' : `, and was last heard of at ${told(run.beat_at)}`;
+  const heard = run.beat_at === null ? '' : `, and was last heard of at ${formatTime(run.beat_at)}`;
   return finding(
     'worker_silent',
     `the worker ${name} has not renewed its lease${heard}`,
@@ -169,7 +169,7 @@ async function whatFollowed(ctx: ApiContext, run: ExplainedRun, task: TaskOfRun,
   ]);
   if (again?.id === null) return [retryAt(again, task)];
   if (again !== undefined) {
-    const message = `attempt ${again.attempt} followed at ${told(again.at)}`;
+    const message = `attempt ${again.attempt} followed at ${formatTime(again.at)}`;
     return [finding('tried_again', message, { run: again.id, attempt: again.attempt, at: again.at })];
   }
   if (children.length === 0) return [countedNothing(run, task, instant)];
@@ -189,12 +189,12 @@ async function whatFollowed(ctx: ApiContext, run: ExplainedRun, task: TaskOfRun,
 
 function retryAt(retry: { attempt: number; at: Date }, task: Pick<TaskOfRun, 'max_attempts'>): Finding {
   const { attempt, at } = retry;
-  const message = `attempt ${attempt} of ${task.max_attempts} comes at ${told(at)}`;
+  const message = `attempt ${attempt} of ${task.max_attempts} comes at ${formatTime(at)}`;
   return finding('retry_scheduled', message, { attempt, max_attempts: task.max_attempts, at });
 }
 
 function countedNothing(run: ExplainedRun, task: TaskOfRun, instant: Date): Finding {
-  const again = `millrace activate ${jobNameOf(task)} ${shellWord(task.name)} ${told(instant)}`;
+  const again = `millrace activate ${jobNameOf(task)} ${shellWord(task.name)} ${formatTime(instant)}`;
   const attempts = run.attempt < task.max_attempts ? '' : ` after ${counted(run.attempt, 'attempt')}`;
   if (run.state === 'success') return finding('counted_nothing', 'nothing waits for its success');
   const what = run.state === 'cancelled' ? 'a cancelled run counts for nothing' : `nothing waits for that${attempts}`;

@@ -18,7 +18,7 @@ import { pauseOf } from './pause.ts';
 import { findExplainedRun, findJobEvent, mostListed } from './queries.ts';
 import { explainRun, removedTask } from './run.ts';
 import { judgeInstant, nextOf } from './trigger.ts';
-import { counted, type Finding, finding, type Findings, jobNameOf, nameOf, told } from './findings.ts';
+import { counted, type Finding, finding, type Findings, jobNameOf, nameOf, formatTime } from './findings.ts';
 
 export async function explainToken(ctx: ApiContext, token: ExplainedToken): Promise<Findings> {
   if (token.instant === null) return neverBegun(ctx, token);
@@ -71,12 +71,12 @@ function judgeTrigger(trigger: TriggerAt, token: TokenAt, nowMs: number): Judged
   const judged = { name, kind: 'trigger' as const, instant: trigger.instant };
   if (state !== 'fired') return { ...judged, finding: verdict };
   if (token.cleared_at === null || token.count > 0) return { ...judged, finding: undefined };
-  const message = `${name} fired for ${told(trigger.instant)} before the clear, and does not fire it again by itself`;
+  const message = `${name} fired for ${formatTime(trigger.instant)} before the clear, and does not fire it again by itself`;
   return { ...judged, finding: finding('trigger_counted_before', message, verdict.data, activation(token)) };
 }
 
 function activation(token: TokenAt): string {
-  return `millrace activate ${jobNameOf(token)} ${shellWord(token.name)} ${told(token.instant)} runs it all the same`;
+  return `millrace activate ${jobNameOf(token)} ${shellWord(token.name)} ${formatTime(token.instant)} runs it all the same`;
 }
 
 function countsOf(token: TokenAt, judged: readonly Judged[]): Finding {
@@ -117,7 +117,7 @@ function heldBack(token: TokenAt): Finding {
 async function clearOf(ctx: ApiContext, token: TokenAt, at: Date): Promise<Finding> {
   const act = await findJobEvent(ctx.db, { job: token.job_id, type: 'tokens.cleared', at });
   const who = act?.actor === undefined || act.actor === null ? '' : ` by ${act.actor}`;
-  return finding('cleared', `its count was cleared at ${told(at)}${who}`, { at, actor: act?.actor ?? null });
+  return finding('cleared', `its count was cleared at ${formatTime(at)}${who}`, { at, actor: act?.actor ?? null });
 }
 
 function noParents(token: TokenAt): Finding {

@@ -13,7 +13,7 @@ import {
   type TriggerFacts,
 } from './graph-queries.ts';
 import { pauseOf } from './pause.ts';
-import { counted, type Finding, finding, type Findings, jobNameOf, type Link, told } from './findings.ts';
+import { counted, type Finding, finding, type Findings, jobNameOf, type Link, formatTime } from './findings.ts';
 
 type TriggerState = Findings['state'];
 
@@ -32,31 +32,32 @@ export function judgeInstant(trigger: TriggerAt, who: string, nowMs: number): Ve
   const verdict = (state: TriggerState, code: Finding['code'], message: string, next?: string): Verdict => {
     return { state, finding: finding(code, message, data, next) };
   };
-  if (trigger.fired) return verdict('fired', 'trigger_fired', `${who} fired for ${told(instant)}`);
+  if (trigger.fired) return verdict('fired', 'trigger_fired', `${who} fired for ${formatTime(instant)}`);
   if (trigger.removed) return verdict('removed', 'trigger_removed', `${who} is no longer part of its job`);
   if (nextInstant(schedule, instantMs - 1) !== instantMs) {
-    const message = `${who} does not fire for ${told(instant)}${nearest(schedule, instantMs)}`;
+    const message = `${who} does not fire for ${formatTime(instant)}${nearest(schedule, instantMs)}`;
     return verdict('off_schedule', 'trigger_off_schedule', message);
   }
   if (trigger.catching_up) {
-    const message = `${who} missed ${told(instant)} and fires it between others, to catch up`;
+    const message = `${who} missed ${formatTime(instant)} and fires it between others, to catch up`;
     return verdict('catching_up', 'trigger_catching_up', message);
   }
   const passed = trigger.latest !== null && instant <= trigger.latest;
-  if (passed) return verdict('skipped', 'trigger_skipped', `${who} passed over ${told(instant)}${policyOf(trigger)}`);
+  if (passed)
+    return verdict('skipped', 'trigger_skipped', `${who} passed over ${formatTime(instant)}${policyOf(trigger)}`);
   if (trigger.paused) {
-    const message = `${who} does not fire while its job is paused; it would be due at ${told(due)}`;
+    const message = `${who} does not fire while its job is paused; it would be due at ${formatTime(due)}`;
     return verdict('paused', 'trigger_paused', message, `millrace unpause ${jobNameOf(trigger)}`);
   }
-  if (due.getTime() > nowMs) return verdict('scheduled', 'trigger_not_due', `${who} is due at ${told(due)}`);
-  return verdict('due', 'trigger_overdue', `${who} was due at ${told(due)} and has not fired yet`);
+  if (due.getTime() > nowMs) return verdict('scheduled', 'trigger_not_due', `${who} is due at ${formatTime(due)}`);
+  return verdict('due', 'trigger_overdue', `${who} was due at ${formatTime(due)} and has not fired yet`);
 }
 
 function nearest(schedule: Schedule, instantMs: number): string {
-  if (instantMs < schedule.startMs) return `, for it starts with ${told(new Date(schedule.startMs))}`;
-  if (instantMs >= schedule.endMs) return `, for it ends before ${told(new Date(schedule.endMs))}`;
+  if (instantMs < schedule.startMs) return `, for it starts with ${formatTime(new Date(schedule.startMs))}`;
+  if (instantMs >= schedule.endMs) return `, for it ends before ${formatTime(new Date(schedule.endMs))}`;
   const next = nextInstant(schedule, instantMs);
-  return next === undefined ? '' : `; its next instant after that is ${told(new Date(next))}`;
+  return next === undefined ? '' : `; its next instant after that is ${formatTime(new Date(next))}`;
 }
 
 function policyOf(trigger: TriggerAt): string {
@@ -98,7 +99,7 @@ export function nextOf(trigger: ExplainedTrigger, facts: TriggerFacts | undefine
   const latest = trigger.latest?.getTime() ?? schedule.startMs - 1;
   const nextMs = nextInstant(schedule, Math.max(latest, fired));
   if (nextMs === undefined) {
-    const message = `no instant of it is left${trigger.end_at === null ? '' : ` before its end, ${told(trigger.end_at)}`}`;
+    const message = `no instant of it is left${trigger.end_at === null ? '' : ` before its end, ${formatTime(trigger.end_at)}`}`;
     return {
       state: 'ended',
       finding: finding('trigger_ended', message, { trigger: trigger.id, end_at: trigger.end_at }),
@@ -106,12 +107,12 @@ export function nextOf(trigger: ExplainedTrigger, facts: TriggerFacts | undefine
   }
   const [instant, due] = [new Date(nextMs), new Date(nextMs + trigger.offset_ms)];
   const data = { trigger: trigger.id, instant, due_at: due };
-  const forWhat = trigger.offset_ms === 0 ? '' : `, for ${told(instant)}`;
+  const forWhat = trigger.offset_ms === 0 ? '' : `, for ${formatTime(instant)}`;
   if (due.getTime() > nowMs) {
-    const finds = finding('trigger_not_due', `its next instant is due at ${told(due)}${forWhat}`, data);
+    const finds = finding('trigger_not_due', `its next instant is due at ${formatTime(due)}${forWhat}`, data);
     return { state: 'scheduled', finding: finds };
   }
-  const late = finding('trigger_overdue', `it was due at ${told(due)}${forWhat} and has not fired since`, data);
+  const late = finding('trigger_overdue', `it was due at ${formatTime(due)}${forWhat} and has not fired since`, data);
   return { state: 'due', finding: late };
 }
 
@@ -119,7 +120,7 @@ function leftOf(trigger: ExplainedTrigger, left: CatchupLeft): Finding {
   const schedule = compileSchedule(specOf(trigger));
   const all = countInstants(schedule, left.from_at.getTime(), left.to_at.getTime());
   const open = Math.ceil((all * (left.pieces - left.next_piece)) / left.pieces);
-  const message = `about ${counted(open, 'missed instant')} from ${told(left.from_at)} on are still to be fired`;
+  const message = `about ${counted(open, 'missed instant')} from ${formatTime(left.from_at)} on are still to be fired`;
   return finding('trigger_catching_up', message, { trigger: trigger.id, ...left, instants: all, left: open });
 }
 
@@ -133,7 +134,7 @@ function unused({ tasks }: TriggerFacts): Finding[] {
 
 function lastFired(facts: TriggerFacts): Finding[] {
   if (facts.last_fired === null) return [];
-  const message = `it fired last for ${told(facts.last_fired)}`;
+  const message = `it fired last for ${formatTime(facts.last_fired)}`;
   return [finding('trigger_fired', message, { instant: facts.last_fired, cause: facts.last_cause })];
 }
 
@@ -165,7 +166,7 @@ export async function explainInstant(ctx: ApiContext, trigger: ExplainedTrigger,
 function firedLink({ id, instant }: TriggerAt, causes: readonly string[]): Link {
   const [first = 'schedule'] = causes;
   const how = causes.map((cause) => (cause === 'schedule' ? 'on schedule' : `by the backfill ${cause}`));
-  const message = `it fired for ${told(instant)} ${how.join(', and ')}`;
+  const message = `it fired for ${formatTime(instant)} ${how.join(', and ')}`;
   const source = first === 'schedule' ? { what: 'trigger' as const, id } : { what: 'backfill' as const, id: first };
   return { ...source, at: null, message };
 }

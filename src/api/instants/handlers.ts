@@ -36,7 +36,7 @@ export function tallied(states: Readonly<Record<string, number>>): Record<TokenS
   return Object.fromEntries(tokenStates.map((state) => [state, count(state)])) as Record<TokenState, number>;
 }
 
-function shown({ instant, states, started_at, finished_at, active }: InstantRow) {
+function renderInstant({ instant, states, started_at, finished_at, active }: InstantRow) {
   const tasks = tallied(states);
   const state = instantState(tasks);
   return {
@@ -52,7 +52,7 @@ function shown({ instant, states, started_at, finished_at, active }: InstantRow)
 async function list({ params, query }: Input<Endpoints['GET /api/jobs/{id}/instants']>, ctx: ApiContext) {
   await knownJob(ctx, params.id);
   const rows = await listInstants(ctx.db, params.id, { before: query.cursor, limit: query.limit + 1 });
-  const items = rows.slice(0, query.limit).map(shown);
+  const items = rows.slice(0, query.limit).map(renderInstant);
   return { items, next: rows.length > query.limit ? (items.at(-1)?.instant ?? null) : null };
 }
 

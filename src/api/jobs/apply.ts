@@ -35,7 +35,7 @@ const mostTold = 100;
 async function apply(input: Input<(typeof jobEndpoints)['POST /api/jobs']>, context: ApiContext): Promise<Response> {
   const { dry_run: dryRun, after } = input.query;
   const applied = await applyDocument(input, context, { dryRun, after });
-  if (!dryRun) tell(context, applied.id);
+  if (!dryRun) sendHints(context, applied.id);
   return Response.json(applied, { status: dryRun ? 200 : 201 });
 }
 
@@ -96,7 +96,7 @@ function refuseLocalTasks({ tasks }: JobDefinition, { tenant, settings }: ApiCon
 
 const setting = 'MILLRACE_LOCAL_TASKS=default';
 
-function tell({ hints }: ApiContext, jobId: string): void {
+function sendHints({ hints }: ApiContext, jobId: string): void {
   hints.send('triggers', [jobId]);
   hints.send('tokens');
   hints.send('events');

@@ -2,10 +2,12 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { refusal, textWith } from '../../../test/harness/expected.ts';
 import { activate, claim, finish, fire, makeJob, type MadeJob, runAll } from '../../../test/harness/runs.ts';
-import { makeTenantApi, type TenantApi } from '../../../test/harness/tenant-api.ts';
+import { planModes, scansOf, statementsOf } from '../../../test/harness/scans.ts';
+import { keyOf, makeTenantApi, type TenantApi } from '../../../test/harness/tenant-api.ts';
 import { newId } from '../../kernel/id.ts';
 import { sql } from '../../kernel/sql.ts';
 import { cellLetters } from './view-endpoints.ts';
+import { gridOf } from './grid.ts';
 import { inOrder } from './task-order.ts';
 
 let api: TenantApi;
@@ -166,4 +168,26 @@ describe('the order of tasks', () => {
         .join(''),
     ).toBe(order),
   );
+});
+
+it('the grid of a large job that was just made reads each of its tasks once, without statistics of its tables', async () => {
+  const name = (i: number): string => String(i).padEnd(190, 'x');
+  const parents = (i: number): string[] =>
+    [1, 2, 3, 4, 5]
+      .map((back) => i - back)
+      .filter((parent) => parent >= 0)
+      .map((parent) => `task/${name(parent)}`);
+  const tasks = Array.from({ length: 2_000 }, (_, i) => ({ name: name(i), depends: parents(i) }));
+  const { id } = await makeJob(api, { tasks });
+  const query = { limit: 20, before: new Date(day(2)), after: undefined };
+  const request = new Request('http://tenant');
+  const rest = { body: undefined, caller: keyOf('viewer'), request, signal: request.signal };
+  const asked = { params: { id }, query, ...rest };
+  const statements = await statementsOf(api.db, (db) => gridOf(asked, { ...api.ctx, db }));
+  for (const statement of statements) {
+    for (const mode of planModes) {
+      const scans = await scansOf(api.pool, new Set(['task', 'task_edge']), statement, mode);
+      for (const { read } of scans) expect(read).toBeLessThanOrEqual(10_000);
+    }
+  }
 });

@@ -9,7 +9,7 @@ import {
   listGridInstants,
   listGridRows,
   listGridTasks,
-  listOwnEdges,
+  listEdgesFrom,
 } from './grid-queries.ts';
 import { instantState, tallied } from '../instants/handlers.ts';
 import { knownJob } from './handlers.ts';
@@ -24,8 +24,9 @@ const mostCells = 5_000;
 export async function gridOf({ params, query }: Asked, ctx: ApiContext) {
   if (query.before && query.after) throw badRequest('query.after', 'give `before` or `after`, not both');
   await knownJob(ctx, params.id);
-  const [known, edges] = await Promise.all([listGridTasks(ctx.db, params.id), listOwnEdges(ctx.db, params.id)]);
-  const tasks = inOrder(known, edges);
+  const known = await listGridTasks(ctx.db, params.id);
+  const own = known.map((task) => task.id);
+  const tasks = inOrder(known, await listEdgesFrom(ctx.db, own));
   const ids = tasks.map((task) => task.id);
   const limit = instantsOnPage(query.limit, ids.length, mostCells);
   const { before, after } = query;
@@ -34,7 +35,7 @@ export async function gridOf({ params, query }: Asked, ctx: ApiContext) {
     listGridRows(ctx.db, ids, instants),
     beyondPage(ctx, ids, { instants, before, after }),
   ]);
-  return { tasks, items: rows.map(shown), ...beyond };
+  return { tasks, items: rows.map(renderInstant), ...beyond };
 }
 
 interface Found {
@@ -56,7 +57,7 @@ async function beyondPage(ctx: ApiContext, tasks: readonly string[], { instants,
   };
 }
 
-function shown({ instant, states }: GridRow) {
+function renderInstant({ instant, states }: GridRow) {
   return {
     instant: instant.toISOString(),
     state: instantState(tallied(counted(states))),

@@ -48,7 +48,7 @@ async function glances(ctx: ApiContext, rows: readonly GlanceRow[]) {
   return rows.map(({ project_id, project: project_name, ...job }) => {
     const { tasks = 0, running = 0, queued = 0 } = ofJob.get(job.id) ?? {};
     const project = { id: project_id, name: project_name };
-    const instants = (recent.get(job.id) ?? []).map(shown);
+    const instants = (recent.get(job.id) ?? []).map(renderInstant);
     return { ...job, project, tasks, running, queued, next: next.get(job.id) ?? null, recent: instants };
   });
 }
@@ -73,7 +73,7 @@ export function sharesOf(work: readonly Pick<WorkRow, 'job_id' | 'tasks'>[]): { 
   });
 }
 
-function shown({ instant, states, started_at, finished_at }: RecentRow) {
+function renderInstant({ instant, states, started_at, finished_at }: RecentRow) {
   const state = instantState(tallied(states));
   const isOver = started_at !== null && finished_at !== null && !isMoving(state);
   const seconds = isOver ? Math.max(0, finished_at.getTime() - started_at.getTime()) / 1_000 : null;

@@ -62,7 +62,8 @@ async function fillHistory(): Promise<void> {
      where task.job_id <> ${job.id}`);
 }
 
-const rest = { body: undefined, caller: keyOf('viewer'), request: new Request('http://tenant') };
+const request = new Request('http://tenant');
+const rest = { body: undefined, caller: keyOf('viewer'), request, signal: request.signal };
 const none = { ...rest, params: undefined };
 const glance = { q: undefined, project: undefined, show: 'all' as const, limit: 50, cursor: undefined };
 const everything = { limit: 20, before: undefined, actor: undefined, topic: undefined, machines: false };

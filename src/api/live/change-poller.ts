@@ -23,7 +23,8 @@ const recentMs = 5_000;
 const unlogged = ['fleet', 'scheduler', 'late', 'minute'] as const;
 
 interface Held {
-  readonly job: string;
+  /** Null: a run of a node. */
+  readonly job: string | null;
   readonly lease: number;
 }
 
@@ -33,7 +34,7 @@ interface Picture extends FleetPicture {
   readonly minute: number;
 }
 
-export class Lookout {
+export class ChangePoller {
   readonly #ctx: ApiContext;
   #position: number;
   #picture: Picture | undefined;
@@ -95,10 +96,10 @@ function tellHands(digest: Digest, before: Picture['held'], now: Picture['held']
 
 /** Runs that workers hold: as many as there are places, at most those that were taken last. */
 async function listHeld(db: Db): Promise<Picture['held']> {
-  const rows = await db.rows<{ id: string; job_id: string; lease: number }>(sql`
+  const rows = await db.rows<{ id: string; job_id: string | null; lease: number }>(sql`
     select live.id, live.lease, task.job_id
       from live
-      join task on task.id = live.task_id
+      left join task on task.id = live.task_id
      where live.worker_id is not null
      order by live.claimed_at desc
      limit ${mostHeld}`);

@@ -10,7 +10,7 @@ import { Bell } from '../../kernel/bell.ts';
 import { systemTime } from '../../kernel/time.ts';
 import type { ApiContext } from '../context.ts';
 import { Digest } from './digest.ts';
-import { digestSince, Lookout, recentDigest } from './change-poller.ts';
+import { digestSince, ChangePoller, recentDigest } from './change-poller.ts';
 
 /** Between two looks, however often it rings; and at the latest. */
 const paceMs = 100;
@@ -48,7 +48,7 @@ export class Follower {
 }
 
 interface Watching {
-  readonly lookout: Lookout;
+  readonly lookout: ChangePoller;
   readonly stop: AbortController;
 }
 
@@ -88,7 +88,7 @@ export class ChangeWatch {
   #begin(position: number): void {
     if (this.#watching !== undefined || this.#followers.size === 0) return;
     // a lookout of its own for each: one that was ended may still be at its last look
-    const watching = { lookout: new Lookout(this.#ctx, position), stop: new AbortController() };
+    const watching = { lookout: new ChangePoller(this.#ctx, position), stop: new AbortController() };
     this.#watching = watching;
     void this.#run(watching).catch((error: unknown) => {
       if (this.#watching !== watching) return;

@@ -52,6 +52,14 @@ describe('a digest', () => {
       expect(digestOf({ ...pool, actor }).message()).toEqual({ pools: true });
   });
 
+  it('names a run of a node, which has no job, without blaming a job', () => {
+    const node = (subject: string): DigestedEvent => ({ ...run(subject, ''), body: '{"job":null,"execution":"e"}' });
+    const digest = digestOf(node('a'));
+    expect([digest.isEmpty, digest.message()]).toEqual([false, { runs: ['a'] }]);
+    const nodes = Array.from({ length: 250 }, (_, i) => node(String(i)));
+    expect(digestOf(...nodes).message()).toEqual({ many: true });
+  });
+
   it('finds the job also where the body does not begin with it, and else takes any to have changed', () => {
     const job = newId();
     const event = {

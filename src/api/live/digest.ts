@@ -45,7 +45,7 @@ export class Digest {
   readonly #written = new Set<string>();
 
   get isEmpty(): boolean {
-    return this.#marks.size + this.#jobs.size + this.#written.size === 0;
+    return this.#marks.size + this.#jobs.size + this.#runs.size + this.#written.size === 0;
   }
 
   mark(mark: Mark): void {
@@ -68,10 +68,12 @@ export class Digest {
     this.#addJob(job ?? subject, isWritten);
   }
 
-  addRun(run: string | null, job: string | undefined): void {
+  /** A run of a node has no job (null). Undefined: the job is not known, so that any may have changed. */
+  addRun(run: string | null, job: string | null | undefined): void {
     if (job === undefined) this.#marks.add('many');
-    else this.#addJob(job, false);
-    if (run !== null) add(this.#runs, run);
+    else if (job !== null) this.#addJob(job, false);
+    const isNamed = run === null || add(this.#runs, run);
+    if (!isNamed && job === null) this.#marks.add('many');
   }
 
   #addJob(job: string, isWritten: boolean): void {
@@ -108,12 +110,18 @@ function add(names: Set<string>, name: string): boolean {
 const idLength = 36;
 const opening = '{"job":"';
 
-/** Bodies of runs begin with their job; they come by the thousand, and parsing each would cost more than reading it. */
-function jobOf(body: string): string | undefined {
+const withoutJob = '{"job":null,';
+
+/**
+ * Bodies of runs begin with their job; they come by the thousand, and parsing each would cost more than reading it. Null: the
+ * body says that there is no job.
+ */
+function jobOf(body: string): string | null | undefined {
   if (body.startsWith(opening)) return body.slice(opening.length, opening.length + idLength);
+  if (body.startsWith(withoutJob)) return null;
   try {
     const { job } = JSON.parse(body) as { job?: unknown };
-    return typeof job === 'string' ? job : undefined;
+    return typeof job === 'string' || job === null ? job : undefined;
   } catch {
     return undefined;
   }

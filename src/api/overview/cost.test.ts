@@ -71,7 +71,8 @@ async function fillQueue(): Promise<void> {
         from generate_series(1, ${queuedRuns}) as n`);
 }
 
-const rest = { params: undefined, body: undefined, caller: keyOf('viewer'), request: new Request('http://tenant') };
+const request = new Request('http://tenant');
+const rest = { params: undefined, body: undefined, caller: keyOf('viewer'), request, signal: request.signal };
 
 it.each<[string, (db: Db) => Promise<unknown>, Record<string, number>]>([
   [

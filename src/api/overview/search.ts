@@ -21,19 +21,19 @@ export async function search({ query: { q, limit } }: Asked, ctx: ApiContext) {
     wordStart: `(^|[^[:alnum:]])${q.replaceAll(/[^\p{L}\p{N}\s]/gu, '\\$&')}`,
     limit,
   });
-  return { items: rows.map(shown) };
+  return { items: rows.map(renderHit) };
 }
 
 async function whatever(ctx: ApiContext, id: string) {
   const [rows, { known }] = await Promise.all([findById(ctx.db, id), findWorkers(ctx)]);
   const workers = known.filter((worker) => worker.id === id.toLowerCase());
   return [
-    ...rows.map(shown),
+    ...rows.map(renderHit),
     ...workers.map(({ name }) => ({ kind: 'worker' as const, id: id.toLowerCase(), name, job: null, project: null })),
   ];
 }
 
-function shown({ kind, id, name, job_id, job_name, project_id, project_name }: HitRow) {
+function renderHit({ kind, id, name, job_id, job_name, project_id, project_name }: HitRow) {
   const job = job_id === null ? null : { id: job_id, name: job_name ?? '', project: project_name ?? '' };
   const project = project_id === null ? null : { id: project_id, name: project_name ?? '' };
   return { kind, id, name, job, project };

@@ -18,11 +18,11 @@ import {
 
 type Endpoints = typeof poolEndpoints;
 
-const shown = ({ name, places, used, waiting }: PoolRow) => ({ name, places, used, waiting });
+const renderPool = ({ name, places, used, waiting }: PoolRow) => ({ name, places, used, waiting });
 
 async function list({ query }: Input<Endpoints['GET /api/pools']>, ctx: ApiContext) {
   const rows = await listPools(ctx.db, { after: query.cursor, limit: query.limit + 1 });
-  const items = rows.slice(0, query.limit).map(shown);
+  const items = rows.slice(0, query.limit).map(renderPool);
   return { items, next: rows.length > query.limit ? (items.at(-1)?.name ?? null) : null };
 }
 
@@ -35,8 +35,8 @@ async function set(input: Input<Endpoints['PUT /api/pools/{name}']>, ctx: ApiCon
     tx.record('millrace_jobs', { type: 'pool.created', subject: id, body: { name, places } });
     return 'created';
   });
-  if (outcome !== 'same') tell(ctx);
-  const pool = shown(found(await findPool(ctx.db, name), 'pool', name));
+  if (outcome !== 'same') sendHints(ctx);
+  const pool = renderPool(found(await findPool(ctx.db, name), 'pool', name));
   return Response.json(pool, { status: outcome === 'created' ? 201 : 200 });
 }
 
@@ -62,11 +62,11 @@ async function remove(input: Input<Endpoints['DELETE /api/pools/{name}']>, ctx: 
     await deletePool(tx, pool.id);
     tx.record('millrace_jobs', { type: 'pool.deleted', subject: pool.id, body: { name } });
   });
-  tell(ctx);
+  sendHints(ctx);
 }
 
 /** The token processor lets through whoever may pass now. */
-function tell(ctx: ApiContext): void {
+function sendHints(ctx: ApiContext): void {
   for (const kind of ['tokens', 'events'] as const) ctx.hints.send(kind);
 }
 

@@ -5,6 +5,7 @@
  */
 import type { RuntimeBlock, TaskDefinition } from '../../contract/wire.ts';
 import { MillraceError } from '../../errors.ts';
+import { loopShare } from '../../kernel/process/loop-share.ts';
 import type { CallAnswer } from '../../http/client.ts';
 import { cacheOf, readQueuedDefinitions } from '../../jobs/task-definitions.ts';
 import { viewBlock } from '../../runtimes/kinds.ts';
@@ -34,7 +35,7 @@ export async function environmentOfRun(ctx: ApiContext, run: FullRun): Promise<E
     queue,
     ...viewOf(block, expansion),
     timeout_seconds: block.kind === 'none' ? null : definition.timeout_ms / 1_000,
-    variables: block.kind === 'none' ? [] : variablesOf(block, expansion, ctx.settings.publicUrl !== undefined),
+    variables: block.kind === 'none' ? [] : await variablesOf(block, expansion, ctx.settings.publicUrl !== undefined),
     params: { ...facts.params },
   };
 }
@@ -85,26 +86,27 @@ function orAsWritten<T>(expanded: () => T, written: () => T): T {
   }
 }
 
-/** What Millrace adds goes over what the document declares. */
-function variablesOf(block: RuntimeBlock, expansion: Expansion, isUrlKnown: boolean): Variable[] {
+/** What Millrace adds goes over what the document declares. There may be thousands: others go on in between. */
+async function variablesOf(block: RuntimeBlock, expansion: Expansion, isUrlKnown: boolean): Promise<Variable[]> {
   const ours = added(expansion.facts);
-  const declared = Object.entries(declaredIn(block))
-    .filter(([name]) => !(name in ours))
-    .map(([name, value]): Variable => {
-      if (typeof value !== 'string') return { name, value: null, stash: value.stash, from: 'document' };
-      return {
-        name,
-        value: orAsWritten(
-          () => expansion.text(value),
-          () => value,
-        ),
-        stash: null,
-        from: 'document',
-      };
-    });
+  const rest = loopShare();
+  const declared: Variable[] = [];
+  for (const [name, value] of Object.entries(declaredIn(block))) {
+    if (!Object.hasOwn(ours, name)) declared.push(declaredVariable(name, value, expansion));
+    await rest();
+  }
   const more = Object.entries(ours).map(([name, value]): Variable => {
     if (!isUrlKnown && addresses.has(name)) return { name, value: null, stash: null, from: 'worker' };
     return { name, value: secretNames.has(name) ? null : value, stash: null, from: 'millrace' };
   });
   return [...declared, ...more];
+}
+
+function declaredVariable(name: string, value: string | { readonly stash: string }, expansion: Expansion): Variable {
+  if (typeof value !== 'string') return { name, value: null, stash: value.stash, from: 'document' };
+  const shown = orAsWritten(
+    () => expansion.text(value),
+    () => value,
+  );
+  return { name, value: shown, stash: null, from: 'document' };
 }

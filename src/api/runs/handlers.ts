@@ -23,7 +23,7 @@ const windowSize = 100_000;
 /** The same of one job's or task's runs; each of its tasks may have to be walked that far. */
 const taskWindow = (tasks: number): number => Math.min(20_000, Math.floor(200_000 / tasks));
 
-export function shown(row: FullRun) {
+export function renderRun(row: FullRun) {
   const { task_id, task_name, job_id, job_name, project_name, ...run }: Written<FullRun> = written(row);
   const task = task_id === null || task_name === null ? null : { id: task_id, name: task_name };
   const job = job_id === null ? null : { id: job_id, name: job_name ?? '', project: project_name ?? '' };
@@ -55,14 +55,14 @@ async function wantedTasks(db: Db, { job, task }: ListQuery): Promise<string[] |
   return task === undefined ? ids : ids.filter((id) => id === task.toLowerCase());
 }
 
-type Page = { readonly items: ReturnType<typeof shown>[]; readonly next: string | null };
+type Page = { readonly items: ReturnType<typeof renderRun>[]; readonly next: string | null };
 
 /** Only a filter can make a page look far. */
 async function listOfTenant({ instant, state: states, cursor, limit }: ListQuery, ctx: ApiContext): Promise<Page> {
   if (cursor !== undefined && !isId(cursor)) throw badCursor();
   const from = instant || states ? await findWindowEnd(ctx.db, cursor, windowSize) : undefined;
   const rows = await listRuns(ctx.db, { instant, states, before: cursor, from, limit: limit + 1 });
-  const items = rows.slice(0, limit).map(shown);
+  const items = rows.slice(0, limit).map(renderRun);
   return { items, next: rows.length > limit ? (items.at(-1)?.id ?? null) : (from ?? null) };
 }
 
@@ -75,7 +75,7 @@ async function listOfTasks(tasks: readonly string[], query: ListQuery, ctx: ApiC
   const last = rows[limit - 1];
   const rest: Place | undefined = from && { part: 'ended', at: from, id: firstId };
   const next = rows.length > limit && last ? endOf(last) : rest;
-  return { items: rows.slice(0, limit).map(shown), next: next ? cursorOf(next) : null };
+  return { items: rows.slice(0, limit).map(renderRun), next: next ? cursorOf(next) : null };
 }
 
 const endOf = ({ id, finished_at: at }: FullRun): Place =>
@@ -134,7 +134,7 @@ export const runHandlers: ApiHandlers<Pick<Endpoints, Keys>> = {
   'GET /api/runs': list,
   'GET /api/runs/{id}': async ({ params, caller }, ctx) => {
     restrictToOwnRun(caller, params.id);
-    return shown(await knownRun(ctx, params.id));
+    return renderRun(await knownRun(ctx, params.id));
   },
   'POST /api/runs/{id}/cancel': cancel,
 };

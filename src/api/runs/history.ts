@@ -7,7 +7,7 @@ import type { ApiContext } from '../context.ts';
 import type { runEndpoints } from './endpoints.ts';
 import { traceBack } from '../explain/chain.ts';
 import { findWorkers } from '../explain/fleet.ts';
-import { told, workerName } from '../explain/findings.ts';
+import { formatTime, workerName } from '../explain/findings.ts';
 import type { FullRun } from './queries.ts';
 import { findRetryDue, listRunEvents, type RunEvent } from './view-queries.ts';
 
@@ -78,7 +78,7 @@ function retryScheduled(run: FullRun, events: readonly RunEvent[], due: Date | u
   const wasScheduled = due !== undefined || (end !== undefined && leftRetry(end.body));
   if (run.finished_at === null || !wasScheduled) return [];
   const next = `attempt ${run.attempt + 1}`;
-  const message = due === undefined ? `${next} was scheduled` : `${next} is scheduled for ${told(due)}`;
+  const message = due === undefined ? `${next} was scheduled` : `${next} is scheduled for ${formatTime(due)}`;
   return [moment('retry_scheduled', run.finished_at, message, null)];
 }
 

@@ -4,7 +4,7 @@ import type { runEndpoints } from './endpoints.ts';
 import { environmentOfRun } from './environment.ts';
 import { historyOf } from './history.ts';
 import { listAttempts } from './view-queries.ts';
-import { knownRun, shown } from './handlers.ts';
+import { knownRun, renderRun } from './handlers.ts';
 import { restrictToOwnRun } from '../tasks/task-scope.ts';
 
 type Keys = `GET /api/runs/{id}/${'history' | 'attempts' | 'environment'}`;
@@ -16,8 +16,8 @@ export const runViewHandlers: ApiHandlers<Pick<typeof runEndpoints, Keys>> = {
   'GET /api/runs/{id}/attempts': async ({ params }, ctx) => {
     const run = await knownRun(ctx, params.id);
     const { task_id: task, instant } = run;
-    if (task === null || instant === null) return { items: [shown(run)] };
-    return { items: (await listAttempts(ctx.db, { task, instant })).map(shown) };
+    if (task === null || instant === null) return { items: [renderRun(run)] };
+    return { items: (await listAttempts(ctx.db, { task, instant })).map(renderRun) };
   },
   'GET /api/runs/{id}/environment': async ({ params, caller }, ctx) => {
     restrictToOwnRun(caller, params.id);

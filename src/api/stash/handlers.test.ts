@@ -163,6 +163,17 @@ describe('what a worker asks for a run', () => {
     });
   });
 
+  it('is refused unread if it is larger than the variables of a run may be', async () => {
+    const held = { tenant: api.ctx.tenant.id, run: task.run, lease: 1 };
+    for (const name of ['both', 'only-global'])
+      await put(`/api/projects/${project}/stash/${name}`, keyOf('operator'), 'x'.repeat(600_000));
+    const reading = stashValuesFor(api.ctx, held, ['both', 'only-global', 'missing']);
+    const code = 'stash_too_large';
+    const message =
+      'its variables take 1200066 bytes from the stash; at most 524288 are allowed. Let the task read large values from the API';
+    await expect(reading).rejects.toMatchObject({ code, message });
+  });
+
   it('is told to the worker that holds the run, and to no other', async () => {
     const held = { tenant: api.ctx.tenant.id, run: task.run, lease: 1, worker: newId() };
     await expect(stashValuesFor(api.ctx, held, ['both'])).rejects.toMatchObject({ code: 'forbidden' });

@@ -11,7 +11,7 @@ import { recording } from '../../events/append.ts';
 import { cutPage } from '../../http/page.ts';
 import { cacheOf, readDefinitions } from '../../jobs/task-definitions.ts';
 import { type Db, onPool } from '../../kernel/sql.ts';
-import { declaredIn, stashNames } from '../../runtimes/task/environment.ts';
+import { declaredIn, explainStashExcess, maxStashBytes, stashNames } from '../../runtimes/task/environment.ts';
 import { type ApiContext, type ApiHandlers, author, found } from '../context.ts';
 import type { TenantEndpoints } from '../endpoints.ts';
 import { findProject } from '../projects/queries.ts';
@@ -95,6 +95,9 @@ async function read(ctx: ApiContext, stash: Stash, name: string): Promise<Respon
   return new Response(plain, { headers: { 'content-type': 'application/octet-stream', 'cache-control': 'no-store' } });
 }
 
+/** Bounds what is read for a worker, which knows the limit of the plain values to the byte. Sealing adds 33 bytes to each. */
+const maxSealedBytes = 2 * maxStashBytes;
+
 /** What a worker puts into a run's environment: the values of these names, base64; names without an entry are left out. */
 export async function stashValuesFor(
   ctx: EngineContext,
@@ -113,7 +116,8 @@ export async function stashValuesFor(
   const other = names.find((name) => !named.has(name));
   if (other !== undefined)
     throw new MillraceError('forbidden', `the task of this run does not name the stash entry ${other}`);
-  const entries = await findVisible(db, project, names);
+  const entries = await findVisible(db, { project, names, maxBytes: maxSealedBytes });
+  if ('excessBytes' in entries) throw new MillraceError('stash_too_large', explainStashExcess(entries.excessBytes));
   return Object.fromEntries(entries.map(({ name, data }) => [name, decrypt(ctx, name, data).toString('base64')]));
 }
 

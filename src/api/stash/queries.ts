@@ -32,20 +32,37 @@ export async function findSealed(db: Db, stash: Stash, name: string): Promise<Bu
 
 export type SealedEntry = { readonly name: string; readonly data: Buffer };
 
-/** Those of these names that a project's tasks see: its own entry before the global one. */
-export function findVisible(db: Db, project: string | null, names: readonly string[]): Promise<SealedEntry[]> {
-  return db.rows<SealedEntry>(sql`
-    select distinct on (name) name, data
-      from (
-        select name, data, 1 as place
-          from project_stash
-         where project_id = ${project} and name = any (${names}::text[])
-        union all
-        select name, data, 2
-          from global_stash
-         where name = any (${names}::text[])
-      ) as visible
-     order by name, place`);
+/**
+ * Those of these names that a project's tasks see: its own entry before the global one. If they have more than `maxBytes`
+ * together, their number is answered instead, and none is read: 1,000 entries of 4 MiB would be 4 GB.
+ */
+export async function findVisible(
+  db: Db,
+  { project, names, maxBytes }: { project: string | null; names: readonly string[]; maxBytes: number },
+): Promise<readonly SealedEntry[] | { readonly excessBytes: number }> {
+  const rows = await db.rows<{ name: string; data: Buffer | null; bytes: number }>(sql`
+    with visible as (
+      select distinct on (name) name, data
+        from (
+          select name, data, 1 as place
+            from project_stash
+           where project_id = ${project} and name = any (${names}::text[])
+          union all
+          select name, data, 2
+            from global_stash
+           where name = any (${names}::text[])
+        ) as named
+       order by name, place
+    ),
+    measured as (
+      select name, data, (sum(octet_length(data)) over ())::float8 as bytes
+        from visible
+    )
+    select name, case when bytes <= ${maxBytes} then data end as data, bytes
+      from measured`);
+  const entries = rows.flatMap(({ name, data }) => (data === null ? [] : [{ name, data }]));
+  const [first] = rows;
+  return first === undefined || entries.length > 0 ? entries : { excessBytes: first.bytes };
 }
 
 /** Answers how many there were. */

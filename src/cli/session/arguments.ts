@@ -14,12 +14,12 @@ function renamed(error: CallFailed, names: Readonly<Record<string, string>>): Ca
   if (problem?.faults === undefined) return error;
   const named = (fault: Fault): Fault => ({ ...fault, path: names[fault.path] ?? fault.path });
   const detail = problem.faults.reduce(
-    (text, fault) => text.replace(told(fault), () => told(named(fault))),
+    (text, fault) => text.replace(formatFault(fault), () => formatFault(named(fault))),
     problem.detail,
   );
   return new CallFailed(status, { ...problem, detail, faults: problem.faults.map(named) }, error.message);
 }
 
-function told({ path, message }: Fault): string {
+function formatFault({ path, message }: Fault): string {
   return `${path}: ${message}`;
 }

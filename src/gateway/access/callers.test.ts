@@ -54,8 +54,8 @@ const unknown: unknown = expect.objectContaining({ code: 'unauthenticated' });
 
 describe('a key', () => {
   it('a key is accepted as Bearer and as the user name of Basic, whatever the case of the scheme', async () => {
-    const keyId = expect.any(String) as string;
-    const caller = { kind: 'key', role: 'operator', keyId, tenantId, tenant: 'acme', actor: 'key:ci' };
+    const identity = { id: keyId, name: 'ci' };
+    const caller = { kind: 'key', role: 'operator', keyId, identity, tenantId, tenant: 'acme', actor: 'key:ci' };
     expect(await identify(`Bearer ${secret}`)).toEqual(caller);
     expect(await identify(`bearer   ${secret}`)).toEqual(caller);
     expect(await identify(basic(`${secret}:`))).toEqual(caller);

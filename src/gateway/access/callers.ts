@@ -97,7 +97,7 @@ export class Callers {
 
 export function callerOf(key: KeyRow): KeyCaller {
   const { id: keyId, role, tenantId, tenant, name } = key;
-  return { kind: 'key', role, keyId, tenantId, tenant, actor: `key:${name}` };
+  return { kind: 'key', role, keyId, identity: { id: keyId, name }, tenantId, tenant, actor: `key:${name}` };
 }
 
 /** Throws if the caller belongs to another tenant. Compares ids, because a name may belong to another tenant by now. */

@@ -163,7 +163,7 @@ export function sumPlaces(portions: readonly { readonly places: number }[]): num
 }
 
 /** At most `max` places in all, taken from the portions as evenly as possible. */
-function limitPlaces<P extends { readonly places: number }>(portions: readonly P[], max: number): readonly P[] {
+export function limitPlaces<P extends { readonly places: number }>(portions: readonly P[], max: number): readonly P[] {
   if (sumPlaces(portions) <= max) return portions;
   let left = max;
   return portions

@@ -6,6 +6,8 @@
  *    database each second. Only tenants whose schedulers are silent are asked to be sure, a few at a time.
  * 2. Tenants are asked side by side, each for its share of the places, which are kept for it while it may answer in time.
  *    What a slow tenant gives at last goes to the next poll of the worker that it was asked for, or back to the tenant.
+ * 3. Places are lent to the report desk (`lend`) where no other tenant waits for them: the commit that applies a tenant's
+ *    reports then hands out what they make ready. To the others this is a claim of the tenant like any other.
  *
  * `choose.ts` decides, this class acts: it keeps places, claims, hands out, and notes how each tenant answered. What it
  * knows of tenants is in `tenant-record.ts`, what it knows of polls in `pollers.ts`.
@@ -14,7 +16,8 @@
  *   keeps places → keeps none  when the patience for its tenant is over; the others get the places
  *   any          → over        when the tenant has answered or failed, or after 30 s without either
  */
-import { largestClaim, type Poll as EnginePoll } from '../../contract/engine.ts';
+import { createHash } from 'node:crypto';
+import { largestClaim, largestHandOver, type Poll as EnginePoll } from '../../contract/engine.ts';
 import { lanesOf } from '../../contract/lane.ts';
 import { leaseTimes } from '../../contract/lease-times.ts';
 import type { LocalTasks } from '../../contract/local-tasks.ts';
@@ -29,9 +32,10 @@ import { isUnserved, type Loader, unlessGone } from '../../loader/loader.ts';
 import type { Servings } from '../desks/servings.ts';
 import type { BatchTurns } from './batch-turns.ts';
 import { Candidates } from './candidates.ts';
-import { type Ask, choose, sumPlaces } from './choose.ts';
+import { type Ask, choose, limitPlaces, sumPlaces } from './choose.ts';
 import { allowedLanes, type Claim, tenantsOf } from './claim-rules.ts';
 import { nameOf, Pollers, type WaitingPoll } from './pollers.ts';
+import type { TenantRecord } from './tenant-record.ts';
 import type { TenantRecords } from './tenant-records.ts';
 
 export const claimTimes = {
@@ -58,13 +62,33 @@ export interface ClaimDeskOptions {
 
 type DeskAsk = Ask<WaitingPoll>;
 
+/** Places that come with a report. */
+type ReportPlaces = Omit<Claim, 'wait_ms' | 'seen'>;
+
+export interface OpenPlaces {
+  /** Resolves to the runs that they were given, as soon as no claim is under way for them. */
+  readonly close: () => Promise<ClaimedRun[]>;
+}
+
+/** Places that the commit of a report may fill. */
+export interface Loan {
+  /** Polls for a tenant of this name. */
+  readonly pollsOf: (tenantName: string) => EnginePoll[];
+  /** A list of runs for each poll; undefined: the engine has handed none out. */
+  readonly settle: (lists: readonly ClaimedRun[][] | undefined) => void;
+  /** What became of the places is not known. */
+  readonly fail: (error: unknown) => void;
+}
+
 export class ClaimDesk {
   readonly #options: ClaimDeskOptions;
   readonly #times: typeof claimTimes;
   readonly #tenants: TenantRecords;
   readonly #candidates: Candidates;
   readonly #pollers = new Pollers();
-  readonly #asks = new Set<DeskAsk>();
+  /** The claims that are under way, with the timer of the patience for each. */
+  readonly #asks = new Map<DeskAsk, NodeJS.Timeout>();
+  #reportPolls = 0;
   readonly #underWay = new Set<Promise<void>>();
   readonly #throttle = new LogThrottle();
   readonly service: Service;
@@ -107,29 +131,71 @@ export class ClaimDesk {
   /** Waits for runs. An abort (the worker has gone, or there is a signal for it) ends the wait without any. */
   claim(request: Claim, signal: AbortSignal): Promise<ClaimedRun[]> {
     return new Promise((resolve) => {
-      const lanes = lanesOf(request);
       const waitMs = Math.min(request.wait_ms, leaseTimes(this.#options.leaseMs).pollMs);
-      const { worker, incarnation, free } = request;
-      const poller = { worker, incarnation, laneSet: JSON.stringify(lanes.toSorted()) };
       const timer = setTimeout(() => poll.end([]), waitMs);
       const leave = (): void => poll.end([]);
-      const poll: WaitingPoll = {
-        ...poller,
-        name: nameOf(poller),
-        free,
-        lanes,
-        takes: tenantsOf(request),
-        end: (runs) => {
-          clearTimeout(timer);
-          signal.removeEventListener('abort', leave);
-          this.#pollers.remove(poll);
-          resolve(runs);
-        },
-      };
+      const poll = this.#makePoll(request, (runs) => {
+        clearTimeout(timer);
+        signal.removeEventListener('abort', leave);
+        resolve(runs);
+      });
       if (signal.aborted) return leave();
       signal.addEventListener('abort', leave, { once: true });
-      if (this.#pollers.add(poll) && free > 0) this.#welcome(poll);
+      if (this.#pollers.add(poll) && poll.free > 0) this.#welcome(poll);
     });
+  }
+
+  /** Places that come with a report wait for runs until they are closed. */
+  open(request: ReportPlaces): OpenPlaces {
+    let end = (_runs: ClaimedRun[]): void => {};
+    const runs = new Promise<ClaimedRun[]>((resolve) => (end = resolve));
+    const poll = this.#makePoll(request, end, ` report ${++this.#reportPolls}`);
+    this.#pollers.add(poll);
+    this.#tenants.open(poll.laneSet, poll.lanes, performance.now());
+    return {
+      close: () => {
+        this.#pollers.close(poll);
+        return runs;
+      },
+    };
+  }
+
+  #makePoll(request: ReportPlaces, onEnd: (runs: ClaimedRun[]) => void, suffix = ''): WaitingPoll {
+    const lanes = lanesOf(request);
+    const { worker, incarnation, free } = request;
+    const poller = { worker, incarnation, laneSet: nameSetOf(lanes) };
+    const poll: WaitingPoll = {
+      ...poller,
+      name: nameOf(poller) + suffix,
+      free,
+      lanes,
+      takes: tenantsOf(request),
+      end: (runs) => {
+        this.#pollers.remove(poll);
+        onEnd(runs);
+      },
+    };
+    return poll;
+  }
+
+  /**
+   * Lends places to a tenant whose reports are about to be applied. It gets what a claim would be given now. Each loan is
+   * settled or fails.
+   */
+  lend(tenantId: string): Loan {
+    const asks = this.#deal(this.#tenants.of(tenantId));
+    const portions = asks.flatMap((ask) => ask.portions);
+    return {
+      pollsOf: (name) => this.#enginePolls(portions, name),
+      settle: (lists = []) => {
+        let at = 0;
+        if (lists.length === 0) for (const { tenant, laneSet } of asks) this.#tenants.putBack(tenant, laneSet);
+        for (const ask of asks) this.#answered(ask, lists.slice(at, (at += ask.portions.length)), { isTold: true });
+      },
+      fail: (error) => {
+        for (const ask of asks) this.#failed(ask, error);
+      },
+    };
   }
 
   /** A worker polls for these lanes. It must be known which tenants are off before any is asked. */
@@ -142,7 +208,7 @@ export class ClaimDesk {
   async #sweep(): Promise<void> {
     const now = performance.now();
     void this.#returnLeftOver(now - leaseTimes(this.#options.leaseMs).leftMs);
-    for (const ask of this.#asks) if (now - ask.atMs > this.#times.hopelessMs) this.#end(ask);
+    for (const ask of this.#asks.keys()) if (now - ask.atMs > this.#times.hopelessMs) this.#end(ask);
     this.#tenants.deleteExpired(now);
     if (this.#pollers.waiting > 0) {
       await this.#candidates.lookAtAll();
@@ -151,57 +217,81 @@ export class ClaimDesk {
     this.#options.onSwept?.();
   }
 
-  /** Asks tenants with ready runs for the places that are free. */
-  #deal(): void {
+  /**
+   * Asks tenants with ready runs for the places that are free. `borrower`: a tenant that may get places, too; its share is
+   * returned, because somebody else makes the claim.
+   */
+  #deal(borrower?: TenantRecord): DeskAsk[] {
     const tenants = this.#tenants;
+    const lent: DeskAsk[] = [];
     for (const [laneSet, free] of this.#pollers.free()) {
       const now = performance.now();
-      const { asks, postponed } = choose(tenants.queueOf(laneSet), free, {
+      const queue = tenants.queueOf(laneSet);
+      const { asks, postponed } = choose(borrower === undefined ? queue : new Set([...queue, borrower]), free, {
         laneSet,
         now,
-        asks: this.#asks,
+        asks: this.#asks.keys(),
         isConnecting: this.#options.loader.isBusy,
         isOff: (tenantId) => this.#candidates.isOff(tenantId),
         hasOthersAtWork: (tenant) => tenants.hasOthersAtWork(tenant, now),
       });
       for (const { turn } of postponed) if (turn !== undefined) turn.isWanted = true;
-      for (const ask of asks) this.#begin(ask);
+      for (const ask of asks) {
+        const isLent = ask.tenant === borrower;
+        this.#begin(isLent ? limitLoan(ask) : ask, isLent ? (each) => lent.push(each) : (each) => this.#ask(each));
+      }
     }
+    return lent;
   }
 
-  #begin(ask: DeskAsk): void {
-    this.#asks.add(ask);
+  #begin(ask: DeskAsk, make: (ask: DeskAsk) => void): void {
+    const patience = setTimeout(() => this.#overdue(ask), ask.patienceMs);
+    this.#asks.set(ask, patience);
     ask.tenant.asks.set(ask.laneSet, ask);
     if (ask.keepsPlaces) this.#pollers.keep(ask.portions);
     this.#tenants.take(ask.tenant, ask.laneSet, ask.atMs);
-    const asking = this.#ask(ask);
-    this.#underWay.add(asking);
-    void asking.finally(() => this.#underWay.delete(asking));
+    make(ask);
   }
 
   #end(ask: DeskAsk): void {
+    clearTimeout(this.#asks.get(ask));
     this.#asks.delete(ask);
     if (ask.tenant.asks.get(ask.laneSet) === ask) ask.tenant.asks.delete(ask.laneSet);
   }
 
-  async #ask(ask: DeskAsk): Promise<void> {
-    const patience = setTimeout(() => this.#overdue(ask), ask.patienceMs);
-    try {
-      const lists = await this.#claimOf(ask);
-      this.#release(ask);
-      if (lists === undefined) this.#tenants.delete(ask.tenant);
-      else this.#hand(ask, lists);
-    } catch (error) {
-      this.#release(ask);
-      this.#failed(ask, error);
-    }
-    clearTimeout(patience);
+  #ask(ask: DeskAsk): void {
+    const asking = this.#claimOf(ask).then(
+      (lists) => this.#answered(ask, lists, { isTold: false }),
+      (error: unknown) => this.#failed(ask, error),
+    );
+    this.#underWay.add(asking);
+    void asking.finally(() => this.#underWay.delete(asking));
+  }
+
+  /**
+   * `lists`: one per portion; undefined where there is no such tenant. `isTold`: the engine has sent a hint if runs are left.
+   * Otherwise a tenant that filled all places may have more, and one that did not has none left.
+   */
+  #answered(ask: DeskAsk, lists: readonly ClaimedRun[][] | undefined, { isTold }: { isTold: boolean }): void {
+    const { tenant, laneSet, portions } = ask;
+    if (lists === undefined) this.#tenants.delete(tenant);
+    else this.#hand(ask, lists);
+    const isFull = countRuns(lists ?? []) >= Math.min(sumPlaces(portions), largestClaim);
+    if (isFull && !isTold) this.#tenants.putBack(tenant, laneSet);
+    this.#release(ask);
+    this.#end(ask);
+    this.#deal();
+  }
+
+  #failed(ask: DeskAsk, error: unknown): void {
+    this.#release(ask);
+    this.#noteFailure(ask, error);
     this.#end(ask);
     this.#deal();
   }
 
   /** A tenant that cannot be served now is asked again after the next hint. The launcher tells why it cannot be served. */
-  #failed({ tenant, laneSet, atMs, portions }: DeskAsk, error: unknown): void {
+  #noteFailure({ tenant, laneSet, atMs, portions }: DeskAsk, error: unknown): void {
     tenant.failed(performance.now());
     if (isUnserved(error)) return this.#tenants.dropUnlessHinted(tenant, atMs);
     // only the answer may be lost: the workers' heartbeats are to say that they have none of these runs
@@ -213,20 +303,23 @@ export class ClaimDesk {
 
   /** One list per portion; undefined where there is no such tenant. */
   #claimOf({ tenant, laneSet, portions }: DeskAsk): Promise<ClaimedRun[][] | undefined> {
-    const { loader, turns, localTasks } = this.#options;
-    const pollsOf = (name: string): EnginePoll[] =>
-      portions.map(({ poll: { worker, incarnation, lanes }, places: free }) => {
-        return { worker, incarnation, free, lanes: allowedLanes(lanes, name, localTasks) };
-      });
+    const { loader, turns } = this.#options;
     const claim = async (): Promise<ClaimedRun[][] | undefined> => {
       const row = await loader.byId(tenant.id).catch(unlessGone);
       if (row === undefined) return undefined;
       return loader.use(row.id, ({ engine, ctx }) => {
         checkpoint('claim.ask');
-        return engine.runs.claim(ctx, pollsOf(row.name));
+        return engine.runs.claim(ctx, this.#enginePolls(portions, row.name));
       });
     };
     return turns.claim({ tenant, laneSet, places: sumPlaces(portions) }, claim, (lists) => countRuns(lists ?? []));
+  }
+
+  /** As the engine of a tenant with this name is asked. */
+  #enginePolls(portions: DeskAsk['portions'], name: string): EnginePoll[] {
+    return portions.map(({ poll: { worker, incarnation, lanes }, places: free }) => {
+      return { worker, incarnation, free, lanes: allowedLanes(lanes, name, this.#options.localTasks) };
+    });
   }
 
   /** The other tenants need not wait for this one any longer. */
@@ -241,19 +334,16 @@ export class ClaimDesk {
     ask.keepsPlaces = false;
   }
 
-  /** A tenant that filled all places may have more runs. One that did not has none left. */
-  #hand({ tenant, laneSet, portions, atMs, patienceMs }: DeskAsk, lists: readonly ClaimedRun[][]): void {
+  #hand({ tenant, portions, atMs, patienceMs }: DeskAsk, lists: readonly ClaimedRun[][]): void {
     const now = performance.now();
     if (now - atMs < patienceMs) tenant.answeredInTime(now);
     else tenant.answeredLate(now);
-    const count = countRuns(lists);
-    if (count > 0) checkpoint('claim.made');
+    if (countRuns(lists) > 0) checkpoint('claim.made');
     portions.forEach(({ poll }, i) => {
       const runs = lists[i] ?? [];
       for (const id of new Set(runs.map((run) => run.tenant))) this.#options.servings.note(poll.worker, id);
       this.#pollers.give(poll, runs, now);
     });
-    if (count >= Math.min(sumPlaces(portions), largestClaim)) this.#tenants.putBack(tenant, laneSet);
   }
 
   /** Returns runs that no poll came for. Otherwise they would count as lost with a worker that never had them. */
@@ -278,8 +368,21 @@ export class ClaimDesk {
   }
 }
 
+/** Names longer than this are hashed: they are kept for each tenant that is asked. */
+const maxNameLength = 200;
+
+/** The same for the same lanes in any order. */
+function nameSetOf(lanes: readonly string[]): string {
+  const name = JSON.stringify(lanes.toSorted());
+  return name.length <= maxNameLength ? name : createHash('sha256').update(name).digest('base64');
+}
+
 function countRuns(lists: readonly (readonly ClaimedRun[])[]): number {
   return lists.reduce((sum, runs) => sum + runs.length, 0);
+}
+
+function limitLoan(ask: DeskAsk): DeskAsk {
+  return { ...ask, portions: limitPlaces(ask.portions, largestHandOver) };
 }
 
 function returnOf({ tenant, run, lease }: ClaimedRun): Report {

@@ -10,7 +10,10 @@ export interface Claim extends ClaimRequest {
 }
 
 /** Whether a poll takes runs of a tenant now. */
-export function tenantsOf({ without, tenantId: only = null }: Claim): (tenantId: string) => boolean {
+export function tenantsOf({
+  without,
+  tenantId: only = null,
+}: Pick<Claim, 'without' | 'tenantId'>): (tenantId: string) => boolean {
   const left = new Set(without);
   return (tenantId) => !left.has(tenantId) && (only === null || only === tenantId);
 }

@@ -1,10 +1,11 @@
 /**
  * The polls that wait for runs: one record for each poller, which is a worker's incarnation and a set of lanes. (A worker
- * has a poll for runs that take a place, and one for those that do not.)
+ * has a poll for runs that take a place, and one for those that do not. The places that come with a report are a poller of
+ * their own, for as long as the report is being applied.)
  *
  * A record outlives its poll while places are kept for a claim under way, or while runs are left over: runs that were
  * claimed for a poll which had ended meanwhile. The poller's next polls get those, as many as fit into their places and
- * into the bytes of an answer. What nobody polls for in time is given back to the tenant.
+ * into the bytes of an answer. Runs that no poll takes in time are returned to the tenant.
  */
 import { maxClaimBytes, type Poll as EnginePoll } from '../../contract/engine.ts';
 import type { ClaimedRun } from '../../contract/wire.ts';
@@ -31,6 +32,8 @@ interface Poller {
   isOutlived: boolean;
   /** Places that are kept for tenants which are being asked. */
   keptPlaces: number;
+  /** The poll ends as soon as no place is kept. */
+  isClosing: boolean;
   leftOver: readonly LeftOver[];
 }
 
@@ -58,7 +61,7 @@ export class Pollers {
     }
     // to the end: polls are served in the order in which they came
     this.#byName.delete(name);
-    this.#byName.set(name, Object.assign(poller, { poll, isOutlived: false }));
+    this.#byName.set(name, Object.assign(poller, { poll, isOutlived: false, isClosing: false }));
     this.#waiting++;
     this.#compareLives(poller, poll);
     return true;
@@ -81,11 +84,23 @@ export class Pollers {
     this.#tidy(poll.name, poller);
   }
 
+  /** Ends the poll, with no runs, once no claim is under way for it. */
+  close(poll: WaitingPoll): void {
+    const poller = this.#byName.get(poll.name);
+    if (poller?.poll !== poll) return;
+    poller.isClosing = true;
+    this.#endClosing(poller);
+  }
+
+  #endClosing({ poll, isClosing, keptPlaces }: Poller): void {
+    if (isClosing && keptPlaces === 0) poll?.end([]);
+  }
+
   /** Polls with free places, by their lanes. */
   free(): Map<string, Portion<WaitingPoll>[]> {
     const byLanes = new Map<string, Portion<WaitingPoll>[]>();
-    for (const { poll, isOutlived, keptPlaces, leftOver } of this.#byName.values()) {
-      if (poll === undefined || isOutlived) continue;
+    for (const { poll, isOutlived, isClosing, keptPlaces, leftOver } of this.#byName.values()) {
+      if (poll === undefined || isOutlived || isClosing) continue;
       const places = poll.free - keptPlaces - leftOver.length;
       if (places <= 0) continue;
       const portions = byLanes.get(poll.laneSet);
@@ -104,6 +119,7 @@ export class Pollers {
     for (const { poll, places } of portions) {
       const poller = this.#of(poll.name);
       poller.keptPlaces -= places;
+      this.#endClosing(poller);
       this.#tidy(poll.name, poller);
     }
   }
@@ -140,7 +156,9 @@ export class Pollers {
   }
 
   #of(name: string): Poller {
-    const poller = this.#byName.get(name) ?? { poll: undefined, isOutlived: false, keptPlaces: 0, leftOver: [] };
+    const known = this.#byName.get(name);
+    if (known !== undefined) return known;
+    const poller = { poll: undefined, isOutlived: false, keptPlaces: 0, isClosing: false, leftOver: [] };
     this.#byName.set(name, poller);
     return poller;
   }

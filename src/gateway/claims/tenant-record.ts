@@ -109,6 +109,12 @@ export class TenantRecord {
     else this.#flooded.delete(laneSet);
   }
 
+  /** What is remembered for sets of lanes, apart from claims that are under way. */
+  forgetLanes(): void {
+    this.askedAt.clear();
+    this.#flooded.clear();
+  }
+
   answeredInTime(now: number): void {
     this.knownAt = now;
     this.slowAt = never;

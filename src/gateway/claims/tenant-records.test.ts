@@ -168,3 +168,23 @@ it('after a minute a slow tenant and one that is known to be prompt are like any
     [false, false, 25],
   ]);
 });
+
+it('sets of very many lanes are forgotten, with all that tenants remember of them', () => {
+  const records = makeRecords();
+  records.hint('a', 0);
+  const record = records.of('a');
+  askAll(records, 1);
+  record.noteFlood(none, true);
+  records.noteRun(record, 1);
+  for (let i = 0; i < 50; i++)
+    records.open(
+      `many ${i}`,
+      Array.from({ length: 1_000 }, (_, k) => `none:${i}-${k}`),
+      1,
+    );
+  expect([record.askedAt.size, record.isFlooded(none, 1), queued(records, 'many 0')]).toEqual([0, false, []]);
+  expect(queued(records, 'many 49')).toEqual(['a']);
+  records.hint('b', 2);
+  expect(queued(records, 'many 49')).toEqual(['a', 'b']);
+  expect(records.open(none, ['none:default'], 3)).toBe(true);
+});

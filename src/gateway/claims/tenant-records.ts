@@ -9,13 +9,18 @@ interface Queue {
   readonly tenants: Set<TenantRecord>;
 }
 
-/** Workers come and go, and each may poll for lanes of its own. With more sets than this all queues start anew. */
-const maxLaneSets = 1_000;
+/**
+ * Workers come and go, and each may poll for lanes of its own. With more sets or lanes than this all queues start anew. A
+ * worker may name 1,900 lanes of 250 bytes.
+ */
+const laneLimits = { sets: 1_000, lanes: 50_000 } as const;
 
 export class TenantRecords {
   readonly #times: TenantTimes;
   readonly #byId = new Map<string, TenantRecord>();
   readonly #queues = new Map<string, Queue>();
+  /** Lanes of all queues together. */
+  #lanes = 0;
   /** The tenant that last had a run, and when any other last had one. */
   #lastAtWork: TenantRecord | undefined;
   #othersRunAt = Number.NEGATIVE_INFINITY;
@@ -42,7 +47,8 @@ export class TenantRecords {
   /** Whether workers poll for these lanes for the first time. The queue begins with tenants that had a recent hint. */
   open(laneSet: string, lanes: readonly string[], now: number): boolean {
     if (this.#queues.has(laneSet)) return false;
-    if (this.#queues.size >= maxLaneSets) this.#queues.clear();
+    this.#lanes += lanes.length;
+    if (this.#queues.size >= laneLimits.sets || this.#lanes > laneLimits.lanes) this.#forgetLanes(lanes.length);
     const hinted = [...this.#byId.values()].filter((record) => record.hasRecentHint(now));
     this.#queues.set(laneSet, { lanes: new Set(lanes), tenants: new Set(hinted) });
     return true;
@@ -124,6 +130,12 @@ export class TenantRecords {
     const last = this.#lastAtWork;
     if (last !== undefined && last !== record) return last.isAtWork(now);
     return now - this.#othersRunAt <= this.#times.atWorkMs;
+  }
+
+  #forgetLanes(lanesLeft: number): void {
+    this.#queues.clear();
+    this.#lanes = lanesLeft;
+    for (const record of this.#byId.values()) record.forgetLanes();
   }
 
   #queueEverywhere(record: TenantRecord): void {

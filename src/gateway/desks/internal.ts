@@ -21,26 +21,31 @@ const stashWithinMs = 5_000;
 const longestBeatMs = 2_000;
 
 export const internalHandlers: Handlers<Pick<typeof gatewayEndpoints, Keys>, GatewayContext> = {
-  'POST /internal/claim': async ({ body, request, caller }, { claims, signals, workers }) => {
+  'POST /internal/claim': async ({ body, signal, caller }, { claims, signals, workers }) => {
     const { tenantId } = await workers.admit(caller, body);
     const poll = signals.poll(body.worker);
     try {
-      const runs = await claims.claim({ ...body, tenantId }, AbortSignal.any([request.signal, poll.signal]));
+      const runs = await claims.claim({ ...body, tenantId }, AbortSignal.any([signal, poll.signal]));
       const told = signals.take(body.worker, body.seen);
       return { runs, lost: [], ...told, invalidate: hideOtherTenants(told.invalidate, tenantId) };
     } finally {
       signals.endPoll(body.worker, poll);
     }
   },
-  'POST /internal/report': async ({ body, caller }, { control, reports, workers }) => {
-    const { worker } = await workers.admit(caller, body, tenantsIn(body.reports));
+  'POST /internal/report': async ({ body, caller }, { claims, control, reports, workers }) => {
+    const { worker, tenantId } = await workers.admit(caller, body, tenantsIn(body.reports));
     checkpoint('report.received');
     const known = await ofKnownTenants(control, body.reports);
-    const failed = await reports.report(known.map((report) => ({ ...report, worker })));
+    const places = body.places?.map((each) => claims.open({ ...body, ...each, tenantId }));
+    const failed = await reports
+      .report(known.map((report) => ({ ...report, worker })))
+      .finally(() => places?.map(({ close }) => close()));
     checkpoint('report.answer');
-    return { accepted: body.reports.length, failed };
+    if (places === undefined) return { accepted: body.reports.length, failed };
+    const runs = await Promise.all(places.map(({ close }) => close()));
+    return { accepted: body.reports.length, failed, runs };
   },
-  'POST /internal/heartbeat': async ({ body, request, caller }, context) => {
+  'POST /internal/heartbeat': async ({ body, signal, caller }, context) => {
     const { control, servings, signals, time, workers } = context;
     const { keyId, tenantId } = await workers.admit(caller, body, tenantsIn(body.holds));
     const holds = await ofKnownTenants(control, body.holds);
@@ -49,7 +54,7 @@ export const internalHandlers: Handlers<Pick<typeof gatewayEndpoints, Keys>, Gat
     if (before === undefined) throw makeRefusal(`the worker id ${body.worker} is used by a process that started later`);
     checkpoint('heartbeat.noted');
     // what it held when it asked is old news if it has given up waiting
-    const { lost, cancel } = request.signal.aborted
+    const { lost, cancel } = signal.aborted
       ? { lost: [], cancel: [] }
       : await renew({ ...body, holds }, new Set([...tenants, ...before]), context);
     checkpoint('heartbeat.renewed');

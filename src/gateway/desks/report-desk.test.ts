@@ -6,7 +6,10 @@ import { until } from '../../../test/harness/until.ts';
 import type { Report } from '../../contract/wire.ts';
 import { newId } from '../../kernel/id.ts';
 import { sql } from '../../kernel/sql.ts';
+import { silent } from '../../kernel/log.ts';
+import { ClaimDesk } from '../claims/claim-desk.ts';
 import { ReportDesk } from './report-desk.ts';
+import { Servings } from './servings.ts';
 import { BatchTurns } from '../claims/batch-turns.ts';
 
 let fleet: Fleet;
@@ -21,7 +24,11 @@ beforeAll(async () => {
 });
 afterAll(() => fleet.close());
 beforeEach(() => {
-  desk = new ReportDesk(fleet.loader, new BatchTurns());
+  const { loader, control } = fleet;
+  const turns = new BatchTurns();
+  const servings = new Servings(control.db, silent);
+  const claims = new ClaimDesk({ loader, control: control.db, servings, turns, log: silent, leaseMs: 30_000 });
+  desk = new ReportDesk({ loader, turns, claims });
 });
 afterEach(() => {
   fleet.gate = async () => {};

@@ -2,6 +2,8 @@
  * Where reports arrive: whatever comes while a batch is being applied shares the next one. Two batches per tenant are under
  * way at most (measured: more are no faster); one that finds none under way is cut in two, so that the children of a few
  * hundred parents are not all made by one. The answer comes after the commit.
+ *
+ * A batch borrows free places from the claim desk: its commit hands out what it makes ready.
  */
 import type { FromWorker } from '../../contract/engine.ts';
 import type { Failure, Report } from '../../contract/wire.ts';
@@ -12,27 +14,38 @@ import { hasNoRuns, type Loader, unlessGone } from '../../loader/loader.ts';
 import { failureOf, inParts } from './per-tenant-batch.ts';
 import { TenantDesk } from './tenant-desk.ts';
 import type { BatchTurns } from '../claims/batch-turns.ts';
+import type { ClaimDesk, Loan } from '../claims/claim-desk.ts';
 
 type WorkerReport = FromWorker<Report>;
 
 const batchesAtOnce = 2;
 const largestBatch = 1_000;
+/** A result of this length counts as one more report, so that a batch has 4 MiB of results, or those of one request. */
+const resultLengthPerReport = 4_096;
 /** What is worth a transaction of its own. */
 const smallestPiece = 25;
 /** Characters of PostgreSQL's message that a worker is sent. */
 const maxDetailLength = 1_000;
 
+export interface ReportDeskOptions {
+  readonly loader: Loader;
+  readonly turns: BatchTurns;
+  readonly claims: Pick<ClaimDesk, 'lend'>;
+}
+
 export class ReportDesk {
   readonly #loader: Loader;
   readonly #turns: BatchTurns;
+  readonly #claims: Pick<ClaimDesk, 'lend'>;
   readonly #desk: TenantDesk<readonly WorkerReport[], Failure[]>;
 
-  constructor(loader: Loader, turns: BatchTurns) {
+  constructor({ loader, turns, claims }: ReportDeskOptions) {
     this.#loader = loader;
     this.#turns = turns;
+    this.#claims = claims;
     this.#desk = new TenantDesk({
       apply: (tenant, items) => this.#apply(tenant, items),
-      sizeOf: (reports) => reports.length,
+      sizeOf: (reports) => reports.reduce((sum, report) => sum + weightOf(report), 0),
       largestBatch: (tenant) => Math.min(largestBatch, turns.maxBatch(tenant)),
       batchesAtOnce,
     });
@@ -67,15 +80,9 @@ export class ReportDesk {
   async #apply(tenant: string, items: readonly (readonly WorkerReport[])[]): Promise<Failure[][]> {
     const row = await this.#loader.byId(tenant).catch(unlessGone);
     if (row === undefined) return items.map(() => []);
-    const apply = async (reports: readonly WorkerReport[]): Promise<void> => {
-      await this.#loader
-        .use(row.id, ({ engine, ctx }) => engine.runs.report(ctx, reports))
-        .catch((error: unknown) => {
-          if (!hasNoRuns(error)) throw error;
-        });
-    };
     const all = items.flat();
     return this.#turns.report(row.id, all.length, async () => {
+      const apply = this.#lending(row);
       if (items.length === 1) {
         const rejected = await isolateRejected(all, apply, { isRejection: isRefusal });
         return [Array.from(rejected, ([report, error]) => formatRejection(report, error))];
@@ -84,6 +91,35 @@ export class ReportDesk {
       return items.map(() => []);
     });
   }
+
+  /** Applies reports. The first batch takes the loan along; what is tried again after a rejection has none. */
+  #lending({
+    id,
+    name,
+  }: {
+    readonly id: string;
+    readonly name: string;
+  }): (reports: readonly WorkerReport[]) => Promise<void> {
+    let loan: Loan | undefined = this.#claims.lend(id);
+    return async (reports) => {
+      const mine = loan;
+      loan = undefined;
+      try {
+        const done = await this.#loader.use(id, ({ engine, ctx }) =>
+          engine.runs.report(ctx, reports, mine?.pollsOf(name)),
+        );
+        mine?.settle(done.runs?.map((runs) => [...runs]));
+      } catch (error) {
+        if (isRefusal(error)) mine?.settle(undefined);
+        else mine?.fail(error);
+        if (!hasNoRuns(error)) throw error;
+      }
+    };
+  }
+}
+
+function weightOf({ result }: Report): number {
+  return 1 + Math.floor((result?.length ?? 0) / resultLengthPerReport);
 }
 
 function formatRejection({ tenant, run }: Report, error: unknown): Failure {

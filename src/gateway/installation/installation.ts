@@ -25,12 +25,12 @@ export const installationHandlers: Handlers<Pick<typeof gatewayEndpoints, Keys>,
     }
     const { before, actor, machines, limit } = query;
     const { events, next } = await readAudit(control, { before, actor, topicId, machines, limit });
-    return { items: events.map(shown), next };
+    return { items: events.map(renderEvent), next };
   },
 };
 
 /** Keys and tenants are called as their events call them. */
-function shown(event: LoggedEvent) {
+function renderEvent(event: LoggedEvent) {
   const { seq, at, actor, topic, type, subject } = event;
   const body = bodyOf(event);
   return { seq, at: at.toISOString(), actor, topic, type, subject, name: nameIn(body), page: null, body };

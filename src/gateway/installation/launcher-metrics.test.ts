@@ -12,31 +12,41 @@ afterAll(() => control.close());
 
 const scrape = async (): Promise<string[]> => launcherMetrics(await readLauncherFigures(control.db, 64)).split('\n');
 
-async function tenant(name: string, state: string, code: string | null, failures: number): Promise<void> {
+interface LaunchFacts {
+  readonly state: string;
+  readonly code?: string;
+  readonly failures?: number;
+  readonly hostId?: string;
+}
+
+async function tenant(name: string, { state, code, failures = 0, hostId }: LaunchFacts): Promise<string> {
   const id = newId();
   await control.db.exec(sql`
     insert into tenant (id, name, database, desired, created_at) values (${id}, ${name}, ${name}, 'on', now())`);
   await control.db.exec(sql`
-    insert into launch (tenant_id, state, code, reason, order_no, ordered, ending, failures, suspicion, changed_at)
-    values (${id}, ${state}, ${code}, ${code}, 5, false, false, ${failures}, 0, now())`);
+    insert into launch (tenant_id, state, code, reason, host_id, order_no, ordered, ending, failures, suspicion, changed_at)
+    values (${id}, ${state}, ${code}, ${code}, ${hostId}, 5, ${hostId !== undefined}, false, ${failures}, 0, now())`);
   const granted = state === 'STARTED' ? new Date() : null;
   await control.db.exec(sql`
     insert into slot (id, kind, tenant_id, reason, asked_at, granted_at)
     values (${newId()}, 'scheduler', ${id}, 'scheduler', now(), ${granted})`);
+  return id;
 }
 
-async function host(beatAt: string, leaving: boolean): Promise<void> {
+async function host(beatAt: string, leaving: boolean): Promise<string> {
+  const id = newId();
   await control.db.exec(sql`
     insert into host (id, machine, pid, engine, memory, on_demand, leaving, started_at, beat_at)
-    values (${newId()}, 'm', 1, '1', 1, true, ${leaving}, now(), ${beatAt}::timestamptz)`);
+    values (${id}, 'm', 1, '1', 1, true, ${leaving}, now(), ${beatAt}::timestamptz)`);
+  return id;
 }
 
 it('Metrics tell tenants by state and reason, slots, hosts and launchers', async () => {
   expect(await scrape()).toContain('millrace_launchers{state="active"} 0');
-  await tenant('runs', 'STARTED', null, 0);
-  await tenant('fails "often"', 'DISABLED', 'crashed', 3);
-  await tenant('waits', 'ENABLED', 'no_slot', 0);
-  for (const leaving of [false, true]) await host('infinity', leaving);
+  await tenant('runs', { state: 'STARTED', hostId: await host('infinity', false) });
+  await tenant('fails "often"', { state: 'DISABLED', code: 'crashed', failures: 3 });
+  await tenant('waits', { state: 'ENABLED', code: 'no_slot' });
+  await host('infinity', true);
   await host('-infinity', true);
   const launcher = newId();
   await control.db.exec(sql`
@@ -54,6 +64,7 @@ it('Metrics tell tenants by state and reason, slots, hosts and launchers', async
     'millrace_tenants_not_running{reason="crashed"} 1',
     'millrace_tenants_not_running{reason="no_slot"} 1',
     'millrace_tenants_not_running{reason="unreachable"} 0',
+    'millrace_tenants_not_running{reason="silent"} 0',
     'millrace_hosts{state="alive"} 1',
     'millrace_hosts{state="leaving"} 1',
     'millrace_hosts{state="silent"} 1',
@@ -67,4 +78,18 @@ it('Metrics tell tenants by state and reason, slots, hosts and launchers', async
     'millrace_scheduler_failures{tenant="fails \\"often\\""} 3',
   ])
     expect(lines).toContain(line);
+});
+
+it('Metrics count a tenant as not running that no launcher has taken from STARTED', async () => {
+  const silent = async () => (await scrape()).find((line) => line.includes('reason="silent"'));
+  expect(await silent()).toMatch(/ 0$/);
+  await tenant('of a silent host', { state: 'STARTED', hostId: await host('-infinity', false) });
+  await tenant('of a host that is gone', { state: 'STARTED', hostId: newId() });
+  expect(await silent()).toMatch(/ 2$/);
+  const hostId = await host('infinity', false);
+  const ended = await tenant('ended', { state: 'STARTED', hostId });
+  await control.db.exec(sql`
+    insert into scheduler (tenant_id, host_id, order_no, id, engine, phase, code, reason, changed_at, beat_at)
+    values (${ended}, ${hostId}, 5, ${newId()}, '1', 'ended', 'unreachable', 'lost', now(), now())`);
+  expect(await scrape()).toContain('millrace_tenants_not_running{reason="unreachable"} 1');
 });

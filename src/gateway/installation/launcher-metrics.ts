@@ -23,14 +23,21 @@ export type LauncherFigures = {
 export function readLauncherFigures(db: Db, slotLimit: number): Promise<LauncherFigures> {
   return db.one<LauncherFigures>(sql`
     with tenants as (
-      select tenant.name, coalesce(launch.state, 'ENABLED') as state, launch.code, launch.failures, launch.order_no
-        from tenant left join launch on launch.tenant_id = tenant.id
+      select tenant.name, coalesce(launch.state, 'ENABLED') as state, launch.failures, launch.order_no,
+             -- only a launcher changes STARTED, and none may be active
+             case when launch.state <> 'STARTED' then launch.code
+                  when report.phase = 'ended' then coalesce(report.code, 'crashed')
+                  when host.id is null or ${isSilent} then 'silent' end as code
+        from tenant
+        left join launch on launch.tenant_id = tenant.id
+        left join host on host.id = launch.host_id and (launch.ordered or launch.ending)
+        left join scheduler report on report.tenant_id = tenant.id and report.order_no = launch.order_no
     )
     select (select coalesce(json_object_agg(state, n), '{}')
               from (select state, count(*)::integer as n from tenants group by state) as by_state) as tenants,
            (select coalesce(json_object_agg(code, n), '{}')
               from (select code, count(*)::integer as n from tenants
-                     where state <> 'STARTED' and code is not null group by code) as by_code) as "notRunning",
+                     where code is not null group by code) as by_code) as "notRunning",
            (select coalesce(json_agg(json_build_object(
                      'tenant', name, 'starts', coalesce(order_no, 0), 'failures', coalesce(failures, 0)) order by name), '[]')
               from tenants) as schedulers,
@@ -65,7 +72,7 @@ export function launcherMetrics(figures: LauncherFigures): string {
       'tenants_not_running',
       'Tenants whose scheduler does not run, by the reason',
       'reason',
-      tally(reasonCodes, (code) => of(notRunning[code])),
+      tally([...reasonCodes, 'silent'], (code) => of(notRunning[code])),
     ),
     ...gauge('hosts', 'Host processes', 'state', Object.entries(hosts)),
     ...gauge('launchers', 'Launchers; none active: nothing is started', 'state', Object.entries(launchers)),

@@ -1,18 +1,19 @@
 /**
- * The gateway: every request passes here. Who is it, which tenant is it for, and does the gateway itself answer, or the
- * tenant's engine, or the web interface? A tenant's routes are reached only through the loader and the engine's `fetch`.
+ * The gateway: every request passes here. It finds the caller and the tenant, and decides what answers: the gateway itself, the
+ * tenant's engine, or the web interface. A tenant's routes are reached only through the loader and the engine's `fetch`.
  */
 import { defaultTenant } from '../../contract/tenants.ts';
 import type { Caller } from '../../contract/roles.ts';
 import { isConnectionLoss, MillraceError } from '../../errors.ts';
 import type { Telemetry } from '../../kernel/telemetry.ts';
-import type { Handlers } from '../../http/endpoint.ts';
-import { makeRouter, problemResponse } from '../../http/router.ts';
+import type { Endpoint, Handler, Handlers } from '../../http/endpoint.ts';
+import { makeRouter, problemResponse, toKnownError } from '../../http/router.ts';
 import { within } from '../../kernel/service.ts';
 import type { TenantRow } from '../../control/queries.ts';
 import { unlessGone } from '../../loader/loader.ts';
 import { accessHandlers } from '../access/keys.ts';
 import { BodyBudget } from './body-budget.ts';
+import { groupOf, requireGroup } from './capabilities.ts';
 import { rejectOtherTenant } from '../access/callers.ts';
 import type { GatewayContext } from '../installation/context.ts';
 import { gatewayEndpoints } from '../installation/endpoints.ts';
@@ -44,13 +45,13 @@ interface Asked {
 }
 
 const healthPaths = /^\/(?:healthz|readyz)$/;
-/** Answered within 2 s while the database is frozen: `millrace status`, `why` and the pages that show how things stand. */
+/** Answered though the database is slow: `millrace status`, `why` and the pages that show how things stand. */
 const promptPaths =
   /^(?:\/t\/[^/]+)?\/(?:healthz|readyz|api\/(?:me|tenants|explain\/tenant|overview|status|workers|schedulers|launcher|slots|installation)(?:\/[^/]*)?)$/;
 const answerTimes = {
-  /** A prompt path waits for this long at least. A database that is slow, and not frozen, answers meanwhile. */
+  /** A read waits for this long at least. A database that is slow, and not frozen, answers meanwhile. */
   patienceMs: 1_000,
-  /** How often a prompt path looks whether the database is frozen. */
+  /** How often a read looks whether the database is frozen. */
   lookMs: 250,
   /** Longest wait of a prompt path, and of the look-up of a key. */
   longestMs: 10_000,
@@ -76,6 +77,11 @@ const handlers: Handlers<typeof gatewayEndpoints, GatewayContext> = {
   ...installationHandlers,
   ...tenantHandlers,
 };
+
+/** The calls of workers, by their keys in the table of endpoints. */
+const workerHandlers: Readonly<Record<string, Handler<Endpoint, GatewayContext>>> = internalHandlers;
+/** Stands for a request that was never made. */
+const withinProcess = new Request('http://in-process');
 
 const route = makeRouter(
   gatewayEndpoints,
@@ -107,8 +113,7 @@ export class Gateway {
   async fetch(request: Request, remote: string | null = null): Promise<Response> {
     const startedAt = performance.now();
     const asked: Asked = { request, remote, url: new URL(request.url) };
-    const isPrompt = isRead(request) && promptPaths.test(asked.url.pathname);
-    const answer = isPrompt ? await this.#promptly(asked) : await this.#guarded(asked);
+    const answer = isRead(request) ? await this.#promptly(asked) : await this.#guarded(asked);
     const { method } = request;
     const response = method === 'HEAD' ? await headOf(answer) : answer;
     for (const [name, value] of guards) if (!response.headers.has(name)) response.headers.set(name, value);
@@ -120,26 +125,37 @@ export class Gateway {
     return response;
   }
 
-  /** Answers a request from inside this process, whose caller is known. */
-  async fetchAs(request: Request, caller: Caller): Promise<Response> {
+  /**
+   * Answers the worker in this process, whose messages need neither be checked nor be turned into text: it is of this build.
+   * Rejects with what a worker elsewhere would be told.
+   */
+  async call(pathname: string, body: unknown, caller: Caller, signal: AbortSignal): Promise<unknown> {
+    const handler = workerHandlers[`POST ${pathname}`];
+    if (handler === undefined) throw new MillraceError('not_found', `nothing is served at ${pathname}`);
+    const input = { params: undefined, query: undefined, body, caller, request: withinProcess, signal };
+    const context = { ...this.#options.context, remote: null };
     try {
-      return await this.#answer({ request, remote: null, url: new URL(request.url) }, caller);
+      return await handler(input, context);
     } catch (error) {
-      return problemResponse(error, (fault) => logFault(this.#options.context, fault, request));
+      const explained = explainLoss(error, context, caller);
+      throw toKnownError(explained, (fault) => context.log.error({ err: fault, path: pathname }, 'request failed'));
     }
   }
 
-  /** Gives up once the database is known to be frozen. */
+  /** Gives up once the database is known to be frozen: within 2 s. */
   async #promptly(asked: Asked): Promise<Response> {
-    const { patienceMs, lookMs, longestMs } = answerTimes;
+    const { patienceMs, lookMs } = answerTimes;
+    const longestMs = promptPaths.test(asked.url.pathname) ? answerTimes.longestMs : Number.POSITIVE_INFINITY;
     const startedMs = performance.now();
     const answering = this.#guarded(asked);
     for (;;) {
       const answer = await within(lookMs, answering);
       if (answer !== undefined) return answer;
       const waitedMs = performance.now() - startedMs;
-      if (waitedMs > longestMs || (this.#isFrozen() && waitedMs > patienceMs))
+      if (waitedMs > longestMs || (this.#isFrozen() && waitedMs > patienceMs)) {
+        void answering.then(discard);
         return problemResponse(this.#unanswered(waitedMs), () => {});
+      }
     }
   }
 
@@ -170,7 +186,7 @@ export class Gateway {
     }
   }
 
-  /** A page is for anybody, so nobody is looked up for it. A look-up without an answer says nothing about the key. */
+  /** Pages need no caller. If the look-up of a key gets no answer, that says nothing about the key. */
   async #identify({ request, remote, url }: Asked): Promise<Caller | undefined> {
     const { callers, rejectedCredentials } = this.#options.context;
     const { path } = targetOf(url.pathname);
@@ -190,9 +206,12 @@ export class Gateway {
     }
   }
 
-  /** Whoever has no key may send 4 KiB, which need no budget. */
+  /**
+   * Endpoints for anybody take 4 KiB, which need no budget, whether the sender has a key or not: otherwise bodies of unknown
+   * length, which count as long ones, would take the share of a tenant from those who may send documents.
+   */
   async #answerWithin(asked: Asked, caller: Caller | undefined): Promise<Response> {
-    if (caller === undefined) return this.#answer(asked, caller);
+    if (caller === undefined || isForAnybody(asked)) return this.#answer(asked, caller);
     const giveBack = this.#bodies.take(asked.request, caller);
     try {
       return await this.#answer(asked, caller);
@@ -205,12 +224,12 @@ export class Gateway {
     const { pathname } = url;
     const target = targetOf(pathname);
     const isOfTenant = target.prefixed && isMachinePath(target.path);
-    if (isOfTenant && caller !== undefined) await this.#admit(target.tenant, caller);
+    const admitted = isOfTenant && caller !== undefined ? await this.#admit(target.tenant, caller) : undefined;
     const innerUrl = target.path === pathname ? url : withPath(url, target.path);
     const inner = innerUrl === url ? request : requestAt(innerUrl, request);
     const own = await route(inner, { ...this.#options.context, remote }, caller, innerUrl);
     if (own !== undefined) return own;
-    if (isTenantPath(target.path)) return this.#ofTenant(inner, target.tenant, caller);
+    if (isTenantPath(target.path)) return this.#ofTenant(inner, { ...target, admitted }, caller);
     return this.#page(request, pathname, target);
   }
 
@@ -224,12 +243,16 @@ export class Gateway {
     return row ?? finding;
   }
 
-  /** The tenant that was admitted, and no other, whatever is called so by now. */
-  async #ofTenant(request: Request, name: string, caller: Caller | undefined): Promise<Response> {
-    if (caller === undefined && name !== defaultTenant)
+  /** Passes the request to the tenant that was admitted, even if another has its name by now. */
+  async #ofTenant(request: Request, target: AdmittedTarget, caller: Caller | undefined): Promise<Response> {
+    const { tenant, path, admitted } = target;
+    if (caller === undefined && tenant !== defaultTenant)
       throw new MillraceError('unauthenticated', 'send a key of this tenant');
     const { loader } = this.#options.context;
-    return loader.fetch(await this.#admit(name, caller), request, caller);
+    const row = admitted ?? (await this.#admit(tenant, caller));
+    const group = groupOf(path);
+    if (group !== undefined) requireGroup((await loader.open(row)).engine, group, row.name);
+    return loader.fetch(row, request, caller);
   }
 
   async #page(request: Request, pathname: string, target: Target): Promise<Response> {
@@ -251,10 +274,25 @@ export class Gateway {
   }
 }
 
-/** Without its body, which may have no end: nobody would read it. */
+/** The answer without its body, which may have no end and would not be read. */
 async function headOf(answer: Response): Promise<Response> {
   await answer.body?.cancel();
   return new Response(null, { status: answer.status, headers: answer.headers });
+}
+
+const endpointsForAnybody: ReadonlySet<string> = new Set(
+  Object.entries(gatewayEndpoints).flatMap(([key, { allow }]) =>
+    (allow as readonly string[]).includes('anyone') ? [key] : [],
+  ),
+);
+
+function isForAnybody({ request, url }: Asked): boolean {
+  return endpointsForAnybody.has(`${request.method} ${targetOf(url.pathname).path}`);
+}
+
+/** An answer that comes too late to be read. A stream has no end, and takes a place of its key. */
+async function discard({ body }: Response): Promise<void> {
+  await body?.cancel().catch(() => {});
 }
 
 function isRead({ method }: Request): boolean {
@@ -265,6 +303,11 @@ interface Target {
   readonly tenant: string;
   readonly path: string;
   readonly prefixed: boolean;
+}
+
+interface AdmittedTarget extends Target {
+  /** The tenant, if the caller was checked against it already. */
+  readonly admitted: TenantRow | undefined;
 }
 
 function targetOf(pathname: string): Target {

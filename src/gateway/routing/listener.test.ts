@@ -49,6 +49,27 @@ it('a body that comes with an ignored upgrade is read', async () => {
   expect(answers[1]).toMatch(/^200 /);
 });
 
+it('bodies that a viewer does not finish at the sign-in keep nobody from sending documents', async () => {
+  const viewer = await gateway.key('viewer', 'default');
+  const headers = `Authorization: Bearer ${viewer}\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n`;
+  const connections = Array.from({ length: 20 }, () => openRaw(listener.url()));
+  for (const { send } of connections) send(`POST /api/session HTTP/1.1\r\nHost: 127.0.0.1\r\n${headers}\r\n1\r\n{\r\n`);
+  // a 100-continue is sent once the headers were read
+  const expecting = openRaw(listener.url());
+  expecting.send(`POST /api/session HTTP/1.1\r\nHost: 127.0.0.1\r\nExpect: 100-continue\r\n${headers}\r\n`);
+  await expecting.waitForAnswers(1);
+  const answer = await fetch(`${listener.url()}/api/jobs?dry_run=true`, {
+    method: 'POST',
+    headers: {
+      authorization: `Bearer ${await gateway.key('operator', 'default')}`,
+      'content-type': 'application/json',
+    },
+    body: JSON.stringify({ description: 'x'.repeat(100_000) }),
+  });
+  expect(answer.status).toBe(400);
+  for (const { socket } of [...connections, expecting]) socket.destroy();
+});
+
 it('a WebSocket handshake for what is no log is answered as the request that it is', async () => {
   const handshake =
     'Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n';

@@ -2,6 +2,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { type WebSocket, WebSocketServer } from 'ws';
+import { loopShare } from '../../kernel/process/loop-share.ts';
 import type { Gateway } from './gateway.ts';
 import { isOwnOrigin } from './origin.ts';
 
@@ -88,15 +89,21 @@ async function pump(body: ReadableStream<Uint8Array>, client: WebSocket): Promis
   const reader = body.getReader();
   client.once('close', () => void reader.cancel().catch(() => {}));
   const decoder = new TextDecoder();
-  let rest = '';
+  // a megabyte of newlines is a million frames
+  const rest = loopShare();
+  let begun = '';
   for (let read = await reader.read(); !read.done; read = await reader.read()) {
     // only what is new is searched: a line may be as long as the log
-    const [first = '', ...others] = decoder.decode(read.value, { stream: true }).split('\n');
-    const lines = [rest + first, ...others];
-    rest = lines.pop() ?? '';
-    for (const line of lines) await send(client, line);
+    const text = decoder.decode(read.value, { stream: true });
+    let from = 0;
+    for (let to = text.indexOf('\n'); to >= 0; to = text.indexOf('\n', from)) {
+      await send(client, begun + text.slice(from, to));
+      [begun, from] = ['', to + 1];
+      await rest();
+    }
+    begun += text.slice(from);
   }
-  if (rest !== '') await send(client, rest);
+  if (begun !== '') await send(client, begun);
   client.close(1000);
 }
 

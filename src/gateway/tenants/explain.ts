@@ -330,7 +330,7 @@ async function noEngine({ life, tenant, isRoot }: Ground): Promise<Answer> {
   const bring = `\`millrace engine add\` brings ${version === null ? 'its version' : at}`;
   if (reason?.cause === 'being_restored') return { sentence, advice: untilRestored };
   if (reason?.cause === 'schema_unfit') return { sentence, advice: repair };
-  const isWay = newest !== undefined && version !== null && !isNewer(version, newest);
+  const isWay = newest !== undefined && version !== null && isNewer(newest, version);
   const advice = isWay
     ? `${bring}; \`millrace tenant upgrade ${shellWord(name)}\` goes to ${newest}, which is here`
     : bring;

@@ -37,7 +37,7 @@ export const tenantHandlers: Handlers<typeof tenantEndpointsOfGateway, Context> 
   },
   'POST /api/tenants': async ({ body, caller }, { life }) => {
     const { name, database, version, own_host: ownHost } = body;
-    return shown(life, await createTenant(life, { name, database, version, ownHost, actor: by(caller) }));
+    return renderOrdered(life, await createTenant(life, { name, database, version, ownHost, actor: by(caller) }));
   },
   'GET /api/tenants/{name}': async ({ params }, { life }) => viewOf(life, params),
   'PATCH /api/tenants/{name}': async ({ params, body, caller }, { life }) => {
@@ -52,7 +52,7 @@ export const tenantHandlers: Handlers<typeof tenantEndpointsOfGateway, Context> 
   'POST /api/tenants/{name}/adopt': async ({ params, body, caller }, { life }) => {
     const { database, version, own_host: ownHost } = body;
     const wanted = { name: params.name, database, version, ownHost, actor: by(caller) };
-    return shown(life, await adoptTenant(life, wanted));
+    return renderOrdered(life, await adoptTenant(life, wanted));
   },
   'POST /api/tenants/{name}/release': async ({ params, caller }, { life }) =>
     releaseTenant(life, params.name, { actor: by(caller) }),
@@ -81,7 +81,7 @@ export const tenantHandlers: Handlers<typeof tenantEndpointsOfGateway, Context> 
     const tenant = await stateOf(life, { name });
     if (!(await isMessageTo(life.control, tenant.id, id)))
       throw new MillraceError('not_found', `tenant ${name} has no message ${id}`);
-    return shown(life, await outcome(life, tenant.id, id, query.wait * 1_000));
+    return renderOrdered(life, await outcome(life, tenant.id, id, query.wait * 1_000));
   },
   'GET /api/explain/tenant/{name}': async ({ params, caller }, { life }) => {
     const row = await queries.tenantState(life.control, params);
@@ -158,14 +158,14 @@ function placeOf(cursor: string | undefined): queries.SlotPlace | undefined {
 
 function ordering(kind: MessageKind) {
   return async ({ params, caller }: { params: { name: string }; caller: Caller | undefined }, { life }: Context) =>
-    acceptedAs(params.name, await shown(life, await order(life, params.name, { kind, actor: by(caller) })));
+    acceptedAs(params.name, await renderOrdered(life, await order(life, params.name, { kind, actor: by(caller) })));
 }
 
-function acceptedAs(name: string, answer: Awaited<ReturnType<typeof shown>>) {
+function acceptedAs(name: string, answer: Awaited<ReturnType<typeof renderOrdered>>) {
   return { ...answer, follow: `/api/tenants/${encodeURIComponent(name)}/messages/${answer.message.id}` };
 }
 
-async function shown(life: Life, { tenantId, message }: Ordered) {
+async function renderOrdered(life: Life, { tenantId, message }: Ordered) {
   return { tenant: await viewOf(life, { id: tenantId }), message: renderMessage(message) };
 }
 

@@ -29,14 +29,14 @@ export function parseJobText(text: string, format: DocumentFormat, limits?: Docu
 
 export function parseJob(input: unknown, limits: DocumentLimits = documentLimits): ParsedJob {
   const plain = checkPlain(input, limits);
-  if (!plain.bounded) return refused(plain.faults);
+  if (!plain.bounded) return reject(plain.faults);
   const excess = excessFaults(input, limits);
-  if (excess.length > 0) return refused([...plain.faults, ...excess]);
+  if (excess.length > 0) return reject([...plain.faults, ...excess]);
   const parsed = jobSchema.safeParse(input, faultWords);
   const shapeFaults = parsed.success ? [] : faultsOf(input, parsed.error.issues, { objects, movedFields });
   const faults = [...plain.faults, ...shapeFaults, ...checkDocument(input)];
   if (plain.faults.length === 0) faults.push(...lengthFaults(input, limits));
-  if (!parsed.success || faults.length > 0) return refused(faults);
+  if (!parsed.success || faults.length > 0) return reject(faults);
   // plain and an object, as just proved
   const job = buildJob(parsed.data, input as JsonObject);
   const warnings = [
@@ -56,7 +56,7 @@ function emptyWarnings({ tasks, triggers }: JobDefinition): Fault[] {
   return [{ path: 'tasks', message: `there are none: the job does nothing${unless}` }];
 }
 
-function refused(faults: readonly Fault[]): ParsedJob {
+function reject(faults: readonly Fault[]): ParsedJob {
   if (faults.length <= mostFaults) return { ok: false, faults };
   const rest = { path: '', message: `has more than ${mostFaults} faults; the others are not listed` };
   return { ok: false, faults: [...faults.slice(0, mostFaults), rest] };

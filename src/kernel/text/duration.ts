@@ -46,20 +46,20 @@ const perMs = 1_000_000n * scale;
 
 /** `signed`: one `-` may come first, with nothing before it. */
 export function parseDuration(text: string, options: { readonly signed?: boolean } = {}): DurationResult {
-  if (text.length > longestText) return refused('is too long for a duration');
+  if (text.length > longestText) return reject('is too long for a duration');
   const negative = text.startsWith('-');
-  if (negative && options.signed !== true) return refused('must not be negative');
+  if (negative && options.signed !== true) return reject('must not be negative');
   const rest = negative ? text.slice(1) : text;
-  if (rest.trim() === '') return refused('is empty; write a duration such as 30s, 1h 30m or PT1H30M');
+  if (rest.trim() === '') return reject('is empty; write a duration such as 30s, 1h 30m or PT1H30M');
   const sum = rest.startsWith('P') ? sumIso(rest) : sumHuman(rest);
-  if (typeof sum === 'string') return refused(sum);
-  if (sum % perMs !== 0n) return refused('is finer than a millisecond');
+  if (typeof sum === 'string') return reject(sum);
+  if (sum % perMs !== 0n) return reject('is finer than a millisecond');
   const ms = sum / perMs;
-  if (ms > BigInt(Number.MAX_SAFE_INTEGER)) return refused('is too long');
+  if (ms > BigInt(Number.MAX_SAFE_INTEGER)) return reject('is too long');
   return { ok: true, ms: negative && ms > 0n ? -Number(ms) : Number(ms) };
 }
 
-function refused(message: string): DurationResult {
+function reject(message: string): DurationResult {
   return { ok: false, message };
 }
 

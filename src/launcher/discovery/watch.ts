@@ -1,7 +1,8 @@
 /**
- * Who is about to change a tenant's database without telling anybody. `pg_locks` is the whole server's: one statement shows
- * who holds or asks for `drain` exclusively (a migration by any tool), who holds a database itself (DROP, RENAME,
- * TEMPLATE, TABLESPACE; PostgreSQL waits five seconds for its sessions to leave), and who has locked tables without either.
+ * Finds sessions that are about to change a tenant's database without a message to the launcher. `pg_locks` covers the whole
+ * server, so one statement shows the sessions that hold or request `drain` exclusively (a migration by any tool), those that
+ * hold a database itself (DROP, RENAME, TEMPLATE, TABLESPACE; PostgreSQL waits five seconds for other sessions to leave), and
+ * those that have locked tables without either.
  */
 import { type Db, sql } from '../../kernel/sql.ts';
 import { isEngines } from '../../postgres/drained.ts';

@@ -1,6 +1,6 @@
 /**
- * Writes what was found on the server, in one transaction that is conditional on the launcher's epoch. Where the database
- * refuses that, those who are to blame are left out for a while and the others written: no tenant keeps another from being
+ * Writes the changes found on the server, in one transaction that is conditional on the launcher's epoch. If the database
+ * rejects rows of some tenants, these are left out for a while and the others are written: no tenant keeps another from being
  * found, renamed or forgotten.
  */
 import { isStatementRejection } from '../../errors.ts';

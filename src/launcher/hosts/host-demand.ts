@@ -1,4 +1,4 @@
-/** Which hosts are missing, which have nothing to do, and whose tenants could as well run in others. */
+/** Decides which hosts are missing, which are idle, and which are needless because their tenants fit into other hosts. */
 import type { LaunchHost } from '../launch-queries.ts';
 import type { Ledger } from '../ledger.ts';
 import { type Guest, needless, type Room, sparesWanted } from './placement.ts';

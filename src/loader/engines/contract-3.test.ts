@@ -6,13 +6,14 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { makeContext, type TestContext } from '../../../test/harness/engine-context.ts';
 import { type FreshDatabase, makeFreshDatabase } from '../../../test/harness/fresh-database.ts';
+import { listPending } from '../../../test/harness/list-pending.ts';
 import { HandTime } from '../../../test/harness/hand-time.ts';
 import { until } from '../../../test/harness/until.ts';
 import type { Engine } from '../../contract/engine.ts';
 import type { Caller } from '../../contract/roles.ts';
 import { engine } from '../../engine/engine.ts';
 import { openPool } from '../../postgres/pool/pool.ts';
-import { migrateTenant, pendingMigrations } from '../../tenants/install.ts';
+import { migrateTenant } from '../../tenants/install.ts';
 import { Engines, enginesFolder } from './engines.ts';
 import { addEngine } from './store.ts';
 
@@ -103,5 +104,5 @@ it('An engine of contract 3 serves its API, fires, hands out runs and takes thei
 
 it('A tenant of that engine is upgraded by this release', async () => {
   await migrateTenant(database.address, engine);
-  expect(await pendingMigrations(database.address, engine)).toEqual([]);
+  expect(await listPending(database.address, engine)).toEqual([]);
 });

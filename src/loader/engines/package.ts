@@ -7,6 +7,8 @@ import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { z } from 'zod';
+import type { BusEngine } from '../../contract/bus.ts';
+import type { FlowEngine } from '../../contract/flows.ts';
 import { contractNumber, type Engine, oldestContract, type RunEngine } from '../../contract/engine.ts';
 import { isVersion } from '../../kernel/text/version.ts';
 
@@ -74,7 +76,8 @@ const entry = 'dist/engine.js';
 
 const ownFunctions = ['pending', 'migrate', 'scheduler', 'fetch', 'prune'] as const satisfies readonly (keyof Engine)[];
 
-const runFunctions = [
+/** In contract 3 these stood beside the others. */
+const oldRunFunctions = [
   'claim',
   'report',
   'renew',
@@ -83,11 +86,35 @@ const runFunctions = [
   'definitions',
   'stash',
 ] as const satisfies readonly (keyof RunEngine)[];
+const runFunctions = [...oldRunFunctions, 'offers', 'accept'] as const satisfies readonly (keyof RunEngine)[];
 
-/** Every function that an engine must have. In contract 3 those for runs stood beside the others. */
-function requiredFunctions(contract: number): readonly string[] {
-  const prefix = contract < 4 ? '' : 'runs.';
-  return [...ownFunctions, ...runFunctions.map((name) => prefix + name)];
+/** An engine has all functions of a group, or none. */
+const optionalGroups: Readonly<Record<string, readonly string[]>> = {
+  bus: ['publish', 'courier'] satisfies readonly (keyof BusEngine)[],
+  flows: [
+    'fetch',
+    'blank',
+    'execute',
+    'put',
+    'settle',
+    'accept',
+    'waiting',
+    'due',
+    'unfinished',
+  ] satisfies readonly (keyof FlowEngine)[],
+};
+
+/** Every function that an engine with this face must have. */
+function requiredFunctions(contract: number, { functions }: EngineFace): readonly string[] {
+  if (contract < 4) return [...ownFunctions, ...oldRunFunctions];
+  const isBegun = (group: string): boolean => functions.some((name) => name.startsWith(`${group}.`));
+  const groups = Object.entries(optionalGroups).filter(([group]) => isBegun(group));
+  return [
+    ...ownFunctions,
+    ...[['runs', runFunctions] as const, ...groups].flatMap(([group, names]) =>
+      names.map((name) => `${group}.${name}`),
+    ),
+  ];
 }
 
 /**
@@ -130,7 +157,7 @@ function namesOfFunctions(group: object): string[] {
 /** Is it the engine that its package promises? Throws an EngineFault. */
 export function checkFace(face: EngineFace | undefined, { version, contract }: EnginePackage): void {
   if (face === undefined) throw new EngineFault(`its ${entry} exports no engine`, contract);
-  const missing = requiredFunctions(contract).filter((name) => !face.functions.includes(name));
+  const missing = requiredFunctions(contract, face).filter((name) => !face.functions.includes(name));
   if (missing.length > 0) throw new EngineFault(`its engine lacks ${missing.join(', ')}`, contract);
   if (face.version !== version)
     throw new EngineFault(`its package is ${version}, but its engine says ${String(face.version)}`, contract);

@@ -64,7 +64,7 @@ async function findAdoptable(plan: Plan, log: Log): Promise<number | undefined> 
   if (pid === undefined) return undefined;
   if (!(await untilReady(pid, plan.cluster))) return undefined;
   if ((await fingerprintOf(plan)) === plan.fingerprint) return pid;
-  log.info({ pid }, 'a PostgreSQL of another version or with other settings is ended and started anew');
+  log.info({ serverPid: pid }, 'a PostgreSQL of another version or with other settings is ended and started anew');
   await endPostmaster(pid, plan.cluster, 'fast');
   return undefined;
 }
@@ -72,7 +72,7 @@ async function findAdoptable(plan: Plan, log: Log): Promise<number | undefined> 
 /** What the server says it was started with; undefined when it does not answer. */
 async function fingerprintOf(plan: Plan): Promise<string | undefined> {
   const limits = { connectionTimeoutMillis: answerMs, query_timeout: answerMs };
-  return asked(plan, limits, async (client) => {
+  return askServer(plan, limits, async (client) => {
     const query = 'select current_setting($1, true) as fingerprint';
     const { rows } = await client.query<{ fingerprint: string | null }>(query, [fingerprintSetting]);
     return rows[0]?.fingerprint ?? undefined;
@@ -80,10 +80,10 @@ async function fingerprintOf(plan: Plan): Promise<string | undefined> {
 }
 
 async function checkpoint(plan: Plan): Promise<void> {
-  await asked(plan, { connectionTimeoutMillis: answerMs }, (client) => client.query('checkpoint'));
+  await askServer(plan, { connectionTimeoutMillis: answerMs }, (client) => client.query('checkpoint'));
 }
 
-async function asked<T>(plan: Plan, limits: ClientConfig, work: (client: Client) => Promise<T>): Promise<T> {
+async function askServer<T>(plan: Plan, limits: ClientConfig, work: (client: Client) => Promise<T>): Promise<T> {
   const client = new Client({ ...connectionFor({ connection: connectionOf(plan) }, 'postgres'), ...limits });
   client.on('error', () => {});
   try {

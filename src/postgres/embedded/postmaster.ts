@@ -8,7 +8,7 @@ import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { MillraceError } from '../../errors.ts';
 import { pause } from '../../kernel/service.ts';
-import { type Cluster, endOrphans, gone, isPostmaster, signalPostmaster } from './processes.ts';
+import { type Cluster, endOrphans, awaitExit, isPostmaster, signalPostmaster } from './processes.ts';
 import { socketName } from './place.ts';
 import { listenerAt, unless } from './home-lock.ts';
 
@@ -46,7 +46,7 @@ export async function untilReady(pid: number, cluster: Cluster): Promise<boolean
   for (const until = Date.now() + longestStartMs; Date.now() < until; await pause(lookMs)) {
     const file = await readPidFile(cluster.data);
     if (file?.pid === pid && file.status === 'ready') return true;
-    if (file?.pid === pid && file.status === 'stopping') return !(await gone(pid, cluster, graceMs.fast));
+    if (file?.pid === pid && file.status === 'stopping') return !(await awaitExit(pid, cluster, graceMs.fast));
     if (!(await isPostmaster(pid, cluster))) return false;
   }
   throw new MillraceError('embedded_postgres', `PostgreSQL was not ready within ${longestStartMs / 60_000} minutes`);
@@ -66,7 +66,7 @@ export async function endPostmaster(
   ] as const;
   for (const [signal, waitMs] of mode === 'fast' ? steps : steps.slice(1)) {
     await signalPostmaster(pid, cluster, signal);
-    if (await gone(pid, cluster, waitMs)) break;
+    if (await awaitExit(pid, cluster, waitMs)) break;
   }
   if (await isPostmaster(pid, cluster)) {
     throw new MillraceError('embedded_postgres', `PostgreSQL, process ${pid}, does not end`);

@@ -58,7 +58,7 @@ function deliver(pid: number, signal: NodeJS.Signals): boolean {
 }
 
 /** Whether it was gone before the time was up. */
-export async function gone(pid: number, cluster: Cluster, timeoutMs: number): Promise<boolean> {
+export async function awaitExit(pid: number, cluster: Cluster, timeoutMs: number): Promise<boolean> {
   for (const until = Date.now() + timeoutMs; await isPostmaster(pid, cluster); ) {
     if (Date.now() >= until) return false;
     await pause(lookMs);

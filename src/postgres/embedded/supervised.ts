@@ -71,7 +71,7 @@ class SupervisedServer implements Supervised {
     const { log } = this.#options;
     await lost(this.#server, signal);
     if (signal.aborted) return;
-    log.error({ pid: this.#server?.pid }, 'the embedded PostgreSQL ended unasked and is started again');
+    log.error({ serverPid: this.#server?.pid }, 'the embedded PostgreSQL ended unasked and is started again');
     this.#server = await startEmbedded(this.#options);
   }
 }

@@ -1,7 +1,7 @@
 /**
- * A pool around one connection that is kept: the one that holds a scheduler's lock. It serves first; others are opened
- * when it is busy for longer than a moment, and close soon after. So an idle tenant costs one connection. When it is lost,
- * so are the others: what it held may be another's by now.
+ * A pool around the connection that holds a scheduler's lock. That connection serves first. Further ones are opened after the
+ * wait of `patience.ts`, and close 2 s after their last use. So an idle tenant costs one connection. If the kept connection is
+ * lost, the others are closed too, because another scheduler may hold the lock by now.
  *
  * Promise: after `destroy` nothing passes over any of its connections, whatever code still holds them (I6).
  */
@@ -10,6 +10,7 @@ import { isConnectionLoss, knownError, sqlStateOf } from '../../errors.ts';
 import { within } from '../../kernel/service.ts';
 import { sever } from './client.ts';
 import type { ConnectionBudget } from './connection-budget.ts';
+import { usualMomentMs, waitPatiently } from './patience.ts';
 import { openPool, type PoolOptions } from './pool.ts';
 
 export interface KeptPool {
@@ -19,11 +20,8 @@ export interface KeptPool {
   destroy(): void;
 }
 
-/** What is over sooner than a new connection is made needs none. How long that takes the budget learns. */
-const usualMomentMs = 15;
+/** How long a further connection stays open without use. */
 const idleMs = 2_000;
-/** However busy the others of this process are, nobody waits for longer than this before one is opened for it. */
-const longestMs = 2_000;
 const closed = 'the pool is closed';
 
 /** As `pg` takes it, in any of its forms. */
@@ -106,10 +104,7 @@ class Lending {
     // some of those that are idle may be promised to others
     if (others.idleCount > others.waitingCount) return eitherOf(place, connectOther());
     // mostly two sweeps have met, and the first is over in a moment
-    await within(Math.max(momentMs, budget?.openMs ?? 0), place.freed);
-    const lastMs = performance.now() + longestMs;
-    const restMs = (): number => Math.min(budget?.restMs ?? 0, lastMs - performance.now());
-    for (let ms = restMs(); ms > 0 && !place.isServed(); ms = restMs()) await within(ms, place.freed);
+    await waitPatiently({ budget, momentMs, isWaiting: () => !place.isServed(), freed: () => place.freed });
     if (place.isServed()) return place.freed;
     return eitherOf(place, budget?.opening(connectOther) ?? connectOther());
   }

@@ -1,18 +1,15 @@
 /**
- * A pool that opens another connection only when those it has are busy for longer than a moment. Most of what a tenant is
- * asked for is over sooner than a connection is made, and of hundreds of tenants each connection that is not made counts:
- * a new one plans anew whatever is asked of it.
+ * A pool of pg that opens another connection only after the wait of `patience.ts`. A new connection also plans every statement
+ * anew.
  *
- * Promise: whoever came first is served first, and nobody waits for longer than two seconds where another may be opened.
+ * Promise: callers are served in the order in which they came, and no caller waits for longer than 2 s if another connection may
+ * be opened.
  */
 import type { Pool, PoolClient } from 'pg';
-import { within } from '../../kernel/service.ts';
 import type { ConnectionBudget } from './connection-budget.ts';
+import { usualMomentMs, waitPatiently } from './patience.ts';
 
 type Callback = (error: Error | undefined, client: PoolClient | undefined, release: () => void) => void;
-
-const usualMomentMs = 15;
-const longestMs = 2_000;
 
 export function makePatient(pool: Pool, budget: ConnectionBudget, momentMs = usualMomentMs): Pool {
   const connectNow = pool.connect.bind(pool);
@@ -44,7 +41,7 @@ interface Place {
   call: () => void;
 }
 
-/** Those who wait for a connection that is given back, first come, first served. */
+/** Callers that wait for a connection to be given back, in the order in which they came. */
 class Line {
   readonly #pool: Pool;
   readonly #budget: ConnectionBudget;
@@ -65,19 +62,13 @@ class Line {
     return totalCount > 0 && idleCount <= waitingCount + ahead && totalCount < options.max && !ending;
   }
 
-  /** A moment is as long as opening one lately took; after one was opened anywhere, there is a rest. False: none came free. */
+  /** Waits in line. Returns whether a connection is free. */
   async stand(): Promise<boolean> {
-    const nowMs = performance.now();
-    const momentEndMs = nowMs + Math.max(this.#momentMs, this.#budget.openMs);
-    const lastMs = Math.max(momentEndMs, nowMs + longestMs);
-    const leftMs = (): number =>
-      Math.min(Math.max(momentEndMs - performance.now(), this.#budget.restMs), lastMs - performance.now());
     const place: Place = { call: () => {} };
     const isWaiting = (): boolean => this.isNeeded(this.#places.indexOf(place));
+    const freed = (): Promise<void> => new Promise((resolve) => (place.call = resolve));
     this.#places.push(place);
-    for (let ms = leftMs(); isWaiting() && ms > 0; ms = leftMs()) {
-      await within(ms, new Promise<void>((resolve) => (place.call = resolve)));
-    }
+    await waitPatiently({ budget: this.#budget, momentMs: this.#momentMs, isWaiting, freed });
     const isFree = !isWaiting();
     this.#places.splice(this.#places.indexOf(place), 1);
     // there may be more than one

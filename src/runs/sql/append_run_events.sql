@@ -3,7 +3,7 @@
 --
 -- p_activity says how the runs ended and what fired. If it is null, all finished runs were cancelled before they started.
 --
--- Locks: the event log, then the minute's activity.
+-- Locks: the event log, then the minute's activity, a row that all transactions write.
 create or replace function append_run_events(
   p_finished uuid[], p_finished_bodies text[], p_created uuid[], p_created_causes uuid[], p_created_bodies text[],
   p_actor text, p_at timestamptz, p_activity activity default null
@@ -29,6 +29,18 @@ begin
         from unnest(p_created, p_created_causes, p_created_bodies) as c (subject, cause, body)
     ) as e;
   if v_activity.at is not null then
-    perform add_activity(v_activity);
+    insert into activity as a (at, success, failure, timeout, error, cancelled, started, wait, worst_wait,
+                               fired, late, worst_late)
+    values (date_trunc('minute', v_activity.at, 'UTC'), coalesce(v_activity.success, 0), coalesce(v_activity.failure, 0),
+            coalesce(v_activity.timeout, 0), coalesce(v_activity.error, 0), coalesce(v_activity.cancelled, 0),
+            coalesce(v_activity.started, 0), coalesce(v_activity.wait, '0'), coalesce(v_activity.worst_wait, '0'),
+            coalesce(v_activity.fired, 0), coalesce(v_activity.late, '0'), coalesce(v_activity.worst_late, '0'))
+    on conflict (at) do update set
+      success = a.success + excluded.success, failure = a.failure + excluded.failure,
+      timeout = a.timeout + excluded.timeout, error = a.error + excluded.error,
+      cancelled = a.cancelled + excluded.cancelled, started = a.started + excluded.started,
+      wait = a.wait + excluded.wait, worst_wait = greatest(a.worst_wait, excluded.worst_wait),
+      fired = a.fired + excluded.fired, late = a.late + excluded.late,
+      worst_late = greatest(a.worst_late, excluded.worst_late);
   end if;
 end $$;

@@ -20,22 +20,7 @@ declare
   v_given integer;
 begin
   loop
-    select array_agg(c.spot), array_agg(c.task_id) into v_spots, v_tasks
-      from (
-        select r.spot, r.task_id
-          from unnest(p_lanes) as l (lane)
-         cross join lateral (
-           select live.ctid as spot, live.task_id, live.rank, live.id
-             from live
-            where live.lane = l.lane and live.worker_id is null and not live.parked and live.gate is null
-              and live.rank >= p_floor
-            order by live.rank, live.id
-            limit cardinality(v_workers)
-              for update skip locked
-         ) as r
-         order by r.rank, r.id
-         limit cardinality(v_workers)
-      ) as c;
+    select r.spots, r.tasks into v_spots, v_tasks from lock_ready_runs(p_lanes, cardinality(v_workers), p_floor) as r;
     exit when v_spots is null;
     return query
     select * from lease_runs(v_spots, v_tasks, v_workers, v_incarnations, p_until, p_at);

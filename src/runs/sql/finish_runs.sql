@@ -1,14 +1,18 @@
--- Applies reported results (I3). A result counts only if it names the current lease of its run. The result, its retry or the
--- tokens of the tasks that follow, and the events are one commit.
+-- Applies reported results (I3). A result counts only if it names the current lease of its run, and comes from the worker that
+-- holds it (p_workers; null: any). The result, its retry or the tokens of the tasks that follow, and the events are one commit.
 --
 -- p_runs may contain a run more than once. One of these results counts. A run has no retry and nothing that follows it if it
 -- belongs to a node: its execution decides. The result that a report carries wins over one that the task has sent before.
 --
--- Locks: live by id, token by (task, instant), held, gate by id, the event log, the minute's activity.
+-- With p_polls, runs that are ready now leave for their places in the same commit (hand_over). Often these are the runs that
+-- the results have just made ready, so that a hand-over from parent to child takes one commit.
+--
+-- Locks: live by id, token by (task, instant), held, gate by id, then as hand_over, the event log, the minute's activity.
 create or replace function finish_runs(
   p_runs uuid[], p_leases integer[], p_states run_state[], p_reasons text[], p_exit_codes integer[],
-  p_started timestamptz[], p_at timestamptz, p_results json[] default null,
-  out applied integer, out created integer, out retries integer, out killed integer, out lanes text[]
+  p_started timestamptz[], p_at timestamptz, p_results json[] default null, p_workers uuid[] default null,
+  p_polls jsonb default null, p_until timestamptz default null, p_max_bytes integer default null,
+  out applied integer, out created integer, out retries integer, out killed integer, out lanes text[], out handed json
 ) language plpgsql set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
 declare
   v_finished uuid[]; v_bodies text[];
@@ -17,7 +21,7 @@ declare
   v_left uuid[]; v_jobs uuid[]; v_over timestamptz[];
   v_activity activity;
 begin
-  select * into v_held from lock_runs(p_runs, p_leases);
+  select * into v_held from lock_runs(p_runs, p_leases, p_workers);
   with finished as (
     delete from live
      using unnest(v_held.spots, v_held.numbers) as h (spot, n)
@@ -97,6 +101,10 @@ begin
   created := coalesce(cardinality(v_runs.created), 0) + v_gates.passed;
   lanes := case when v_gates.passed = 0 then v_runs.lanes end;
   v_activity.cancelled := v_activity.cancelled + coalesce(cardinality(v_gates.ended), 0);
+  -- before the event log is locked: others wait for that lock
+  if p_polls is not null then
+    handed := hand_over(p_polls, p_until, p_at, p_max_bytes);
+  end if;
   perform append_run_events(
     v_finished || v_gates.ended, v_bodies || v_gates.bodies, v_runs.created, v_runs.causes, v_runs.bodies, 'worker', p_at,
     v_activity);

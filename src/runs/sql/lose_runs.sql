@@ -4,13 +4,14 @@
 --
 -- Locks: as finish_runs.
 create or replace function lose_runs(
-  p_runs uuid[], p_leases integer[], p_reasons text[], p_at timestamptz, out returned integer, out failed integer
+  p_runs uuid[], p_leases integer[], p_reasons text[], p_at timestamptz, p_workers uuid[] default null,
+  out returned integer, out failed integer
 ) language plpgsql as $$
 declare
   v_held record;
   v_over record;
 begin
-  select * into v_held from lock_runs(p_runs, p_leases);
+  select * into v_held from lock_runs(p_runs, p_leases, p_workers);
   update live set worker_id = null, incarnation = null, claimed_at = null, losses = losses + 1
    where ctid = any (v_held.spots) and losses < 2 and not cancel;
   get diagnostics returned = row_count;

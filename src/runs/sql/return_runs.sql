@@ -2,13 +2,15 @@
 -- was requested end as cancelled.
 --
 -- Locks: as finish_runs.
-create or replace function return_runs(p_runs uuid[], p_leases integer[], p_at timestamptz) returns integer language plpgsql as $$
+create or replace function return_runs(
+  p_runs uuid[], p_leases integer[], p_at timestamptz, p_workers uuid[] default null
+) returns integer language plpgsql as $$
 declare
   v_held record;
   v_cancelled uuid[];
   v_returned integer;
 begin
-  select * into v_held from lock_runs(p_runs, p_leases);
+  select * into v_held from lock_runs(p_runs, p_leases, p_workers);
   v_cancelled := array(select v.id from live v where v.ctid = any (v_held.spots) and v.cancel);
   update live set worker_id = null, incarnation = null, claimed_at = null
    where ctid = any (v_held.spots) and not cancel;

@@ -11,7 +11,7 @@ import type { TaskFunction, TaskFunctions } from './function.ts';
 export async function loadFunctions(file: string): Promise<TaskFunctions> {
   const functions = collect(file, await load(file));
   if (functions.size > 0) return Object.fromEntries(functions);
-  throw refused(file, 'it exports no function; export them by name, or as the members of a default object');
+  throw makeFault(file, 'it exports no function; export them by name, or as the members of a default object');
 }
 
 async function load(file: string): Promise<object> {
@@ -21,9 +21,9 @@ async function load(file: string): Promise<object> {
   } catch (error) {
     const code: unknown = error instanceof Error ? Reflect.get(error, 'code') : undefined;
     if (code === 'ERR_UNKNOWN_FILE_EXTENSION') {
-      throw refused(file, 'Node cannot load a file of this kind; compile it to JavaScript first', error);
+      throw makeFault(file, 'Node cannot load a file of this kind; compile it to JavaScript first', error);
     }
-    throw refused(file, error instanceof Error ? error.message : String(error), error);
+    throw makeFault(file, error instanceof Error ? error.message : String(error), error);
   }
 }
 
@@ -31,14 +31,14 @@ function collect(file: string, loaded: object): Map<string, TaskFunction> {
   const { default: main, ...named } = { default: undefined, ...loaded };
   const functions = new Map<string, TaskFunction>();
   for (const [name, value] of Object.entries(named)) if (isFunction(value)) functions.set(name, value);
-  if (isFunction(main)) throw refused(file, 'its default export is a function without a name; export it by name');
+  if (isFunction(main)) throw makeFault(file, 'its default export is a function without a name; export it by name');
   for (const [name, value] of Object.entries(main ?? {})) {
-    if (!isFunction(value)) throw refused(file, `the member "${name}" of its default export is not a function`);
-    if (functions.has(name) && functions.get(name) !== value) throw refused(file, `it exports "${name}" twice`);
+    if (!isFunction(value)) throw makeFault(file, `the member "${name}" of its default export is not a function`);
+    if (functions.has(name) && functions.get(name) !== value) throw makeFault(file, `it exports "${name}" twice`);
     functions.set(name, value);
   }
   for (const [name, value] of functions) {
-    if (types.isGeneratorFunction(value)) throw refused(file, `"${name}" is a generator, which nobody would run on`);
+    if (types.isGeneratorFunction(value)) throw makeFault(file, `"${name}" is a generator, which nobody would run on`);
   }
   return functions;
 }
@@ -47,6 +47,6 @@ function isFunction(value: unknown): value is TaskFunction {
   return typeof value === 'function';
 }
 
-function refused(file: string, why: string, cause?: unknown): MillraceError {
+function makeFault(file: string, why: string, cause?: unknown): MillraceError {
   return new MillraceError('bad_configuration', `The functions of ${file} cannot be used: ${why}`, { cause });
 }

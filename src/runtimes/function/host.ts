@@ -26,14 +26,14 @@ interface Call {
 const calls = new AsyncLocalStorage<Call>();
 let current: Call | undefined;
 
-function tell(word: Word): void {
+function send(word: Word): void {
   const line = Buffer.from(`${JSON.stringify(word)}\n`);
   for (let at = 0; at < line.length; ) at += writeSync(descriptors.toWorker, line, at);
 }
 
 function print(stream: StreamName, data: Buffer): void {
   for (let at = 0; at < data.length; at += printBytes) {
-    tell({ print: data.toString('base64', at, Math.min(data.length, at + printBytes)), stream });
+    send({ print: data.toString('base64', at, Math.min(data.length, at + printBytes)), stream });
   }
 }
 
@@ -45,7 +45,7 @@ function end(call: Call, state: 'success' | 'failure' | 'error', reason: string 
   call.open = false;
   current = undefined;
   const tooLong = reason !== null && reason.length > longestReason;
-  tell({
+  send({
     end: state,
     reason: tooLong ? `its message has ${reason.length} characters; the log has it` : reason,
     ...resultOfValue(returned),
@@ -108,7 +108,7 @@ function obey(functions: TaskFunctions, order: Order): void {
 
 /** Where something belongs to no call at all, such as a timer of the file itself, the one under way has to answer for it. */
 function onUncaught(error: unknown): void {
-  tell({ spent: true });
+  send({ spent: true });
   const from = calls.getStore() ?? current;
   if (from?.open) {
     fail(from, error);
@@ -129,10 +129,10 @@ async function main(file: string): Promise<void> {
   });
   // the worker is gone, or wants us to go
   orders.on('close', () => process.exit(0));
-  tell({ ready: Object.keys(functions) });
+  send({ ready: Object.keys(functions) });
 }
 
 main(process.argv[2] ?? '').catch((error: unknown) => {
-  tell({ refused: messageOf(error) });
+  send({ refused: messageOf(error) });
   process.exit(1);
 });

@@ -186,7 +186,7 @@ export class Watcher implements Service {
     this.#failures++;
     if (this.#failures === toldAt) {
       const { log = silent } = this.#options;
-      log.warn({ why }, 'The watcher does not stay: if this worker dies now, its tasks go on. It is tried again');
+      log.warn({ why }, 'watcher ended; without it, tasks outlive a worker that dies; retrying');
     }
     this.#successor = setTimeout(() => this.#succeed(), delayMs(reconnect, this.#failures - 1)).unref();
   }

@@ -22,7 +22,11 @@ export function stashNames(declared: Environment): string[] {
 }
 
 /** Of all stash values that one run's variables name. Its output is searched for each line of them. */
-const maxStashBytes = 512 * 1024;
+export const maxStashBytes = 512 * 1024;
+
+export function explainStashExcess(bytes: number): string {
+  return `its variables take ${bytes} bytes from the stash; at most ${maxStashBytes} are allowed. Let the task read large values from the API`;
+}
 
 export function environmentOf(
   declared: Environment,
@@ -30,11 +34,7 @@ export function environmentOf(
   stash: ReadonlyMap<string, Buffer>,
 ): Record<string, string> {
   const stashBytes = [...stash.values()].reduce((sum, value) => sum + value.length, 0);
-  if (stashBytes > maxStashBytes) {
-    throw new EnvironmentError(
-      `its variables take ${stashBytes} bytes from the stash; at most ${maxStashBytes} are allowed. Let the task read large values from the API`,
-    );
-  }
+  if (stashBytes > maxStashBytes) throw new EnvironmentError(explainStashExcess(stashBytes));
   const env: Record<string, string> = {};
   for (const [name, value] of Object.entries(declared)) {
     env[name] = typeof value === 'string' ? expansion.text(value) : fromStash(name, value.stash, stash);

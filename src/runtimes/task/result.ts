@@ -35,14 +35,26 @@ export function resultFault(text: string): string | undefined {
   const bytes = Buffer.byteLength(text);
   if (bytes > maxResultBytes) return `has ${bytes} bytes of JSON; at most ${maxResultBytes} are kept`;
   try {
-    return isDeeper(JSON.parse(text), maxDepth) ? `is nested more than ${maxDepth} deep` : undefined;
+    JSON.parse(text);
+    return isDeeper(text, maxDepth) ? `is nested more than ${maxDepth} deep` : undefined;
   } catch (error) {
     return `is not JSON: ${error instanceof Error ? error.message : String(error)}`;
   }
 }
 
-function isDeeper(value: unknown, levels: number): boolean {
-  if (typeof value !== 'object' || value === null) return false;
-  if (levels === 0) return true;
-  return Object.values(value).some((inner) => isDeeper(inner, levels - 1));
+/** Of valid JSON. Reads the text: walking 87,000 values took twice as long as parsing them. */
+function isDeeper(json: string, levels: number): boolean {
+  let depth = 0;
+  let isInString = false;
+  for (let i = 0; i < json.length; i++) {
+    const char = json[i];
+    if (isInString) {
+      if (char === '\\') i++;
+      else if (char === '"') isInString = false;
+    } else if (char === '"') isInString = true;
+    else if (char === '[' || char === '{') {
+      if (++depth > levels) return true;
+    } else if (char === ']' || char === '}') depth--;
+  }
+  return false;
 }

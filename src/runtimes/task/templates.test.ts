@@ -81,6 +81,23 @@ describe('the placeholders of one run', () => {
     expect(() => expansion.text('{{attempt}}')).toThrow(/expand to more than 1048576 characters; \{\{attempt\}\}/);
   });
 
+  it('a placeholder is looked up once, however often it occurs and whether it has a value or not', () => {
+    const counts = { written: 0, listed: 0 };
+    const given: Record<string, unknown> = { p: { toJSON: () => ++counts.written } };
+    const params = new Proxy(given, {
+      ownKeys: (target) => {
+        counts.listed++;
+        return Reflect.ownKeys(target);
+      },
+    });
+    const expansion = new Expansion({ ...facts, params });
+    for (let i = 0; i < 3; i++) {
+      expect(expansion.text('{{params.p}}{{params.p}}')).toBe('11');
+      expect(() => expansion.text(`{{params.q${i}}}`)).toThrow('was given only p');
+    }
+    expect(counts).toEqual({ written: 1, listed: 1 });
+  });
+
   it('may not add more as values of a function', () => {
     const input = Array.from({ length: 100_000 }, () => '{{params.x}}');
     expect(() => new Expansion(large).value(input)).toThrow(/expand to more than/);

@@ -3,8 +3,9 @@
  *
  * Blanks inside the braces do not matter. A placeholder that means nothing is an error which names it, never an empty
  * string. Where a value of a function's input is one placeholder and nothing else, it keeps its JSON type.
- * `{{{{` stands for `{{` itself. Texts of a node are left as they are: its flow has computed them, from data. The time is linear in the texts, and the placeholders of one run add a bounded number of
- * characters.
+ * `{{{{` stands for `{{` itself. Texts of a node are left as they are: its flow has computed them, from data. The time is
+ * linear in the texts and params: each placeholder is looked up and written as text once, however often it occurs. The
+ * placeholders of one run add a bounded number of characters.
  */
 import {
   isPlaceholderName,
@@ -45,10 +46,16 @@ const simple: Readonly<Record<PlaceholderName, (facts: TaskFacts) => unknown>> =
 /** Characters that placeholders may add to one run, in all of its texts together. */
 export const longestExpansion = 1024 * 1024;
 
+/** The value of a placeholder, also as it stands in a text; or why it has none. */
+type Meaning = { readonly value: unknown; readonly text: string } | { readonly error: TemplateError };
+
 /** Expands the texts of one run, and counts what placeholders add. */
 export class Expansion implements Texts {
   readonly facts: RunFacts;
   readonly #ofTask: TaskFacts | undefined;
+  readonly #meanings = new Map<string, Meaning>();
+  /** The first names of the params, for errors. */
+  #given: string | undefined;
   #left = longestExpansion;
 
   constructor(facts: RunFacts) {
@@ -80,19 +87,41 @@ export class Expansion implements Texts {
   }
 
   #inText(name: string): string {
-    const text = inText(this.#lookUp(name));
+    const { text } = this.#lookUp(name);
     this.#spend(text.length, name);
     return text;
   }
 
   #asValue(name: string): unknown {
-    const value = this.#lookUp(name);
-    this.#spend(inText(value).length, name);
+    const { value, text } = this.#lookUp(name);
+    this.#spend(text.length, name);
     return value;
   }
 
-  #lookUp(name: string): unknown {
-    return this.#ofTask === undefined ? undefined : lookUp(name, this.#ofTask);
+  #lookUp(name: string): Exclude<Meaning, { error: TemplateError }> {
+    const meaning = this.#meanings.get(name) ?? this.#findMeaning(name);
+    this.#meanings.set(name, meaning);
+    if ('error' in meaning) throw meaning.error;
+    return meaning;
+  }
+
+  #findMeaning(name: string): Meaning {
+    try {
+      const value = this.#ofTask === undefined ? undefined : this.#valueOf(name, this.#ofTask);
+      return { value, text: inText(value) };
+    } catch (error) {
+      if (error instanceof TemplateError) return { error };
+      throw error;
+    }
+  }
+
+  #valueOf(name: string, facts: TaskFacts): unknown {
+    if (isPlaceholderName(name)) return simple[name](facts);
+    if (!name.startsWith(paramPrefix)) throw new TemplateError(`the placeholder ${meansNothing(name)}`);
+    const found = findParam(name.slice(paramPrefix.length), facts.params);
+    if (found !== undefined) return found.value;
+    this.#given ??= listGiven(facts.params);
+    throw new TemplateError(`the placeholder ${quotePlaceholder(name)} has no value: the run was given ${this.#given}`);
   }
 
   #spend(characters: number, name: string): void {
@@ -104,31 +133,23 @@ export class Expansion implements Texts {
   }
 }
 
-function lookUp(name: string, facts: TaskFacts): unknown {
-  if (isPlaceholderName(name)) return simple[name](facts);
-  if (name.startsWith(paramPrefix)) return param(name, facts);
-  throw new TemplateError(`the placeholder ${meansNothing(name)}`);
-}
-
-function param(name: string, facts: RunFacts): unknown {
-  const path = name.slice(paramPrefix.length);
-  if (Object.hasOwn(facts.params, path)) return facts.params[path];
-  let value: unknown = facts.params;
+/** By its whole name, or step by step into an object. Undefined: there is none. */
+function findParam(path: string, params: RunFacts['params']): { readonly value: unknown } | undefined {
+  if (Object.hasOwn(params, path)) return { value: params[path] };
+  let value: unknown = params;
   for (const part of path.split('.')) {
-    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, part)) throw missingParam(name, facts);
+    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, part)) return undefined;
     value = Reflect.get(value, part);
   }
-  return value;
+  return { value };
 }
 
 const mostListed = 20;
 
-function missingParam(name: string, facts: RunFacts): TemplateError {
-  const names = Object.keys(facts.params);
-  const given = names.slice(0, mostListed).join(', ') + (names.length > mostListed ? ', …' : '');
-  return new TemplateError(
-    `the placeholder ${quotePlaceholder(name)} has no value: the run was given ${given === '' ? 'no parameters' : `only ${given}`}`,
-  );
+function listGiven(params: RunFacts['params']): string {
+  const names = Object.keys(params);
+  if (names.length === 0) return 'no parameters';
+  return `only ${names.slice(0, mostListed).join(', ')}${names.length > mostListed ? ', …' : ''}`;
 }
 
 function inText(value: unknown): string {

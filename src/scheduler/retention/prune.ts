@@ -99,6 +99,7 @@ class Pruner {
   async pass(signal: AbortSignal): Promise<Pass> {
     const steps = [
       (work: Work) => this.#byAge(work),
+      (work: Work) => this.#nodeRuns(work),
       (work: Work) => this.#byNumber(work),
       (work: Work) => this.#walk('tokens', queries.sweepTokens, work),
       (work: Work) => this.#walk('firings', (db, walk) => this.#sweepFirings(db, walk), work),
@@ -145,6 +146,21 @@ class Pruner {
       more = !end && (this.#whole || done.rows > 0) && !isOver(work);
     }
     return { rows, more: false };
+  }
+
+  /** Runs of nodes have no job, so the installation's age applies. */
+  async #nodeRuns(work: Work): Promise<Pass> {
+    const { ageMs } = this.#ctx.settings.retention;
+    if (ageMs === null) return { rows: 0, more: false };
+    let rows = 0;
+    while (!isOver(work)) {
+      const old = await this.#step(work, () => queries.findOldNodeRuns(this.#db, this.#ago(ageMs), batch.runs));
+      if (old.length === 0) return { rows, more: false };
+      const gone = await this.#forget(old, work);
+      rows += gone.rows;
+      if (gone.runs === 0 || old.length < batch.runs) return { rows, more: false };
+    }
+    return { rows, more: true };
   }
 
   async #byNumber(work: Work): Promise<Pass> {
@@ -201,7 +217,10 @@ class Pruner {
     while (left.length > 0) {
       if (isOver(work)) return { rows, more: true };
       const old = await this.#step(work, () => queries.findOldRuns(this.#db, left, batch.runs));
-      const gone = await this.#forget(old, work);
+      const gone = await this.#forget(
+        old.map((run) => run.id),
+        work,
+      );
       rows += gone.rows;
       // a run that another process is deleting, or whose retry is pending, is left to a later pass
       if (gone.runs === 0 || old.length < batch.runs) break;
@@ -210,8 +229,7 @@ class Pruner {
     return { rows, more: false };
   }
 
-  async #forget(old: readonly queries.OldRun[], work: Work): Promise<{ rows: number; runs: number }> {
-    const ids = old.map((run) => run.id);
+  async #forget(ids: readonly string[], work: Work): Promise<{ rows: number; runs: number }> {
     let rows = 0;
     for (;;) {
       const gone = await this.#step(work, () => queries.forgetRuns(this.#db, ids, batch.chunks));

@@ -121,6 +121,17 @@ export function findOldRuns(db: Db, cuts: readonly (Cut & { from: Date })[], lim
      limit ${limit}`);
 }
 
+/** Runs of nodes that ended before that time, oldest first. They have no task, and their number is not limited. */
+export async function findOldNodeRuns(db: Db, before: Date, limit: number): Promise<string[]> {
+  const rows = await db.rows<{ id: string }>(sql`
+    select id
+      from run
+     where task_id is null and finished_at < ${before}
+     order by finished_at
+     limit ${limit}`);
+  return rows.map(({ id }) => id);
+}
+
 /** Allows deleting firings that counted tokens of these tasks, as far as they can never be needed again (I1). */
 export async function raiseLowWaterOf(db: Db, tasks: readonly string[]): Promise<boolean> {
   const row = await db.one<{ raised: boolean }>(sql`

@@ -29,7 +29,7 @@ const clocked: readonly QueryKey[] = [keys.overview, keys.activity, anyJob, keys
 export function touchedBy(digest: DigestMessage): Touched {
   if (digest.all) return { soon: [everything], later: [] };
   const { jobs = [], runs = [], written = [] } = digest;
-  const hasRun = digest.many === true || jobs.length > 0;
+  const hasRun = digest.many === true || jobs.length + runs.length > 0;
   return {
     soon: [
       ...(digest.many ? [anyJob] : jobs.map((id) => keys.jobState(id))),

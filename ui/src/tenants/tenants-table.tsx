@@ -51,7 +51,7 @@ function Row({ tenant }: { readonly tenant: Tenant }) {
       <td className="tenant-reason muted">
         <Reason tenant={tenant} />
       </td>
-      <td className="wide muted">{tenant.state}</td>
+      <td className="tenant-launch wide muted">{tenant.state}</td>
       <td className="wide muted">{tenant.version ?? '–'}</td>
       <td className="tenant-database wide muted">{tenant.database}</td>
       <td className="wide">

@@ -21,7 +21,7 @@ export interface Upgrading {
 /** The same, with notes until it is settled. */
 export async function tellingOfWaits<T>(upgrading: Upgrading, call: Promise<T>): Promise<T> {
   const over = new AbortController();
-  void tell(upgrading, over.signal);
+  void reportProgress(upgrading, over.signal);
   try {
     return await call;
   } finally {
@@ -29,7 +29,7 @@ export async function tellingOfWaits<T>(upgrading: Upgrading, call: Promise<T>):
   }
 }
 
-async function tell({ session, server, name }: Upgrading, signal: AbortSignal): Promise<void> {
+async function reportProgress({ session, server, name }: Upgrading, signal: AbortSignal): Promise<void> {
   let told = '';
   for (;;) {
     await pause(lookMs, signal);

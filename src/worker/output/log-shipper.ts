@@ -9,8 +9,8 @@
  * 3. When `close` has resolved, everything the run wrote has been acknowledged (or is of no use to anybody).
  * 4. A request that the API will never take is dropped with an error in the log; the run goes on.
  */
-import type { HeldRun, LogChunk } from '../contract/wire.ts';
-import type { Output, StreamName } from '../runtimes/contract.ts';
+import type { HeldRun, LogChunk } from '../../contract/wire.ts';
+import type { Output, StreamName } from '../../runtimes/contract.ts';
 
 export interface LogShipperOptions {
   /** Resolves once the API has the chunks; tries for as long as it takes. */

@@ -2,7 +2,7 @@
  * Bounds what is kept of a run's output: its beginning up to the limit, and its last part, because the reason of a
  * failure stands at the end. Between them a line says what is missing. The task itself is not disturbed.
  */
-import type { StreamName } from '../runtimes/contract.ts';
+import type { StreamName } from '../../runtimes/contract.ts';
 
 export interface Piece {
   readonly stream: StreamName;

@@ -1,5 +1,5 @@
 /** A run's log on its way out: secrets masked, then bounded, then shipped. Both streams, in the order they came. */
-import type { Output, StreamName } from '../runtimes/contract.ts';
+import type { Output, StreamName } from '../../runtimes/contract.ts';
 import type { Shipment } from './log-shipper.ts';
 import { Mask, type SecretLines } from './mask.ts';
 import { OutputLimit, type Piece } from './output-limit.ts';

@@ -1,6 +1,6 @@
 import { expect, it, vi } from 'vitest';
-import type { LogChunk } from '../contract/wire.ts';
-import { newId } from '../kernel/id.ts';
+import type { LogChunk } from '../../contract/wire.ts';
+import { newId } from '../../kernel/id.ts';
 import { LogShipper, type LogShipperOptions } from './log-shipper.ts';
 
 /** Takes chunks when it is let. */

@@ -2,7 +2,7 @@
  * A shipper for each tenant that has runs here, so that one whose output cannot be kept holds up no other's (I11). What
  * gathers meanwhile is bounded for all together.
  */
-import type { HeldRun } from '../contract/wire.ts';
+import type { HeldRun } from '../../contract/wire.ts';
 import { LogShipper, type LogShipperOptions, type Shipment, type Unshipped } from './log-shipper.ts';
 
 interface Lane {

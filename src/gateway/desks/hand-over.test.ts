@@ -1,0 +1,143 @@
+/** Runs that come with the answer to a report: who gets them, who has to wait, and what becomes of the places. */
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
+import { type Fleet, makeFleet, type TestTenant, writeSchedulerStatus } from '../../../test/harness/fleet.ts';
+import { until } from '../../../test/harness/until.ts';
+import type { ClaimedRun, Failure } from '../../contract/wire.ts';
+import { newId } from '../../kernel/id.ts';
+import { silent } from '../../kernel/log.ts';
+import { sql } from '../../kernel/sql.ts';
+import { BatchTurns } from '../claims/batch-turns.ts';
+import { ClaimDesk } from '../claims/claim-desk.ts';
+import { ReportDesk } from './report-desk.ts';
+import { Servings } from './servings.ts';
+
+let fleet: Fleet;
+let a: TestTenant;
+let b: TestTenant;
+let claims: ClaimDesk;
+let reports: ReportDesk;
+let self: { worker: string; incarnation: number; runtimes: ['none']; queues: string[]; seen: Record<string, number> };
+beforeAll(async () => {
+  fleet = await makeFleet(['a', 'b']);
+  [a, b] = fleet.tenants as [TestTenant, TestTenant];
+});
+afterAll(() => fleet.close());
+beforeEach(async () => {
+  const { loader } = fleet;
+  const { db: control } = fleet.control;
+  const turns = new BatchTurns();
+  claims = new ClaimDesk({
+    loader,
+    control,
+    servings: new Servings(control, silent),
+    turns,
+    log: silent,
+    leaseMs: 30_000,
+  });
+  reports = new ReportDesk({ loader, turns, claims });
+  self = { worker: newId(), incarnation: 1, runtimes: ['none'], queues: ['default'], seen: {} };
+  for (const tenant of fleet.tenants) await writeSchedulerStatus(fleet, tenant, { ready: false });
+});
+afterEach(async () => {
+  await claims.service.stop();
+  fleet.gate = async () => {};
+  for (const tenant of fleet.tenants) await (await tenant.db()).exec(sql`delete from live`);
+});
+
+const poll = (free: number, signal = new AbortController().signal): Promise<ClaimedRun[]> =>
+  claims.claim({ ...self, free, wait_ms: 20_000 }, signal);
+
+/** A run of this tenant in the hands of the worker, and as many more that are ready. Without more, the desk knows that. */
+async function holdOne(tenant: TestTenant, more: number): Promise<ClaimedRun> {
+  await tenant.ready(1 + more);
+  claims.ready(tenant.row.id);
+  const [run] = await poll(more === 0 ? 2 : 1);
+  if (run === undefined) throw new Error('no run');
+  fleet.asked.length = 0;
+  return run;
+}
+
+function apply({ tenant, run, lease }: ClaimedRun): Promise<Failure[]> {
+  const ended = { state: 'success', reason: null, exit_code: null, started_at: null } as const;
+  return reports.report([{ tenant, run, lease, ...ended, worker: self.worker }]);
+}
+
+async function countReady(tenant: TestTenant): Promise<number> {
+  return (await (await tenant.db()).rows(sql`select 1 from live where worker_id is null`)).length;
+}
+
+/** How many places a tenant could borrow now. */
+function countFree({ row }: TestTenant): number {
+  const loan = claims.lend(row.id);
+  const polls = loan.pollsOf(row.name);
+  loan.settle(polls.map(() => []));
+  return polls.reduce((sum, { free }) => sum + free, 0);
+}
+
+/** Reports the run with places for others; returns the runs that came with the answer. */
+async function reportWith(free: number, run: ClaimedRun): Promise<ClaimedRun[]> {
+  const places = claims.open({ ...self, free });
+  expect(await apply(run)).toEqual([]);
+  return places.close();
+}
+
+it('the answer to a report brings the next run, and nobody is asked for another', async () => {
+  const run = await holdOne(a, 1);
+  expect(await reportWith(1, run)).toMatchObject([{ tenant: a.row.id, lease: 1 }]);
+  expect(fleet.asked).toEqual(['report a 1']);
+});
+
+it('a poll that waits is filled by the commit of a report, too', async () => {
+  const run = await holdOne(a, 0);
+  const waiting = poll(5);
+  await a.ready(2);
+  await apply(run);
+  expect(await waiting).toHaveLength(2);
+  expect(fleet.asked).toEqual(['report a 1']);
+});
+
+it('a place goes to the tenant that has waited for it, not to the one that reports', async () => {
+  const run = await holdOne(a, 0);
+  await Promise.all([a.ready(1), b.ready(1)]);
+  claims.ready(b.row.id);
+  await reportWith(1, run);
+  await until('b was asked', () => fleet.asked.includes('claim b 1') || undefined);
+  expect(await countReady(a)).toBe(1);
+});
+
+it('a report without places asks for none while nobody polls', async () => {
+  const run = await holdOne(a, 1);
+  await apply(run);
+  expect(fleet.asked).toEqual(['report a 1']);
+  claims.ready(a.row.id);
+  expect(await poll(1)).toHaveLength(1);
+});
+
+it('places are free again when the reports could not be applied', async () => {
+  const run = await holdOne(a, 0);
+  fleet.gate = async () => {
+    throw new Error('the database is away');
+  };
+  const places = claims.open({ ...self, free: 1 });
+  expect(await apply(run)).toMatchObject([{ tenant: a.row.id }]);
+  expect(countFree(b)).toBe(1);
+  expect(await places.close()).toEqual([]);
+});
+
+it('a tenant that answers late keeps no place from the others', async () => {
+  const run = await holdOne(a, 0);
+  let letGo = (): void => {};
+  fleet.gate = () => new Promise((resolve) => (letGo = resolve));
+  const places = claims.open({ ...self, free: 1 });
+  const applied = apply(run);
+  await until('the report is under way', () => fleet.asked.includes('report a 1') || undefined);
+  await until('its place is free', () => countFree(b) === 1 || undefined);
+  letGo();
+  expect(await applied).toEqual([]);
+  expect(await places.close()).toEqual([]);
+});
+
+it('places that are closed get no more runs', async () => {
+  const places = claims.open({ ...self, free: 1 });
+  expect([countFree(a), await places.close(), countFree(a)]).toEqual([1, [], 0]);
+});

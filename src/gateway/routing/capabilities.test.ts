@@ -1,0 +1,43 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { type Fleet, makeFleet } from '../../../test/harness/fleet.ts';
+import { makeTestGateway, type TestGateway } from '../../../test/harness/gateway.ts';
+import type { BusEngine } from '../../contract/bus.ts';
+import { groupOf, requireGroup } from './capabilities.ts';
+
+let fleet: Fleet;
+let gateway: TestGateway;
+beforeAll(async () => {
+  fleet = await makeFleet(['default', 'shop']);
+  gateway = makeTestGateway(fleet);
+});
+afterAll(() => fleet.close());
+
+it.each([
+  ['/bus/topics/orders', 'bus'],
+  ['/api/flows', 'flows'],
+  ['/api/executions/1', 'flows'],
+  ['/api/workitems', 'flows'],
+  ['/api/jobs', undefined],
+  ['/api/flowsheets', undefined],
+  ['/business', undefined],
+])('The group that serves %s is %s', (path, group) => expect(groupOf(path)).toBe(group));
+
+it.each([
+  ['POST', '/t/shop/bus/topics/orders', 503, 'no_bus', 'tenant shop'],
+  ['GET', '/bus/topics', 503, 'no_bus', 'tenant default'],
+  ['GET', '/t/shop/api/flows', 501, 'not_supported', 'tenant shop'],
+  ['GET', '/api/executions/1', 501, 'not_supported', 'tenant default'],
+])('%s %s is answered with %i %s where the engine has no such group', async (method, path, status, code, tenant) => {
+  const headers = { authorization: `Bearer ${await gateway.key('root', null)}` };
+  const answer = await gateway.fetch(method, path, headers, method === 'POST' ? {} : undefined);
+  expect(answer.status).toBe(status);
+  const problem = (await answer.json()) as { code: string; detail: string };
+  expect(problem.code).toBe(code);
+  expect(problem.detail).toContain(tenant);
+});
+
+it('An engine that has the group is asked', () => {
+  const bus = {} as BusEngine;
+  expect(() => requireGroup({ version: '1.0.0', bus }, 'bus', 'shop')).not.toThrow();
+  expect(() => requireGroup({ version: '1.0.0', bus }, 'flows', 'shop')).toThrow('1.0.0, has no flows');
+});

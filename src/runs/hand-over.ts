@@ -1,0 +1,93 @@
+/**
+ * Hands runs out within the commit that applies reports (`sql/hand_over.sql`). The worker of a parent run usually gets the
+ * child with the answer to its report: one commit and one request instead of two of each.
+ *
+ * Runs leave in the order of a claim, so that none overtakes the queue, a gate or a priority.
+ */
+import type { EngineContext } from '../contract/context.ts';
+import { largestHandOver, maxClaimBytes, type Poll } from '../contract/engine.ts';
+import type { ClaimedRun } from '../contract/wire.ts';
+import { type Db, type Sql, sql } from '../kernel/sql.ts';
+import { isCrowded } from './claim.ts';
+import { claimedRun, giveBack, type HandedOut } from './hand-out.ts';
+import { currentPolls, dealPlaces, dealRows, executesAny, groupByLanes } from './polls.ts';
+
+/** What `hand_over` answers for a set of lanes. */
+export interface Handed {
+  readonly runs: readonly Row[];
+  /** Nothing that is ready in these lanes was left. */
+  readonly exhausted: boolean;
+}
+type Row = Omit<HandedOut, 'instant' | 'rank'> & { readonly instant: string | null };
+
+/** Polls of each set of lanes that runs may be handed over for. */
+export function groupPolls(ctx: EngineContext, polls: readonly Poll[]): Poll[][] {
+  return groupByLanes(currentPolls(polls)).filter(
+    (group) => !isCrowded(ctx.pool, lanesOf(group)) && group.some(({ free }) => free > 0),
+  );
+}
+
+/** The last arguments of `finish_runs`. */
+export function handOverArguments(ctx: EngineContext, groups: readonly Poll[][], nowMs: number): Sql {
+  if (groups.length === 0) return sql`null::jsonb, null::timestamptz, null::integer`;
+  const polls = groups.map((group) => {
+    const places = dealPlaces(group, largestHandOver);
+    return {
+      lanes: lanesOf(group),
+      workers: places.map(({ worker }) => worker),
+      incarnations: places.map(({ incarnation }) => incarnation),
+    };
+  });
+  const until = new Date(nowMs + ctx.settings.leaseMs);
+  return sql`${JSON.stringify(polls)}::jsonb, ${until}::timestamptz, ${maxClaimBytes}::integer`;
+}
+
+interface HandOver {
+  readonly db: Db;
+  readonly ctx: EngineContext;
+  readonly engine: string;
+}
+
+/** Which poll gets which runs. Runs that do not fit into an answer go back to the queue. */
+export async function dealHanded(
+  groups: readonly Poll[][],
+  handed: readonly Handed[],
+  { db, ctx, engine }: HandOver,
+): Promise<Map<Poll, ClaimedRun[]>> {
+  const rows = handed.flatMap(({ runs }) => runs);
+  if (rows.some((row) => !row.fits)) await giveBack(db, rows, ctx);
+  const byPoll = new Map<Poll, ClaimedRun[]>();
+  groups.forEach((polls, i) => {
+    const executes = executesAny(polls);
+    const fitting = (handed[i]?.runs ?? []).filter((row) => row.fits);
+    for (const [poll, own] of dealRows(polls, fitting))
+      byPoll.set(
+        poll,
+        own.map((row) => claimedRun({ ...row, instant: dateOf(row.instant) }, { ctx, engine, executes })),
+      );
+  });
+  return byPoll;
+}
+
+/**
+ * The lanes in which runs may be ready still; undefined: any. `lanes`: those in which runs became ready. Runs may also be left
+ * in lanes that were asked for: there were not enough places, or another transaction was at work on the lease of a worker.
+ */
+export function lanesLeft(
+  lanes: readonly string[] | undefined,
+  groups: readonly Poll[][],
+  handed: readonly Handed[],
+): readonly string[] | undefined {
+  const isExhausted = (group: number): boolean => handed[group]?.exhausted === true;
+  const empty = new Set(groups.flatMap((group, i) => (isExhausted(i) ? lanesOf(group) : [])));
+  const asked = groups.flatMap((group, i) => (isExhausted(i) ? [] : lanesOf(group)));
+  return lanes && [...new Set([...lanes, ...asked])].filter((lane) => !empty.has(lane));
+}
+
+function lanesOf([poll]: readonly Poll[]): readonly string[] {
+  return poll?.lanes ?? [];
+}
+
+function dateOf(text: string | null): Date | null {
+  return text === null ? null : new Date(text);
+}

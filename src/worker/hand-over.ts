@@ -1,0 +1,58 @@
+/**
+ * Sends reports, and with them the places that are free: the answer may bring runs for these places. The child of a run that
+ * has ended usually comes so, without a poll.
+ *
+ * Places wait for the answer. A tenant whose last answer took long is sent its reports without any.
+ */
+import { largestHandOver } from '../contract/engine.ts';
+import type { ClaimedRun, Failure, Places as WirePlaces, ReportAnswer, ReportRequest } from '../contract/wire.ts';
+import type { Places } from './places.ts';
+import type { ReporterOptions } from './reporter.ts';
+
+/**
+ * How long an ended run keeps its place until its report leaves, which may take the place along. Also the longest answer to a
+ * report that places wait for. A process takes some milliseconds to start, so that places are idle for little longer.
+ */
+export const keepPlaceMs = 50;
+
+export type Lanes = Omit<WirePlaces, 'free'>;
+
+interface Options {
+  readonly places: Places;
+  /** What runs with a place, or without, may be claimed now; undefined: none. */
+  readonly lanesOf: (takesPlace: boolean) => Lanes | undefined;
+  readonly send: (message: Pick<ReportRequest, 'reports' | 'places'>, signal: AbortSignal) => Promise<ReportAnswer>;
+  readonly accept: (runs: readonly ClaimedRun[], takesPlace: boolean) => void;
+  /** In milliseconds. */
+  readonly now: () => number;
+}
+
+interface Offer {
+  readonly takesPlace: boolean;
+  readonly places: WirePlaces;
+  /** The places wait no longer. */
+  readonly settle: () => void;
+}
+
+export function handOver({ places, lanesOf, send, accept, now }: Options): ReporterOptions['send'] {
+  const slowTenants = new Set<string>();
+  return async (reports, signal): Promise<readonly Failure[]> => {
+    const isSlow = reports.some(({ tenant }) => slowTenants.has(tenant));
+    const offers = isSlow ? [] : [false, true].flatMap((takesPlace) => offerPlaces(places, takesPlace, lanesOf));
+    const sentAt = now();
+    const answer = await send({ reports, places: offers.map((offer) => offer.places) }, signal).finally(() => {
+      for (const { settle } of offers) settle();
+      const tookLong = now() - sentAt > keepPlaceMs;
+      for (const { tenant } of reports) slowTenants[tookLong ? 'add' : 'delete'](tenant);
+    });
+    offers.forEach(({ takesPlace }, i) => accept(answer.runs?.[i] ?? [], takesPlace));
+    return answer.failed;
+  };
+}
+
+function offerPlaces(places: Places, takesPlace: boolean, lanesOf: Options['lanesOf']): Offer[] {
+  const lanes = lanesOf(takesPlace);
+  if (lanes === undefined) return [];
+  const { free, settle } = takesPlace ? places.report() : { free: largestHandOver, settle: () => {} };
+  return free === 0 ? [] : [{ takesPlace, places: { free, ...lanes }, settle }];
+}
