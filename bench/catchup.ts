@@ -17,7 +17,7 @@ type Policy = keyof typeof policies;
 
 export async function catchup(options: Options, report: Report): Promise<Result> {
   const instants = options.runs || (options.quick ? 5_000 : 1_000_000);
-  const server = await startServer();
+  const server = await startServer(options);
   const control = await server.fresh(controlDatabase);
   const up = await startUp({ home: server.home, databaseUrl: control.url, worker: true, places: 1_000 });
   const tenant = await openTenant(control, server.address(tenantDatabase));

@@ -32,7 +32,7 @@ interface Measured {
 }
 
 export async function dag(options: Options, report: Report): Promise<Result> {
-  const server = await startServer(options.profile === undefined ? {} : profilingSettings);
+  const server = await startServer(options, options.profile === undefined ? {} : profilingSettings);
   if (options.runs > 0) return measureMemory(server, chosen(options)[0], options, report);
   const measured: Measured[] = [];
   for (const workload of chosen(options)) {
@@ -110,8 +110,9 @@ async function takeTurns(
   const productMs = (seconds * 1_000) / turns;
   const rawMs = Math.min(2_000, productMs);
   const workers = stage.workers.map(({ pid }) => pid);
-  const product = new Tally({ up: [stage.up.pid], workers, postgres: [server.pid] });
-  const raw = new Tally({ postgres: [server.pid] });
+  const postgres = server.pid === undefined ? [] : [server.pid];
+  const product = new Tally({ up: [stage.up.pid], workers, postgres });
+  const raw = new Tally({ postgres });
   if (profile !== undefined) await startProfile(stage.tenant.db);
   const before = stage.load.asked();
   await raw.add(() => stage.raw.write(rawMs, rows));

@@ -9,33 +9,35 @@ import { silent } from '../src/kernel/log.ts';
 import type { Service } from '../src/kernel/service.ts';
 import { sql } from '../src/kernel/sql.ts';
 import type { Address } from '../src/postgres/address.ts';
-import { withClient } from '../src/postgres/databases.ts';
 import { makeRuntimes } from '../src/runtimes/runtimes.ts';
 import { type Answer, type Carry, overNetwork } from '../src/worker/carrier.ts';
 import type { WorkerOptions } from '../src/worker/settings.ts';
 import { makeWorker } from '../src/worker/worker.ts';
+import { measureCommits, repeated, restMs } from './commits.ts';
 import { atEnd } from './ending.ts';
+import { type Hops, measureHops } from './hops.ts';
 import { startInProcess } from './in-process.ts';
 import type { Options } from './options.ts';
 import { type Percentiles, percentiles } from './percentiles.ts';
 import { startUp } from './product.ts';
+import { profilingSettings } from './profile.ts';
 import { aim, figure, type Report, type Result } from './report.ts';
 import { type Server, startServer } from './server.ts';
 import { controlDatabase, openTenant, type Tenant, tenantDatabase } from './tenant.ts';
 import { chainOf } from './workloads.ts';
 
-/** Long enough that every sweep and poll has settled, short enough for a few hundred samples. */
-const restMs = 15;
 const warmUps = 50;
 const stuckMs = 10_000;
 
 export async function handover(options: Options, report: Report): Promise<Result> {
-  const server = await startServer();
+  const server = await startServer(options, options.profile === undefined ? {} : profilingSettings);
   report.progress('worker in-process');
   const inside = await inProcess(server, options);
   report.progress('worker over HTTP');
   const { samples: outside, request } = await overHttp(server, options);
-  const commit = await commits(server, options);
+  const commit = await measureCommits(server.address(controlDatabase), options);
+  report.progress('a chain of 100 in `up`');
+  const hops = await measureHops(server, options, report);
   await server.stop();
   report.line('Parent finished → child started, on an idle system, in ms');
   report.table(
@@ -47,19 +49,29 @@ export async function handover(options: Options, report: Report): Promise<Result
       'an empty HTTP request': request,
     }).map(([name, p]) => [name, p.n, ...[p.p50, p.p90, p.p99, p.max].map(figure)]),
   );
+  reportHops(hops, report);
   const aims = [
     aim('hand-over in-process, p50', inside.p50, { below: 2 }, ' ms'),
     aim('hand-over in-process, p99', inside.p99, { below: 10 }, ' ms'),
     aim('hand-over over HTTP, p50', outside.p50, { below: 5 }, ' ms'),
+    aim('processor time per hop, all processes', hops.cpu.millrace + hops.cpu.postgres, { below: 4 }, ' ms'),
   ];
   return {
     rate: null,
     raw: null,
     ratio: null,
-    percentiles: { inProcess: inside, overHttp: outside, commit, request },
+    percentiles: { inProcess: inside, overHttp: outside, commit, request, hop: hops.ms },
     aims,
-    details: null,
+    details: { cpuPerHop: hops.cpu },
   };
+}
+
+function reportHops({ ms, cpu }: Hops, report: Report): void {
+  report.line('A chain of 100 tasks in `up`, on an idle system, in ms per hop');
+  report.table(
+    ['', 'chains', 'p50', 'max', 'processor time of Millrace', 'of PostgreSQL'],
+    [['hop', ms.n, ...[ms.p50, ms.max, cpu.millrace, cpu.postgres].map(figure)]],
+  );
 }
 
 async function inProcess(server: Server, options: Options): Promise<Percentiles> {
@@ -96,26 +108,6 @@ async function overHttp(
 async function freshControl(server: Server): Promise<Address> {
   await server.drop(tenantDatabase);
   return server.fresh(controlDatabase);
-}
-
-/** The shortest time that this machine needs for a durable change. A hand-over needs two of them in sequence. */
-function commits(server: Server, options: Options): Promise<Percentiles> {
-  return withClient(server.address(controlDatabase), async (client) => {
-    await client.query('create table bench_commit (n integer)');
-    const insert = { name: 'commit', text: 'insert into bench_commit values (1)' };
-    return repeated(options, async () => void (await client.query(insert)));
-  });
-}
-
-async function repeated({ quick }: Options, work: () => Promise<void>): Promise<Percentiles> {
-  const samples: number[] = [];
-  for (let i = 0; i < (quick ? 5 : 300); i++) {
-    const startedAt = performance.now();
-    await work();
-    samples.push(performance.now() - startedAt);
-    await sleep(restMs);
-  }
-  return percentiles(samples);
 }
 
 interface Wire {

@@ -55,17 +55,18 @@ interface World {
 
 export async function isolation(options: Options, report: Report): Promise<Result> {
   if (options.harm === 'villains') {
+    if (options.database !== undefined) throw new Error('--harm villains takes no --database: it measures processes');
     const { aims, harms: villains } = await measureVillains(options, report);
     return { rate: null, raw: null, ratio: null, percentiles: {}, aims, details: { villains } };
   }
   const result = await measureHarms(options, report, options.harm);
-  if (options.harm !== undefined) return result;
+  if (options.harm !== undefined || options.database !== undefined) return result;
   const { aims, harms: villains } = await measureVillains(options, report);
   return { ...result, aims: [...result.aims, ...aims], details: { ...result.details, villains } };
 }
 
 async function measureHarms(options: Options, report: Report, harm: HarmName | undefined): Promise<HarmResult> {
-  const server = await startServer();
+  const server = await startServer(options);
   const control = await server.fresh(controlDatabase);
   const up = await startUp({ home: server.home, databaseUrl: control.url, worker: false });
   const { key } = await up.call('POST /api/keys', { body: { name: 'bench', role: 'worker' } });
@@ -115,6 +116,7 @@ async function measureBeside(
   const { server, up, options, report } = world;
   const harm = harms[name];
   report.progress(harm.title);
+  server.reserve(name);
   if (harm.isComparison !== true) await makeNeighbour(world, name);
   const flood = options.runs > 0 ? options.runs : options.quick ? 20_000 : 1_000_000;
   const undo = await harm.begin({ server, up, name, flood });

@@ -21,7 +21,7 @@ const shortestNoticeMs = 4_000;
 const readMs = 2_000;
 
 export async function lateness(options: Options, report: Report): Promise<Result> {
-  const server = await startServer();
+  const server = await startServer(options);
   const control = await server.fresh(controlDatabase);
   const up = await startUp({ home: server.home, databaseUrl: control.url, worker: true, places: 1_000 });
   const tenant = await openTenant(control, server.address(tenantDatabase));
@@ -63,20 +63,24 @@ function document(name: string, count: number, start: (i: number) => number, per
 }
 
 /** Applies jobs that become due only after all are applied: doubles the notice until that succeeds. Returns the due time. */
-async function applyInTime(tenant: Tenant, documents: (dueAt: number) => readonly object[]): Promise<number> {
-  for (let noticeMs = shortestNoticeMs; ; noticeMs *= 2) {
+export async function applyInTime(
+  tenant: Tenant,
+  documents: (dueAt: number) => readonly object[],
+  firstNoticeMs = shortestNoticeMs,
+): Promise<number> {
+  for (let noticeMs = firstNoticeMs; ; noticeMs *= 2) {
     const dueAt = Date.now() + noticeMs;
     await tenant.apply(documents(dueAt));
     if (Date.now() < dueAt - readMs) return dueAt;
   }
 }
 
-interface Ordinary {
+export interface Ordinary {
   readonly fired: number[];
   readonly started: number[];
 }
 
-async function measureOrdinary(tenant: Tenant, { seconds }: Options, report: Report): Promise<Ordinary> {
+export async function measureOrdinary(tenant: Tenant, { seconds }: Options, report: Report): Promise<Ordinary> {
   report.progress(`ordinary triggers: ${perSecond} a second for ${seconds} s`);
   const firstAt = await applyInTime(tenant, (dueAt) => [
     document('ordinary', perSecond, (i) => dueAt + (i * 1_000) / perSecond, '1s'),
@@ -121,9 +125,15 @@ const patienceMs = 60_000;
 
 /** Polls until `done`; returns the milliseconds since `fromMs`. */
 async function until(fromMs: number, done: () => Promise<boolean>): Promise<number> {
-  while (!(await done())) {
-    if (Date.now() - fromMs > patienceMs) throw new Error(`not all triggers fired within ${patienceMs / 1_000} s`);
+  return waitUntil(fromMs, async () => ((await done()) ? Date.now() - fromMs : undefined));
+}
+
+/** Polls until `find` finds something, for at most a minute after `fromMs`. */
+export async function waitUntil<T>(fromMs: number, find: () => Promise<T | undefined>): Promise<T> {
+  for (;;) {
+    const found = await find();
+    if (found !== undefined) return found;
+    if (Date.now() - fromMs > patienceMs) throw new Error(`not all runs have ended within ${patienceMs / 1_000} s`);
     await sleep(10);
   }
-  return Date.now() - fromMs;
 }

@@ -24,7 +24,7 @@ export interface Load {
 export interface LoadOptions {
   readonly up: Up;
   readonly tenant: Tenant;
-  readonly workload: Workload;
+  readonly workload: Pick<Workload, 'runsPerFiring'>;
   /** Number of unfinished runs to keep up, over all stages. */
   readonly outstanding: number;
 }

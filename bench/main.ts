@@ -1,4 +1,5 @@
 /** Entry point of `npm run bench`: argv → benchmark → report. */
+import { burst } from './burst.ts';
 import { catchup } from './catchup.ts';
 import { dag } from './dag.ts';
 import { endAll, endOnSignals } from './ending.ts';
@@ -15,6 +16,7 @@ import { tenants } from './tenants.ts';
 const benchmarks: Record<BenchmarkName, (options: Options, report: Report) => Promise<Result>> = {
   dag,
   handover,
+  burst,
   lateness,
   start,
   catchup,
@@ -33,16 +35,24 @@ export async function main(args: readonly string[]): Promise<number> {
     return 2;
   }
   endOnSignals();
-  const machine = machineFacts();
+  const machine = await machineFacts(options.database);
+  const title = `bench ${withoutUrl(args).join(' ')}`;
   const report = new Report();
-  process.stdout.write(`bench ${args.join(' ')}\n${describeMachine(machine)}\n\n`);
+  process.stdout.write(`${title}\n${describeMachine(machine)}\n\n`);
   try {
     const result = await benchmarks[options.name](options, report);
     report.aims(result.aims);
-    if (options.append) await report.append(`bench ${args.filter((arg) => arg !== '--append').join(' ')}`, machine);
+    if (options.append) await report.append(title, machine);
     if (options.json) process.stdout.write(`${JSON.stringify({ name: options.name, ...result, machine })}\n`);
     return 0;
   } finally {
     await endAll();
   }
+}
+
+/** An address may hold a password. */
+function withoutUrl(args: readonly string[]): string[] {
+  return args
+    .filter((arg) => arg !== '--append')
+    .map((arg) => arg.replace(/^(--database=)?postgres(ql)?:.*$/, '$1URL'));
 }

@@ -3,7 +3,17 @@ import { parseArgs } from 'node:util';
 import { type HarmName, harmNames } from './harms.ts';
 import { type WorkloadName, workloadNames } from './workloads.ts';
 
-const benchmarks = ['dag', 'handover', 'lateness', 'start', 'catchup', 'pages', 'tenants', 'isolation'] as const;
+const benchmarks = [
+  'dag',
+  'handover',
+  'burst',
+  'lateness',
+  'start',
+  'catchup',
+  'pages',
+  'tenants',
+  'isolation',
+] as const;
 export type BenchmarkName = (typeof benchmarks)[number];
 
 export interface Options {
@@ -21,12 +31,15 @@ export interface Options {
   readonly snapshot: boolean;
   readonly runs: number;
   readonly profile: string | undefined;
+  /** URL of an existing PostgreSQL server; without it, the benchmark starts an embedded one. */
+  readonly database: string | undefined;
 }
 
 export const usage = `npm run bench -- NAME [flags]
 
   dag        runs per second, against PostgreSQL alone in the same run
   handover   parent finished → child started, on an idle system
+  burst      1,000 tasks that have never run, due at one instant; one fan-out of ten; ordinary triggers
   lateness   how late triggers fire: 10,000 at once, and ordinary ones
   start      start with 100,000 triggers, cold and warm, and memory when idle
   catchup    a million missed instants, with a live trigger beside them (--runs N: another number)
@@ -38,6 +51,7 @@ export const usage = `npm run bench -- NAME [flags]
   --append         add the report to docs/benchmarks.md
   --seconds N      how long each thing is measured (10)
   --quick          a couple of seconds in all; shows that it works, measures nothing
+  --database URL   an existing PostgreSQL server: the benchmark makes and drops databases of its own there
 
   of dag only:
   --workload NAME  ${workloadNames.join(', ')}; all, or chain with one of the next three
@@ -45,7 +59,7 @@ export const usage = `npm run bench -- NAME [flags]
   --old N          compares an empty database with one that holds N old runs
   --snapshot       compares with a foreign transaction held open
   --runs N         memory over N runs
-  --profile DIR    time by statement, and profiles of Node in DIR
+  --profile DIR    of handover, too: time by statement, and profiles of Node in DIR; of burst: profiles of Node
 
   of isolation only:
   --harm NAME      ${harmNames.join(', ')}, villains; all`;
@@ -62,6 +76,7 @@ const flags = {
   old: { type: 'string' },
   runs: { type: 'string' },
   profile: { type: 'string' },
+  database: { type: 'string' },
 } as const;
 
 /** Throws an error whose message is meant for users. */
@@ -77,6 +92,7 @@ export function readOptions(args: readonly string[]): Options {
     quick,
     snapshot,
     profile,
+    database: databaseUrl(values.database),
     seconds: number('seconds', values.seconds) ?? (quick ? 0.3 : 10),
     workload: values.workload === undefined ? undefined : oneOf(workloadNames, 'workload', values.workload),
     harm: values.harm === undefined ? undefined : oneOf([...harmNames, 'villains' as const], 'harm', values.harm),
@@ -90,6 +106,12 @@ function oneOf<T extends string>(known: readonly T[], kind: string, word: string
   const found = known.find((name) => name === word);
   if (found === undefined) throw new Error(`unknown ${kind} '${word}'; choose one of ${known.join(', ')}`);
   return found;
+}
+
+function databaseUrl(text: string | undefined): string | undefined {
+  if (text !== undefined && !(URL.canParse(text) && /^postgres(ql)?:/.test(text)))
+    throw new Error('--database must be a URL such as postgres://user@localhost/postgres');
+  return text;
 }
 
 function number(flag: string, text: string | undefined): number | undefined {

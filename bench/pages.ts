@@ -28,7 +28,7 @@ const times = 9;
 
 export async function pages(options: Options, report: Report): Promise<Result> {
   const past = { runs: options.runs || (options.quick ? 20_000 : 5_000_000), jobs: options.quick ? 20 : 1_000 };
-  const server = await startServer();
+  const server = await startServer(options);
   const address = await server.fresh('history');
   await makeHistory(address, past, (line) => report.progress(line));
   const pool = openHistory(address);
@@ -209,12 +209,12 @@ interface Pruned {
 }
 
 /** Prunes by age, with a limit that covers a tenth of all runs. There are no pauses as a scheduler makes them. */
-async function prune(ctx: EngineContext, server: number, report: Report): Promise<Pruned> {
+async function prune(ctx: EngineContext, server: number | undefined, report: Report): Promise<Pruned> {
   const { at, runs } = await onPool(ctx.pool).one<{ at: Date; runs: number }>(sql`
     select percentile_disc(0.1) within group (order by finished_at) as at, count(*)::integer / 10 as runs from run`);
   report.progress(`pruning ${runs.toLocaleString('en-US')} runs`);
   const retention = { ...keepAll, ageMs: Date.now() - at.getTime() };
-  const cpu = async (): Promise<number> => (await cpuOfTrees([server]))[0] ?? 0;
+  const cpu = async (): Promise<number> => (server === undefined ? 0 : ((await cpuOfTrees([server]))[0] ?? 0));
   const [startedAt, before] = [performance.now(), await cpu()];
   await engine.prune({ ...ctx, settings: { ...ctx.settings, retention } });
   const seconds = (performance.now() - startedAt) / 1_000;

@@ -1,5 +1,6 @@
 /** Processor time and memory of processes, from /proc. On systems other than Linux all figures are 0. */
 import { readdir, readFile } from 'node:fs/promises';
+import { readProcessStat } from '../src/kernel/process/process-stat.ts';
 
 interface Stat {
   readonly pid: number;
@@ -33,6 +34,12 @@ function below(root: number, all: readonly Stat[]): Stat[] {
 export async function cpuOfTrees(roots: readonly number[]): Promise<number[]> {
   const all = await stats();
   return roots.map((root) => below(root, all).reduce((sum, { cpu }) => sum + cpu, 0));
+}
+
+/** The postmaster of a backend on this machine; undefined if that process is not a backend. */
+export async function postmasterOf(backend: number): Promise<number | undefined> {
+  const title = await readFile(`/proc/${backend}/cmdline`, 'utf8').catch(() => '');
+  return title.startsWith('postgres:') ? readProcessStat(backend)?.parent : undefined;
 }
 
 export async function pidsBelow(root: number): Promise<number[]> {

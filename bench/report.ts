@@ -61,15 +61,20 @@ export class Report {
   }
 }
 
-export function aim(what: string, measured: number, bound: { below: number } | { atLeast: number }, unit: string): Aim {
+type Bound = { readonly below: number } | { readonly atMost: number } | { readonly atLeast: number };
+
+export function aim(what: string, measured: number, bound: Bound, unit: string): Aim {
   const formatted = `${figure(measured)}${unit}`;
+  if ('atMost' in bound)
+    return { what, aim: `≤ ${bound.atMost}${unit}`, measured: formatted, met: measured <= bound.atMost };
   return 'below' in bound
     ? { what, aim: `< ${bound.below}${unit}`, measured: formatted, met: measured < bound.below }
     : { what, aim: `≥ ${bound.atLeast}${unit}`, measured: formatted, met: measured >= bound.atLeast };
 }
 
-/** Rounds to three significant digits; such figures are not more precise. */
+/** Rounds to three significant digits; such figures are not more precise. `-`: there is no figure. */
 export function figure(value: number): string {
+  if (!Number.isFinite(value)) return '-';
   if (Math.abs(value) >= 1_000) return Math.round(value).toLocaleString('en-US');
   return Number(value.toPrecision(3)).toString();
 }

@@ -21,13 +21,13 @@ export async function start(options: Options, report: Report): Promise<Result> {
   const trials: Trial[] = [];
   for (let i = 0; i < times; i++) {
     report.progress(`a new home, ${i + 1} of ${times}`);
-    trials.push(await tryHome(options));
+    trials.push(options.database === undefined ? await tryHome(options) : await tryExisting(options));
   }
   const cold = percentiles(trials.map(({ coldMs }) => coldMs));
   const warm = percentiles(trials.map(({ warmMs }) => warmMs));
   const memory = percentiles(trials.map(({ memoryMb }) => memoryMb)).p50;
   const triggers = options.quick ? 2_000 : 100_000;
-  const many = await startWithTriggers(triggers, report);
+  const many = await startWithTriggers(options, triggers, report);
   const named = `${triggers.toLocaleString('en-US')} triggers`;
   report.line('Waiting, in ms');
   report.table(
@@ -42,7 +42,12 @@ export async function start(options: Options, report: Report): Promise<Result> {
   const aims = [
     aim('cold `up` to first finished run', cold.p50 / 1_000, { below: 3 }, ' s'),
     aim('warm `up` to healthy', warm.p50 / 1_000, { below: 1.5 }, ' s'),
-    aim('idle memory of `up` with PostgreSQL', memory, { below: 250 }, ' MB'),
+    aim(
+      `idle memory of \`up\`${options.database === undefined ? ' with PostgreSQL' : ''}`,
+      memory,
+      { below: 250 },
+      ' MB',
+    ),
     aim(`start with ${named}`, many.queuedMs / 1_000, { below: 5 }, ' s'),
   ];
   return { rate: null, raw: null, ratio: null, percentiles: { cold, warm }, aims, details: { memoryMb: memory, many } };
@@ -54,17 +59,31 @@ interface Trial {
   readonly memoryMb: number;
 }
 
-async function tryHome({ quick }: Options): Promise<Trial> {
+async function tryHome(options: Options): Promise<Trial> {
   const { home, remove } = await temporaryHome();
   const stopServer = atEnd(async () => void (await stopEmbedded(home, { mode: 'immediate' })));
-  const coldMs = await timed(async () => {
-    const up = await startUp({ home, worker: true });
-    await finishFirstRun(up);
-    return up;
-  });
-  const warmMs = await timed(() => startUp({ home, worker: true }), !quick);
+  const trial = await tryTwice({ home, worker: true }, options);
   await stopServer();
   await remove();
+  return trial;
+}
+
+/** The server is running already, and has no database for `up` yet. */
+async function tryExisting(options: Options): Promise<Trial> {
+  const server = await startServer(options);
+  const databaseUrl = server.address(controlDatabase).url;
+  const trial = await tryTwice({ home: server.home, databaseUrl, worker: true }, options);
+  await server.stop();
+  return trial;
+}
+
+async function tryTwice(up: UpOptions, { quick }: Options): Promise<Trial> {
+  const coldMs = await timed(async () => {
+    const started = await startUp(up);
+    await finishFirstRun(started);
+    return started;
+  });
+  const warmMs = await timed(() => startUp(up), !quick);
   return { coldMs: coldMs.ms, warmMs: warmMs.ms, memoryMb: warmMs.memoryMb };
 }
 
@@ -98,8 +117,12 @@ async function finishFirstRun({ call }: Up): Promise<void> {
   while ((await call('GET /api/runs/{id}', { params: { id: run } })).state !== 'success') await sleep(5);
 }
 
-async function startWithTriggers(count: number, report: Report): Promise<{ newMs: number; queuedMs: number }> {
-  const server = await startServer();
+async function startWithTriggers(
+  { database }: Options,
+  count: number,
+  report: Report,
+): Promise<{ newMs: number; queuedMs: number }> {
+  const server = await startServer({ database });
   const control = await server.fresh(controlDatabase);
   const options = { home: server.home, databaseUrl: control.url, worker: true };
   const first = await startUp(options);

@@ -27,7 +27,9 @@ interface Idle {
 export async function tenants(options: Options, report: Report): Promise<Result> {
   const count = options.quick ? 5 : 200;
   const idleFor = options.quick ? 500 : idleMs;
-  const server = await startServer();
+  const server = await startServer(options);
+  refuseOthers(server);
+  server.reserve(...copiesOf(count));
   const control = await server.fresh(controlDatabase);
   const up = (): Promise<Up> =>
     startUp({
@@ -143,7 +145,7 @@ async function plant(server: Server, firstAt: number): Promise<number> {
 }
 
 async function copy(server: Server, count: number): Promise<void> {
-  const left = Array.from({ length: count - 1 }, (_, i) => nameOf(i + 1));
+  const left = copiesOf(count);
   const work = (): Promise<void> =>
     withClient(server.address('postgres'), async (client) => {
       for (let name = left.pop(); name !== undefined; name = left.pop())
@@ -152,6 +154,18 @@ async function copy(server: Server, count: number): Promise<void> {
   await Promise.all(Array.from({ length: copiesAtOnce }, work));
   // write out the copies now, so that the tenants' start is not charged for it
   await withClient(server.address('postgres'), (client) => client.query('checkpoint'));
+}
+
+function copiesOf(count: number): string[] {
+  return Array.from({ length: count - 1 }, (_, i) => nameOf(i + 1));
+}
+
+/** Here every database of the server becomes a tenant. */
+function refuseOthers({ others }: Server): void {
+  if (others.length > 0)
+    throw new Error(
+      `tenants makes a tenant of every database, and the server of --database has ${others.join(', ')}; name another server`,
+    );
 }
 
 function nameOf(number: number): string {
@@ -177,7 +191,7 @@ async function measureIdle(server: Server, up: Up, forMs: number): Promise<Idle>
     return rows[0]?.n ?? 0;
   });
   const mb = async (pid: number): Promise<number> => (await proportionalBytes(await pidsBelow(pid))) / 2 ** 20;
-  return { memoryMb: await mb(up.pid), serverMb: await mb(server.pid), connections };
+  return { memoryMb: await mb(up.pid), serverMb: server.pid === undefined ? 0 : await mb(server.pid), connections };
 }
 
 interface Fired {

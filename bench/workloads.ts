@@ -13,7 +13,7 @@ export interface Workload {
 
 const never = '9000-01-01T00:00:00Z';
 const trigger = { name: 'start', start: never, period: '1 hour' };
-const triggered = { depends: ['trigger/start'] };
+export const triggered = { depends: ['trigger/start'] };
 
 /** `quick` makes fewer jobs, because applying a thousand takes longer than all the rest. */
 export function makeWorkloads(quick: boolean): readonly Workload[] {
@@ -36,6 +36,11 @@ function jobs(count: number, tasks: readonly object[]): object[] {
 /** A job of `length` tasks in a row. */
 export function chainOf(length: number): { readonly triggers: readonly object[]; readonly tasks: readonly object[] } {
   return { triggers: [trigger], tasks: chain(length) };
+}
+
+/** A job of one task, `width` tasks after it, and one after these. */
+export function fanOf(width: number): { readonly triggers: readonly object[]; readonly tasks: readonly object[] } {
+  return { triggers: [trigger], tasks: fan(width) };
 }
 
 function chain(length: number): object[] {

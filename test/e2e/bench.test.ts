@@ -1,8 +1,13 @@
-/** The benchmarks run from a fresh build, with nothing else installed, and say what they found in the promised form. */
+/**
+ * The benchmarks run from a fresh build and say what they found in the promised form: on an embedded PostgreSQL, with nothing
+ * else installed, and on Debian's.
+ */
 import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { ExternalPostgres } from '../harness/external-postgres.ts';
+import { needs } from '../harness/services.ts';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 const number = expect.any(Number) as number;
@@ -15,6 +20,7 @@ const machine = {
   load: number,
   node: process.version,
   postgres: expect.stringMatching(/^\d+\.\d+$/) as string,
+  server: expect.stringMatching(/^PostgreSQL 18\.\d+, embedded$/) as string,
   commit: text,
   date: text,
 };
@@ -40,9 +46,9 @@ it('handover tells percentiles, in-process and over HTTP', async () => {
     rate: null,
     raw: null,
     ratio: null,
-    percentiles: { inProcess: percentiles, overHttp: percentiles },
+    percentiles: { inProcess: percentiles, overHttp: percentiles, hop: percentiles },
     machine,
-    aims: [aim, aim, aim],
+    aims: [aim, aim, aim, aim],
   });
 }, 240_000);
 
@@ -61,3 +67,34 @@ it('a benchmark that does not exist is refused with what there is', async () => 
     stderr: expect.stringMatching(/unknown benchmark 'speed'[^]*handover/) as string,
   });
 }, 60_000);
+
+describe.skipIf(!needs('postgresql'))('On the server of --database, here Debian’s PostgreSQL 15', () => {
+  const server = new ExternalPostgres();
+  beforeAll(() => server.create());
+  afterAll(() => server.remove());
+  const external = { ...machine, server: expect.stringMatching(/^PostgreSQL 1[4-7]\..* of --database/) as string };
+
+  it.each([
+    ['dag', {}, 1],
+    ['handover', { inProcess: percentiles, overHttp: percentiles, hop: percentiles }, 4],
+    ['burst', { started: percentiles, fan: percentiles, triggers: percentiles, commit: percentiles }, 3],
+  ])(
+    '%s tells its percentiles and aims, names the server and leaves no database behind',
+    async (name, told, aims) => {
+      const result = await bench(name, '--database', server.url('postgres'));
+      const promised = { name, percentiles: told, machine: external, aims: Array.from({ length: aims }, () => aim) };
+      expect(result).toMatchObject(promised);
+      expect(await server.databases()).toEqual(['postgres']);
+    },
+    240_000,
+  );
+
+  it('a benchmark refuses to begin where a database has a name that it needs', async () => {
+    await server.run('create database millrace_default');
+    await expect(bench('handover', '--database', server.url('postgres'))).rejects.toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('already has millrace_default') as string,
+    });
+    expect(await server.databases()).toEqual(['millrace_default', 'postgres']);
+  }, 60_000);
+});

@@ -5,6 +5,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { endProcess, ExternalPostgres } from '../harness/external-postgres.ts';
 import { type Endpoints, makeHomeFolder, millrace, productMain, productNode, removeHome } from '../harness/product.ts';
 import { makeClient } from '../../src/http/client.ts';
+import { addressOfUrl } from '../../src/postgres/address.ts';
+import { withClient } from '../../src/postgres/databases.ts';
 import { needs } from '../harness/services.ts';
 import { until } from '../harness/until.ts';
 
@@ -85,5 +87,24 @@ describe.skipIf(!needs('postgresql'))('on an external PostgreSQL 15', () => {
       return listed.length > 0 ? listed : undefined;
     });
     expect(schedulers).toHaveLength(1);
+    const { database } = await call('GET /api/installation');
+    // jit is on by default here: the sessions turn it off
+    expect(database).toEqual({ version: expect.stringMatching(/^1[4-7]\./) as string, slow: [] });
+  });
+
+  it('makes ids of version 7 that sort as they were made, by a function that the planner inlines', async () => {
+    await withClient(addressOfUrl(url('millrace_default')), async (client) => {
+      const { rows } = await client.query<{ id: string }>(
+        'select millrace.new_id()::text as id from generate_series(1, 1000) as n order by n',
+      );
+      const ids = rows.map(({ id }) => id);
+      expect(ids).toEqual(ids.toSorted());
+      expect(ids.filter((id) => !/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab]/.test(id))).toEqual([]);
+      expect(Math.abs(Number.parseInt((ids[0] ?? '').replace('-', '').slice(0, 12), 16) - Date.now())).toBeLessThan(
+        60_000,
+      );
+      const plan = await client.query<{ 'QUERY PLAN': string }>('explain (verbose) select millrace.new_id()');
+      expect(plan.rows.map((row) => row['QUERY PLAN']).join('\n')).not.toContain('new_id');
+    });
   });
 });

@@ -185,6 +185,20 @@ describe.skipIf(!needs('chromium'))('the web interface', () => {
     }
   }, 60_000);
 
+  it('shows settings of PostgreSQL that cost speed, with the remedy', async () => {
+    const { context, open } = await signIn(browser, product, product.rootKey);
+    await context.route('**/api/installation', async (route) => {
+      const answer = await route.fetch();
+      const slow = [{ name: 'autovacuum', value: 'off', advice: 'Set autovacuum = on.' }];
+      await route.fulfill({ json: { ...((await answer.json()) as object), database: { version: '15.18', slow } } });
+    });
+    const page = await open('/settings');
+    await page.getByText('PostgreSQL 15.18').waitFor();
+    await page.getByRole('list', { name: 'Settings of PostgreSQL that cost speed' }).waitFor();
+    await page.getByText('autovacuum = off costs speed. Set autovacuum = on.').waitFor();
+    await context.close();
+  });
+
   it('offers a viewer nothing that changes things', async () => {
     const { key } = await product.call('POST /api/keys', { body: { name: 'wall', role: 'viewer' } });
     const { context, open } = await signIn(browser, product, key);

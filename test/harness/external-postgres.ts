@@ -4,6 +4,8 @@ import { chownSync, mkdtempSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { addressOfUrl } from '../../src/postgres/address.ts';
+import { withClient } from '../../src/postgres/databases.ts';
 import { findService } from '../../scripts/services.js';
 import { until } from './until.ts';
 
@@ -46,6 +48,16 @@ export class ExternalPostgres {
   async run(statement: string, database = 'postgres'): Promise<void> {
     const args = ['-h', this.#folder, '-U', 'postgres', '-c', statement, database];
     execFileSync(join(this.#bin, 'psql'), args, { stdio: 'ignore' });
+  }
+
+  /** Names of all databases but the templates. */
+  async databases(): Promise<string[]> {
+    return withClient(addressOfUrl(this.url('postgres')), async (client) => {
+      const { rows } = await client.query<{ name: string }>(
+        'select datname as name from pg_database where not datistemplate order by datname',
+      );
+      return rows.map(({ name }) => name);
+    });
   }
 
   /** A fast shutdown, which ends all connections. */

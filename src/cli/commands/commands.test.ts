@@ -42,6 +42,12 @@ const fixed: SomeHandlers = {
     facts: { launcher_active: isLaunching, version: name === 'shop' ? '0.2.0' : null },
   }),
   'GET /openapi.json': async () => ({ info: { version: '9.8.7' } }),
+  'GET /api/installation': async () => ({
+    version: '9.8.7',
+    node: '',
+    database: { version: '15.18', slow: [{ name: 'autovacuum', value: 'off', advice: 'Set it to on.' }] },
+    settings: null,
+  }),
   'GET /api/status': async () => ({ num_projects: 1, num_workers: 1, running_tasks: 0 }),
   'GET /api/schedulers': async () => [],
   'GET /api/workers': async () => [
@@ -224,6 +230,14 @@ describe('the installation', () => {
     const unwell = await cli(['status', '--json']);
     expect(unwell.code).toBe(1);
     expect(JSON.parse(unwell.stdout)).toMatchObject({ health: { ok: false, reason: 'the scheduler is starting' } });
+  });
+
+  it('names settings of PostgreSQL that cost speed, which do not make it unwell', async () => {
+    const { code, stdout } = await cli(['status']);
+    expect([code, stdout]).toEqual([
+      0,
+      expect.stringMatching(/^PostgreSQL: +15\.18\nslow: +autovacuum is off\. Set it to on\.$/m),
+    ]);
   });
 
   it('tells the version of the tenant, which need not be that of the server', async () => {

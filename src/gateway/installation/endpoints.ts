@@ -113,12 +113,18 @@ export const gatewayEndpoints = endpoints({
     others: { 409: "it is the installation's own root key, which is replaced by a restart with another" },
   },
   'GET /api/installation': {
-    summary: 'What this installation is: its version and, for root, how it is configured, secrets left out',
+    summary:
+      'What this installation is: its version, settings of the PostgreSQL server that make it slow and, for root, how it is configured, secrets left out',
     tag: 'installation',
     allow: ['viewer', 'operator'],
     answer: z.object({
       version: z.string(),
       node: z.string(),
+      /** The server of the control database, and its settings that cost speed. */
+      database: z.object({
+        version: z.string(),
+        slow: z.array(z.object({ name: z.string(), value: z.string(), advice: z.string() })),
+      }),
       /** Null for all but root. `set`: by the environment or an option; the others are defaults. */
       settings: z
         .array(z.object({ name: z.string(), value: z.string().nullable(), set: z.boolean(), about: z.string() }))

@@ -64,6 +64,7 @@ const paths = [
   '/api/me',
   '/api/tenants',
   '/api/tenants/shop',
+  '/api/installation',
   '/api/explain/tenant/shop',
   '/t/shop/api/overview',
   '/t/shop/api/status',

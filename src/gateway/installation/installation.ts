@@ -4,15 +4,17 @@ import { bodyOf, nameIn, readAudit } from '../../events/audit.ts';
 import { findTopic, type LoggedEvent } from '../../events/queries.ts';
 import type { Handlers } from '../../http/endpoint.ts';
 import { packageVersion } from '../../kernel/process/package-files.ts';
+import { readServerSpeed } from '../../postgres/slow-settings.ts';
 import type { GatewayContext } from './context.ts';
 import type { gatewayEndpoints } from './endpoints.ts';
 
 type Keys = 'GET /api/installation' | 'GET /api/installation/audit';
 
 export const installationHandlers: Handlers<Pick<typeof gatewayEndpoints, Keys>, GatewayContext> = {
-  'GET /api/installation': async ({ caller }, { settings }) => ({
+  'GET /api/installation': async ({ caller }, { control, settings }) => ({
     version: packageVersion,
     node: process.versions.node,
+    database: await readServerSpeed(control),
     settings: caller?.kind !== 'task' && caller?.role === 'root' ? [...settings] : null,
   }),
   'GET /api/installation/audit': async ({ query }, { control }) => {

@@ -47,7 +47,7 @@ interface Asked {
 const healthPaths = /^\/(?:healthz|readyz)$/;
 /** Answered though the database is slow: `millrace status`, `why` and the pages that show how things stand. */
 const promptPaths =
-  /^(?:\/t\/[^/]+)?\/(?:healthz|readyz|api\/(?:me|tenants|explain\/tenant|overview|status|workers|schedulers|launcher|slots)(?:\/[^/]*)?)$/;
+  /^(?:\/t\/[^/]+)?\/(?:healthz|readyz|api\/(?:me|tenants|explain\/tenant|overview|status|workers|schedulers|launcher|slots|installation)(?:\/[^/]*)?)$/;
 const answerTimes = {
   /** A read waits for this long at least. A database that is slow, and not frozen, answers meanwhile. */
   patienceMs: 1_000,

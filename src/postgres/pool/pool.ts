@@ -1,6 +1,7 @@
 /**
- * Pools of connections. Every connection is set up the same way before its first use: schema, UTC, a limit on forgotten
- * transactions. A connection through a transaction pooler is refused: advisory locks and LISTEN would silently break.
+ * Pools of connections. Every connection is set up the same way before its first use: schema, UTC, no compilation of
+ * plans, a limit on forgotten transactions. A connection through a transaction pooler is refused: advisory locks and
+ * LISTEN would silently break.
  */
 import { type Client, type ClientBase, Pool, types } from 'pg';
 import { isLockTimeout, MillraceError, poolClosed } from '../../errors.ts';
@@ -138,17 +139,29 @@ export function notForgotten(schema: keyof typeof forgotten): string {
     set tcp_keepalives_count to 3`;
 }
 
+/**
+ * In the round trip that proves the connection. As parameters at startup, PgBouncer would refuse some of them.
+ *
+ * - `jit` off: an ordinary server compiles our plans again at each execution, because a plan without sequential scans has
+ *   a high estimated cost before PostgreSQL 18. That took more than half of a hand-over's processor time.
+ * - `vacuum_cost_delay`: a sweep of a large table pauses now and then, because others of this server have work meanwhile.
+ */
+function sessionSettings(schema: PoolOptions['schema']): string {
+  return `
+    set search_path to ${schema};
+    set timezone to 'UTC';
+    set jit to off;
+    set vacuum_cost_delay to '2ms';
+    set idle_in_transaction_session_timeout to '${forgotten[schema]}'`;
+}
+
 export async function setUp(
   client: ClientBase,
   options: Omit<PoolOptions, 'max' | 'onError' | 'idleMs'>,
 ): Promise<void> {
-  // a sweep of a large table pauses now and then: others of this server have work meanwhile
   const proof = await rowOf<Proof>(
     client,
-    `set search_path to ${options.schema};
-     set timezone to 'UTC';
-     set vacuum_cost_delay to '2ms';
-     set idle_in_transaction_session_timeout to '${forgotten[options.schema]}';
+    `${sessionSettings(options.schema)};
      select pg_backend_pid() as pid, (select oid from pg_database where datname = current_database()) as oid`,
   );
   prove(client, options, proof);

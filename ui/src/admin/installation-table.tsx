@@ -4,13 +4,25 @@ import type { GatewayAnswer } from '../client.ts';
 type Installation = GatewayAnswer<'GET /api/installation'>;
 
 export function InstallationTable({ installation }: { readonly installation: Installation }) {
-  const { version, node, settings } = installation;
+  const { version, node, database, settings } = installation;
   return (
     <section aria-labelledby="installation">
       <h2 id="installation">Installation</h2>
       <p className="muted">
-        Millrace {version} on Node {node}. <a href="/docs">API documentation</a>
+        Millrace {version} on Node {node}, PostgreSQL {database.version}. <a href="/docs">API documentation</a>
       </p>
+      {database.slow.length === 0 ? null : (
+        <ul aria-label="Settings of PostgreSQL that cost speed">
+          {database.slow.map(({ name, value, advice }) => (
+            <li key={name}>
+              <code>
+                {name} = {value}
+              </code>{' '}
+              costs speed. {advice}
+            </li>
+          ))}
+        </ul>
+      )}
       {settings === null ? null : (
         <table className="table settings-table">
           <thead>

@@ -18,15 +18,17 @@ async function fetchStatus(server: Server) {
       unread.push({ part, reason: error.message });
       return null;
     });
-  const [tenant, version, counts, workers, schedulers] = await Promise.all([
+  const [tenant, version, installation, counts, workers, schedulers] = await Promise.all([
     unlessUnavailable(server.gateway('GET /api/explain/tenant/{name}', { params: { name } })),
     unlessUnavailable(fetchVersion(server)),
+    unlessUnavailable(server.gateway('GET /api/installation')),
     unlessFailed('counts', server.tenant('GET /api/status')),
     unlessFailed('workers', listWorkers(server)),
     unlessFailed('schedulers', server.tenant('GET /api/schedulers')),
   ]);
   unread.sort((a, b) => (a.part < b.part ? -1 : 1));
-  return tenant && { url, tenant, version: version ?? null, counts, workers, schedulers, unread };
+  const database = installation?.database ?? null;
+  return tenant && { url, tenant, version: version ?? null, database, counts, workers, schedulers, unread };
 }
 
 /** A part that the tenant's API could not answer. */
@@ -122,10 +124,11 @@ function showUnavailable({ out }: Session, url: string, health: Health): never {
   throw new Ended(exitCodes.failed);
 }
 
-function showFacts(out: Output, { url, health, tenant, version, counts, unread }: Status): void {
+function showFacts(out: Output, { url, health, tenant, version, database, counts, unread }: Status): void {
   out.facts([
     ['server', url],
     ['server version', version ?? '-'],
+    ...(database === null ? [] : databaseFacts(database)),
     ['health', health.ok ? 'ok' : `not ok: ${health.reason}`],
     ['tenant', tenant.tenant],
     ['scheduler', tenant.summary],
@@ -139,6 +142,14 @@ function showFacts(out: Output, { url, health, tenant, version, counts, unread }
       (reason) => ['not read', partsWith(reason, unread)] as const,
     ),
   ]);
+}
+
+/** Settings that cost speed do not make the server unwell. */
+function databaseFacts({ version, slow }: NonNullable<Status['database']>): (readonly [string, string])[] {
+  return [
+    ['PostgreSQL', version],
+    ...slow.map(({ name, value, advice }) => ['slow', `${name} is ${value}. ${advice}`] as const),
+  ];
 }
 
 function partsWith(reason: string, unread: readonly Unread[]): string {

@@ -31,7 +31,12 @@ beforeAll(async () => {
   });
   server = await startLocalServer({
     ...(Object.fromEntries(handlers) as SomeHandlers),
-    'GET /api/installation': async () => ({ version: engineVersion, node: '', settings: null }),
+    'GET /api/installation': async () => ({
+      version: engineVersion,
+      node: '',
+      database: { version: '', slow: [] },
+      settings: null,
+    }),
     'GET /api/projects': async () => [],
     'POST /api/keys': async ({ body }) => {
       if (body.tenant === 'nope')
