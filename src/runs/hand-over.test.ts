@@ -7,6 +7,7 @@ import type { ClaimedRun, Report } from '../contract/wire.ts';
 import { engine } from '../engine/engine.ts';
 import { newId } from '../kernel/id.ts';
 import { sql } from '../kernel/sql.ts';
+import { handedOver } from './telemetry.ts';
 
 const noon = '2026-06-01T12:00:00Z';
 const later = '2026-06-02T12:00:00Z';
@@ -20,6 +21,7 @@ let line: Pipeline;
 let ctx: TestContext;
 let worker: string;
 let hints: (readonly string[] | undefined)[];
+let counted: number[];
 beforeAll(async () => {
   line = await makePipeline();
 });
@@ -29,6 +31,8 @@ beforeEach(() => {
   worker = newId();
   hints = [];
   ctx.hub.onAny('ready', (_, lanes) => hints.push(lanes));
+  counted = [];
+  handedOver.on(ctx.telemetry, ({ runs }) => counted.push(runs));
 });
 
 const pollFor = (job: Pick<TestJob, 'lane'>, free = 1, more: Partial<Poll> = {}): Poll => {
@@ -66,6 +70,7 @@ it('the child of a reported run comes with the answer, leased to the worker, and
   const child = runs?.[0]?.[0];
   expect(child).toMatchObject({ task: job.task('child'), lease: 1, attempt: 1 });
   expect(await holderOf(child)).toEqual({ worker_id: worker, lease: 1, held: true });
+  expect(counted).toEqual([1]);
   expect(hints).toEqual([]);
 });
 

@@ -11,6 +11,7 @@ import { type Db, type Sql, sql } from '../kernel/sql.ts';
 import { isCrowded } from './claim.ts';
 import { claimedRun, giveBack, type HandedOut } from './hand-out.ts';
 import { currentPolls, dealPlaces, dealRows, executesAny, groupByLanes } from './polls.ts';
+import { claimed, handedOver } from './telemetry.ts';
 
 /** What `hand_over` answers for a set of lanes. */
 export interface Handed {
@@ -66,6 +67,11 @@ export async function dealHanded(
         own.map((row) => claimedRun({ ...row, instant: dateOf(row.instant) }, { ctx, engine, executes })),
       );
   });
+  const runs = rows.filter((row) => row.fits).length;
+  if (runs > 0) {
+    handedOver.emit(ctx.telemetry, { runs });
+    claimed.emit(ctx.telemetry, { runs, polls: byPoll.size });
+  }
   return byPoll;
 }
 

@@ -2,4 +2,6 @@
 import { declareEvent } from '../kernel/telemetry.ts';
 
 export const claimed = declareEvent('claimed', { runs: 'number', polls: 'number' });
+/** Runs that left in the commit of a report; they count as claimed, too. */
+export const handedOver = declareEvent('handed_over', { runs: 'number' });
 export const reported = declareEvent('reported', { runs: 'number', applied: 'number', created: 'number' });

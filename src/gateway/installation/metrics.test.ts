@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { makeTelemetry } from '../../kernel/telemetry.ts';
-import { claimed } from '../../runs/telemetry.ts';
+import { claimed, handedOver } from '../../runs/telemetry.ts';
 import { makeMetrics } from './metrics.ts';
 
 const lateness = { buckets: [2, 1, 0, 0, 0, 0, 0, 0, 0, 1], seconds: 61.5 };
@@ -23,9 +23,11 @@ it('metrics tell of this process, and of schedulers wherever they run, tenant by
   ];
   const metrics = makeMetrics(telemetry, { schedulers: async () => rows, launcher: async () => figures });
   claimed.emit(telemetry, { runs: 3, polls: 1 });
+  handedOver.emit(telemetry, { runs: 2 });
   const lines = (await metrics(null)).split('\n');
   for (const line of [
     'millrace_runs_claimed_total 3',
+    'millrace_runs_handed_over_total 2',
     'millrace_tenants{state="STARTED"} 2',
     '# TYPE millrace_trigger_firings_total counter',
     'millrace_triggers_queued{tenant="default"} 7',

@@ -1,7 +1,7 @@
 /** Prometheus metrics: of this process by telemetry; of schedulers, hosts and launchers by their rows in the control database. */
 import { collectDefaultMetrics, Counter, Histogram, Registry } from 'prom-client';
 import type { Telemetry } from '../../kernel/telemetry.ts';
-import { claimed, reported } from '../../runs/telemetry.ts';
+import { claimed, handedOver, reported } from '../../runs/telemetry.ts';
 import { requestAnswered } from '../routing/telemetry.ts';
 import { launcherMetrics, type LauncherFigures } from './launcher-metrics.ts';
 import { schedulerMetrics, type SchedulerRow } from './scheduler-metrics.ts';
@@ -23,6 +23,7 @@ export function makeMetrics(
   const counter = (name: string, help: string, labelNames: string[] = []): Counter =>
     new Counter({ name: `millrace_${name}_total`, help, labelNames, registers });
   const claimedRuns = counter('runs_claimed', 'Runs handed to workers');
+  const handedOverRuns = counter('runs_handed_over', 'Runs handed to workers in the commit of a report');
   const reportsReceived = counter('runs_reported', 'Reports received');
   const applied = counter('reports_applied', 'Reports that took effect');
   const created = counter('runs_created', 'Runs created downstream of a result');
@@ -34,6 +35,7 @@ export function makeMetrics(
     registers,
   });
   claimed.on(telemetry, ({ runs }) => claimedRuns.inc(runs));
+  handedOver.on(telemetry, ({ runs }) => handedOverRuns.inc(runs));
   reported.on(telemetry, (batch) => {
     reportsReceived.inc(batch.runs);
     applied.inc(batch.applied);
