@@ -347,7 +347,7 @@ describe('a scheduler', () => {
     });
     await stage.becomes(other, 'STARTED');
     const view = await stage.becomes(deaf, 'DISABLED', 'unreachable');
-    expect(view.reason).toMatch(/^unreachable: it cannot be reached/);
+    expect(view.reason).toMatch(/^unreachable: its database cannot be reached/);
     expect(view.failures).toBeGreaterThan(0);
   });
 
