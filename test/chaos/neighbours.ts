@@ -1,13 +1,13 @@
 /** Four tenants beside a villain (`test/harness/villains.ts`): they must fire in time and restart rarely. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { removeEngineBuilds } from '../harness/engine-builds.ts';
-import { ages, latenessAimMs, Neighbourhood, type Villain } from '../harness/villains.ts';
+import { type Age, latenessAimMs, Neighbourhood, type Villain } from '../harness/villains.ts';
 
 /** Tolerance for a busy machine. Without a standby host or a watchdog, the four would be at least 8 s late. */
 const slackMs = 3_000;
 let neighbourhood: Neighbourhood;
 
-export function testNeighbours(villains: readonly Villain[]): void {
+export function testNeighbours(villains: readonly Villain[], ages: readonly Age[]): void {
   beforeAll(async () => {
     neighbourhood = await Neighbourhood.start();
   }, 120_000);
