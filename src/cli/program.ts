@@ -120,9 +120,9 @@ export async function runCli(argv: readonly string[], roles: RoleCommands, io: I
   const signal = io.signal ? AbortSignal.any([io.signal, broken]) : broken;
   const ending = await makeProgram(roles, { ...io, signal })
     .parseAsync(argv, { from: 'user' })
-    .then(() => ({ exitCode: exitCodes.ok }), endingOf);
+    .then((): Ending => ({ exitCode: exitCodes.ok }), endingOf);
   await flushed(io.stdout);
-  if (broken.aborted && isBrokenPipe(broken.reason)) return exitCodes.ok;
+  if (broken.aborted && isBrokenPipe(broken.reason)) return isVerdict(ending) ? ending.exitCode : exitCodes.ok;
   if (io.signal?.aborted && ending.exitCode !== exitCodes.ok) return exitCodes.interrupted;
   const told = broken.aborted ? endingOf(broken.reason) : ending;
   printEnding(io, told, argv.includes('--json'));
@@ -143,7 +143,12 @@ async function flushed(sink: Sink): Promise<void> {
   await new Promise<void>((resolve) => void setImmediate(resolve));
 }
 
-/** Whoever reads us may leave (`| head`): then there is nothing more to say, and nothing wrong either. */
+/** A command that has said all it had to say keeps its exit code; one that was cut short has not failed. */
+function isVerdict({ message }: Ending): boolean {
+  return message === undefined;
+}
+
+/** The reader of our output may leave (`| head`): then there is nothing more to say. */
 function isBrokenPipe(error: unknown): boolean {
   return error instanceof Error && Reflect.get(error, 'code') === 'EPIPE';
 }

@@ -164,6 +164,13 @@ export function forgetWorkers(db: Db, heardSince: Date, most: number): Promise<n
      where id in (select id from worker where beat_at < ${heardSince} limit ${most} for update skip locked)`);
 }
 
+/** Workers that have claimed runs and never sent a heartbeat: any key of a worker can make up such ids with each request. */
+export function forgetClaimants(db: Db, claimedSince: Date): Promise<number> {
+  return db.exec(sql`
+    delete from worker
+     where id in (select id from worker where incarnation = 0 and beat_at < ${claimedSince} for update skip locked)`);
+}
+
 /** Those that were killed. */
 export function forgetGateways(db: Db, heardSince: Date): Promise<number> {
   return db.exec(sql`delete from gateway where beat_at < ${heardSince}`);

@@ -54,6 +54,30 @@ it('forgets workers that were silent for a day, however many, and keeps the othe
   }
 });
 
+it('forgets workers that never sent a heartbeat after five minutes', async () => {
+  const control = fleet.control.db;
+  const time = new HandTime('2026-01-05');
+  await control.exec(sql`
+    insert into worker (id, incarnation, name, addr, version, places, running, runtimes, queues, first_seen_at, beat_at)
+    select gen_random_uuid(), incarnation, 'm' || minutes || ' ' || incarnation, '', '', 1, 0, '{}', '{}', at, at
+      from (select incarnation, minutes, ${new Date(time.now())}::timestamptz - minutes * interval '1 minute' as at
+              from unnest('{0,1}'::integer[]) incarnation, unnest('{4,6}'::integer[]) minutes) w`);
+  const retention = { ageMs: null, runs: null, events: null };
+  const service = controlRetention({ control, time, retention, log: silent });
+  await service.start();
+  try {
+    const left = await until('one is gone', async () => {
+      const workers = await control.rows<{ name: string }>(
+        sql`select name from worker where name like 'm%' order by name`,
+      );
+      return workers.length < 4 ? workers : undefined;
+    });
+    expect(left.map(({ name }) => name)).toEqual(['m4 0', 'm4 1', 'm6 1']);
+  } finally {
+    await service.stop();
+  }
+});
+
 it('forgets messages that were settled a month ago, and keeps those that were not', async () => {
   const control = fleet.control.db;
   const time = new HandTime('2026-03-01');

@@ -1,17 +1,23 @@
-/** Retention of the control database, once an hour: old events and messages, workers and gateways long gone. Any number may do it. */
+/**
+ * Retention of the control database. Once an hour: old events and messages, workers and gateways long gone. Once a minute:
+ * workers that never sent a heartbeat. Any number may do it.
+ */
 import type { Retention } from '../contract/context.ts';
 import { pruneEvents } from '../events/prune.ts';
 import { dayMs } from '../kernel/text/duration.ts';
 import type { Log } from '../kernel/log.ts';
-import { every, type Service } from '../kernel/service.ts';
+import { all, every, type Service } from '../kernel/service.ts';
 import type { Db } from '../kernel/sql.ts';
 import type { Time } from '../kernel/time.ts';
-import { forgetFormerNames, forgetGateways, forgetWorkers } from './queries.ts';
+import { forgetClaimants, forgetFormerNames, forgetGateways, forgetWorkers } from './queries.ts';
 import { forgetMessages } from './messages.ts';
 
 const everyMs = 3_600_000;
 const batch = 1_000;
 const messageDays = 30;
+const claimantsEveryMs = 60_000;
+/** A worker sends a heartbeat every few seconds, from its start on. */
+const claimantAgeMs = 5 * 60_000;
 
 export interface ControlRetention {
   readonly control: Db;
@@ -20,11 +26,24 @@ export interface ControlRetention {
   readonly log: Log;
 }
 
-export function controlRetention({ control, time, retention, log }: ControlRetention): Service {
+export function controlRetention(options: ControlRetention): Service {
+  const { control, time, log } = options;
+  const onError = (error: unknown): void =>
+    log.warn({ err: error }, 'what is old in the control database could not be removed; trying again');
+  const forget = async (): Promise<void> => {
+    await forgetClaimants(control, new Date(time.now() - claimantAgeMs));
+  };
+  return all('retention of the control database', [
+    pruneHourly(options, onError),
+    every(claimantsEveryMs, 'retention of workers without a heartbeat', forget, onError),
+  ]);
+}
+
+function pruneHourly({ control, time, retention }: ControlRetention, onError: (error: unknown) => void): Service {
   const { ageMs, events } = retention;
   return every(
     everyMs,
-    'retention of the control database',
+    'hourly retention of the control database',
     async (signal) => {
       for (let more = true; more && !signal.aborted; ) {
         const now = new Date(time.now());
@@ -42,6 +61,6 @@ export function controlRetention({ control, time, retention, log }: ControlReten
       await forgetGateways(control, new Date(time.now() - everyMs));
       await forgetFormerNames(control);
     },
-    (error) => log.warn({ err: error }, 'what is old in the control database could not be removed; trying again'),
+    onError,
   );
 }

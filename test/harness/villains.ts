@@ -23,20 +23,25 @@ export const villains = [
 ] as const satisfies readonly Mischief[];
 export type Villain = (typeof villains)[number];
 
+/**
+ * How long the four have run when the villain is restarted and strikes. `old`: so long that only the villain is new. `new`:
+ * less than 10 s. `same`: their host is killed, and they start again together with the villain.
+ */
+export const ages = ['old', 'new', 'same'] as const;
+export type Age = (typeof ages)[number];
+
 export interface Harm {
-  /** The worst lateness of the four, and the same measured before the villain starts. */
+  /** The worst lateness of the four, and the same measured before the villain misbehaves. */
   readonly latenessMs: number;
   readonly controlMs: number;
-  /** Hosts lost until the villain had a host for itself. */
-  readonly losses: number;
   /** Restarts of the tenant among the four that restarted most often. */
   readonly restarts: number;
 }
 
 const version = '0.2.1-test.1';
 const names = ['a', 'b', 'c', 'd'] as const;
-const controlWindowMs = 5_000;
-/** The villain loses its host at most twice before it is alone. The slowest takes 15 s each time. */
+const controlWindowMs: Readonly<Record<Age, number>> = { old: 5_000, new: 1_000, same: 5_000 };
+/** The villain loses its host at most three times before it is alone. The slowest takes 15 s each time. */
 const isolationMs = 90_000;
 
 interface LaunchRow {
@@ -72,50 +77,56 @@ export class Neighbourhood {
     return this.#world.close();
   }
 
-  /** Starts the villain beside the four, and waits until it has a host for itself, or none, and the four run elsewhere. */
-  async suffer(villain: Villain): Promise<Harm> {
-    await this.#gather();
+  /** Lets a tenant beside the four misbehave, and waits until it has a host for itself, or none, and the four run elsewhere. */
+  async suffer(villain: Villain, age: Age): Promise<Harm> {
+    const name = `${villain}-${age}`;
+    await this.#create(name);
+    await this.#gather([...names, name]);
+    const isNew = age === 'new';
+    if (!isNew) await until('the four are old', async () => (await this.#areAllNew(false)) || undefined, 60_000);
     await until('a host stands by', () => this.#hasSpare(), isolationMs);
     const controlFrom = await this.#now();
-    await sleep(controlWindowMs);
+    await sleep(controlWindowMs[age]);
     const controlMs = await this.#latenessMs(controlFrom);
-    await this.#create(villain);
-    await this.#checkTogether([...names, villain]);
+    await this.#checkTogether([...names, name]);
+    if (!(await this.#areAllNew(isNew))) throw new Error(`not all tenants are ${age}`);
     const before = await this.#orders();
     const from = await this.#now();
-    await this.#corrupt(villain);
-    const { suspicion: losses } = await until(`${villain} is alone`, () => this.#findAlone(villain), isolationMs);
+    await this.#corrupt(name, villain);
+    if (age === 'same') await this.#killHost(name);
+    else await this.#world.call('POST /api/tenants/{name}/restart', { params: { name } });
+    await until(`${name} is alone`, () => this.#isAlone(name), isolationMs);
     const to = await this.#now();
     await until('instants after that fired', async () => (await this.#lastInstant()) > to.getTime() + 2_000, 40_000);
     const latenessMs = await this.#latenessMs(from);
     const after = await this.#orders();
-    const restarts = Math.max(...names.map((name) => (after.get(name) ?? 0) - (before.get(name) ?? 0)));
-    await this.#forgive(villain);
-    return { latenessMs, controlMs, losses, restarts };
+    const restarts = Math.max(...names.map((each) => (after.get(each) ?? 0) - (before.get(each) ?? 0)));
+    await this.#forgive(name);
+    return { latenessMs, controlMs, restarts };
   }
 
-  /** Brings the four together in one host, where the villain will be. A former villain may have separated them. */
-  async #gather(): Promise<void> {
+  /** Starts them anew, together in one host. A former villain may have separated them. */
+  async #gather(together: readonly string[]): Promise<void> {
     const tell = (verb: 'stop' | 'start') =>
-      Promise.all(names.map((name) => this.#world.call(`POST /api/tenants/{name}/${verb}`, { params: { name } })));
+      Promise.all(together.map((name) => this.#world.call(`POST /api/tenants/{name}/${verb}`, { params: { name } })));
     await tell('stop');
     await until('nobody is in a host', async () => {
       const launches = [...(await this.#launches()).values()];
       return launches.every(({ name, host }) => name === 'default' || host === null) || undefined;
     });
     await tell('start');
-    for (const name of names) await this.#world.started(name);
-    await until('they have run for so long that only the villain is new', () => this.#areOld(), 60_000);
-    await this.#checkTogether(names);
+    for (const name of together) await this.#world.started(name);
+    await this.#checkTogether(together);
   }
 
-  /** A tenant that was started less than 10 s before the loss of its host is suspected. */
-  #areOld(): Promise<true | undefined> {
+  /** A tenant that was started less than 10 s before the loss of its host is new to the launcher. */
+  #areAllNew(isNew: boolean): Promise<boolean> {
     return this.#world.inControl(async (db) => {
-      const fresh = await db.rows(sql`
+      const others = await db.rows(sql`
         select from launch join tenant on tenant.id = tenant_id
-         where name = any(${names}) and changed_at > clock_timestamp() - interval '10 seconds'`);
-      return fresh.length === 0 || undefined;
+         where name = any(${names})
+           and (changed_at > clock_timestamp() - interval '10 seconds') is distinct from ${isNew}`);
+      return others.length === 0;
     });
   }
 
@@ -152,17 +163,24 @@ export class Neighbourhood {
     await this.#world.started(name);
   }
 
-  /** Restarts the scheduler, which misbehaves from then on. */
-  async #corrupt(villain: Villain): Promise<void> {
-    await this.#world.in(villain, (client) =>
-      client.query('insert into millrace.build_mischief values ($1)', [villain]),
+  /** Its scheduler misbehaves from its next start on. */
+  async #corrupt(name: string, villain: Villain): Promise<void> {
+    await this.#world.in(name, (client) => client.query('insert into millrace.build_mischief values ($1)', [villain]));
+  }
+
+  async #killHost(name: string): Promise<void> {
+    const { host } = (await this.#launches()).get(name) ?? {};
+    const { pid } = await this.#world.inControl((db) =>
+      db.one<{ pid: number }>(sql`select pid from host where id = ${host}`),
     );
-    await this.#world.call('POST /api/tenants/{name}/restart', { params: { name: villain } });
+    process.kill(pid, 'SIGKILL');
   }
 
   /** Stops the villain and clears all suspicions, so that the next villain finds the same conditions. */
-  async #forgive(villain: Villain): Promise<void> {
-    await this.#world.call('POST /api/tenants/{name}/stop', { params: { name: villain } });
+  async #forgive(name: string): Promise<void> {
+    await this.#world.call('POST /api/tenants/{name}/stop', { params: { name } });
+    const isGone = async () => (await this.#launches()).get(name)?.host === null || undefined;
+    await until(`${name} is in no host`, isGone, isolationMs);
     await this.#world.inControl((db) => db.exec(sql`update launch set suspicion = 0, failures = 0`));
   }
 
@@ -180,15 +198,15 @@ export class Neighbourhood {
     return new Map([...(await this.#launches())].map(([name, { orderNo }]) => [name, orderNo]));
   }
 
-  /** Returns the villain's row once it is suspected, has a host for itself or none, and the four run. */
-  async #findAlone(villain: Villain): Promise<LaunchRow | undefined> {
+  /** Whether the villain is suspected and has a host for itself or none, and the four run. */
+  async #isAlone(villain: string): Promise<true | undefined> {
     const launches = await this.#launches();
     const its = launches.get(villain);
     const isApart = (name: string): boolean => {
       const { state, host } = launches.get(name) ?? {};
       return state === 'STARTED' && host !== its?.host;
     };
-    return its !== undefined && its.suspicion > 0 && names.every(isApart) ? its : undefined;
+    return (its !== undefined && its.suspicion > 0 && names.every(isApart)) || undefined;
   }
 
   async #hasSpare(): Promise<true | undefined> {

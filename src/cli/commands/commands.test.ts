@@ -240,6 +240,16 @@ describe('the installation', () => {
     ]);
   });
 
+  it.each([
+    [true, 0],
+    [false, 1],
+  ])('that is well: %s, ends with %i though nobody reads its status to the end', async (isWell, code) => {
+    healthy = isWell;
+    const epipe = Object.assign(new Error('write EPIPE'), { code: 'EPIPE' });
+    const ran = await cli(['status'], { onOutput: (_, stdout) => void stdout.destroy(epipe) });
+    expect([ran.code, ran.stderr]).toEqual([code, '']);
+  });
+
   it('tells the version of the tenant, which need not be that of the server', async () => {
     expect((await cli(['status'])).stdout).toMatch(/^engine: +-$/m);
     expect((await cli(['status', '--tenant', 'shop'])).stdout).toMatch(/^engine: +0\.2\.0$/m);

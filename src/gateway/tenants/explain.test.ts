@@ -166,7 +166,8 @@ describe('why a tenant does not run', () => {
     );
     for (const version of ['2.0.0', '3.0.0']) {
       await life.control.exec(sql`update launch set version = ${version} where tenant_id = ${id}`);
-      expect(await advice()).toBe(`\`millrace engine add\` brings ${version}`);
+      const add = version === '2.0.0' ? 'millrace engine add --replace --force' : 'millrace engine add';
+      expect(await advice()).toBe(`\`${add}\` brings ${version}${version === '2.0.0' ? ' anew' : ''}`);
     }
   });
 

@@ -327,7 +327,9 @@ async function noEngine({ life, tenant, isRoot }: Ground): Promise<Answer> {
   const [engines, newest] = await Promise.all([life.engines.list(), usualTarget(life, version)]);
   const at = version ?? 'unknown';
   const sentence = `${name} is at version ${at}, and ${describeEngine(reason)}.`;
-  const bring = `\`millrace engine add\` brings ${version === null ? 'its version' : at}`;
+  const isHere = engines.some((engine) => engine.version === version);
+  const add = isHere ? 'millrace engine add --replace --force' : 'millrace engine add';
+  const bring = `\`${add}\` brings ${version === null ? 'its version' : at}${isHere ? ' anew' : ''}`;
   if (reason?.cause === 'being_restored') return { sentence, advice: untilRestored };
   if (reason?.cause === 'schema_unfit') return { sentence, advice: repair };
   const isWay = newest !== undefined && version !== null && isNewer(newest, version);

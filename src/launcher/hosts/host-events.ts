@@ -1,12 +1,10 @@
 /**
  * Reports of hosts on their orders become events of the state machine. A host that is silent, has ended or does not obey is
  * lost, and every scheduler with it.
- *
- * One of its tenants may be to blame. Most likely that is a tenant that the host was starting or ending, else one that it
- * had started lately: where there are such, they are suspected, otherwise all tenants of the host. A tenant that is the only
- * suspect is blamed, and waits before it is tried again. All others start again at once.
+ * `blame.ts` decides which of its tenants are suspected. All but a tenant that was alone in its host start again at once.
  */
 import { silentMs } from '../../control/liveness.ts';
+import { judgeLoss, type Verdict } from './blame.ts';
 import type { LaunchHost } from '../launch-queries.ts';
 import type { Launch, LaunchEntry, Ledger, OrderReport } from '../ledger.ts';
 import { boundText, type Reason, reasons } from '../../control/reasons.ts';
@@ -62,13 +60,13 @@ export function applyReports(
   lostOnes: readonly LaunchHost[],
 ): Set<string> {
   const bereft = new Set<string>();
-  const fates: Fates = { hosts: byId(alive), lost: byId(lostOnes), suspects: suspectsOf(ledger, lostOnes) };
+  const fates: Fates = { hosts: byId(alive), lost: byId(lostOnes), verdicts: judgeLosses(ledger, lostOnes) };
   for (const [entry, launch] of ledger.launches()) {
     if (launch.ending) applyToEnding(ledger, entry, launch, fates);
     else if (launch.ordered) {
       const { id } = entry.tenant;
       const lostHost = fates.lost.get(launch.hostId);
-      const isBlamed = fates.suspects.get(id)?.isBlamed ?? false;
+      const isBlamed = fates.verdicts.get(id)?.isBlamed ?? false;
       if (lostHost !== undefined && isIn(lostHost, entry, launch) && !isBlamed) bereft.add(id);
       applyToOrdered(ledger, entry, launch, fates);
     }
@@ -79,26 +77,18 @@ export function applyReports(
 interface Fates {
   readonly hosts: ReadonlyMap<string | null, LaunchHost>;
   readonly lost: ReadonlyMap<string | null, LaunchHost>;
-  /** Tenants that may have caused the loss of their host; `isBlamed`: it is the only suspect. */
-  readonly suspects: ReadonlyMap<string, { readonly isBlamed: boolean }>;
+  readonly verdicts: ReadonlyMap<string, Verdict>;
 }
 
-/** A tenant that misbehaves mostly does so as it starts: for this long it is the first to be suspected. */
-const recentMs = 10_000;
-
-function suspectsOf(ledger: Ledger, lost: readonly LaunchHost[]): Fates['suspects'] {
-  const suspects = new Map<string, { isBlamed: boolean }>();
-  for (const host of lost) {
-    const lostMs = hasEnded(host) ? ledger.now.getTime() : host.beatMs;
+function judgeLosses(ledger: Ledger, lost: readonly LaunchHost[]): Fates['verdicts'] {
+  const verdicts = lost.map((host) => {
     const tenants = [...ledger.launches()].filter(([entry, launch]) => isIn(host, entry, launch));
-    const underWay = tenants.filter(
-      ([{ report }, { ending, state }]) => ending || (state !== 'STARTED' && !hangs(report)),
-    );
-    const recent = tenants.filter(([, { changedAt }]) => changedAt.getTime() > lostMs - recentMs);
-    const suspected = [underWay, recent].find((some) => some.length > 0) ?? tenants;
-    for (const [{ tenant }] of suspected) suspects.set(tenant.id, { isBlamed: suspected.length === 1 });
-  }
-  return suspects;
+    const passengers = tenants.map(([{ tenant, report }, { suspicion, changedAt }]) => {
+      return { tenantId: tenant.id, suspicion, steppedMs: changedAt.getTime(), hangs: hangs(report) };
+    });
+    return judgeLoss(passengers, hasEnded(host) ? ledger.now.getTime() : host.beatMs);
+  });
+  return new Map(verdicts.flatMap((each) => [...each]));
 }
 
 /** Whether the host has it, as far as is known: no report says that it ended. */
@@ -112,23 +102,21 @@ function byId(hosts: readonly LaunchHost[]): Fates['hosts'] {
 
 const endedSilently: Reason = { code: 'crashed', cause: 'none', data: {} };
 
-function applyToEnding(ledger: Ledger, entry: LaunchEntry, launch: Launch, { hosts, suspects }: Fates): void {
-  const { hostId, suspicion } = launch;
-  if (hosts.has(hostId) && reportOn(entry, launch)?.phase !== 'ended') return;
-  const isSuspect = suspects.has(entry.tenant.id);
-  ledger.send(entry, { kind: 'scheduler_quit' }, isSuspect ? { suspicion: suspicion + 1 } : {});
+function applyToEnding(ledger: Ledger, entry: LaunchEntry, launch: Launch, { hosts, verdicts }: Fates): void {
+  if (hosts.has(launch.hostId) && reportOn(entry, launch)?.phase !== 'ended') return;
+  const { suspicion = launch.suspicion } = verdicts.get(entry.tenant.id) ?? {};
+  ledger.send(entry, { kind: 'scheduler_quit' }, { suspicion });
 }
 
-function applyToOrdered(ledger: Ledger, entry: LaunchEntry, launch: Launch, { hosts, lost, suspects }: Fates): void {
+function applyToOrdered(ledger: Ledger, entry: LaunchEntry, launch: Launch, { hosts, lost, verdicts }: Fates): void {
   const report = reportOn(entry, launch);
   const lostHost = lost.get(launch.hostId);
   if (report?.phase === 'ended') {
     ledger.quit(entry, { reason: report.reason ?? endedSilently, ofHost: true });
   } else if (lostHost !== undefined) {
-    const suspect = suspects.get(entry.tenant.id);
-    if (suspect !== undefined) ledger.set(entry, { suspicion: launch.suspicion + 1 });
-    const fate = { isBlamed: suspect?.isBlamed ?? false };
-    ledger.quit(entry, { reason: explainLoss(lostHost, report), lost: fate });
+    const { suspicion = launch.suspicion, isBlamed = false } = verdicts.get(entry.tenant.id) ?? {};
+    ledger.set(entry, { suspicion });
+    ledger.quit(entry, { reason: explainLoss(lostHost, report), lost: { isBlamed } });
   } else if (!hosts.has(launch.hostId)) {
     ledger.quit(entry, { reason: reasons.hostLeft });
   } else if (hangs(report)) {

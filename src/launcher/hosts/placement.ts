@@ -2,9 +2,9 @@
  * Which host runs which tenant's scheduler. Hosts are of one engine version each.
  *
  * 1. Tenants that nobody suspects share hosts: each goes to the one with the fewest tenants.
- * 2. A tenant whose host was lost with it is suspected. The first time, it starts at once in a host that is there: an empty
- *    one, or one that it shares with tenants of equal suspicion only.
- * 3. A tenant that lost its host twice, or was blamed for a loss, waits for a host for itself.
+ * 2. A tenant whose host was lost with it is suspected (`blame.ts`). The first time, it starts at once in a host that is
+ *    there: an empty one, or one that it shares with tenants of equal suspicion only.
+ * 3. A tenant that is suspected twice, or was alone in a host that was lost, waits for a host for itself.
  * 4. There are no more hosts of an engine than the machine can bear. At that limit, tenants share hosts, and the most
  *    suspected are spread evenly over them, so that each loss narrows the suspects down.
  * 5. Where tenants share a host, an empty one stands by (`sparesWanted`), so that the tenants of a lost host start again
@@ -13,14 +13,16 @@
  * A suspect that runs is not moved: it restarts only if its host is lost.
  */
 
+import { aloneSuspicion } from './blame.ts';
+
 export interface Guest {
   readonly tenantId: string;
   readonly engine: string;
-  /** How often its host was lost with it. */
+  /** How often its host was lost with it; more where it was the newcomer. */
   readonly suspicion: number;
   /** Shares its host with no other. */
   readonly ownHost: boolean;
-  /** Its host was lost by its fault, as far as can be told: it waits for a host of its own, and shares none meanwhile. */
+  /** It was alone in a host that was lost: it waits for a host of its own, and shares none meanwhile. */
   readonly isBlamed: boolean;
   /** The host where it has just failed: another one comes first. */
   readonly failedAt: string | null;
@@ -46,13 +48,13 @@ type Company = 'trusted' | 'suspect' | 'alone';
 
 /** Tenants share a host only with tenants of the same company. */
 function companyOf({ suspicion, ownHost, isBlamed }: Guest): Company {
-  if (ownHost || isBlamed || suspicion > 1) return 'alone';
+  if (ownHost || isBlamed || suspicion >= aloneSuspicion) return 'alone';
   return suspicion === 1 ? 'suspect' : 'trusted';
 }
 
 /**
  * `rooms` are those of hosts that are alive and not leaving. `mostHosts` of an engine do not count those of tenants that have
- * one of their own. Tenants that nobody suspects are placed first, then the most suspected; among equals, the first ones.
+ * one of their own. Tenants that may share a host are placed first, then those that are to be alone, the most suspected first.
  */
 export function place(
   guests: readonly Guest[],
@@ -63,7 +65,7 @@ export function place(
   const most = limitsOf([...guests, ...rooms.flatMap((room) => room.guests)], mostHosts);
   const placed = new Map<string, string>();
   const missing = new Map<string, number>();
-  for (const guest of guests.toSorted((a, b) => rankOf(a) - rankOf(b))) {
+  for (const guest of guests.toSorted(compareGuests)) {
     const admitting = open.filter((candidate) => candidate.admits(guest));
     const space = emptiest(admitting, guest) ?? beyondLimit(open, guest, most);
     if (space !== undefined) {
@@ -78,8 +80,10 @@ export function place(
   return { placed, missing };
 }
 
-function rankOf({ suspicion }: Guest): number {
-  return suspicion === 0 ? Number.NEGATIVE_INFINITY : -suspicion;
+const ranks: Readonly<Record<Company, number>> = { trusted: 0, suspect: 1, alone: 2 };
+
+function compareGuests(a: Guest, b: Guest): number {
+  return ranks[companyOf(a)] - ranks[companyOf(b)] || b.suspicion - a.suspicion;
 }
 
 /** Never fewer than it takes for all when none is suspected. */

@@ -1,4 +1,4 @@
-import { villains } from '../../harness/villains.ts';
+import { ages, villains } from '../../harness/villains.ts';
 import { testNeighbours } from '../neighbours.ts';
 
-testNeighbours(villains);
+testNeighbours(villains, ages);

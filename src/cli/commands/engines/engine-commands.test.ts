@@ -136,12 +136,15 @@ describe('millrace engine', () => {
     expect(await inside()).toEqual([]);
   });
 
-  it('replaces what no tenant uses', async () => {
+  it('replaces a version that no tenant uses, or by force one that is used', async () => {
     const build = await engineBuild({ version });
     await alone('add', build);
     tenants = [{ name: 'one', version }];
     const refused = await served('add', build, '--replace');
     expect(refused.stderr).toContain(`engine ${version} is used by 1 tenant (one) and is not replaced`);
+    expect(refused.stderr).toContain('or replace it with --force if it is broken');
+    expect(await served('add', build, '--replace', '--force')).toMatchObject({ code: 0 });
+    expect(await served('remove', version, '--force')).toMatchObject({ code: 1 });
     tenants = [];
     expect(await served('add', build, '--replace')).toMatchObject({ code: 0 });
     expect(await alone('add', build, '--replace')).toMatchObject({ code: 3 });

@@ -29,7 +29,7 @@ export function addEngineCommands(program: Command, io: Io): void {
     .description('Add a version to this home. Tenants can be upgraded to it at once; nothing is restarted.')
     .argument('<source>', 'a folder with a release of Millrace, or its tarball (`npm pack millrace@VERSION`)')
     .option('--replace', 'put it in the place of the same version, if no tenant uses that')
-    .option('--force', `with --replace: ${forceHelp}`)
+    .option('--force', 'with --replace: although tenants use it, or it is not known whether they do')
     .action(verb(io, addFlags, addOne));
   examples(add, [
     ['millrace engine add millrace-0.2.0.tgz', 'as `npm pack millrace@0.2.0` wrote it'],
@@ -130,10 +130,10 @@ async function refuseInUse(session: Session, version: string, what: string, forc
   try {
     const server = await session.connect();
     const { tenants, unknown } = await listEngineUsers(server, version).catch(nobody);
-    if (tenants.length > 0)
+    if (tenants.length > 0 && !(force && what === 'replaced'))
       throw new MillraceError(
         'conflict',
-        `engine ${version} is used by ${count(tenants.length, 'tenant')} (${named(tenants)}) and is not ${what}; upgrade them first`,
+        `engine ${version} is used by ${count(tenants.length, 'tenant')} (${named(tenants)}) and is not ${what}; ${what === 'replaced' ? 'upgrade them first, or replace it with --force if it is broken' : 'upgrade them first'}`,
       );
     if (unknown.length > 0)
       throw new MillraceError(
