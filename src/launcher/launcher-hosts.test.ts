@@ -213,13 +213,17 @@ describe('hosts', () => {
     const hosts = [await stage.host(), await stage.host(), await stage.host()];
     const tenants = [await stage.tenant('a'), await stage.tenant('b'), await stage.tenant('c')];
     await stage.launch({ idleHostMs: 300 });
+    for (const tenant of tenants) await stage.becomes(tenant, 'STARTED');
+    await db().exec(sql`update launch set suspicion = 3`);
     const at: (string | null)[] = [];
-    for (const tenant of tenants) at.push((await stage.becomes(tenant, 'STARTED')).host_id);
+    for (const tenant of tenants) {
+      expect(await stage.outcome(await stage.send(tenant, 'restart'))).toMatchObject({ outcome: 'started' });
+      at.push((await stage.becomes(tenant, 'STARTED')).host_id);
+    }
     expect(new Set(at).size).toBe(3);
     const leaving = () => db().rows<{ id: string }>(sql`select id from host where leaving`);
     await pause(2_500);
     expect(await leaving(), 'started by hand').toEqual([]);
-    await db().exec(sql`update launch set suspicion = 3`);
     await db().exec(sql`update host set on_demand = true where id <> ${hosts[0]?.id ?? ''}`);
     await pause(2_500);
     expect(await leaving(), 'suspected').toEqual([]);

@@ -123,10 +123,10 @@ describe('a host that is lost', () => {
     await somebody.query('select from control.host where id = $1 for update', [host.id]);
     await until('it runs elsewhere', async () => (await stage.view(tenant))?.host_id === next.id || undefined);
     expect(timesTold('cannot be written')).toBe(1);
-    expect([timesTold('a host is lost'), stage.killed]).toEqual([0, []]);
+    expect([timesTold('host lost'), stage.killed]).toEqual([0, []]);
     await somebody.query('rollback');
     await until('it is forgotten', () => stage.killed.length > 0 || undefined);
-    expect([timesTold('a host is lost'), stage.killed]).toEqual([1, [host.pid]]);
+    expect([timesTold('host lost'), stage.killed]).toEqual([1, [host.pid]]);
     await somebody.end();
   });
 });
