@@ -152,7 +152,7 @@ function aimsOf(measured: readonly Measured[], { workers }: Options): Result['ai
     workers === 0 ? 'of raw PostgreSQL, worker in-process' : `of raw PostgreSQL, ${workers} workers over HTTP`;
   const worst = Math.min(...plain.map(({ ratio }) => ratio));
   return [
-    aim(what, worst, { atLeast: workers === 0 ? 0.45 : 0.25 }, ''),
+    aim(what, worst, { atLeast: workers === 0 ? 0.5 : 0.4 }, ''),
     ...others.map(({ workload, circumstance, cpu }) => {
       const empty = plain.find((each) => each.workload === workload)?.cpu.product ?? {};
       const more = (total(cpu.product) / total(empty) - 1) * 100;

@@ -51,9 +51,15 @@ export async function handover(options: Options, report: Report): Promise<Result
   );
   reportHops(hops, report);
   const aims = [
-    aim('hand-over in-process, p50', inside.p50, { below: 2 }, ' ms'),
-    aim('hand-over in-process, p99', inside.p99, { below: 10 }, ' ms'),
-    aim('hand-over over HTTP, p50', outside.p50, { below: 5 }, ' ms'),
+    aim('hand-over in-process, p50, against a commit', inside.p50 / commit.p50, { atMost: 2.5 }, ' ×'),
+    aim('the same, p99', inside.p99 / commit.p99, { atMost: 4 }, ' ×'),
+    aim(
+      'over HTTP, p50, against a commit and a request',
+      outside.p50 / (commit.p50 + request.p50),
+      { atMost: 2 },
+      ' ×',
+    ),
+    aim('the same, p99', outside.p99 / (commit.p99 + request.p99), { atMost: 4 }, ' ×'),
     aim('processor time per hop, all processes', hops.cpu.millrace + hops.cpu.postgres, { below: 4 }, ' ms'),
   ];
   return {
