@@ -6,7 +6,7 @@
 import { z } from 'zod';
 
 const id = z.guid();
-/** What an integer column holds. */
+/** The range of an integer column. */
 const int4 = z.int().max(2 ** 31 - 1);
 
 /**
@@ -17,7 +17,7 @@ const workKind = z.string().regex(/^[a-z][a-z0-9-]{0,39}$/);
 /** Kinds that one worker takes. */
 const maxRuntimes = 10;
 
-/** A run as it is held by a worker: the lease says which hand-out. */
+/** A run that a worker holds. The lease number identifies one hand-out of the run. */
 export const heldRun = z.object({ tenant: id, run: id, lease: int4.min(1) });
 export type HeldRun = z.infer<typeof heldRun>;
 
@@ -111,7 +111,7 @@ export const maxResultBytes = 256 * 1024;
 const report = z.object({
   ...heldRun.shape,
   state: z.enum(reportStates),
-  /** For people: why it ended so. */
+  /** Explains the final state to users. */
   reason: z.string().max(4_000).nullable(),
   exit_code: int4.min(-(2 ** 31)).nullable(),
   started_at: z.iso.datetime().nullable(),
@@ -178,7 +178,7 @@ export const logsAnswer = z.object({ accepted: z.int(), failed: z.array(failure)
 
 const definitionKey = z.object({ tenant: id, task: id, version: int4.min(1) });
 export type DefinitionKey = z.infer<typeof definitionKey>;
-/** A worker of an older release sends no identity; the answer tells its operator to upgrade it. */
+/** A worker of an older release sends no identity. The answer asks its operator to upgrade it. */
 const identityIfKnown = { worker: id.optional(), incarnation: z.int().min(0).optional() };
 export const definitionsRequest = z.object({ ...identityIfKnown, items: z.array(definitionKey).max(1_000) });
 export type DefinitionsRequest = z.infer<typeof definitionsRequest>;
@@ -202,7 +202,7 @@ const taskDefinition = z.object({
   job: named,
   project: named,
   timeout_ms: z.int().min(1),
-  /** Defaults for what a run's own params do not name. */
+  /** Defaults for params that the run itself does not set. */
   params: z.record(z.string(), z.unknown()),
   runtime: runtimeBlock,
 });
@@ -212,7 +212,7 @@ export const answerFull = 'answer_full';
 /** Definitions that do not exist (any more) are left out of the answer; those of tenants that failed may exist. */
 export const definitionsAnswer = z.object({ definitions: z.array(taskDefinition), failed: z.array(failure) });
 
-/** The stash values that a run's environment names; project entries win over global ones. */
+/** The stash values that a run's environment names. Project entries override global ones. */
 export const secretsRequest = z.object({
   ...identityIfKnown,
   ...heldRun.shape,

@@ -27,10 +27,10 @@ describe('a placeholder in a text', () => {
   ])('%s becomes %s', (text, expected) => expect(expand(text, facts)).toBe(expected));
 
   it.each([
-    ['{{nothing}}', /\{\{nothing\}\} means nothing here; there are instant, /],
-    ['{{}}', /\{\{\}\} means nothing/],
+    ['{{nothing}}', /\{\{nothing\}\} does not exist; valid names are instant, /],
+    ['{{}}', /\{\{\}\} does not exist/],
     ['{{.Id}}', /\{\{\.Id\}\}.*\{\{\{\{/],
-    ['{{constructor}}', /\{\{constructor\}\} means nothing/],
+    ['{{constructor}}', /\{\{constructor\}\} does not exist/],
     ['{{params.z}}', /\{\{params\.z\}\} has no value: the run was given only x, n, flag/],
     ['{{params.x.length}}', /\{\{params\.x\.length\}\}/],
     ['{{params.__proto__}}', /\{\{params\.__proto__\}\}/],
