@@ -64,7 +64,7 @@ const failure = z.object({
 export type Failure = z.infer<typeof failure>;
 
 /** The number of tenants that a poll may leave out. */
-export const mostWithout = 1_000;
+export const maxWithout = 1_000;
 
 /**
  * The messages that a worker of this release understands, as a number. 1: runs of tasks only. 2: also runs of nodes, and runs
@@ -90,7 +90,7 @@ export const claimRequest = z.object({
   ...places.shape,
   wait_ms: z.int().min(0).max(60_000),
   /** Tenants of which the worker takes no runs now, because it has too many unsent reports of theirs. */
-  without: z.array(id).max(mostWithout).optional(),
+  without: z.array(id).max(maxWithout).optional(),
   seen,
 });
 export type ClaimRequest = z.infer<typeof claimRequest>;
@@ -133,8 +133,8 @@ export type ReportRequest = z.infer<typeof reportRequest>;
  * The number of runs that a worker may hold. A heartbeat lists all of them, about 110 bytes of JSON each. A worker has at most
  * 10,000 places. A gateway needs 2 to 4 µs for each run of a heartbeat.
  */
-export const mostHolds = 25_000;
-export const heartbeatBytes = 128 * mostHolds;
+export const maxHolds = 25_000;
+export const heartbeatBytes = 128 * maxHolds;
 
 export const heartbeatRequest = z.object({
   ...workerIdentity,
@@ -150,7 +150,7 @@ export const heartbeatRequest = z.object({
     .pipe(z.record(workKind, z.string().max(1_000)))
     .optional(),
   queues: z.array(z.string().min(1).max(200)).max(100),
-  holds: z.array(heldRun).max(mostHolds),
+  holds: z.array(heldRun).max(maxHolds),
   /** The number of taken places, since some held runs take none. Left out: every held run takes one. */
   taken: int4.min(0).optional(),
   seen,
