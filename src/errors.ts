@@ -18,7 +18,7 @@ const table = {
   conflict: [409, 'Conflict'],
   too_large: [413, 'The body is too large'],
   unsupported_media_type: [415, 'The media type of the body is not supported'],
-  too_many: [429, 'Too many are open'],
+  too_many: [429, 'Too many streams are open'],
   undecryptable: [422, 'The value cannot be decrypted'],
   stash_too_large: [422, 'The stash values of the run are too large'],
   upgrade_required: [426, 'A WebSocket upgrade is required'],

@@ -176,7 +176,10 @@ export async function killHost({ machine: where, pid, ageMs = 0 }: HostProcess, 
 /** The maximum difference between the clocks of the two ages. */
 const inaccuracyMs = 1_000;
 
-/** The age of a process in milliseconds; undefined: unknown. Computed from this process's age, because a container's uptime varies. */
+/**
+ * The age of a process in milliseconds; undefined: unknown. Computed from this process's age, because a container's uptime
+ * varies.
+ */
 function ageOf(pid: number): number | undefined {
   const [own, other] = [readProcessStat('self'), readProcessStat(pid)];
   if (own === undefined || other === undefined) return undefined;

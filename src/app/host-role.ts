@@ -29,7 +29,10 @@ const busyShare = 1 / 40;
 const blockedMs = 250;
 const blockedMsPerTenant = 2;
 
-/** The time from SIGTERM to the end of the process (a scheduler has 5 s of it to stop), and the part reserved for closing connections. */
+/**
+ * The time from SIGTERM to the end of the process (a scheduler has 5 s of it to stop), and the part reserved for closing
+ * connections.
+ */
 const stopMs = 8_000;
 const closeMs = 500;
 

@@ -61,7 +61,10 @@ export interface InstallationOptions {
   readonly lockTimeoutMs?: number;
 }
 
-/** The share of the server's connections that a process may have to all tenants together. `up` runs alone, other roles may run several times. */
+/**
+ * The share of the server's connections that a process may have to all tenants together. `up` runs alone, other roles may run
+ * several times.
+ */
 const ownShare = (role: string): number => (role === 'up' ? 1 / 2 : 1 / 4);
 
 export async function openInstallation(options: InstallationOptions): Promise<Installation> {
@@ -103,10 +106,8 @@ export async function openInstallation(options: InstallationOptions): Promise<In
 function logStep(log: Log): (step: ClockStep) => void {
   return (step) => {
     const fields = { byMs: Math.round(step.byMs), at: step.at };
-    log.warn(
-      fields,
-      `the database server's clock was set ${step.byMs < 0 ? 'back; nothing fires until it has caught up' : 'forward'}`,
-    );
+    if (step.byMs < 0) log.warn(fields, 'database clock set back; nothing fires until it has caught up');
+    else log.warn(fields, 'database clock set forward');
   };
 }
 

@@ -69,11 +69,11 @@ describe('installation with a known default tenant', () => {
   afterAll(() => place.close());
 
   it('an installation starts although another session has locked the tables of its default tenant', async () => {
-    const somebody = await session(place.address);
-    await somebody.query('begin; lock table millrace.installation');
+    const otherSession = await session(place.address);
+    await otherSession.query('begin; lock table millrace.installation');
     await start();
     expect(warnings).toEqual([expect.stringContaining('starting without it')]);
-    await somebody.end();
+    await otherSession.end();
   });
 
   it('an installation starts although the database of its default tenant accepts no connections', async () => {
@@ -92,11 +92,11 @@ describe('installation with a known default tenant', () => {
   });
 
   it('an installation starts without a warning while a migration of its default tenant is under way', async () => {
-    const somebody = await session(place.address);
-    await somebody.query('begin; select millrace.begin_migration()');
+    const otherSession = await session(place.address);
+    await otherSession.query('begin; select millrace.begin_migration()');
     await start();
     expect(warnings).toEqual([]);
-    await somebody.end();
+    await otherSession.end();
   });
 });
 

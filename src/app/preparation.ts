@@ -30,7 +30,10 @@ const patienceMs = { first: 60_000, known: 5_000 } as const;
 
 export interface Preparing {
   readonly log: Log;
-  /** Called with the previous version if the default tenant is upgraded to this release, because no installed engine could serve it. */
+  /**
+   * Called with the previous version if the default tenant is upgraded to this release, because no installed engine could serve
+   * it.
+   */
   readonly onUpgrade?: ((from: string) => void) | undefined;
 }
 

@@ -60,7 +60,7 @@ describe.each(files)('file %s', (name, read) => {
     ['too short', '15 characters..'.replaceAll(' ', '-')],
     ['malformed', '\0'.repeat(43)],
     ['malformed', 'two-lines-of-text\nwith-a-key-each\n'],
-  ])('that is %s is refused and left as it is (%j)', async (fault, content) => {
+  ])('a file that is %s is rejected and not changed (%j)', async (fault, content) => {
     const home = newHome();
     const path = join(home, name);
     writeFileSync(path, content, { mode: 0o600 });

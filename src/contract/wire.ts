@@ -89,7 +89,7 @@ export const claimRequest = z.object({
   /** With 0 free places a poll waits for signals only. */
   ...places.shape,
   wait_ms: z.int().min(0).max(60_000),
-  /** Tenants of which the worker takes no runs now, because it has too many unsent reports of theirs. */
+  /** Tenants whose runs the worker does not take now, because too many of their reports are unsent. */
   without: z.array(id).max(maxWithout).optional(),
   seen,
 });
@@ -115,7 +115,9 @@ const report = z.object({
   reason: z.string().max(4_000).nullable(),
   exit_code: int4.min(-(2 ** 31)).nullable(),
   started_at: z.iso.datetime().nullable(),
-  /** The task's result as JSON text, so that no process on the way serializes it again. Text that is not JSON becomes the reason. */
+  /**
+   * The task's result as JSON text, so that no process on the way serializes it again. Text that is not JSON becomes the reason.
+   */
   result: z.string().max(maxResultBytes).optional(),
 });
 export type Report = z.infer<typeof report>;

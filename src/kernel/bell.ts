@@ -29,7 +29,7 @@ export class Bell {
     signal.addEventListener('abort', wake, { once: true });
     this.#waiting = wake;
     const time = this.#time;
-    // `until` would wait for ever while the clock is held
+    // `until` would not return while the clock is held
     await (time.sleep?.(timeoutMs, nap.signal) ?? time.until(time.now() + timeoutMs, nap.signal));
     this.#waiting = undefined;
     signal.removeEventListener('abort', wake);

@@ -48,7 +48,7 @@ it.each([
   { status: 308, text: 'see https://elsewhere.example/', code: 'unreachable' },
   { status: 422, text: '{"detail":"no', code: 'bad_request' },
   { status: 503, text: '{"code":"tenant_unavailable"}', code: 'tenant_unavailable' },
-])('$status is $code, with what was answered', async ({ status, text, code }) => {
+])('the status $status becomes the error $code, with the answered text', async ({ status, text, code }) => {
   const client = clientOver(async () => ({ status, text }));
   const asking = client.heartbeat({ ...identity } as never, 1_000);
   await expect(asking).rejects.toMatchObject({ code, message: `heartbeat was answered ${status}: ${text}` });

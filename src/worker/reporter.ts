@@ -27,7 +27,10 @@ export interface ReporterOptions {
   onAside(failure: Failure): void;
 }
 
-/** The maximum numbers of requests under way: of one tenant, of all tenants with many reports, and in all. The rest is for tenants with few. */
+/**
+ * The maximum numbers of requests under way: of one tenant, of all tenants with many reports, and in all. The rest is for
+ * tenants with few.
+ */
 const requestsAtOnce = { tenant: 2, ofMany: 6, all: 8 } as const;
 /** The maximum size of one request: reasons may be long, and the API limits the length of a body. */
 const largestBatch = { reports: 2_000, bytes: 1_000_000 } as const;

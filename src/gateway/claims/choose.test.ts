@@ -149,7 +149,7 @@ describe('flooded tenants', () => {
       standing({ ...others, laneSet: 'process:default' }),
     ],
     ['it had no run for five seconds', flooded(true), 100, standing({ ...others, now: now + 5_001 })],
-  ])('does not wait when %s', (_, made, places, state) => {
+  ])('a large claim does not wait for a turn when %s', (_, made, places, state) => {
     const { asks, postponed } = choose([made], [poll(places)], state);
     expect([idsOf(asks), postponed]).toEqual([['a'], []]);
   });
@@ -177,7 +177,7 @@ describe('dealPlaces', () => {
       ],
     ],
     [[8], 0, []],
-  ])('%j are dealt between %i tenants as %j', (free, tenants, shares) => {
+  ])('the places %j are dealt between %i tenants as %j', (free, tenants, shares) => {
     expect(dealPlaces(free, tenants)).toEqual(shares);
   });
 

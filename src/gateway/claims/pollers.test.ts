@@ -65,7 +65,7 @@ it.each([
     [1, 1],
     [1, 1],
   ],
-])('of polls of the incarnations %j only those of %j have free places', (incarnations, served) => {
+])('among polls of the incarnations %j, only those of %j have free places', (incarnations, served) => {
   const pollers = new Pollers();
   incarnations.forEach((incarnation, i) => add(pollers, { incarnation, laneSet: `${i}` }));
   expect([...pollers.free().values()].flat().map(({ poll }) => poll.incarnation)).toEqual(served);

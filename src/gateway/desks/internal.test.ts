@@ -150,7 +150,7 @@ it('an invalidation does not end a poll, and is sent with the next runs', async 
   const wish = { free: 1, runtimes: ['none'], queues: ['default'], wait_ms: 10_000, seen: { [epoch]: newest } };
   fleet.asked.length = 0;
   const waiting = say('claim', { ...identity, ...wish }, claimAnswer);
-  await until('nobody has anything for it', () => fleet.asked.length === 2 || undefined);
+  await until('no tenant has a run for it', () => fleet.asked.length === 2 || undefined);
   signals.invalidate(change);
   const [run] = await a.ready(1);
   claims.ready(a.row.id);

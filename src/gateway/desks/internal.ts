@@ -1,4 +1,7 @@
-/** The endpoints that workers call: claim, report, heartbeat, logs, definitions, stash values. Every message is a batch over tenants. */
+/**
+ * The endpoints that workers call: claim, report, heartbeat, logs, definitions, stash values. Every message is a batch over
+ * tenants.
+ */
 import { leaseTimes } from '../../contract/lease-times.ts';
 import type { HeartbeatRequest, HeldRun } from '../../contract/wire.ts';
 import { knownError, MillraceError } from '../../errors.ts';

@@ -31,7 +31,10 @@ export class InvalidationLog {
     this.#kept.length = 0;
   }
 
-  /** The invalidations after those that a worker has seen. If more are missing than are kept, it gets the latest, and their count. */
+  /**
+   * The invalidations after those that a worker has seen. If more are missing than are kept, it gets the latest, and their
+   * count.
+   */
   after(seen: Seen): Pick<Signals, 'invalidate' | 'epoch' | 'newest'> {
     const behind = Math.max(0, this.#newest - (seen[this.#epoch] ?? this.#newest));
     return { invalidate: behind === 0 ? [] : this.#kept.slice(-behind), epoch: this.#epoch, newest: this.#newest };

@@ -48,8 +48,8 @@ describe('SignalDesk', () => {
     fleet.asked.length = 0;
     await Promise.all(Array.from({ length: 1_000 }, () => desk.lookAt(tenant.row.id)));
     expect(fleet.asked).toEqual(['cancellations a', 'cancellations a']);
-    const told = desk.take(worker, {}).cancel.map(({ run }) => run);
-    expect([new Set(told), ends]).toEqual([new Set(runs.map(({ id }) => id)), 1]);
+    const cancelled = desk.take(worker, {}).cancel.map(({ run }) => run);
+    expect([new Set(cancelled), ends]).toEqual([new Set(runs.map(({ id }) => id)), 1]);
     await desk.lookAt(tenant.row.id);
     expect(fleet.asked).toHaveLength(3);
   });

@@ -131,7 +131,7 @@ it.each(reasonCodes.filter((code) => code !== 'stopped_by_user'))(
 it.each<readonly [Reason, string]>([
   [{ code: 'crashed', cause: 'read_only', data: {} }, 'its database is read-only'],
   [{ code: 'unreachable', cause: 'missing_right', data: { text: 'denied for anna' } }, 'its role lacks a right'],
-])('names to everybody why a database cannot be written: %j', async (reason, cause) => {
+])('healthz shows to everyone why a database cannot be written: %j', async (reason, cause) => {
   await launched('DISABLED', reason);
   const detail = `the scheduler of the tenant default does not run: ${cause}`;
   expect(await healthz()).toMatchObject({ body: { detail } });

@@ -176,7 +176,10 @@ export async function readCandidates(db: Db): Promise<{ off: string[]; ready: st
   return { off: of('off'), ready: of('ready'), silent: of('silent') };
 }
 
-/** Records a heartbeat of Waterwheel, which has fewer fields. Returns false if the id belongs to a Millrace worker or another key. */
+/**
+ * Records a heartbeat of Waterwheel, which has fewer fields. Returns false if the id belongs to a Millrace worker or another
+ * key.
+ */
 export async function noteForeignWorker(
   db: Db,
   w: { id: string; addr: string; version: string; running: number; places: number },

@@ -47,7 +47,7 @@ async function answerOf(
   method: string,
   path: string,
   headers: Record<string, string>,
-): Promise<[status: number, told: boolean]> {
+): Promise<[status: number, isShown: boolean]> {
   const body = method === 'GET' || method === 'DELETE' ? undefined : {};
   const response = await gateway.fetch(method, path, headers, body);
   if (response.headers.get('content-type') === 'text/event-stream') {

@@ -105,19 +105,23 @@ describe('explanation of a tenant that does not run', () => {
     const missing = { version: '0.0.9', available: ['0.1.0'] };
     await launched({ reason: noEngine({ detail: '', missing }), version: '0.0.9' });
     const { json } = await ask(`GET /api/explain/tenant/${name}`);
-    const told = tenantEndpointsOfGateway['GET /api/explain/tenant/{name}'].answer.parse(json);
-    expect(told.sentence).toMatch(/engine 0.0.9 is not here, only 0.1.0\.$/);
-    expect(told.advice).toMatch(/^`millrace engine add` brings 0.0.9; /);
+    const explained = tenantEndpointsOfGateway['GET /api/explain/tenant/{name}'].answer.parse(json);
+    expect(explained.sentence).toMatch(/engine 0.0.9 is not here, only 0.1.0\.$/);
+    expect(explained.advice).toMatch(/^`millrace engine add` brings 0.0.9; /);
   });
 
   it.each(reasonCodes)('the reason %s has one sentence and an advice', async (code) => {
     const [entry, words] = cases[code];
     await launched(entry);
     const { json } = await ask(`GET /api/explain/tenant/${name}`);
-    const told = tenantEndpointsOfGateway['GET /api/explain/tenant/{name}'].answer.parse(json);
-    expect(told).toMatchObject({ tenant: name, reason_code: code, sentence: expect.stringMatching(words) as unknown });
-    expect(told.sentence).toMatch(/^[^\n]+\.$/);
-    expect(told.advice === null).toBe(['starting', 'stopping', 'waiting_on_transaction'].includes(code));
+    const explained = tenantEndpointsOfGateway['GET /api/explain/tenant/{name}'].answer.parse(json);
+    expect(explained).toMatchObject({
+      tenant: name,
+      reason_code: code,
+      sentence: expect.stringMatching(words) as unknown,
+    });
+    expect(explained.sentence).toMatch(/^[^\n]+\.$/);
+    expect(explained.advice === null).toBe(['starting', 'stopping', 'waiting_on_transaction'].includes(code));
   });
 
   it('root sees the holders of the slots and the position of the tenant', async () => {
@@ -226,7 +230,7 @@ describe('explanation of a tenant that does not run', () => {
       { code: 'crashed', cause: 'missing_right', data: { text: 'anna may not write millrace.live' } },
       /grant select, insert, .* on all tab/,
     ],
-  ])('names the statement that lets the scheduler write again: %j', async (reason, advice) => {
+  ])('the advice is the statement that lets the scheduler write again: %j', async (reason, advice) => {
     await launched({ reason, failures: 1 });
     const { json } = await ask(`GET /api/explain/tenant/${name}`);
     expect(json['advice']).toMatch(advice);

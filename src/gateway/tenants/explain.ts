@@ -318,7 +318,7 @@ function renderHolder({ kind, tenant, reason, since }: queries.SlotRow): Facts {
 }
 
 const untilRestored =
-  'wait for the end of the restore; where nobody restores it, bring back what is missing. It is looked at again within a minute';
+  'wait for the end of the restore. If no restore is under way, bring back the missing parts. The database is checked again within a minute';
 const repair =
   'apply and record what is missing, or put the right version in its place: see "By a migration tool of your own" in docs/operations.md';
 

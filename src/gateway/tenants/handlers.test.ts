@@ -160,7 +160,7 @@ describe('life of a tenant over HTTP', () => {
     ['POST /api/tenants/default/start', { now: true }, 'body'],
     ['POST /api/tenants/default/stop', { force: true }, 'body'],
     ['POST /api/tenants/default/restart', [], 'body'],
-  ])('refuses %s %j naming %s', async (call, body, path) => {
+  ])('the request %s %j is rejected, and the fault names %s', async (call, body, path) => {
     const { status, json } = await ask(call, body);
     expect([status, json]).toMatchObject([400, { faults: [{ path: expect.stringContaining(path) as unknown }] }]);
   });
@@ -207,9 +207,9 @@ describe('engines and launchers', () => {
       insert into launcher (id, machine, pid, version, started_at, beat_at)
       values (${each}, 'box1', 1, '1', clock_timestamp(), clock_timestamp())`);
     const { json } = await ask('GET /api/launcher');
-    const told = tenantEndpointsOfGateway['GET /api/launcher'].answer.parse(json);
-    expect(told).toMatchObject({ active: { id: active }, standing_by: [{ id: other }] });
-    expect(told.hosts.find((each) => each.id === hostId)).toMatchObject({
+    const answer = tenantEndpointsOfGateway['GET /api/launcher'].answer.parse(json);
+    expect(answer).toMatchObject({ active: { id: active }, standing_by: [{ id: other }] });
+    expect(answer.hosts.find((each) => each.id === hostId)).toMatchObject({
       machine: 'box7',
       tenants: 1,
       memory: 1_048_576,

@@ -60,7 +60,7 @@ const cases: readonly [string, Partial<TenantState>, string, string][] = [
   ['no launcher has looked', { state: null }, 'will_run', 'will run: no launcher has looked at it yet'],
   ['a person stopped it', { ...off, stoppedBy: 'key:anna' }, 'off', 'off: stopped by key:anna'],
   ['a stop under way', { desired: 'off', stoppedBy: 'key:anna' }, 'off', 'off: stopping, asked by key:anna'],
-  ['somebody stopped it long ago', off, 'off', 'off: stopped by a person'],
+  ['it was stopped long ago', off, 'off', 'off: stopped by a person'],
   [
     'a drop that was cut short',
     { ...off, leaving: true, stoppedBy: 'key:anna' },

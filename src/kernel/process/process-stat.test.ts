@@ -31,7 +31,7 @@ describe('parseProcessStat', () => {
     ['T', false],
     ['Z', true],
     ['X', true],
-  ])('A process in state %s has ended: %j', (state, hasEnded) => {
+  ])('a process in state %s has ended: %j', (state, hasEnded) => {
     expect(parseProcessStat(makeStat('sh', state))?.hasEnded).toBe(hasEnded);
   });
 

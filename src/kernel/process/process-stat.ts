@@ -31,7 +31,10 @@ export function readProcessStat(pid: number | 'self'): ProcessStat | undefined {
   return parseProcessStat(text);
 }
 
-/** Undefined for an empty file, which a process that ends while it is read leaves. Uses nothing outside of itself (loop-watchdog). */
+/**
+ * Undefined for an empty file, which a process that ends while it is read leaves. Uses nothing outside of itself
+ * (loop-watchdog).
+ */
 export function parseProcessStat(text: string): ProcessStat | undefined {
   const msPerClockTick = 10;
   // the second field is the program's name in parentheses, which may contain spaces and parentheses; `fields` begins with the third

@@ -57,7 +57,7 @@ describe('humantime', () => {
     ['1yr', 31_557_600_000],
     ['1year', 31_557_600_000],
     ['2years', 2 * 31_557_600_000],
-  ])('%j is read', (text, ms) => {
+  ])('the duration %j is accepted', (text, ms) => {
     expect(parseDuration(text)).toEqual({ ok: true, ms });
   });
 
@@ -78,7 +78,7 @@ describe('humantime', () => {
     ['99999999999999999999y', 'too long'],
     ['9007199254740992ms', 'too long'],
     ['1'.repeat(1000), 'too long'],
-  ])('%j is refused', (text, message) => {
+  ])('the duration %j is rejected', (text, message) => {
     expect(parseDuration(text)).toEqual({ ok: false, message: expect.stringContaining(message) as unknown });
   });
 });
@@ -94,7 +94,7 @@ describe('ISO 8601', () => {
     ['PT1.5H', 90 * minute],
     ['PT36H', 36 * hour],
     ['PT0S', 0],
-  ])('%j is read', (text, ms) => {
+  ])('the duration %j is accepted', (text, ms) => {
     expect(parseDuration(text)).toEqual({ ok: true, ms });
   });
 
@@ -112,7 +112,7 @@ describe('ISO 8601', () => {
     ['P1M', 'depends on the calendar'],
     ['P1Y', 'depends on the calendar'],
     ['P1Y2M3DT4H', 'depends on the calendar'],
-  ])('%j is refused', (text, message) => {
+  ])('the duration %j is rejected', (text, message) => {
     expect(parseDuration(text)).toEqual({ ok: false, message: expect.stringContaining(message) as unknown });
   });
 });
@@ -140,7 +140,7 @@ describe('formatDuration', () => {
     [7 * day, '7d'],
     [day + 1001, '1d 1s 1ms'],
     [-3 * minute, '-3m'],
-  ])('%i is %j', (ms, text) => {
+  ])('%i ms are formatted as %j', (ms, text) => {
     expect(formatDuration(ms)).toBe(text);
   });
 

@@ -52,7 +52,7 @@ describe('shapeFaults', () => {
     [{ name: 'a', code: 'y' }, 'body.code must be of another form'],
     [{ name: 'a', limt: 3 }, 'body.limt is not a field here; did you mean limit?'],
     [{ name: 'a', 'x y': 3 }, 'body["x y"] is not a field here'],
-  ])('in %j: %s', (value, words) => expect(faultsOf(shape, value)).toEqual([words]));
+  ])('the fault of %j is: %s', (value, words) => expect(faultsOf(shape, value)).toEqual([words]));
 
   it('all faults are reported together', () => {
     expect(faultsOf(shape, { limit: 0, one: 1, two: 2 })).toEqual([

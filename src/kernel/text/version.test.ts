@@ -57,7 +57,7 @@ it.each([
   ['..', false],
   ['', false],
   [`1.0.0-${'a'.repeat(100)}`, false],
-])('%j is a version: %s', (text, is) => expect(isVersion(text)).toBe(is));
+])('the text %j is a version: %s', (text, is) => expect(isVersion(text)).toBe(is));
 
 describe('newestFor', () => {
   const here = ['0.5.0-beta.1', '0.1.0', '0.3.0', '0.2.0-rc.1'];

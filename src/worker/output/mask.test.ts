@@ -20,7 +20,7 @@ describe('secrets in the output', () => {
     ['line by line', ['first line\nsecond line\n'], ['> first line', '\n> second line'], '> ***\n> ***'],
     ['with its newline trimmed', ['hunter2\n'], ['hunter2'], '***'],
     ['too short to hide', ['abc', 'x\ny'], ['abc x y'], 'abc x y'],
-  ])('%s', (_, secrets, pieces, expected) => expect(masked(secrets, pieces)).toBe(expected));
+  ])('masking of a secret: %s', (_, secrets, pieces, expected) => expect(masked(secrets, pieces)).toBe(expected));
 
   it('a secret never shows, however the output is split into pieces', () => {
     const letters = fc.string({ unit: fc.constantFrom('a', 'b', 'c'), minLength: 4, maxLength: 8 });
