@@ -7,7 +7,7 @@ import type { HeartbeatAnswer, HeldRun, Signals } from '../contract/wire.ts';
 import { delayMs, reconnect } from '../kernel/backoff.ts';
 import { loop, pause, type Service } from '../kernel/service.ts';
 
-export interface HeartOptions {
+export interface HeartbeatOptions {
   /** Must fail after `withinMs`. */
   beat(holds: readonly HeldRun[], withinMs: number, signal: AbortSignal): Promise<HeartbeatAnswer>;
   holds(): readonly HeldRun[];
@@ -26,7 +26,7 @@ const maxBeatMs = 5_000;
 /** Shorter delays are normal on a busy machine. */
 const minLateMs = 1_000;
 
-export function makeHeart(options: HeartOptions): Service {
+export function makeHeartbeat(options: HeartbeatOptions): Service {
   let heard = false;
   let { intervalMs } = options;
   let withinMs = maxBeatMs;

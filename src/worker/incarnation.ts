@@ -30,7 +30,7 @@ import { Claimer } from './claimer.ts';
 import { Client, retryBriefly, isTenantAway, isWorkerRefused, Outage } from './client.ts';
 import { DefinitionCache } from './definition-cache.ts';
 import { type Executable, Executor, reportOf } from './executor.ts';
-import { makeHeart } from './heartbeat.ts';
+import { makeHeartbeat } from './heartbeat.ts';
 import { type Hold, Holdings } from './holdings.ts';
 import { LogShippers } from './output/log-shippers.ts';
 import { CacheInvalidation } from './cache-invalidation.ts';
@@ -70,7 +70,7 @@ export class Incarnation {
   readonly #reporter: Reporter;
   readonly #executor: Executor;
   readonly #claimers: readonly Claimer[];
-  readonly #heart: Service;
+  readonly #heartbeat: Service;
   readonly #runtimes: RuntimeWatch;
   readonly #over = new AbortController();
   #draining = false;
@@ -105,12 +105,12 @@ export class Incarnation {
       now,
     });
     this.#claimers = [...this.#makeClaimer({ takesPlace: false }), ...this.#makeClaimer({ takesPlace: true })];
-    this.#heart = this.#makeHeart();
+    this.#heartbeat = this.#makeHeartbeat();
   }
 
   async start(): Promise<void> {
     await this.#runtimes.start();
-    await this.#heart.start(); // the first answered heartbeat starts the claims
+    await this.#heartbeat.start(); // the first answered heartbeat starts the claims
   }
 
   /** Claims no more; running tasks continue. */
@@ -132,7 +132,7 @@ export class Incarnation {
     await this.#idleWithin(atMost(leave.logsMs, reserve.logsMs));
     await within(atMost(leave.reportsMs, reserve.reportsMs), this.#reporter.flush());
     this.#reporter.stop();
-    await this.#heart.stop();
+    await this.#heartbeat.stop();
     await this.#beat([], atMost(leave.farewellMs, 0)).catch(() => {}); // the client logs it; the leases expire by themselves
     await this.#runtimes.stop(deadlineMs);
   }
@@ -320,9 +320,9 @@ export class Incarnation {
     return [claimer];
   }
 
-  #makeHeart(): Service {
+  #makeHeartbeat(): Service {
     const { log, heartbeatMs } = this.#settings;
-    return makeHeart({
+    return makeHeartbeat({
       beat: (holds, withinMs, signal) =>
         this.#beat(holds, withinMs, signal).catch((error: unknown) => this.#heal(error)),
       holds: () => this.#holdings.list(),

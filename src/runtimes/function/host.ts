@@ -16,7 +16,7 @@ import type { RunFacts, StreamName } from '../contract.ts';
 import { contextOf, messageOf, stackOf, type TaskFunctions, unknownFunction } from './function.ts';
 import { loadFunctions } from './file.ts';
 import { resultOfValue } from '../task/result.ts';
-import { descriptors, LineReader, type Order, printBytes, type Word } from './wire.ts';
+import { descriptors, LineReader, type Order, printBytes, type HostMessage } from './wire.ts';
 
 interface Call {
   readonly stop: AbortController;
@@ -26,8 +26,8 @@ interface Call {
 const calls = new AsyncLocalStorage<Call>();
 let current: Call | undefined;
 
-function send(word: Word): void {
-  const line = Buffer.from(`${JSON.stringify(word)}\n`);
+function send(message: HostMessage): void {
+  const line = Buffer.from(`${JSON.stringify(message)}\n`);
   for (let at = 0; at < line.length; ) at += writeSync(descriptors.toWorker, line, at);
 }
 
@@ -102,7 +102,7 @@ interface Called {
   readonly facts: RunFacts;
 }
 
-function obey(functions: TaskFunctions, order: Order): void {
+function handle(functions: TaskFunctions, order: Order): void {
   if ('stop' in order) return current?.stop.abort(order.stop);
   const call: Call = { stop: new AbortController(), open: true };
   current = call;
@@ -128,7 +128,7 @@ async function main(file: string): Promise<void> {
   const orders = new Socket({ fd: descriptors.fromWorker, readable: true, writable: false });
   const reader = new LineReader();
   orders.on('data', (data) => {
-    for (const line of reader.push(data)) obey(functions, JSON.parse(line) as Order);
+    for (const line of reader.push(data)) handle(functions, JSON.parse(line) as Order);
   });
   // the worker has ended, or wants this process to end
   orders.on('close', () => process.exit(0));

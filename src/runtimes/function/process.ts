@@ -9,13 +9,13 @@ import { MillraceError } from '../../errors.ts';
 import { newId } from '../../kernel/id.ts';
 import { within } from '../../kernel/service.ts';
 import { failed, graceMs, type Outcome, type Output, type RunFacts } from '../contract.ts';
-import { descriptors, LineReader, type Order, type Word } from './wire.ts';
+import { descriptors, LineReader, type Order, type HostMessage } from './wire.ts';
 import { resultOfText } from '../task/result.ts';
 import { markVariable, preferForOom, TaskProcesses } from '../process/task-processes.ts';
 import type { TaskUser, TaskUsers } from '../users/task-users.ts';
 import type { Watcher } from '../process/watcher.ts';
 
-const word: z.ZodType<Word> = z.union([
+const hostMessage: z.ZodType<HostMessage> = z.union([
   z.strictObject({ print: z.base64(), stream: z.enum(['out', 'err']) }),
   z.strictObject({
     end: z.enum(['success', 'failure', 'error']),
@@ -61,7 +61,7 @@ export class FunctionProcess {
   readonly #child: ChildProcess;
   readonly #processes: TaskProcesses;
   readonly #orders: Writable;
-  readonly #words: Readable;
+  readonly #messages: Readable;
   readonly #reader = new LineReader();
   /** Resolves once the process has ended and all its messages are read. */
   readonly gone: Promise<void>;
@@ -78,10 +78,10 @@ export class FunctionProcess {
     this.#child = child;
     this.#processes = new TaskProcesses(child.pid ?? 0, mark);
     this.#orders = child.stdio[descriptors.fromWorker] as Writable;
-    this.#words = child.stdio[descriptors.toWorker] as Readable;
+    this.#messages = child.stdio[descriptors.toWorker] as Readable;
     this.#orders.on('error', () => {}); // it has ended, which its exit reports
-    this.#words.on('error', () => {});
-    this.#words.on('data', (data: Buffer) => this.#hear(data));
+    this.#messages.on('error', () => {});
+    this.#messages.on('data', (data: Buffer) => this.#receive(data));
     this.gone = this.#ending();
   }
 
@@ -198,9 +198,9 @@ export class FunctionProcess {
     call?.settle(outcome);
   }
 
-  #hear(data: Buffer): void {
+  #receive(data: Buffer): void {
     try {
-      for (const line of this.#reader.push(data)) this.#obey(word.parse(JSON.parse(line)));
+      for (const line of this.#reader.push(data)) this.#handle(hostMessage.parse(JSON.parse(line)));
     } catch {
       this.#settle(failed('its process sent an invalid message, and was killed'));
       this.#onLoaded?.('their process sent an invalid message');
@@ -208,11 +208,11 @@ export class FunctionProcess {
     }
   }
 
-  #obey(said: Word): void {
-    if ('print' in said) this.#print(said);
-    else if ('end' in said) this.#settle(outcomeOf(said));
-    else if ('spent' in said) this.#spend();
-    else this.#onLoaded?.('refused' in said ? said.refused : undefined);
+  #handle(message: HostMessage): void {
+    if ('print' in message) this.#print(message);
+    else if ('end' in message) this.#settle(outcomeOf(message));
+    else if ('spent' in message) this.#spend();
+    else this.#onLoaded?.('refused' in message ? message.refused : undefined);
   }
 
   /** No more calls; the call under way may finish. */
@@ -223,33 +223,33 @@ export class FunctionProcess {
   }
 
   /** While the sink accepts no more, nothing is read, and the function is slowed down. */
-  #print({ stream, print }: Extract<Word, { print: string }>): void {
+  #print({ stream, print }: Extract<HostMessage, { print: string }>): void {
     const taken = this.#call?.output.write(stream, Buffer.from(print, 'base64'));
     if (!taken) return;
     this.#untaken++;
-    this.#words.pause();
+    this.#messages.pause();
     const resume = (): void => {
-      if (--this.#untaken === 0) this.#words.resume();
+      if (--this.#untaken === 0) this.#messages.resume();
     };
     taken.then(resume, resume);
   }
 
   async #ending(): Promise<void> {
-    const heard = new Promise((resolve) => this.#words.once('close', resolve));
+    const read = new Promise((resolve) => this.#messages.once('close', resolve));
     const how = await new Promise<string>((resolve) => {
       this.#child.once('exit', (code, signal) => resolve(endingOf(code, signal)));
     });
     // a grandchild may hold the pipe open
-    await within(lingerMs, heard);
+    await within(lingerMs, read);
     this.#isGone = true;
-    this.#words.destroy();
+    this.#messages.destroy();
     this.#settle(failed(`its process ${how} before the function returned`));
     this.#onLoaded?.(`their process ${how} while it loaded them`);
   }
 }
 
 /** The result is validated, because the process may have written anything. */
-function outcomeOf({ end, reason, result, unkept }: Extract<Word, { end: string }>): Outcome {
+function outcomeOf({ end, reason, result, unkept }: Extract<HostMessage, { end: string }>): Outcome {
   const kept = result === undefined ? {} : resultOfText(result);
   return { state: end, exitCode: null, reason, ...kept, ...(unkept === undefined ? {} : { unkept }) };
 }

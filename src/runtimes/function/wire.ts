@@ -16,7 +16,7 @@ export type Order =
  * From a process: its functions are loaded (`ready`), or cannot be (`refused`); output (`print`, base64); the call has ended
  * (`end`); it must get no further calls, because of an uncaught exception (`spent`).
  */
-export type Word =
+export type HostMessage =
   | { readonly ready: readonly string[] }
   | { readonly refused: string }
   | { readonly print: string; readonly stream: StreamName }
